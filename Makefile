@@ -1,0 +1,40 @@
+# Two commands do everything: `make demo` and `make test`. Each sets up what it needs.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help setup demo test lint bench lock clean
+
+help:
+	@echo "make demo   a real exam with the embedded model"
+	@echo "make test   lint, types and all tests"
+	@echo "make lint   ruff and mypy only"
+	@echo "make bench  speed and memory against other harnesses (installs them in .venv-bench)"
+	@echo "make setup  just the environment, in .venv"
+	@echo "make lock   renew requirements.lock after a change of pyproject.toml"
+
+setup: .venv/ready
+
+.venv/ready: requirements.lock pyproject.toml scripts/setup
+	@PYTHON=$(PYTHON) scripts/setup
+
+demo: setup
+	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo
+
+lint: setup
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+
+test: lint
+	@$(BIN)/pytest
+
+bench: setup
+	@$(BIN)/python bench/core.py
+
+lock: setup
+	@$(BIN)/python -m pip install --quiet uv
+	@$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-header --quiet --output-file requirements.lock
+
+clean:
+	rm -rf .venv .venv-bench .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,37 @@
+"""One exam room for models and agents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from proctor.config import RunConfig
+    from proctor.evaluation import evaluate
+    from proctor.report import Report
+    from proctor.task import Task
+    from proctor.types import Message, Output, Record, Sample, Score
+
+__all__ = ["Message", "Output", "Record", "Report", "RunConfig", "Sample", "Score", "Task", "evaluate"]
+
+_HOMES = {
+    "evaluate": "evaluation",
+    "Report": "report",
+    "RunConfig": "config",
+    "Task": "task",
+    "Message": "types",
+    "Output": "types",
+    "Record": "types",
+    "Sample": "types",
+    "Score": "types",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded on first use, so that the command line prints its help without importing the engine.
+    if name not in _HOMES:
+        raise AttributeError(f"module 'proctor' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"proctor.{_HOMES[name]}"), name)

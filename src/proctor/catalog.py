@@ -1,0 +1,148 @@
+"""Name → task: the families' registries, installed packages, a user's own file."""
+
+from __future__ import annotations
+
+import fnmatch
+import importlib.util
+import inspect
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+
+from proctor.errors import UnknownNameError, UsageError, did_you_mean
+from proctor.task import Task
+
+ENTRY_POINT_GROUP = "proctor.tasks"
+
+# Each family keeps a mapping from short name to task class. Named here as text: the core imports no family.
+REGISTRIES = {"shapes": "proctor.shapes.tasks.registered_tasks:REGISTERED_TASKS"}
+
+
+def expand(pattern: str) -> list[str]:
+    """The task names that a name or a wildcard stands for, in order."""
+    if _is_file(pattern):
+        return [pattern]
+    names = task_names()
+    if any(c in pattern for c in "*?["):
+        found = fnmatch.filter(names, pattern)
+        if not found:
+            raise UsageError(f"No task matches {pattern!r}. Tasks: {', '.join(names)}.")
+        return found
+    if pattern not in names:
+        raise UnknownNameError(
+            "task",
+            pattern,
+            names,
+            "`proctor list tasks` shows all; a task of your own is path/to/file.py:Class.",
+        )
+    return [pattern]
+
+
+def task_names() -> list[str]:
+    return sorted({*_family_tasks(), *_installed_tasks()})
+
+
+def task_class(name: str) -> type[Task]:
+    """The class behind a single name."""
+    if _is_file(name):
+        return _from_file(name)
+    (name,) = expand(name)
+    family = _family_tasks().get(name)
+    return family if family is not None else _from_entry_point(_installed_tasks()[name])
+
+
+def name_of(cls: type[Task]) -> str:
+    """A name under which a class at hand can be found again, where it comes from a file."""
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    return f"{file}:{cls.__qualname__}" if file else cls.__qualname__
+
+
+def _family_tasks() -> dict[str, type[Task]]:
+    tasks = {}
+    for family, place in REGISTRIES.items():
+        module, _, attribute = place.partition(":")
+        registry: Mapping[str, type[Task]] = getattr(import_module(module), attribute)
+        tasks.update({f"{family}/{name}": cls for name, cls in registry.items()})
+    return tasks
+
+
+def _installed_tasks() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+
+
+def _from_entry_point(point: EntryPoint) -> type[Task]:
+    try:
+        found = point.load()
+    except Exception as error:
+        raise UsageError(f"Task {point.name} ({point.value}) could not be loaded: {_where(error)}") from error
+    return _checked(found, point.name)
+
+
+def _is_file(name: str) -> bool:
+    return name.partition(":")[0].endswith(".py")
+
+
+def _from_file(name: str) -> type[Task]:
+    file, _, class_name = name.partition(":")
+    path = Path(file).expanduser()
+    if not path.is_file():
+        raise UsageError(f"No task file {file}: expected path/to/file.py:Class.")
+    module = _import_file(path)
+    classes = {
+        n: c
+        for n, c in vars(module).items()
+        if inspect.isclass(c) and issubclass(c, Task) and c.__module__ == module.__name__
+    }
+    if not class_name and len(classes) == 1:
+        return next(iter(classes.values()))
+    if not class_name:
+        listing = ", ".join(f"{file}:{n}" for n in classes) or "none in this file"
+        raise UsageError(f"Which task of {file}? Write file.py:Class. Tasks: {listing}.")
+    if class_name not in vars(module):
+        listing = f"Tasks in it: {', '.join(classes) or 'none'}."
+        raise UsageError(f"{file} has no class {class_name!r}{did_you_mean(class_name, classes)} {listing}")
+    return _checked(getattr(module, class_name), name)
+
+
+def _import_file(path: Path) -> ModuleType:
+    # The whole path makes the module's name: two files called task.py are two modules.
+    name = "proctor_task_" + "_".join(path.resolve().with_suffix("").parts[1:])
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path} cannot be imported as a Python file.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.resolve().parent))  # the file may import its neighbours
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise UsageError(f"{path} could not be imported: {_where(error, path)}") from error
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def _checked(found: object, name: str) -> type[Task]:
+    if not (inspect.isclass(found) and issubclass(found, Task)):
+        raise UsageError(f"{name} is not a task: a task is a class that extends proctor.Task or a family's Task.")
+    if inspect.isabstract(found):
+        missing = ", ".join(sorted(found.__abstractmethods__))
+        raise UsageError(f"{name} is not complete: it must define {missing}.")
+    return found
+
+
+def _where(error: BaseException, path: Path | None = None) -> str:
+    """The error in one sentence, with the line of the user's file where it happened."""
+    text = f"{type(error).__name__}: {error}".rstrip(".")
+    if isinstance(error, SyntaxError):
+        return f"{text}."
+    line, step = None, error.__traceback__
+    while step is not None:
+        if path is not None and Path(step.tb_frame.f_code.co_filename) == path.resolve():
+            line = step.tb_lineno
+        step = step.tb_next
+    return f"{text} (line {line})." if line else f"{text}."

@@ -1,0 +1,150 @@
+"""Proves a task right without a model: what must hold of every exam before anyone is examined by it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from proctor import catalog
+from proctor.config import build_config
+from proctor.run import sample_digest
+from proctor.task import Task, create_task
+from proctor.types import Output, Sample
+
+
+class Finding(Struct, frozen=True):
+    """What was proved, or the first thing that disproves it."""
+
+    claim: str
+    fault: str = ""
+
+    @property
+    def holds(self) -> bool:
+        return not self.fault
+
+
+def check_task(name: str, settings: dict[str, Any], n: int = 100, seed: int = 0) -> list[Finding]:
+    subject = _Subject(name, settings, n, seed)
+    claims: dict[str, Callable[[], Iterator[str]]] = {
+        "samples can be made, and their ids are unique": subject.faults_of_ids,
+        "a sample depends on seed and index alone": subject.faults_of_slices,
+        "another process makes the same samples": subject.faults_of_processes,
+        "another seed makes other samples": subject.faults_of_seeds,
+        "samples survive storing": subject.faults_of_storing,
+        "the right answer gets full marks": subject.faults_of_gold,
+        "a blank answer gets none": subject.faults_of_blank,
+        "an independent solver agrees": subject.faults_of_proofs,
+    }
+    findings = []
+    for claim, faults in claims.items():
+        try:
+            fault = next(faults(), "")
+        except Exception as error:
+            fault = f"{type(error).__name__}: {error}"
+        findings.append(Finding(claim, fault))
+        if fault and not subject.samples:
+            break  # nothing else can be said of a task that makes no samples
+    return findings
+
+
+class _Subject:
+    """The task under examination; each method yields the faults it finds."""
+
+    def __init__(self, name: str, settings: dict[str, Any], n: int, seed: int) -> None:
+        self.name, self.settings, self.n, self.seed = name, settings, n, seed
+        self.task: Task = create_task(catalog.task_class(name), name, settings)
+        self.samples: list[Sample] = []
+
+    def make(self, **options: Any) -> list[Sample]:
+        task = create_task(type(self.task), self.name, self.settings)
+        config = build_config(
+            {"task": self.name, "model": "scripted/oracle", "seed": self.seed, "limit": self.n} | options
+        )
+        return list(itertools.islice(task.samples(config), config.limit))
+
+    def faults_of_ids(self) -> Iterator[str]:
+        self.samples = self.make()
+        if not self.samples:
+            yield "the task makes no samples"
+        seen: set[str] = set()
+        for position, sample in enumerate(self.samples):
+            if sample.id in seen:
+                yield f"the id {sample.id} comes twice"
+            if sample.index != position:
+                yield f"sample {sample.id} has index {sample.index} at position {position}"
+            seen.add(sample.id)
+
+    def faults_of_slices(self) -> Iterator[str]:
+        if self.make() != self.samples:
+            yield "making the samples a second time gives others"
+        middle = len(self.samples) // 2
+        if self.make(limit_start=middle, limit=len(self.samples) - middle) != self.samples[middle:]:
+            yield f"samples from index {middle} on differ when the run starts there"
+
+    def faults_of_processes(self) -> Iterator[str]:
+        # The other hash seed shows up any order that comes from a set or from hash().
+        command = [sys.executable, "-m", "proctor.check", self.name, str(self.n), str(self.seed)]
+        settings = msgspec.json.encode(self.settings).decode()
+        done = subprocess.run(
+            [*command, settings],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | {"PYTHONHASHSEED": "4242"},
+        )
+        if done.returncode != 0:
+            yield f"the other process failed: {done.stderr.strip().splitlines()[-1:]}"
+        elif done.stdout.strip() != _fingerprint(self.samples):
+            yield "the samples of another process differ"
+
+    def faults_of_seeds(self) -> Iterator[str]:
+        # A fixed data set is the same under every seed, and says so.
+        if not self.task.fixed and [s.input for s in self.make(seed=self.seed + 1)] == [s.input for s in self.samples]:
+            yield f"seeds {self.seed} and {self.seed + 1} give the same samples (a fixed data set sets `fixed = True`)"
+
+    def faults_of_storing(self) -> Iterator[str]:
+        for sample in self.samples:
+            if msgspec.json.decode(msgspec.json.encode(sample), type=Sample) != sample:
+                yield f"sample {sample.id} reads back as something else: keep to what JSON can hold"
+
+    def faults_of_gold(self) -> Iterator[str]:
+        for sample in self.samples:
+            value = self._value_of(sample, self.task.gold(sample))
+            if value != 1:
+                yield f"sample {sample.id}: the right answer {self.task.gold(sample)!r} scores {value}"
+
+    def faults_of_blank(self) -> Iterator[str]:
+        for sample in self.samples:
+            if value := self._value_of(sample, ""):
+                yield f"sample {sample.id}: an empty answer scores {value}"
+
+    def faults_of_proofs(self) -> Iterator[str]:
+        for sample in self.samples:
+            for fault in self.task.proofs(sample):
+                yield f"sample {sample.id}: {fault}"
+
+    def _value_of(self, sample: Sample, text: str) -> float | None:
+        return asyncio.run(self.task.judge(sample, (Output(text),))).value
+
+
+def _fingerprint(samples: list[Sample]) -> str:
+    return hashlib.sha256(b"".join(sample_digest(sample) for sample in samples)).hexdigest()
+
+
+def main(name: str, n: str, seed: str, settings: str) -> None:
+    """Entry of the second process."""
+    subject = _Subject(name, msgspec.json.decode(settings), int(n), int(seed))
+    print(_fingerprint(subject.make()))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

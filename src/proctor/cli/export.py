@@ -1,0 +1,39 @@
+"""Write the records of a run: one JSON object a line, one JSON array, or CSV."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from proctor.cli.options import add_store_flag
+from proctor.errors import UsageError
+from proctor.store import open_store
+from proctor.store.export import FORMATS
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="id of the run, the start of it, or `latest`")
+    parser.add_argument("--format", choices=tuple(FORMATS), help="default: by the file's ending, else jsonl")
+    parser.add_argument("--out", metavar="FILE", help="where to (default: standard output)")
+    add_store_flag(parser)
+
+
+def call(args: argparse.Namespace) -> int:
+    ending = Path(args.out).suffix.lstrip(".") if args.out else ""
+    chosen = args.format or (ending if ending in FORMATS else "jsonl")
+    store = open_store(getattr(args, "store", None), create=False)
+    try:
+        chunks = FORMATS[chosen](store.records(store.run(args.run)))
+        if args.out is None:
+            sys.stdout.buffer.writelines(chunks)
+            sys.stdout.buffer.flush()
+            return 0
+        try:
+            with Path(args.out).open("wb") as file:
+                file.writelines(chunks)
+        except OSError as error:
+            raise UsageError(f"Cannot write {args.out}: {error.strerror}.") from None
+    finally:
+        store.close()
+    return 0

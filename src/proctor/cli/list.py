@@ -1,0 +1,76 @@
+"""List tasks, models or runs; all three without an argument."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from proctor.cli.options import add_store_flag
+from proctor.errors import StoreError
+from proctor.types import Run
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", nargs="?", choices=("tasks", "models", "runs"), help="what to list")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
+    add_store_flag(parser)
+
+
+def call(args: argparse.Namespace) -> int:
+    store = getattr(args, "store", None)
+    listings: dict[str, Callable[[], list[dict[str, str]]]] = {
+        "tasks": _tasks,
+        "models": _models,
+        "runs": lambda: _runs(store, required=args.what == "runs"),
+    }
+    chosen = {name: listing() for name, listing in listings.items() if args.what in (None, name)}
+    if args.json:
+        print(msgspec.json.format(msgspec.json.encode(chosen), indent=2).decode())
+        return 0
+    for name, rows in chosen.items():
+        print(f"{name}:" if rows else f"{name}: none yet")
+        for row in rows:
+            width = max(len(r["name"]) for r in rows)
+            print(f"  {row['name']:<{width}}  {row['about']}")
+    return 0
+
+
+def _tasks() -> list[dict[str, str]]:
+    from proctor import catalog
+
+    return [{"name": name, "about": catalog.task_class(name).summary} for name in catalog.task_names()]
+
+
+def _models() -> list[dict[str, str]]:
+    from proctor.models import NAMES
+
+    return [{"name": name, "about": about} for name, about in NAMES.items()]
+
+
+def _runs(store: str | None, required: bool) -> list[dict[str, str]]:
+    from proctor.store import open_store
+
+    try:
+        opened = open_store(store, create=False)
+    except StoreError:
+        if required:
+            raise
+        return []
+    try:
+        return [{"name": run.id, "about": _about(run)} for run in opened.runs()]
+    finally:
+        opened.close()
+
+
+def _about(run: Run) -> str:
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created))
+    metrics = ", ".join(
+        f"{name} {m.value:.3f} [{m.low:.3f}, {m.high:.3f}]"
+        for name, m in run.metrics.items()
+        if m.value is not None and m.low is not None and m.high is not None
+    )
+    errors = f", {run.errors} errors" if run.errors else ""
+    return f"{when}  {run.status:<11}  {run.task} · {run.candidate}  {run.n} scored{errors}  {metrics}"

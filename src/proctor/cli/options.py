@@ -1,0 +1,120 @@
+"""Flags made from RunConfig, so that each option is defined once."""
+
+from __future__ import annotations
+
+import argparse
+import types
+from collections.abc import Collection
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import msgspec
+from msgspec import NODEFAULT, Meta
+
+from proctor.config import FIELDS, load_toml
+from proctor.errors import UsageError
+
+ALIASES = {"samples": ("-n", "--n-samples"), "model": ("-m",), "limit": ("-l",)}
+GROUPS = {
+    "exam": (
+        "model",
+        "settings",
+        "limit",
+        "limit_start",
+        "seed",
+        "few_shot",
+        "epochs",
+        "samples",
+        "group_by",
+    ),
+    "sampling": ("temperature", "top_p", "top_k", "max_tokens", "stop"),
+    "model server": ("base_url", "api", "api_key_env", "price_input", "price_output", "cache"),
+    "running": ("concurrency", "timeout", "retries", "max_errors"),
+    "results": ("store", "out"),
+}
+
+
+def add_config_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", metavar="FILE", help="TOML file with any of these options; flags win over it")
+    for title, names in GROUPS.items():
+        group = parser.add_argument_group(title)
+        for name in names:
+            _add_flag(group, name)
+
+
+def add_store_flag(parser: argparse.ArgumentParser) -> None:
+    _add_flag(parser, "store")
+
+
+def add_settings_flag(parser: argparse.ArgumentParser) -> None:
+    _add_flag(parser, "settings")
+
+
+def add_output_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print the report as JSON, and nothing else, on stdout")
+    parser.add_argument("--quiet", "-q", action="store_true", help="no progress")
+
+
+def given_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The options that were given, by flag or in the TOML file; nothing is filled in."""
+    options = load_toml(args.config) if args.config else {}
+    flags = {name: value for name, value in vars(args).items() if name in FIELDS}
+    if "settings" in flags:
+        flags["settings"] = options.get("settings", {}) | parse_settings(flags["settings"])
+    return options | flags
+
+
+def parse_settings(pairs: Collection[str]) -> dict[str, Any]:
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise UsageError(f"--set expects key=value, got {pair!r}.")
+        settings[key] = _read_value(value)
+    return settings
+
+
+def _read_value(text: str) -> Any:
+    """A number, true/false, or a JSON list where it reads as one; else the text itself."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+
+
+def _add_flag(parser: Any, name: str) -> None:
+    field = FIELDS[name]
+    kind, description = _kind(field.type), _description(field.type)
+    if field.default not in (None, NODEFAULT, False):
+        description += f" (default: {field.default})"
+    # Without a default, so that a flag that was not given leaves the file's value alone.
+    common: dict[str, Any] = {
+        "dest": name,
+        "default": argparse.SUPPRESS,
+        "help": description.replace("%", "%%"),
+    }
+    flags = [f"--{name.replace('_', '-')}", *ALIASES.get(name, ())]
+    if name == "settings":
+        parser.add_argument("--set", action="append", metavar="KEY=VALUE", **common)
+    elif kind is bool:
+        parser.add_argument(*flags, action=argparse.BooleanOptionalAction, **common)
+    elif get_origin(kind) is list:
+        parser.add_argument(*flags, action="append", metavar="TEXT", **common)
+    elif get_origin(kind) is Literal:
+        parser.add_argument(*flags, choices=get_args(kind), **common)
+    else:
+        metavar = {int: "N", float: "X"}.get(kind, name.upper())
+        parser.add_argument(*flags, metavar=metavar, **common)
+
+
+def _kind(annotation: Any) -> Any:
+    """The type inside Annotated and `| None`."""
+    if get_origin(annotation) is Annotated:
+        return _kind(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        return _kind(next(a for a in get_args(annotation) if a is not type(None)))
+    return annotation
+
+
+def _description(annotation: Any) -> str:
+    metas = [m for m in getattr(annotation, "__metadata__", ()) if isinstance(m, Meta)]
+    return next(m.description for m in metas if m.description)

@@ -1,0 +1,85 @@
+"""Show an example of a task, as a candidate sees it, or the report of a stored run."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+
+from proctor.cli.options import add_settings_flag, add_store_flag, parse_settings
+
+RUN_ID = re.compile(r"latest|\d{8}-[\d-]*[0-9a-f]*")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="TASK|RUN", help="a task name, a run id, or `latest` for the newest run")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the example")
+    parser.add_argument("--index", type=int, default=0, help="which sample")
+    parser.add_argument("--few-shot", type=int, default=0, help="worked examples before the question")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
+    add_settings_flag(parser)
+    add_store_flag(parser)
+
+
+def call(args: argparse.Namespace) -> int:
+    return _show_run(args) if RUN_ID.fullmatch(args.name) else _show_task(args)
+
+
+def _show_run(args: argparse.Namespace) -> int:
+    from proctor.report import Report
+    from proctor.store import open_store
+
+    store = open_store(getattr(args, "store", None), create=False)
+    try:
+        run = store.run(args.name)
+        if run.status in ("running", "interrupted"):
+            done = ", ".join(f"{outcome} {n}" for outcome, n in sorted(store.counts(run).items()))
+            print(
+                f"{run.id}: {run.status}, so far {done or 'nothing'}. Go on with: proctor resume {run.id}",
+                file=sys.stderr,
+            )
+    finally:
+        store.close()
+    if args.json:
+        from proctor.cli.run import print_json
+
+        print_json([Report(run, store.folder)])
+    else:
+        print(Report(run, store.folder))
+    return 0
+
+
+def _show_task(args: argparse.Namespace) -> int:
+    import msgspec
+
+    from proctor import catalog
+    from proctor.config import build_config
+    from proctor.task import create_task
+
+    (name,) = catalog.expand(args.name)
+    task = create_task(catalog.task_class(name), name, parse_settings(getattr(args, "settings", [])))
+    config = build_config(
+        {
+            "task": name,
+            "model": "scripted/oracle",
+            "seed": args.seed,
+            "limit": 1,
+            "limit_start": args.index,
+            "few_shot": args.few_shot,
+        }
+    )
+    sample = next(task.samples(config))
+    if args.json:
+        print(msgspec.json.format(msgspec.json.encode(sample), indent=2).decode())
+        return 0
+    print(f"{name} (version {task.version}): {task.summary}")
+    for key, value in msgspec.to_builtins(task.settings).items():
+        print(f"  --set {key}={value}")
+    print(f"\n--- sample {sample.id}, as the candidate sees it ---")
+    if isinstance(sample.input, str):
+        print(sample.input)
+    else:
+        for message in sample.input:
+            print(f"[{message.role}]\n{message.content}")
+    print(f"--- right answer: {task.gold(sample)} ---")
+    return 0

@@ -1,0 +1,65 @@
+"""What `proctor new` writes: MODULE and CLASS stand for the names. A kind has a task and its test."""
+
+from __future__ import annotations
+
+_TASK = '''\
+"""An exam in adding numbers. Change it into yours."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from proctor import RunConfig, Sample, Score, Task
+from proctor.randomness import Stream
+
+
+class CLASS(Task):
+    summary = "adds two numbers"
+    version = "1"  # raise it whenever the same answer could get another score
+
+    class Settings(Struct, frozen=True):
+        largest: int = 99  # proctor run … --set largest=9
+
+    def samples(self, config: RunConfig) -> Iterator[Sample]:
+        # Each sample must follow from seed and index alone, so that runs can be repeated and resumed.
+        for index in range(config.limit_start, config.limit_start + self.count(config)):
+            random = Stream(config.seed, index)
+            a, b = random.below(self.settings.largest + 1), random.below(self.settings.largest + 1)
+            yield Sample(
+                id=f"{index}",
+                index=index,
+                input=f"What is {a} + {b}? Answer with the number only.",
+                target=str(a + b),
+                metadata={"digits": len(str(a + b))},  # proctor run … --group-by digits
+            )
+
+    def count(self, config: RunConfig) -> int:
+        return config.limit or 100
+
+    def score_text(self, sample: Sample, text: str) -> Score:
+        answer = text.strip().rstrip(".")
+        if not answer.isdigit():
+            return Score(0, "unparsed", answer)
+        right = answer == sample.target
+        return Score(float(right), "correct" if right else "wrong", answer)
+'''
+
+_TEST = """\
+from pathlib import Path
+
+import proctor
+from proctor.check import check_task
+
+TASK = f"{Path(__file__).with_name('MODULE.py')}:CLASS"
+
+
+def test_task_keeps_its_promises():
+    assert [finding for finding in check_task(TASK, {}) if not finding.holds] == []
+
+
+def test_oracle_gets_full_marks(tmp_path):
+    report = proctor.evaluate(TASK, "scripted/oracle", limit=20, store=str(tmp_path))
+    assert report.metrics["accuracy"].value == 1
+"""
+
+TEMPLATES = {"task": {"task": _TASK, "test": _TEST}}

@@ -1,0 +1,71 @@
+"""Errors that say what was wrong and what to do about it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ProctorError(Exception):
+    """The run cannot go on. Shown as one sentence, without a traceback."""
+
+    exit_code = 1
+
+
+class UsageError(ProctorError):
+    """The user asked for something that cannot be had as asked; nothing was run."""
+
+    exit_code = 2
+
+
+class UnknownNameError(UsageError):
+    def __init__(self, what: str, name: str, known: Iterable[str], hint: str) -> None:
+        super().__init__(f"Unknown {what} {name!r}{did_you_mean(name, known)} {hint}")
+
+
+class MissingExtraError(UsageError):
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs the extra {extra!r}: pip install 'proctor[{extra}]'")
+
+
+class StoreError(UsageError):
+    """The store cannot be opened, read or written."""
+
+
+class StoreWriteError(ProctorError):
+    """A record could not be written: the run stops, what was stored stays."""
+
+
+class TaskError(ProctorError):
+    """The task broke its contract while making samples or summing up."""
+
+
+class HopelessRunError(ProctorError):
+    """Too many samples failed; going on would only cost."""
+
+
+class ModelError(Exception):
+    """One request failed for good: the sample gets an error record, the run goes on."""
+
+
+class TransientModelError(ModelError):
+    """A failure worth another try: connection, timeout, rate limit, server error."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class RefusedByModelError(UsageError):
+    """The server will refuse every request alike (key, model name): the run stops at once."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """'; did you mean …?' for the nearest known names, else a full stop."""
+    known = list(known)
+    # Someone who types "existance" means "shapes/existence": compare with the last part of a name too.
+    by_last_part = {k.rsplit("/", 1)[-1]: k for k in known}
+    near = difflib.get_close_matches(name, known, 3, 0.6) or [
+        by_last_part[m] for m in difflib.get_close_matches(name.rsplit("/", 1)[-1], list(by_last_part), 3, 0.6)
+    ]
+    return f"; did you mean {' or '.join(near)}?" if near else "."

@@ -1,0 +1,1 @@
+"""Metrics and the statistics that make them honest."""

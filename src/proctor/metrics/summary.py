@@ -1,0 +1,61 @@
+"""From records to metrics, in one pass: overall, and by the values of metadata keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from proctor.metrics.statistics import score_mean
+from proctor.types import Metric, Record
+
+
+class Tally(Protocol):
+    """Takes records one by one, then says the metrics of all it has seen."""
+
+    def add(self, record: Record) -> None: ...
+
+    def metrics(self) -> dict[str, Metric]: ...
+
+
+class MeanScore:
+    """The mean score. Epochs of one sample are not independent, so the unit is the sample."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._sums: dict[int, float] = {}
+        self._counts: dict[int, int] = {}
+
+    def add(self, record: Record) -> None:
+        if record.score is not None and record.score.value is not None:
+            index = record.sample.index
+            self._sums[index] = self._sums.get(index, 0.0) + record.score.value
+            self._counts[index] = self._counts.get(index, 0) + 1
+
+    def metrics(self) -> dict[str, Metric]:
+        return {self._name: score_mean([total / self._counts[i] for i, total in self._sums.items()])}
+
+
+Groups = dict[str, dict[str, dict[str, Metric]]]
+
+
+def summarise(
+    records: Iterable[Record], new_tally: Callable[[], Tally], group_by: Sequence[str]
+) -> tuple[dict[str, Metric], Groups]:
+    """Metrics of all records that were judged, and of each value of each metadata key in group_by."""
+    overall = new_tally()
+    groups: dict[str, dict[str, Tally]] = {key: {} for key in group_by}
+    for record in records:
+        if record.score is None:
+            continue
+        overall.add(record)
+        for key, tallies in groups.items():
+            if key in record.sample.metadata:
+                value = str(record.sample.metadata[key])
+                if value not in tallies:
+                    tallies[value] = new_tally()
+                tallies[value].add(record)
+    return overall.metrics(), {
+        key: {value: tallies[value].metrics() for value in sorted(tallies)}
+        for key, tallies in groups.items()
+        if tallies
+    }

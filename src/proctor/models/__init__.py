@@ -1,0 +1,50 @@
+"""Model names and what they open: embedded, OpenAI-compatible, scripted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from proctor.config import RunConfig
+from proctor.errors import UnknownNameError
+from proctor.models.gateway import Gateway
+from proctor.models.model import Model
+
+NAMES = {
+    "smollm2": "embedded SmolLM2-135M-Instruct, runs on any CPU (extra: embedded)",
+    "gguf/PATH": "any GGUF file, run in process by llama.cpp (extra: embedded)",
+    "openai/NAME": "any OpenAI-compatible server; --base-url, key in $OPENAI_API_KEY",
+    "scripted/oracle": "always right: the top of the scale",
+    "scripted/blank": "answers nothing: the bottom of the scale",
+    "scripted/random": "guesses among the possible answers: chance",
+    "scripted/majority": "always the commonest answer",
+    "scripted/replay:FILE": "repeats the outputs of exported records",
+}
+
+
+def open_model(config: RunConfig) -> Gateway:
+    model = _open(config)
+    cache = None
+    if config.cache and not config.model.startswith("scripted/"):
+        from proctor.models.cache import ResponseCache
+        from proctor.models.weights import cache_dir
+
+        cache = ResponseCache(cache_dir() / "responses.db")
+    return Gateway(model, config, cache)
+
+
+def _open(config: RunConfig) -> Model:
+    # Each backend is imported only when it is asked for: most runs need one of them.
+    family, _, rest = config.model.partition("/")
+    if config.model == "smollm2" or (family == "gguf" and rest):
+        from proctor.models.embedded import Embedded
+
+        return Embedded(config.model, config.api, Path(rest).expanduser() if rest else None)
+    if family == "openai" and rest:
+        from proctor.models.openai import OpenAI
+
+        return OpenAI(rest, config.base_url, config.api, config.timeout, config.api_key_env)
+    if family == "scripted" and rest:
+        from proctor.models.scripted import open_scripted
+
+        return open_scripted(rest)
+    raise UnknownNameError("model", config.model, NAMES, f"Models: {', '.join(NAMES)}.")

@@ -1,0 +1,64 @@
+"""A response cache that cannot lie: it answers only a request equal in everything that shaped the response."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import time
+from pathlib import Path
+
+import msgspec
+
+from proctor.errors import StoreError
+from proctor.models.model import Request
+from proctor.types import Output
+
+FORMAT = 1  # raised when requests are sent differently, so that old responses are not taken for new ones
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS responses (
+    key BLOB PRIMARY KEY, request BLOB NOT NULL, output BLOB NOT NULL, stored REAL NOT NULL
+) WITHOUT ROWID
+"""
+
+
+class ResponseCache:
+    """Responses in one SQLite file, keyed by model identity, prompt, sampling settings and sample number."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(path, timeout=30, isolation_level=None)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db.execute(_SCHEMA)
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"Cannot open the response cache {path}: {error}. Run without --cache.") from None
+
+    def get(self, identity: dict[str, str], request: Request) -> Output | None:
+        question = _question(identity, request)
+        row = self._db.execute("SELECT request, output FROM responses WHERE key = ?", (_key(question),)).fetchone()
+        # The whole question is compared, not its hash alone.
+        if row is None or row[0] != question:
+            return None
+        return msgspec.structs.replace(msgspec.json.decode(row[1], type=Output), cached=True, seconds=0.0)
+
+    def put(self, identity: dict[str, str], request: Request, output: Output) -> None:
+        question = _question(identity, request)
+        self._db.execute(
+            "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?)",
+            (_key(question), question, msgspec.json.encode(output), time.time()),
+        )
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def _question(identity: dict[str, str], request: Request) -> bytes:
+    # The sample itself is left out on purpose: a model sees the prompt alone.
+    parts = (FORMAT, identity, request.prompt, request.sampling, request.number)
+    return msgspec.json.encode(parts, order="sorted")
+
+
+def _key(question: bytes) -> bytes:
+    return hashlib.sha256(question).digest()

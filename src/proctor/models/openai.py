@@ -1,0 +1,173 @@
+"""Any server that speaks OpenAI's chat or completions format: `openai/NAME`, with --base-url."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from proctor.errors import ModelError, RefusedByModelError, TransientModelError, UsageError
+from proctor.models.model import Model, Request, as_messages, as_text, read_completion
+from proctor.types import Output, Sample
+
+OPENAI_URL = "https://api.openai.com/v1"
+TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+REFUSED = frozenset({401, 403, 404})
+
+
+class OpenAI(Model):
+    def __init__(self, name: str, base_url: str | None, api: str, timeout: float, api_key_env: str) -> None:
+        self.name = f"openai/{name}"
+        self._server_name = name
+        self._url = (base_url or OPENAI_URL).rstrip("/")
+        self._api = api
+        self._timeout = timeout
+        self._key_env = api_key_env
+        self._key = os.environ.get(api_key_env, "")
+        if base_url is None and not self._key:
+            raise UsageError(
+                f"No API key: set the environment variable {api_key_env}, "
+                "or give --base-url for a server that needs none."
+            )
+        # OpenAI itself has renamed the field; the servers compatible with it mostly know the old name only.
+        self._max_tokens_field = "max_completion_tokens" if base_url is None and api == "chat" else "max_tokens"
+        self._described = ""  # what the server says of the model, where it says anything
+        self._session: aiohttp.ClientSession | None = None
+
+    def identity(self) -> dict[str, str]:
+        return {"model": self.name, "server": self._url, "api": self._api, "described": self._described}
+
+    async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        self._session = aiohttp.ClientSession(
+            headers=headers,
+            timeout=aiohttp.ClientTimeout(total=self._timeout),
+            connector=aiohttp.TCPConnector(limit=0),  # the gateway holds the one limit
+        )
+        try:
+            async with self._session.get(f"{self._url}/models") as response:
+                # Servers need not have this page: only a refused key tells us something.
+                if response.status in (401, 403):
+                    raise self._refusal(response.status, await response.text())
+                if response.status == 200:
+                    self._described = _description(await response.read(), self._server_name)
+        except (aiohttp.ClientConnectionError, TimeoutError) as error:
+            raise RefusedByModelError(
+                f"Cannot reach the model server {self._url}: {_reason(error)}. Is it running, and is --base-url right?"
+            ) from None
+        except aiohttp.ClientError as error:
+            raise RefusedByModelError(f"{self._url} does not answer like a model server: {_reason(error)}.") from None
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def generate(self, request: Request) -> Output:
+        if self._session is None:
+            raise RuntimeError("prepare() comes before generate()")
+        started = time.perf_counter()
+        path = "chat/completions" if self._api == "chat" else "completions"
+        try:
+            async with self._session.post(f"{self._url}/{path}", json=self._body(request)) as response:
+                content = await response.read()
+                if response.status != 200:
+                    raise self._failure(response, content)
+        except TimeoutError:
+            raise TransientModelError(f"no answer within {self._timeout:g} s") from None
+        except aiohttp.ClientError as error:
+            raise TransientModelError(f"connection to {self._url} failed: {_reason(error)}") from None
+        try:
+            return read_completion(msgspec.json.decode(content), time.perf_counter() - started)
+        except (msgspec.DecodeError, KeyError, IndexError, TypeError) as error:
+            # A proxy's page instead of an answer: the next try may get through.
+            raise TransientModelError(f"the reply is not a completion ({type(error).__name__}: {error})") from None
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        sampling = request.sampling
+        body: dict[str, Any] = {
+            "model": self._server_name,
+            self._max_tokens_field: sampling.max_tokens,
+            "temperature": sampling.temperature,
+            "seed": sampling.seed % 2**31,  # some servers keep it in a signed 32-bit field
+        }
+        if self._api == "chat":
+            body["messages"] = as_messages(request.prompt)
+        else:
+            body["prompt"] = as_text(request.prompt)
+        if sampling.top_p is not None:
+            body["top_p"] = sampling.top_p
+        if sampling.top_k is not None:
+            body["top_k"] = sampling.top_k
+        if sampling.stop:
+            body["stop"] = list(sampling.stop)
+        return body
+
+    def _failure(self, response: aiohttp.ClientResponse, content: bytes) -> Exception:
+        text = self._without_key(_error_message(content))
+        if response.status in TRANSIENT:
+            wait = _retry_after(response.headers.get("Retry-After"))
+            return TransientModelError(f"HTTP {response.status}: {text}", wait)
+        if response.status in REFUSED:
+            return self._refusal(response.status, text)
+        return ModelError(f"HTTP {response.status}: {text}")
+
+    def _refusal(self, status: int, text: str) -> RefusedByModelError:
+        text = self._without_key(text)
+        if status == 404:
+            return RefusedByModelError(
+                f"{self._url} knows no model {self._server_name!r} or no such page (404: {text}). "
+                "Check the model name, --base-url and --api."
+            )
+        cure = "is it the right one?" if self._key else "none was given."
+        return RefusedByModelError(f"{self._url} refused the API key from {self._key_env} ({status}: {text}): {cure}")
+
+    def _without_key(self, text: str) -> str:
+        # Some servers repeat the key in their error message; it must not reach a record or the screen.
+        return text.replace(self._key, "***") if self._key else text
+
+
+def _description(content: bytes, name: str) -> str:
+    try:
+        models = msgspec.json.decode(content)["data"]
+        entry = next(model for model in models if model.get("id") == name)
+    except (msgspec.DecodeError, KeyError, TypeError, AttributeError, StopIteration):
+        return ""
+    # Only what tells something of the weights: other fields are the time of day or random on some servers.
+    telling = {key: entry[key] for key in ("root", "owned_by", "max_model_len", "meta") if key in entry}
+    return msgspec.json.encode(telling, order="sorted").decode()
+
+
+def _error_message(content: bytes) -> str:
+    try:
+        error = msgspec.json.decode(content)["error"]
+        text = error["message"] if isinstance(error, dict) else error
+    except (msgspec.DecodeError, KeyError, TypeError):
+        text = content.decode(errors="replace")
+    return " ".join(str(text).split())[:500]
+
+
+def _retry_after(value: str | None) -> float | None:
+    """Seconds to wait, from either form of the header."""
+    if value is None:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+    except ValueError:
+        return None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, asyncio.TimeoutError):
+        return "no answer in time"
+    return str(error) or type(error).__name__

@@ -1,0 +1,108 @@
+"""Candidates without a model: they run every exam offline, and mark the ends of its scale."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+
+from proctor.errors import ModelError, UnknownNameError, UsageError
+from proctor.models.model import Model, Request
+from proctor.randomness import mix, name_key
+from proctor.types import Output, Sample
+
+
+class Oracle(Model):
+    """Always right: answers with the target."""
+
+    name = "scripted/oracle"
+
+    async def generate(self, request: Request) -> Output:
+        return Output(text=str(request.sample.target))
+
+
+class Blank(Model):
+    """Answers nothing at all."""
+
+    name = "scripted/blank"
+
+    async def generate(self, request: Request) -> Output:
+        return Output(text="")
+
+
+class Random(Model):
+    """Guesses among the possible answers: the level of pure chance."""
+
+    name = "scripted/random"
+
+    async def generate(self, request: Request) -> Output:
+        choices = request.sample.choices
+        if not choices:
+            raise ModelError("scripted/random needs a task with a closed set of answers; this sample has none")
+        draw = mix(name_key(self.name), request.sampling.seed, request.sample.index, request.number)
+        return Output(text=choices[draw % len(choices)])
+
+
+class Majority(Model):
+    """Always gives the commonest target of the exam: what can be had without looking at the question."""
+
+    name = "scripted/majority"
+
+    async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
+        counts = Counter(str(sample.target) for sample in samples())
+        # Ties go to the alphabetically first, so that every process picks the same.
+        self._answer = min(counts, key=lambda answer: (-counts[answer], answer), default="")
+
+    async def generate(self, request: Request) -> Output:
+        return Output(text=self._answer)
+
+
+class Replay(Model):
+    """Repeats the outputs of exported records (`proctor export RUN`), found by sample id and number."""
+
+    def __init__(self, path: Path) -> None:
+        self.name = f"scripted/replay:{path}"
+        self._texts: dict[tuple[str, int], str] = {}
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise UsageError(f"Cannot read the replay file {path}: {error.strerror}.") from None
+        self._sha256 = hashlib.sha256(content).hexdigest()
+        for number, line in enumerate(content.splitlines(), 1):
+            try:
+                row = msgspec.json.decode(line, type=_ReplayRow)
+            except msgspec.DecodeError as error:
+                raise UsageError(f"{path}, line {number}: not a record of `proctor export`: {error}.") from None
+            first = row.epoch * len(row.outputs)
+            for i, output in enumerate(row.outputs):
+                self._texts[row.id, first + i] = output.text
+
+    def identity(self) -> dict[str, str]:
+        return {"model": self.name, "sha256": self._sha256}
+
+    async def generate(self, request: Request) -> Output:
+        text = self._texts.get((request.sample.id, request.number))
+        if text is None:
+            raise ModelError(f"the replay file has no output {request.number} for sample {request.sample.id}")
+        return Output(text=text)
+
+
+class _ReplayRow(msgspec.Struct):
+    id: str
+    outputs: list[Output]
+    epoch: int = 0
+
+
+SCRIPTED: dict[str, type[Model]] = {"oracle": Oracle, "blank": Blank, "random": Random, "majority": Majority}
+
+
+def open_scripted(name: str) -> Model:
+    if name.startswith("replay:"):
+        return Replay(Path(name.removeprefix("replay:")))
+    if name not in SCRIPTED:
+        known = [f"scripted/{known}" for known in (*SCRIPTED, "replay:FILE")]
+        raise UnknownNameError("model", f"scripted/{name}", known, f"Scripted: {', '.join(known)}.")
+    return SCRIPTED[name]()

@@ -1,0 +1,79 @@
+"""Where a number came from: versions, commit and machine, stored with every run."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from proctor import __version__
+
+_PACKAGES = ("msgspec", "aiohttp", "numpy", "xllamacpp")  # those that touch a question, an answer or a metric
+
+
+def collect(task_class: type) -> dict[str, Any]:
+    return {
+        "versions": {"proctor": __version__, "python": platform.python_version(), **_installed(_PACKAGES)},
+        "git": _git(Path.cwd()),
+        "task_source": _source_of(task_class),
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "machine": {
+            "system": platform.platform(),
+            "processor": _processor(),
+            "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+            "memory_mib": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20,
+        },
+    }
+
+
+def _installed(packages: Iterable[str]) -> dict[str, str]:
+    found = {}
+    for package in packages:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _git(folder: Path) -> dict[str, Any] | None:
+    """Commit of the working directory's repository, and whether files were changed since."""
+    if not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
+        return None
+    try:
+        commit = _git_says(folder, "rev-parse", "HEAD")
+        changed = _git_says(folder, "status", "--porcelain", "--untracked-files=no")
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return {"commit": commit, "changed": bool(changed)}
+
+
+def _git_says(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True, timeout=10
+    )
+    return done.stdout.strip()
+
+
+def _source_of(task_class: type) -> dict[str, str] | None:
+    """Name and hash of the file that defines the task, so that an edited task can be told from the old one."""
+    file = getattr(sys.modules.get(task_class.__module__), "__file__", None)
+    if file is None:
+        return None
+    return {"file": Path(file).name, "sha256": hashlib.sha256(Path(file).read_bytes()).hexdigest()}
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor()

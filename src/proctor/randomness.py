@@ -1,0 +1,65 @@
+"""Random draws as a pure function of integers: the same in every process, on every Python version.
+
+The standard library's and numpy's generators may change their streams between versions; an integer
+mix cannot, and it can be computed for a whole batch at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_MASK = (1 << 64) - 1
+_STEP = 0x9E3779B97F4A7C15
+
+
+def _scramble(x: int) -> int:
+    """The finaliser of splitmix64: every input bit reaches every output bit."""
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
+    return x ^ (x >> 31)
+
+
+def mix(*parts: int) -> int:
+    """One 64-bit number from several integers; order matters."""
+    state = 0
+    for part in parts:
+        state = _scramble((state + _STEP + (part & _MASK)) & _MASK)
+    return state
+
+
+def name_key(name: str) -> int:
+    """A number for a name, so that it can take part in a mix; unlike hash(), the same in every process."""
+    state = len(name)
+    for byte in name.encode():
+        state = _scramble((state + _STEP + byte) & _MASK)
+    return state
+
+
+class Stream:
+    """Draws number 0, 1, 2 … of a key."""
+
+    def __init__(self, *key: int) -> None:
+        self._key = mix(*key)
+        self._slot = 0
+
+    def below(self, n: int) -> int:
+        """A number from 0 to n − 1. The bias of the multiply-shift is under n / 2**64."""
+        self._slot += 1
+        return (_scramble((self._key + self._slot * _STEP) & _MASK) * n) >> 64
+
+    def choice(self, items: Sequence[T]) -> T:
+        return items[self.below(len(items))]
+
+    def sample(self, items: Sequence[T], k: int) -> list[T]:
+        """k different items in random order."""
+        pool = list(items)
+        for i in range(k):
+            j = i + self.below(len(pool) - i)
+            pool[i], pool[j] = pool[j], pool[i]
+        return pool[:k]
+
+    def shuffled(self, items: Sequence[T]) -> list[T]:
+        return self.sample(items, len(items))

@@ -1,0 +1,113 @@
+"""The report of a run: as text, as JSON, as a DataFrame, in a notebook."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from proctor.errors import MissingExtraError
+from proctor.store import open_store
+from proctor.types import Metric, Record, Run
+
+
+class Report:
+    """What came out of one run. Prints as a table; the records stay in the store until they are asked for."""
+
+    def __init__(self, run: Run, folder: Path) -> None:
+        self.run = run
+        self.folder = folder
+
+    @property
+    def metrics(self) -> dict[str, Metric]:
+        return self.run.metrics
+
+    def records(self) -> Iterator[Record]:
+        store = open_store(str(self.folder), create=False)
+        try:
+            yield from store.records(self.run)
+        finally:
+            store.close()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The shape that `--json` prints."""
+        run = self.run
+        result: dict[str, Any] = {
+            "id": run.id,
+            "task": run.task,
+            "version": run.version,
+            "candidate": run.candidate,
+            "status": run.status,
+            "seed": run.config.get("seed"),
+            "n": run.n,
+            "errors": run.errors,
+            "metrics": run.metrics,
+            "groups": run.groups,
+            "outcomes": run.outcomes,
+            "usage": run.usage,
+            "seconds": round(run.seconds, 3),
+            "config": run.config,
+            "provenance": run.provenance,
+            "store": str(self.folder),
+        }
+        if run.reason:
+            result["reason"] = run.reason
+        built: dict[str, Any] = msgspec.to_builtins(result)
+        return built
+
+    def to_pandas(self) -> Any:
+        """One row per record."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("Report.to_pandas()", "pandas") from None
+        from proctor.store.export import flat_row
+
+        return pandas.DataFrame([flat_row(record) for record in self.records()])
+
+    def __str__(self) -> str:
+        run = self.run
+        title = f"{run.task} (version {run.version}) · {run.candidate} · {_count(run.n, 'sample')} scored"
+        if run.errors:
+            title += f", {_count(run.errors, 'error')}"
+        lines = [f"{title} · {run.seconds:.1f} s"]
+        if run.status != "done":
+            lines.append(f"  NOT COMPLETE: {run.status}{f' ({run.reason})' if run.reason else ''}")
+        lines += [f"  {name:<14} {_metric(metric)}" for name, metric in run.metrics.items()]
+        for key, groups in run.groups.items():
+            width = max(map(len, groups))
+            for value, metrics in groups.items():
+                lines += [f"    {key} = {value:<{width}}  {name:<10} {_metric(m)}" for name, m in metrics.items()]
+        if run.outcomes:
+            lines.append("  outcomes       " + ", ".join(f"{name} {n}" for name, n in run.outcomes.items()))
+        if run.usage.input_tokens or run.usage.output_tokens:
+            cost = "" if run.usage.cost is None else f", cost {run.usage.cost:.4f}"
+            lines.append(f"  tokens         {run.usage.input_tokens} in, {run.usage.output_tokens} out{cost}")
+        lines.append(f"  run            {run.id} in {self.folder}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(name)}</td><td>{_metric(metric)}</td><td>{metric.n}</td></tr>"
+            for name, metric in self.run.metrics.items()
+        )
+        caption = html.escape(f"{self.run.task} · {self.run.candidate} · {self.run.id}")
+        return f"<table><caption>{caption}</caption><tr><th>metric</th><th>value</th><th>n</th></tr>{rows}</table>"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def _metric(metric: Metric) -> str:
+    if metric.value is None:
+        return "– (nothing scored)"
+    text = f"{metric.value:.3f}"
+    if metric.stderr is not None and metric.low is not None and metric.high is not None:
+        text += f" ± {metric.stderr:.3f}   95 % interval {metric.low:.3f} – {metric.high:.3f} ({metric.method})"
+    return text

@@ -1,0 +1,83 @@
+"""The family's task: questions about a canvas, made to order so that the answers come out balanced."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Annotated, ClassVar
+
+from msgspec import Meta, Struct
+
+from proctor.config import RunConfig
+from proctor.randomness import Stream, mix, name_key
+from proctor.shapes.canvas import Shape
+from proctor.task import Task as CoreTask
+from proctor.types import Sample, Score
+
+BLOCK = 20  # samples within which the answers are balanced exactly
+
+
+class Task(CoreTask):
+    """Extend it with `generate_questions`, and where the defaults do not fit, the other methods."""
+
+    Settings: ClassVar[type[Struct]]
+    answers: ClassVar[tuple[str, ...]] = ()  # the possible answers, where the set is closed
+    instruction: ClassVar[str] = ""  # how to answer, said after the question
+    max_tokens: ClassVar[int] = 32
+    default_limit: ClassVar[int] = 100
+
+    random: Stream  # renewed for every canvas
+    seed: int = 0
+
+    class Settings(Struct, frozen=True):  # type: ignore[no-redef]
+        shapes: Annotated[int, Meta(ge=2, le=23)] = 7
+
+    @abstractmethod
+    def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+        """(question, answer) pairs. The first is evaluated, with selected_answer as its answer if given."""
+
+    def select_expected_answer(self, i: int, n: int) -> str | None:
+        """The answer wanted for item i of n; None leaves it to chance."""
+        return None
+
+    def parse_answer(self, text: str) -> str | None:
+        """The answer that the text gives, or None where it gives none."""
+        return text.strip() or None
+
+    def score(self, expected: str, actual: str) -> float:
+        """Full marks for an answer that contains the expected one."""
+        return float(expected in actual)
+
+    def balanced_answer(self, i: int) -> str:
+        """Each of `answers` equally often in every block of items, in an order that the seed decides."""
+        order = Stream(name_key("balance"), self.seed, i // BLOCK).shuffled(range(BLOCK))
+        return self.answers[order[i % BLOCK] % len(self.answers)]
+
+    # -- the core's contract ------------------------------------------------------------------
+
+    def count(self, config: RunConfig) -> int:
+        return config.limit or self.default_limit
+
+    def samples(self, config: RunConfig) -> Iterator[Sample]:
+        from proctor.shapes.loader import load_sample
+
+        self.seed = config.seed
+        count = self.count(config)
+        for index in range(config.limit_start, config.limit_start + count):
+            yield load_sample(self, index, count, config.few_shot)
+
+    def item_key(self, index: int) -> int:
+        return mix(name_key(f"{type(self).__name__} {self.version}"), self.seed, index)
+
+    def score_text(self, sample: Sample, text: str) -> Score:
+        answer = self.parse_answer(text)
+        if answer is None:
+            return Score(0, "unparsed")
+        value = self.score(str(sample.target), answer)
+        outcome = "correct" if value == 1 else "wrong" if value == 0 else "partly"
+        return Score(value, outcome, answer)
+
+    def describe(self, shapes: Sequence[Shape]) -> str:
+        from proctor.shapes.descriptions import coordinates
+
+        return coordinates(shapes)

@@ -1,0 +1,210 @@
+"""Runs and records in one SQLite file that many processes may read and write at once."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TextIO
+
+import msgspec
+
+from proctor.errors import StoreError, StoreWriteError, UnknownNameError
+from proctor.store.schema import MIGRATIONS, SCHEMA_VERSION
+from proctor.types import Record, Run
+
+LOCK_PATIENCE = 60.0  # seconds to wait for other writers, whose batches take milliseconds
+
+_encode = msgspec.json.Encoder().encode
+_decode_record = msgspec.json.Decoder(Record).decode
+_decode_run = msgspec.json.Decoder(Run).decode
+
+
+class Store:
+    """A folder with `runs.db` and room for artifacts."""
+
+    def __init__(self, folder: Path, *, create: bool = True) -> None:
+        self.folder = folder
+        self.path = folder / "runs.db"
+        if not create and not self.path.exists():
+            raise StoreError(f"No store at {folder}: run an exam first, or name another with --store.")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._db = connect(self.path)
+            self._migrate()
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"Cannot use the store {folder}: {error}. Name another with --store.") from None
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _migrate(self) -> None:
+        version = self._version()
+        if version > SCHEMA_VERSION:
+            raise StoreError(
+                f"The store {self.folder} was written by a newer proctor (store version {version}, this one knows "
+                f"{SCHEMA_VERSION}): upgrade with pip install -U proctor, or name another store."
+            )
+        if version == SCHEMA_VERSION:
+            return
+        with transaction(self._db):
+            # Asked again under the lock: another process may have been faster.
+            for statements in MIGRATIONS[self._version() :]:
+                for statement in statements:
+                    self._db.execute(statement)
+            self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    def _version(self) -> int:
+        return int(self._db.execute("PRAGMA user_version").fetchone()[0])
+
+    # -- runs ---------------------------------------------------------------------------------
+
+    def save(self, run: Run) -> None:
+        """Insert the run, or replace what is known of it."""
+        with _reported(self.path), transaction(self._db):
+            self._db.execute(
+                "INSERT INTO runs (id, task, candidate, status, created, body) VALUES (?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT (id) DO UPDATE SET status = excluded.status, body = excluded.body",
+                (run.id, run.task, run.candidate, run.status, run.created, _encode(run)),
+            )
+
+    def runs(self) -> list[Run]:
+        """All runs, newest first."""
+        rows = self._db.execute("SELECT body FROM runs ORDER BY created DESC, id DESC")
+        return [_decode_run(body) for (body,) in rows]
+
+    def run(self, name: str) -> Run:
+        """The run with this id, or the only one whose id starts so; `latest` is the newest."""
+        if name == "latest":
+            rows = self._db.execute("SELECT body FROM runs ORDER BY created DESC, id DESC LIMIT 1").fetchall()
+        else:
+            rows = self._db.execute(
+                "SELECT body FROM runs WHERE id = ? OR substr(id, 1, ?) = ? ORDER BY id = ? DESC LIMIT 2",
+                (name, len(name), name, name),
+            ).fetchall()
+        found = [_decode_run(body) for (body,) in rows]
+        if not found:
+            known = [i for (i,) in self._db.execute("SELECT id FROM runs")]
+            raise UnknownNameError("run", name, known, "`proctor list runs` shows all.")
+        if len(found) > 1 and found[0].id != name:
+            raise StoreError(f"{name!r} could be {found[0].id} or {found[1].id}: type more of the id.")
+        return found[0]
+
+    @contextmanager
+    def hold(self, run: Run) -> Iterator[None]:
+        """Only one process at a time works on a run; the system lets go of a killed one's hold."""
+        path = self.folder / "locks" / run.id
+        try:
+            path.parent.mkdir(exist_ok=True)
+            file = _lock(path)
+        except OSError as error:
+            raise StoreError(f"Cannot use the store {self.folder}: {error}. Name another with --store.") from None
+        if file is None:
+            raise StoreError(f"Run {run.id} is still being worked on by another process.")
+        with file:
+            try:
+                yield
+            finally:
+                with suppress(OSError):
+                    path.unlink()
+
+    # -- records ------------------------------------------------------------------------------
+
+    def records(self, run: Run) -> Iterator[Record]:
+        """All records of a run in the order of the exam."""
+        rows = self._db.execute("SELECT body FROM records WHERE run = ? ORDER BY sample, epoch", (run.id,))
+        for (body,) in rows:
+            yield _decode_record(body)
+
+    def scored(self, run: Run) -> dict[tuple[int, int], bytes]:
+        """Which samples have been scored, as (index, epoch), each with the digest of what was asked."""
+        rows = self._db.execute(
+            "SELECT sample, epoch, digest FROM records WHERE run = ? AND state = 'scored'", (run.id,)
+        )
+        return {(sample, epoch): digest for sample, epoch, digest in rows}
+
+    def answered(self, run: Run) -> dict[tuple[int, int], Record]:
+        """Records whose outputs were stored before their judging was done."""
+        rows = self._db.execute("SELECT body FROM records WHERE run = ? AND state = 'answered'", (run.id,))
+        records = [_decode_record(body) for (body,) in rows]
+        return {(record.sample.index, record.epoch): record for record in records}
+
+    def counts(self, run: Run) -> dict[str, int]:
+        """Records by outcome; failed ones count as 'error'."""
+        rows = self._db.execute("SELECT outcome, count(*) FROM records WHERE run = ? GROUP BY outcome", (run.id,))
+        return dict(rows.fetchall())
+
+
+def _lock(path: Path) -> TextIO | None:
+    """The locked file, or None while another process holds it."""
+    while True:
+        file = path.open("w")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            return None
+        # Whoever held it before may have removed the file between our opening and our locking it.
+        with suppress(FileNotFoundError):
+            if os.fstat(file.fileno()).st_ino == path.stat().st_ino:
+                return file
+        file.close()
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=LOCK_PATIENCE, isolation_level=None)
+    # Changing the journal mode does not wait for other writers as ordinary statements do.
+    deadline = time.monotonic() + LOCK_PATIENCE
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+    # A committed batch survives a power cut too; with a few commits a second that costs nothing.
+    db.execute("PRAGMA synchronous = FULL")
+    return db
+
+
+@contextmanager
+def _reported(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreWriteError(f"Writing to {path} failed: {error}.") from None
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    # Immediate: a writer queues for its turn at the start instead of failing in the middle.
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if db.in_transaction:  # a full disk ends the transaction by itself
+            db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")
+
+
+def write_records(db: sqlite3.Connection, run_id: str, records: Iterable[tuple[Record, bytes]]) -> None:
+    """Insert or replace records, each with the digest of its sample, in one transaction."""
+    rows = [_row(run_id, record, digest) for record, digest in records]
+    with transaction(db):
+        db.executemany(
+            "INSERT OR REPLACE INTO records (run, sample, epoch, state, outcome, value, digest, body) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            rows,
+        )
+
+
+def _row(run_id: str, record: Record, digest: bytes) -> tuple[Any, ...]:
+    state = "scored" if record.score else "failed" if record.error else "answered"
+    value = record.score.value if record.score else None
+    return (run_id, record.sample.index, record.epoch, state, record.outcome, value, digest, _encode(record))

@@ -1,0 +1,81 @@
+"""The writer: takes records from the running exam and stores them in batches, from a thread of its own."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from types import TracebackType
+
+from proctor.errors import StoreWriteError
+from proctor.store.sqlite import Store, connect, write_records
+from proctor.types import Record, Run
+
+PERIOD = 0.25  # seconds from a finished sample to its commit, at most, while the disk keeps up
+BATCH = 2_000  # records that are written without waiting for the period
+BACKLOG = 10_000  # records that may wait; a faster exam waits for the disk
+
+
+class Writer:
+    """A context: leaving it stores what is left. Works while the event loop is busy or blocked."""
+
+    def __init__(self, store: Store, run: Run) -> None:
+        self._path = store.path
+        self._run_id = run.id
+        self._waiting: dict[tuple[int, int], tuple[Record, bytes]] = {}
+        self._changed = threading.Condition()
+        self._closing = False
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
+
+    def __enter__(self) -> Writer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join()
+        if kind is None:
+            self._raise_failure()
+
+    def put(self, record: Record, digest: bytes) -> None:
+        """Store this record soon; a later one for the same sample and epoch takes its place."""
+        with self._changed:
+            self._raise_failure()
+            self._waiting[record.sample.index, record.epoch] = (record, digest)
+            waiting = len(self._waiting)
+            if waiting == BATCH:
+                self._changed.notify_all()
+            while len(self._waiting) >= BACKLOG and self._failure is None:
+                self._changed.wait()
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise StoreWriteError(
+                f"Writing to {self._path} failed: {self._failure}. What was stored before stays readable; "
+                f"make room and go on with: proctor resume {self._run_id}"
+            )
+
+    def _work(self) -> None:
+        db = None
+        try:
+            db = connect(self._path)
+            while True:
+                with self._changed:
+                    if not self._closing and len(self._waiting) < BATCH:
+                        self._changed.wait(PERIOD)
+                    batch, self._waiting = self._waiting, {}
+                    closing = self._closing
+                    self._changed.notify_all()
+                if batch:
+                    write_records(db, self._run_id, batch.values())
+                elif closing:
+                    return
+        except (sqlite3.Error, OSError) as error:
+            with self._changed:
+                self._failure = error
+                self._changed.notify_all()
+        finally:
+            if db is not None:
+                db.close()

@@ -1,0 +1,144 @@
+"""The words of the exam room: what is asked, what came back, how it was judged."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+
+class Message(Struct, frozen=True):
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+Prompt = str | tuple[Message, ...]
+
+
+class Sample(Struct, frozen=True):
+    """One question, problem or episode, reproducible from (task version, settings, seed, index)."""
+
+    id: str
+    index: int
+    input: Prompt
+    target: Any = None
+    seed: int = 0
+    choices: tuple[str, ...] = ()  # the whole set of possible answers, where it is closed
+    metadata: dict[str, Any] = {}
+
+
+class Usage(Struct, frozen=True):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None  # in the currency of the price that was given; None without a price
+
+    def __add__(self, other: Usage) -> Usage:
+        costs = [c for c in (self.cost, other.cost) if c is not None]
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            sum(costs) if costs else None,
+        )
+
+
+class Output(Struct, frozen=True):
+    """What the candidate produced for one request."""
+
+    text: str
+    usage: Usage = Usage()
+    finish: str = "stop"  # "length" when max_tokens cut it off
+    seconds: float = 0.0
+    attempts: int = 1
+    cached: bool = False
+
+
+class Score(Struct, frozen=True):
+    """A value in [0, 1]; or no value, and the outcome says why there is none."""
+
+    value: float | None
+    outcome: str = ""
+    answer: Any = None  # what was understood of the output
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        if self.value is not None and not 0 <= self.value <= 1:
+            raise ValueError(f"a score lies between 0 and 1, not {self.value!r}")
+
+
+class SampleError(Struct, frozen=True):
+    """Why a sample has no score: a fault of the model, or of the task while asking or judging."""
+
+    kind: Literal["model", "ask", "judge"]
+    type: str
+    message: str
+    where: str = ""  # the last lines of the traceback, for faults of the task
+
+
+class Timing(Struct, frozen=True):
+    started: float = 0.0  # seconds since the epoch
+    ask: float = 0.0
+    judge: float = 0.0
+
+
+class Record(Struct, frozen=True):
+    """A sample with its outputs and its score or error. With neither it is answered but not yet judged."""
+
+    sample: Sample
+    epoch: int = 0
+    outputs: tuple[Output, ...] = ()
+    score: Score | None = None
+    error: SampleError | None = None
+    timing: Timing = Timing()
+
+    @property
+    def finished(self) -> bool:
+        return self.score is not None or self.error is not None
+
+    @property
+    def outcome(self) -> str:
+        if self.error is not None:
+            return "error"
+        return self.score.outcome if self.score is not None else "answered"
+
+    @property
+    def usage(self) -> Usage:
+        total = Usage()
+        for output in self.outputs:
+            total += output.usage
+        return total
+
+
+class Metric(Struct, frozen=True):
+    """An estimate with its standard error and 95 % interval; None where n is too small to tell."""
+
+    value: float | None
+    stderr: float | None
+    low: float | None
+    high: float | None
+    n: int  # independent units: samples, whatever the number of epochs
+    method: str  # how the interval was made
+
+
+Status = Literal["running", "done", "failed", "interrupted"]
+
+
+class Run(Struct, frozen=True):
+    """A task, a candidate and a configuration; once it has ended, its totals and metrics too."""
+
+    id: str
+    task: str
+    version: str
+    candidate: str
+    config: dict[str, Any]
+    provenance: dict[str, Any]
+    created: float
+    status: Status = "running"
+    reason: str = ""  # why a run failed
+    total: int | None = None  # records expected; None when the task cannot say
+    n: int = 0  # records scored
+    errors: int = 0
+    outcomes: dict[str, int] = {}
+    metrics: dict[str, Metric] = {}
+    groups: dict[str, dict[str, dict[str, Metric]]] = {}  # metadata key -> its value -> metrics
+    usage: Usage = Usage()
+    seconds: float = 0.0  # spent running, over all sittings of a resumed run
