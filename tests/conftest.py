@@ -1,0 +1,188 @@
+"""Shared by all tests: the command line as a real process, a real model server on loopback, a tiny exam."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+Handler = Callable[[dict[str, Any], int], Any]
+
+ADDING = """
+from collections.abc import Iterator
+from proctor import RunConfig, Sample, Score, Task
+
+class Adding(Task):
+    def samples(self, config: RunConfig) -> Iterator[Sample]:
+        for i in range(config.limit_start, config.limit_start + self.count(config)):
+            yield Sample(id=f"add-{i}", index=i, input=f"{i}+{i}=", target=str(2 * i), metadata={"odd": i % 2})
+
+    def count(self, config: RunConfig) -> int:
+        return config.limit or 10
+
+    def score_text(self, sample: Sample, text: str) -> Score:
+        right = text == sample.target
+        return Score(float(right), "correct" if right else "wrong", text)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _away_from_the_users_things(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees a store, key or response cache of the person who runs it."""
+    monkeypatch.setenv("PROCTOR_STORE", str(tmp_path / "store"))
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def adding(tmp_path: Path) -> str:
+    """A task in a user's file: sample i asks for i + i."""
+    path = tmp_path / "adding.py"
+    path.write_text(ADDING)
+    return f"{path}:Adding"
+
+
+@pytest.fixture
+def proctor() -> Callable[..., subprocess.CompletedProcess[str]]:
+    def run(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "proctor", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            env=os.environ | env,
+            check=False,
+        )
+
+    return run
+
+
+class ModelServer:
+    """An OpenAI-compatible server in a thread. The handler gets the request's body and its number."""
+
+    def __init__(self, handler: Handler) -> None:
+        self.handler = handler
+        self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self.gate = asyncio.Event()
+        self._loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+        assert self._ready.wait(30)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def open_gate(self) -> None:
+        """Lets the requests go on that a handler holds back."""
+        self._loop.call_soon_threadsafe(self.gate.set)
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._stopping.set)
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+        self._loop.close()
+
+    def _serve(self) -> None:
+        self._loop.run_until_complete(self._main())
+
+    async def _main(self) -> None:
+        self._stopping = asyncio.Event()
+        app = web.Application()
+        app.router.add_get("/v1/models", self._models)
+        app.router.add_post("/v1/chat/completions", self._complete)
+        app.router.add_post("/v1/completions", self._complete)
+        runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        self.port = runner.addresses[0][1]
+        self._ready.set()
+        await self._stopping.wait()
+        await runner.cleanup()
+
+    async def _models(self, request: web.Request) -> web.Response:
+        return web.json_response({"data": [{"id": "m", "root": "weights-1"}]})
+
+    async def _complete(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        number = len(self.requests)
+        self.requests.append(body)
+        self.headers.append(dict(request.headers))
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            reply = self.handler(body, number)
+            if asyncio.iscoroutine(reply):
+                reply = await reply
+        finally:
+            self.in_flight -= 1
+        if isinstance(reply, str):
+            return completion(reply, "messages" in body)
+        return reply
+
+
+def completion(text: str, chat: bool = True) -> web.Response:
+    choice = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
+    usage = {"prompt_tokens": 10, "completion_tokens": 2}
+    return web.json_response({"choices": [{"index": 0, "finish_reason": "stop", **choice}], "usage": usage})
+
+
+def right_sum(body: dict[str, Any], _: int) -> str:
+    """The right answer to a question of the adding exam."""
+    text = body["messages"][-1]["content"] if "messages" in body else body["prompt"]
+    return str(2 * int(text.partition("+")[0]))
+
+
+@pytest.fixture
+def stalling(serve: Callable[[Handler], ModelServer]) -> Callable[[int], ModelServer]:
+    """A server that answers so many requests, and the rest only when its gate is opened."""
+
+    def start(answered: int) -> ModelServer:
+        async def reply(body: dict[str, Any], number: int) -> str:
+            if number >= answered:
+                await server.gate.wait()
+            return right_sum(body, number)
+
+        server = serve(reply)
+        return server
+
+    return start
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Handler], ModelServer]]:
+    servers: list[ModelServer] = []
+
+    def start(handler: Handler) -> ModelServer:
+        servers.append(ModelServer(handler))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture
+def task_file(tmp_path: Path, adding: str) -> Callable[[str], Path]:
+    """Writes another task file beside the adding exam, which it may import."""
+
+    def write(source: str) -> Path:
+        path = tmp_path / "task.py"
+        path.write_text(textwrap.dedent(source))
+        return path
+
+    return write

@@ -1,0 +1,90 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from proctor import catalog
+from proctor.errors import UsageError
+from proctor.shapes.tasks.existence import ExistenceTask
+
+
+def test_built_in():
+    assert catalog.task_class("shapes/existence") is ExistenceTask
+
+
+def test_wildcard():
+    assert "shapes/existence" in catalog.expand("shapes/*")
+    with pytest.raises(UsageError, match="No task matches 'shapez/"):
+        catalog.expand("shapez/*")
+
+
+@pytest.mark.parametrize("typo", ["shapes/existance", "existence", "shape/existence", "Existence"])
+def test_did_you_mean(typo: str):
+    with pytest.raises(UsageError, match="did you mean shapes/existence"):
+        catalog.expand(typo)
+
+
+def test_file(adding: str):
+    cls = catalog.task_class(adding)
+    assert cls.__name__ == "Adding"
+    assert catalog.task_class(adding.removesuffix(":Adding")).__name__ == "Adding", "a lone class needs no name"
+
+
+def test_file_may_import_its_neighbours(task_file):
+    path = task_file("from adding import Adding\nclass Mine(Adding): pass")
+    assert catalog.task_class(f"{path}:Mine").__name__ == "Mine"
+
+
+def test_a_class_can_be_found_again_by_its_name(adding: str):
+    cls = catalog.task_class(adding)
+    assert catalog.task_class(catalog.name_of(cls)).__qualname__ == cls.__qualname__
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "said"),
+    [
+        ("import msgspec\n\nprint(undefined)\n", "Mine", "NameError: name 'undefined' is not defined (line 3)"),
+        ("class Mine(:\n", "Mine", "SyntaxError"),
+        ("raise SystemError('boom.')", "Mine", "could not be imported: SystemError: boom (line 1)."),
+        ("from proctor import Task\nclass Mine(Task): pass", "Mine", "not complete: it must define samples"),
+        ("class Mine: pass", "Mine", "not a task"),
+        ("from proctor import Task\nclass Mine(Task): pass", "Mien", "no class 'Mien'; did you mean Mine?"),
+        ("from proctor import Task\nclass A(Task): pass\nclass B(Task): pass", "", "Which task"),
+    ],
+)
+def test_bad_files_are_one_sentence(task_file, source: str, name: str, said: str):
+    path = task_file(source)
+    with pytest.raises(UsageError) as caught:
+        catalog.task_class(f"{path}:{name}" if name else str(path))
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_file():
+    with pytest.raises(UsageError, match=r"No task file nowhere\.py"):
+        catalog.task_class("nowhere.py:Mine")
+
+
+def test_entry_point_of_an_installed_package(tmp_path: Path, adding: str):
+    """A real installed distribution, seen by a fresh process."""
+    site = tmp_path / "site"
+    info = site / "acme_exams-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-exams\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[proctor.tasks]\nacme/adding = acme_exams:Adding\nacme/broken = acme_exams:Gone\n"
+    )
+    (site / "acme_exams.py").write_text(Path(adding.removesuffix(":Adding")).read_text())
+    code = (
+        "from proctor import catalog\n"
+        "print(catalog.task_class('acme/adding').__name__, catalog.expand('acme/*'))\n"
+        "try: catalog.task_class('acme/broken')\n"
+        "except Exception as e: print(type(e).__name__, e)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": str(site)}, capture_output=True, text=True, check=True
+    )
+    first, second = done.stdout.splitlines()
+    assert first == "Adding ['acme/adding', 'acme/broken']"
+    assert second.startswith("UsageError Task acme/broken (acme_exams:Gone) could not be loaded: AttributeError")

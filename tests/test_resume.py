@@ -1,0 +1,217 @@
+"""A run killed at any moment goes on to the same records as one that was never stopped."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+import msgspec
+import pytest
+
+import proctor
+from conftest import right_sum
+from proctor.errors import HopelessRunError, StoreError, TaskError, UsageError
+from proctor.evaluation import resume
+from proctor.store import open_store
+
+LIMIT = 60
+
+
+def start(*arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "proctor", *arguments, "-q"], stdout=subprocess.DEVNULL)
+
+
+def plain(records: Any) -> list[dict[str, Any]]:
+    """Records without what no two runs have in common: the time they took."""
+    rows = [msgspec.to_builtins(record) for record in records]
+    for row in rows:
+        del row["timing"]
+        for output in row["outputs"]:
+            del output["seconds"]
+    return rows
+
+
+def until(condition: Any, process: subprocess.Popen[bytes]) -> None:
+    """Looks again and again until it is so; a minute is only the end of hope."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        assert process.poll() is None, "the run ended before it was killed"
+
+
+def stored(run_id: str | None = None) -> int:
+    try:
+        store = open_store(create=False)
+        runs = store.runs()
+        count = len(store.scored(runs[0])) if runs else 0
+    except StoreError:
+        return 0
+    store.close()
+    return count
+
+
+@pytest.mark.parametrize("answered", [0, 1, 17, 44, LIMIT - 1])
+def test_killed_while_the_model_answers(adding: str, stalling, answered: int):
+    """The server answers some requests and then no more; what was answered is in the store when the kill comes."""
+    server = stalling(answered)
+    process = start("run", adding, "--model", "openai/m", "--base-url", server.url, "--limit", str(LIMIT))
+    until(lambda: len(server.requests) > answered and stored() >= answered, process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    server.open_gate()
+
+    assert stored() == answered
+    before = len(server.requests)
+    report = resume("latest", {})
+    assert len(server.requests) - before == LIMIT - answered, "only what was not finished is asked again"
+    assert len(open_store().runs()) == 1
+
+    whole = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=LIMIT)
+    assert plain(report.records()) == plain(whole.records())
+    assert report.run.provenance["samples_sha256"] == whole.run.provenance["samples_sha256"]
+    assert report.metrics == whole.metrics
+    assert (report.run.status, report.run.n) == ("done", LIMIT)
+
+
+@pytest.mark.parametrize("seen", [1, 3_000, 20_000])
+def test_killed_while_writing_at_full_speed(adding: str, seen: int):
+    process = start("run", adding, "--model", "scripted/oracle", "--limit", "60000")
+    until(lambda: stored() >= seen, process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    kept = stored()
+    assert seen <= kept < 60_000
+    report = resume("latest", {})
+    assert (report.run.status, report.run.n, report.run.total) == ("done", 60_000, 60_000)
+    assert [record.sample.index for record in report.records()] == list(range(60_000))
+
+
+def test_an_answer_that_was_stored_is_judged_without_asking_again(task_file, serve):
+    """Killed in the middle of judging: the outputs are there already."""
+    path = task_file(
+        """
+        import asyncio, os
+        from adding import *
+
+        class Slow(Adding):
+            async def judge(self, sample, outputs):
+                if not os.path.exists("judge-is-in"):
+                    await asyncio.Event().wait()
+                return await super().judge(sample, outputs)
+        """
+    )
+    server = serve(right_sum)
+    process = start("run", f"{path}:Slow", "--model", "openai/m", "--base-url", server.url, "--limit", "5")
+
+    def answered() -> int:
+        try:
+            store = open_store(create=False)
+        except StoreError:
+            return 0
+        return len(store.answered(store.run("latest"))) if store.runs() else 0
+
+    until(lambda: answered() == 5, process)
+    process.kill()
+    process.wait()
+    open("judge-is-in", "w").close()
+    report = resume("latest", {})
+    assert len(server.requests) == 5
+    assert report.metrics["accuracy"].value == 1
+    assert report.run.usage.input_tokens == 50
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_by_hand(adding: str, stalling, number: int):
+    server = stalling(10)
+    process = start("run", adding, "--model", "openai/m", "--base-url", server.url, "--limit", "30")
+    until(lambda: len(server.requests) > 10 and stored() >= 10, process)
+    process.send_signal(number)
+    assert process.wait(60) == 1
+    server.open_gate()
+    run = open_store().run("latest")
+    assert (run.status, run.n) == ("interrupted", 10)
+    assert resume("latest", {}).run.n == 30
+
+
+def test_failed_samples_are_tried_again(adding: str, serve):
+    ill = threading.Event()
+    ill.set()
+
+    def reply(body, number):
+        from aiohttp import web
+
+        if ill.is_set() and number >= 10:
+            return web.json_response({"error": {"message": "context too long"}}, status=400)
+        return right_sum(body, number)
+
+    server = serve(reply)
+    with pytest.raises(HopelessRunError):
+        proctor.evaluate(adding, "openai/m", base_url=server.url, limit=30, max_errors=5, concurrency=1)
+    ill.clear()
+    report = resume("latest", {})
+    assert (report.run.n, report.run.errors) == (30, 0)
+    assert len(server.requests) == 15 + 20
+
+
+def test_a_changed_configuration_is_refused_by_name(adding: str):
+    run_id = proctor.evaluate(adding, "scripted/oracle", limit=5).run.id
+    with pytest.raises(UsageError) as caught:
+        resume(run_id, {"temperature": 0.5, "seed": 3, "concurrency": 2})
+    assert "seed was 0, now 3; temperature was 0.0, now 0.5" in str(caught.value)
+    assert "concurrency was" not in str(caught.value)
+    assert resume(run_id, {"concurrency": 2, "timeout": 5}).run.n == 5
+
+
+def test_changed_settings_are_refused():
+    run_id = proctor.evaluate("shapes/existence", "scripted/oracle", limit=2).run.id
+    with pytest.raises(UsageError, match="settings was"):
+        resume(run_id, {"settings": {"shapes": 4}})
+
+
+def test_a_changed_task_is_refused(task_file):
+    source = "from adding import *\nclass Mine(Adding):\n    {}\n"
+    path = task_file(source.format("pass"))
+    command = [sys.executable, "-m", "proctor"]
+    subprocess.run(
+        [*command, "run", f"{path}:Mine", "--model", "scripted/oracle", "-q"], check=True, capture_output=True
+    )
+    path.write_text(source.format("version = '2'"))
+    with pytest.raises(UsageError, match=r"begun with version 1 .* now it is 2"):
+        resume("latest", {})
+    other_question = "def samples(self, config):\n        yield Sample('add-0', 0, 'new question', '0')"
+    path.write_text(source.format(other_question))
+    with pytest.raises(TaskError, match="Sample add-0 is not what it was"):
+        resume("latest", {})
+
+
+def test_a_changed_model_file_is_refused(adding: str, tmp_path):
+    rows = [{"id": f"add-{i}", "outputs": [{"text": str(2 * i)}]} for i in range(10)]
+    replay = tmp_path / "replay.jsonl"
+    replay.write_text("\n".join(map(json.dumps, rows)))
+    run_id = proctor.evaluate(adding, f"scripted/replay:{replay}").run.id
+    replay.write_text("\n".join(map(json.dumps, rows[:5])))
+    with pytest.raises(UsageError, match=r"model is not the same any more \(sha256\)"):
+        resume(run_id, {})
+
+
+def test_a_done_run_has_nothing_left_to_do(adding: str, serve):
+    server = serve(right_sum)
+    first = proctor.evaluate(adding, "openai/m", base_url=server.url)
+    again = resume(first.run.id, {})
+    assert len(server.requests) == 10
+    assert again.metrics == first.metrics
+
+
+def test_a_run_in_progress_cannot_be_resumed_beside_it(adding: str, stalling):
+    server = stalling(0)
+    process = start("run", adding, "--model", "openai/m", "--base-url", server.url)
+    until(lambda: server.requests, process)
+    with pytest.raises(StoreError, match="still being worked on"):
+        resume("latest", {})
+    server.open_gate()
+    assert process.wait(60) == 0
+    assert os.listdir(open_store().folder / "locks") == []

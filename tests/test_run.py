@@ -1,0 +1,215 @@
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import proctor
+from conftest import right_sum
+from proctor import RunConfig, Sample, Score, Task, catalog
+from proctor.errors import HopelessRunError, TaskError, UsageError
+from proctor.store import open_store
+
+
+def outcomes(report: proctor.Report) -> list[str]:
+    return [record.outcome for record in report.records()]
+
+
+def test_oracle_and_blank_mark_the_ends(adding: str):
+    assert proctor.evaluate(adding, "scripted/oracle").metrics["accuracy"].value == 1
+    report = proctor.evaluate(adding, "scripted/blank")
+    assert report.metrics["accuracy"].value == 0
+    assert report.run.outcomes == {"wrong": 10}
+
+
+def test_limit_and_start(adding: str):
+    report = proctor.evaluate(adding, "scripted/oracle", limit=3, limit_start=4)
+    assert [record.sample.id for record in report.records()] == ["add-4", "add-5", "add-6"]
+
+
+def test_epochs_are_records_of_their_own(adding: str):
+    report = proctor.evaluate(adding, "scripted/oracle", limit=3, epochs=2)
+    assert [(r.sample.index, r.epoch) for r in report.records()] == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]
+    assert report.run.n == report.run.total == 6
+    assert report.metrics["accuracy"].n == 3
+
+
+def test_several_samples_are_judged_together(adding: str, serve):
+    server = serve(lambda body, number: right_sum(body, number) if body["seed"] % 2 else "wrong")
+    report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=5, samples=4, temperature=1)
+    records = list(report.records())
+    assert all(len(record.outputs) == 4 for record in records)
+    for record in records:
+        texts = [output.text for output in record.outputs]
+        assert record.score.value == texts.count(record.sample.target) / 4
+    seeds = [body["seed"] for body in server.requests]
+    assert len(set(seeds)) == 20, "every completion has a seed of its own"
+
+
+def test_groups_in_the_report(adding: str):
+    report = proctor.evaluate(adding, "scripted/oracle", group_by=["odd"])
+    assert report.run.groups["odd"]["1"]["accuracy"].n == 5
+
+
+def test_a_failed_sample_is_a_record_and_never_a_wrong_answer(task_file):
+    path = task_file(
+        """
+        from adding import *
+
+        class Fragile(Adding):
+            async def ask(self, sample, epoch, model, config):
+                if sample.index == 2:
+                    raise KeyError("no such thing")
+                return await super().ask(sample, epoch, model, config)
+
+            def score_text(self, sample, text):
+                if sample.index == 4:
+                    raise ZeroDivisionError("cannot judge this")
+                if sample.index == 5:
+                    return Score(2.0)
+                return super().score_text(sample, text)
+        """
+    )
+    report = proctor.evaluate(f"{path}:Fragile", "scripted/oracle")
+    errors = {r.sample.index: r.error for r in report.records() if r.error}
+    assert {index: (e.kind, e.type) for index, e in errors.items()} == {
+        2: ("ask", "KeyError"),
+        4: ("judge", "ZeroDivisionError"),
+        5: ("judge", "ValueError"),
+    }
+    assert "cannot judge this" in errors[4].message
+    assert "score_text" in errors[4].where
+    assert (report.run.n, report.run.errors) == (7, 3)
+    assert report.metrics["accuracy"].value == 1
+    assert report.metrics["accuracy"].n == 7
+
+
+def test_an_unjudgeable_answer_is_kept(task_file):
+    path = task_file(
+        """
+        from adding import *
+
+        class Unjudged(Adding):
+            def score_text(self, sample, text):
+                raise RuntimeError("judge is ill")
+        """
+    )
+    report = proctor.evaluate(f"{path}:Unjudged", "scripted/oracle", limit=1)
+    (record,) = report.records()
+    assert record.outputs[0].text == "0"
+    assert record.error.kind == "judge"
+
+
+class Endless(Task):
+    """Makes samples for ever, and counts them."""
+
+    made = 0
+
+    def samples(self, config: RunConfig) -> Iterator[Sample]:
+        index = 0
+        while True:
+            type(self).made += 1
+            yield Sample(str(index), index, "?", target="x")
+            index += 1
+
+    def score_text(self, sample: Sample, text: str) -> Score:
+        raise RuntimeError("always")
+
+
+def test_samples_are_taken_lazily_and_a_hopeless_run_stops():
+    Endless.made = 0
+    with pytest.raises(HopelessRunError, match="20 failed samples of 20; the last: RuntimeError: always"):
+        proctor.evaluate(Endless, "scripted/oracle", concurrency=4)
+    assert Endless.made <= 24
+    (run,) = open_store().runs()
+    assert (run.status, run.errors) == ("failed", 20)
+    assert "20 failed samples" in run.reason
+
+
+def test_max_errors():
+    with pytest.raises(HopelessRunError, match="after 3 failed"):
+        proctor.evaluate(Endless, "scripted/oracle", max_errors=3, concurrency=1)
+
+
+def test_a_few_errors_do_not_stop_a_long_run(task_file):
+    path = task_file(
+        """
+        from adding import *
+
+        class Rarely(Adding):
+            def score_text(self, sample, text):
+                if sample.index % 20 == 19:
+                    raise RuntimeError("now and then")
+                return super().score_text(sample, text)
+        """
+    )
+    report = proctor.evaluate(f"{path}:Rarely", "scripted/oracle", limit=1000)
+    assert (report.run.n, report.run.errors) == (950, 50)
+
+
+def test_a_task_that_cannot_make_its_sample_stops_the_run(task_file):
+    path = task_file(
+        """
+        from adding import *
+
+        class Broken(Adding):
+            def samples(self, config):
+                yield from super().samples(config)
+                raise LookupError("row 10 is gone")
+        """
+    )
+    with pytest.raises(TaskError, match="failed to make its next sample: LookupError: row 10 is gone"):
+        proctor.evaluate(f"{path}:Broken", "scripted/oracle")
+    store = open_store()
+    (run,) = store.runs()
+    assert len(list(store.records(run))) == 10, "what was done before is kept"
+
+
+def test_concurrency_is_the_limit_and_is_used(adding: str, serve):
+    async def slow(body, number):
+        await asyncio.sleep(0.02)
+        return right_sum(body, number)
+
+    server = serve(slow)
+    proctor.evaluate(adding, "openai/m", base_url=server.url, limit=40, concurrency=7)
+    assert server.most_in_flight == 7
+
+
+def test_concurrency_counts_requests_not_samples(adding: str, serve):
+    async def slow(body, number):
+        await asyncio.sleep(0.02)
+        return right_sum(body, number)
+
+    server = serve(slow)
+    proctor.evaluate(adding, "openai/m", base_url=server.url, limit=10, samples=5, concurrency=6, temperature=1)
+    assert server.most_in_flight == 6
+    assert len(server.requests) == 50
+
+
+def test_works_inside_a_running_loop(adding: str):
+    async def notebook() -> proctor.Report:
+        return proctor.evaluate(adding, "scripted/oracle")
+
+    assert asyncio.run(notebook()).metrics["accuracy"].value == 1
+
+
+def test_settings_are_checked_and_stored_in_full(tmp_path: Path):
+    report = proctor.evaluate("shapes/existence", "scripted/oracle", limit=2)
+    assert report.run.config["settings"] == {"shapes": 7}
+    with pytest.raises(UsageError, match="no setting 'shape'; did you mean shapes"):
+        proctor.evaluate("shapes/existence", "scripted/oracle", settings={"shape": 3})
+    with pytest.raises(UsageError, match="setting shapes: expected int >= 2"):
+        proctor.evaluate("shapes/existence", "scripted/oracle", settings={"shapes": 1})
+
+
+def test_a_task_given_as_a_class(adding: str):
+    report = proctor.evaluate(catalog.task_class(adding), "scripted/oracle")
+    assert report.run.task == adding
+
+
+def test_no_task_no_run():
+    with pytest.raises(UsageError, match="Unknown task 'shapes/nothing'"):
+        proctor.evaluate("shapes/nothing", "scripted/oracle")
+    with pytest.raises(UsageError, match="Unknown model 'gpt'"):
+        proctor.evaluate("shapes/existence", "gpt")
+    assert open_store().runs() == []

@@ -1,0 +1,218 @@
+import os
+import resource
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import proctor
+from proctor.errors import StoreError, StoreWriteError, UsageError
+from proctor.store import open_store
+from proctor.store.schema import SCHEMA_VERSION
+from proctor.store.sqlite import Store
+from proctor.store.writer import Writer
+from proctor.types import Output, Record, Run, Sample, Score
+
+
+def make_run(run_id: str = "20260101-000000-aaaaaa", created: float = 0.0) -> Run:
+    return Run(run_id, "t", "1", "scripted/oracle", {"seed": 0}, {}, created)
+
+
+def make_record(index: int, value: float | None = 1.0, epoch: int = 0) -> Record:
+    score = None if value is None else Score(value, "correct" if value else "wrong")
+    return Record(Sample(f"s{index}", index, "question"), epoch, (Output("answer"),), score)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def test_a_run_reads_back_as_it_was(store: Store):
+    run = make_run()
+    store.save(run)
+    assert store.run(run.id) == run
+    assert store.run("20260101") == run, "the start of the id is enough"
+    assert store.run("latest") == run
+
+
+def test_ambiguous_and_unknown_runs(store: Store):
+    store.save(make_run("20260101-000000-aaaaaa", 1))
+    store.save(make_run("20260101-000000-aaaaab", 2))
+    assert store.run("latest").id.endswith("b")
+    assert [run.id[-1] for run in store.runs()] == ["b", "a"]
+    with pytest.raises(StoreError, match="type more of the id"):
+        store.run("2026")
+    with pytest.raises(UsageError, match="Unknown run '20250101'"):
+        store.run("20250101")
+
+
+def test_a_later_record_takes_the_place_of_an_earlier_one(store: Store):
+    run = make_run()
+    store.save(run)
+    for value in (None, 1.0):
+        with Writer(store, run) as writer:
+            writer.put(make_record(0, value), b"d")
+            if value is None:
+                continue
+    (record,) = store.records(run)
+    assert record.score.value == 1
+    assert store.answered(run) == {}
+    assert store.scored(run) == {(0, 0): b"d"}
+
+
+def test_records_come_in_the_order_of_the_exam(store: Store):
+    run = make_run()
+    store.save(run)
+    with Writer(store, run) as writer:
+        for index in (5, 3, 4, 0):
+            writer.put(make_record(index, epoch=index % 2), b"")
+    assert [record.sample.index for record in store.records(run)] == [0, 3, 4, 5]
+    assert store.counts(run) == {"correct": 4}
+
+
+def test_a_finished_sample_is_durable_though_the_event_loop_is_blocked(store: Store):
+    """The writer commits from its own thread: the caller never lets go here until another connection sees the row."""
+    run = make_run()
+    store.save(run)
+    with Writer(store, run) as writer:
+        writer.put(make_record(0), b"")
+        other = Store(store.folder)
+        seen = threading.Event()
+        for _ in range(100_000):
+            if other.scored(run):
+                seen.set()
+                break
+        assert seen.is_set()
+
+
+def test_more_than_the_backlog_can_hold(store: Store):
+    run = make_run()
+    store.save(run)
+    with Writer(store, run) as writer:
+        for index in range(25_000):
+            writer.put(make_record(index), b"")
+    assert len(store.scored(run)) == 25_000
+
+
+def test_a_newer_store_is_left_alone(store: Store):
+    store._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    with pytest.raises(StoreError, match="written by a newer proctor"):
+        Store(store.folder)
+
+
+def test_what_is_no_store_is_left_alone(tmp_path: Path):
+    (tmp_path / "runs.db").write_text("these are my notes, not a database, and longer than a header " * 20)
+    with pytest.raises(StoreError, match="not a database"):
+        Store(tmp_path)
+    assert (tmp_path / "runs.db").read_text().startswith("these are my notes")
+
+
+def test_only_one_process_works_on_a_run(store: Store):
+    run = make_run()
+    with store.hold(run), pytest.raises(StoreError, match="still being worked on"), Store(store.folder).hold(run):
+        pass
+    with store.hold(run):
+        pass
+
+
+def test_two_runs_write_one_store_at_once(adding: str, tmp_path: Path):
+    """Eight processes at the same time, on a store that does not exist yet."""
+    command = [sys.executable, "-m", "proctor", "run", adding, "--model", "scripted/oracle", "--limit", "3000", "-q"]
+    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(8)]
+    errors = [process.communicate(timeout=120)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0] * 8, errors
+    store = open_store()
+    assert [(run.status, run.n) for run in store.runs()] == [("done", 3000)] * 8
+    assert all(len(store.scored(run)) == 3000 for run in store.runs())
+
+
+def test_a_full_disk_stops_the_run_and_keeps_what_was_stored(adding: str, tmp_path: Path):
+    """The kernel refuses to let the file grow, in the process that writes."""
+    done = subprocess.run(
+        [sys.executable, "-m", "proctor", "run", adding, "--model", "scripted/oracle", "--limit", "200000", "-q"],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000)),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert "Writing to" in done.stderr
+    assert "proctor resume" in done.stderr
+    store = open_store()
+    (run,) = store.runs()
+    kept = list(store.records(run))
+    assert 0 < len(kept) < 200_000
+    assert all(record.score.value == 1 for record in kept)
+    assert store._db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_really_full_disk(adding: str, tmp_path: Path):
+    """A file system of two megabytes, in a mount namespace of its own; then room is made and the run goes on."""
+    script = f"""
+    set -e
+    mkdir small && mount -t tmpfs -o size=2m tmpfs small
+    {sys.executable} -m proctor run {adding} --model scripted/oracle --limit 20000 -q --store small && exit 9
+    echo "code $?"
+    {sys.executable} -m proctor show latest --store small
+    mount -o remount,size=200m small
+    {sys.executable} -m proctor resume latest --store small -q
+    """
+    if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("this machine allows no mount namespaces; the file size limit above tests the same path")
+    done = subprocess.run(
+        ["unshare", "-rm", "bash", "-c", script], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "code 1" in done.stdout
+    assert "full" in done.stderr
+    assert "20,000 samples scored" in done.stdout
+
+
+def test_an_unwritable_store_says_so(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="Cannot use the store"):
+        open_store(str(tmp_path / "file" / "store"))
+    with pytest.raises(StoreError, match="No store of kind 'mongodb'"):
+        open_store("mongodb://host/db")
+
+
+def test_a_failing_writer_tells_the_run(store: Store):
+    run = make_run()
+    store.save(run)
+    store._db.execute("DROP TABLE records")
+
+    def exam() -> None:
+        with Writer(store, run) as writer:
+            for index in range(10_000_000):
+                writer.put(make_record(index), b"")
+
+    with pytest.raises(StoreWriteError, match="no such table"):
+        exam()
+
+
+def test_the_store_is_where_it_was_named(adding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    proctor.evaluate(adding, "scripted/oracle", store=str(tmp_path / "a"))
+    assert (tmp_path / "a" / "runs.db").exists()
+    proctor.evaluate(adding, "scripted/oracle")
+    assert (Path(os.environ["PROCTOR_STORE"]) / "runs.db").exists()
+    monkeypatch.delenv("PROCTOR_STORE")
+    proctor.evaluate(adding, "scripted/oracle")
+    assert (tmp_path / "proctor-runs" / "runs.db").exists()
+
+
+def test_rows_hold_what_queries_need(store: Store):
+    run = make_run()
+    store.save(run)
+    with Writer(store, run) as writer:
+        writer.put(make_record(0, 0.0), b"")
+    with sqlite3.connect(store.path) as db:
+        assert db.execute("SELECT sample, state, outcome, value FROM records").fetchall() == [
+            (0, "scored", "wrong", 0.0)
+        ]
+    db.close()
