@@ -122,7 +122,8 @@ def test_samples_are_taken_lazily_and_a_hopeless_run_stops():
         proctor.evaluate(Endless, "scripted/oracle", concurrency=4)
     assert Endless.made <= 24
     (run,) = open_store().runs()
-    assert (run.status, run.errors) == ("failed", 20)
+    assert run.status == "failed"
+    assert 20 <= run.errors < 24, "the other workers may have been in the middle of theirs"
     assert "20 failed samples" in run.reason
 
 

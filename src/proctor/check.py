@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from proctor import catalog
 from proctor.config import build_config
+from proctor.errors import UsageError
 from proctor.run import sample_digest
 from proctor.task import Task, create_task
 from proctor.types import Output, Sample
@@ -48,6 +49,8 @@ def check_task(name: str, settings: dict[str, Any], n: int = 100, seed: int = 0)
     for claim, faults in claims.items():
         try:
             fault = next(faults(), "")
+        except UsageError:
+            raise
         except Exception as error:
             fault = f"{type(error).__name__}: {error}"
         findings.append(Finding(claim, fault))

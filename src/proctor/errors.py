@@ -61,11 +61,11 @@ class RefusedByModelError(UsageError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """'; did you mean …?' for the nearest known names, else a full stop."""
+    """'; did you mean …?' for the nearest known name, else a full stop."""
     known = list(known)
     # Someone who types "existance" means "shapes/existence": compare with the last part of a name too.
     by_last_part = {k.rsplit("/", 1)[-1]: k for k in known}
-    near = difflib.get_close_matches(name, known, 3, 0.6) or [
-        by_last_part[m] for m in difflib.get_close_matches(name.rsplit("/", 1)[-1], list(by_last_part), 3, 0.6)
+    near = difflib.get_close_matches(name, known, 1) or [
+        by_last_part[match] for match in difflib.get_close_matches(name.rsplit("/", 1)[-1], by_last_part, 1)
     ]
-    return f"; did you mean {' or '.join(near)}?" if near else "."
+    return f"; did you mean {near[0]}?" if near else "."

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import random
 import time
 from collections.abc import Callable, Iterable
 
 import msgspec
-import stamina
 
 from proctor.config import RunConfig
 from proctor.errors import TransientModelError
@@ -16,10 +15,8 @@ from proctor.models.cache import ResponseCache
 from proctor.models.model import Model, Request
 from proctor.types import Output, Sample
 
-# Retries are counted in the records; without a handler the library's log lines would break the display.
-logging.getLogger("stamina").addHandler(logging.NullHandler())
-
-LONGEST_WAIT = 60.0  # between two tries, unless the server asks for more
+FIRST_WAIT = 0.5  # seconds before the second try; doubled before each further one
+LONGEST_WAIT = 60.0
 
 
 class Gateway(Model):
@@ -28,7 +25,7 @@ class Gateway(Model):
         self._model = model
         self._cache = cache
         self._places = asyncio.Semaphore(config.concurrency)
-        self._tries = config.retries + 1
+        self._retries = config.retries
         self._prices = (config.price_input, config.price_output)
         self._closed_until = 0.0  # a rate limit met by one request holds back the others too
 
@@ -53,21 +50,27 @@ class Gateway(Model):
         return self._priced(output)
 
     async def _try(self, request: Request) -> Output:
-        async for attempt in stamina.retry_context(
-            on=self._worth_another_try, attempts=self._tries, timeout=None, wait_max=LONGEST_WAIT
-        ):
-            with attempt:
-                await asyncio.sleep(max(0.0, self._closed_until - time.monotonic()))
+        attempt = 1
+        while True:
+            if (wait := self._closed_until - time.monotonic()) > 0:
+                await asyncio.sleep(wait)
+            try:
                 output = await self._model.generate(request)
-        return msgspec.structs.replace(output, attempts=attempt.num) if attempt.num > 1 else output
+            except TransientModelError as error:
+                if attempt > self._retries:
+                    raise
+                await self._back_off(attempt, error.retry_after)
+                attempt += 1
+            else:
+                return msgspec.structs.replace(output, attempts=attempt) if attempt > 1 else output
 
-    def _worth_another_try(self, error: Exception) -> bool | float:
-        if not isinstance(error, TransientModelError):
-            return False
-        if error.retry_after is None:
-            return True
-        self._closed_until = max(self._closed_until, time.monotonic() + error.retry_after)
-        return error.retry_after
+    async def _back_off(self, attempt: int, retry_after: float | None) -> None:
+        if retry_after is not None:
+            self._closed_until = max(self._closed_until, time.monotonic() + retry_after)
+        else:
+            # With jitter, so that requests which failed together do not come back together.
+            longest = min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 1))
+            await asyncio.sleep(random.uniform(longest / 2, longest))
 
     def _priced(self, output: Output) -> Output:
         price_input, price_output = self._prices

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from proctor.errors import TaskError
 from proctor.randomness import Stream
 from proctor.shapes.canvas import draw_canvas
-from proctor.shapes.task import Task
+from proctor.shapes.descriptions import coordinates
 from proctor.types import Message, Prompt, Sample
+
+if TYPE_CHECKING:
+    from proctor.shapes.task import Task
 
 TRIES = 50  # canvases tried for a worked example whose question is a new one
 
@@ -37,7 +42,7 @@ def _item(task: Task, random: Stream, wanted: str | None) -> tuple[str, str, str
         raise TaskError(f"{task.name}: the answer to {question!r} is empty.")
     if wanted is not None and answer != wanted:
         raise TaskError(f"{task.name}: asked for the answer {wanted!r}, generate_questions gave {answer!r}.")
-    return task.describe(shapes), question, answer
+    return coordinates(shapes), question, answer
 
 
 def _shots(task: Task, index: int, few_shot: int, question: str) -> list[tuple[str, str, str]]:

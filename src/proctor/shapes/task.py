@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
@@ -11,16 +11,21 @@ from msgspec import Meta, Struct
 from proctor.config import RunConfig
 from proctor.randomness import Stream, mix, name_key
 from proctor.shapes.canvas import Shape
+from proctor.shapes.loader import load_sample
 from proctor.task import Task as CoreTask
 from proctor.types import Sample, Score
 
 BLOCK = 20  # samples within which the answers are balanced exactly
 
 
+class CanvasSettings(Struct, frozen=True):
+    shapes: Annotated[int, Meta(ge=2, le=23)] = 7  # of the 24 kinds one must be absent, to be asked for
+
+
 class Task(CoreTask):
     """Extend it with `generate_questions`, and where the defaults do not fit, the other methods."""
 
-    Settings: ClassVar[type[Struct]]
+    Settings: ClassVar[type[Struct]] = CanvasSettings
     answers: ClassVar[tuple[str, ...]] = ()  # the possible answers, where the set is closed
     instruction: ClassVar[str] = ""  # how to answer, said after the question
     max_tokens: ClassVar[int] = 32
@@ -28,9 +33,6 @@ class Task(CoreTask):
 
     random: Stream  # renewed for every canvas
     seed: int = 0
-
-    class Settings(Struct, frozen=True):  # type: ignore[no-redef]
-        shapes: Annotated[int, Meta(ge=2, le=23)] = 7
 
     @abstractmethod
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
@@ -59,8 +61,6 @@ class Task(CoreTask):
         return config.limit or self.default_limit
 
     def samples(self, config: RunConfig) -> Iterator[Sample]:
-        from proctor.shapes.loader import load_sample
-
         self.seed = config.seed
         count = self.count(config)
         for index in range(config.limit_start, config.limit_start + count):
@@ -76,8 +76,3 @@ class Task(CoreTask):
         value = self.score(str(sample.target), answer)
         outcome = "correct" if value == 1 else "wrong" if value == 0 else "partly"
         return Score(value, outcome, answer)
-
-    def describe(self, shapes: Sequence[Shape]) -> str:
-        from proctor.shapes.descriptions import coordinates
-
-        return coordinates(shapes)

@@ -1,0 +1,122 @@
+"""Bad input gets one clear sentence, exit 2, and nothing is lost."""
+
+import os
+import socket
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+ORACLE = ("--model", "scripted/oracle")
+
+
+def one_sentence(done, *said: str, code: int = 2) -> None:
+    assert done.returncode == code, done.stderr
+    assert done.stdout == ""
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("proctor: ")
+    assert "Traceback" not in done.stderr
+    for part in said:
+        assert part in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["rnu"], ["Unknown verb 'rnu'; did you mean run?"]),
+        (["run", "shapes/existance", *ORACLE], ["Unknown task", "did you mean shapes/existence?"]),
+        (["run", "shapez/*", *ORACLE], ["No task matches 'shapez/*'"]),
+        (["run", "shapes/existence", "--model", "smolm2"], ["Unknown model 'smolm2'; did you mean smollm2?"]),
+        (["run", "shapes/existence", "--model", "scripted/orcale"], ["did you mean scripted/oracle?"]),
+        (["run", "shapes/existence"], ["No model given"]),
+        (["run", *ORACLE], ["No task given"]),
+        (["run", "shapes/existence", *ORACLE, "--limit", "-5"], ["limit", ">= 1"]),
+        (["run", "shapes/existence", *ORACLE, "--limit", "0"], ["limit", ">= 1"]),
+        (["run", "shapes/existence", *ORACLE, "--limit-start", "-1"], ["limit_start", ">= 0"]),
+        (["run", "shapes/existence", *ORACLE, "--concurrency", "0"], ["concurrency", ">= 1"]),
+        (["run", "shapes/existence", *ORACLE, "--limit", "ten"], ["limit", "'ten'"]),
+        (["run", "shapes/existence", *ORACLE, "--temprature", "1"], ["did you mean --temperature?"]),
+        (["run", "shapes/existence", *ORACLE, "--set", "shapes"], ["--set expects key=value"]),
+        (["run", "shapes/existence", *ORACLE, "--set", "shapes=500"], ["shapes", "<= 23"]),
+        (["run", "shapes/existence", *ORACLE, "--set", "shape=5"], ["did you mean shapes?"]),
+        (["run", "shapes/existence", *ORACLE, "--config", "none.toml"], ["Cannot read the configuration none.toml"]),
+        (["run", "nowhere.py:Task", *ORACLE], ["No task file nowhere.py"]),
+        (["run", "shapes/existence", "--model", "openai/gpt-5"], ["No API key", "OPENAI_API_KEY"]),
+        (["run", "shapes/existence", "--model", "gguf/none.gguf"], ["No model file none.gguf"]),
+        (["run", "shapes/existence", *ORACLE, "--store", "postgres://h/d"], ["No store of kind 'postgres'"]),
+        (["show", "latest"], ["No store at"]),
+        (["show", "shapes/existence", "--index", "-1"], ["limit_start", ">= 0"]),
+        (["check", "shapes/existence", "-n", "0"], ["limit", ">= 1"]),
+        (["export", "latest"], ["No store at"]),
+        (["resume", "latest"], ["No store at"]),
+        (["list", "things"], ["invalid choice: 'things'"]),
+        (["new", "task", "1 + 1"], ["cannot be the name of a Python file"]),
+        (["new", "teapot", "x"], ["invalid choice: 'teapot'"]),
+    ],
+)
+def test_bad_arguments(proctor, arguments: list[str], said: list[str]):
+    one_sentence(proctor(*arguments), *said)
+
+
+def test_bad_toml_key(proctor, tmp_path: Path):
+    (tmp_path / "exam.toml").write_text("limt = 3\n")
+    one_sentence(proctor("run", "shapes/existence", *ORACLE, "--config", "exam.toml"), "'limt'; did you mean limit?")
+
+
+def test_a_task_file_that_raises_on_import(proctor, tmp_path: Path):
+    (tmp_path / "mine.py").write_text("import proctor\n1 / 0\n")
+    done = proctor("run", "mine.py:Mine", *ORACLE)
+    one_sentence(done, "mine.py could not be imported: ZeroDivisionError: division by zero (line 2)")
+
+
+def test_an_unwritable_store(proctor, tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    one_sentence(
+        proctor("run", "shapes/existence", *ORACLE, "--store", "file/store"), "Cannot use the store file/store"
+    )
+
+
+def test_a_read_only_store(proctor, tmp_path: Path):
+    proctor("run", "shapes/existence", *ORACLE, "--limit", "2")
+    if os.geteuid() == 0:
+        # Root may write anything but /proc, which no one may.
+        one_sentence(proctor("run", "shapes/existence", *ORACLE, "--store", "/proc/store"), "Cannot use the store")
+        return
+    (tmp_path / "store").chmod(0o500)
+    one_sentence(proctor("run", "shapes/existence", *ORACLE), "Cannot use the store")
+
+
+def test_a_store_of_a_newer_version(proctor, tmp_path: Path):
+    proctor("run", "shapes/existence", *ORACLE, "--limit", "2")
+    db = sqlite3.connect(tmp_path / "store" / "runs.db")
+    db.execute("PRAGMA user_version = 999")
+    db.close()
+    one_sentence(proctor("run", "shapes/existence", *ORACLE), "newer proctor (store version 999")
+    db = sqlite3.connect(tmp_path / "store" / "runs.db")
+    assert db.execute("SELECT count(*) FROM records").fetchone() == (2,)
+    db.close()
+
+
+def test_an_unreachable_server(proctor):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+        done = proctor("run", "shapes/existence", "--model", "openai/m", "--base-url", url)
+    one_sentence(done, "Cannot reach the model server", "--base-url")
+
+
+def test_an_export_that_cannot_be_written(proctor):
+    proctor("run", "shapes/existence", *ORACLE, "--limit", "2")
+    one_sentence(proctor("export", "latest", "--out", "none/records.jsonl"), "Cannot write none/records.jsonl")
+    one_sentence(proctor("export", "2020"), "Unknown run '2020'")
+
+
+def test_a_hopeless_run_fails_with_1_and_can_be_resumed(proctor, tmp_path: Path, adding: str):
+    (tmp_path / "mine.py").write_text(
+        "from adding import *\nclass Mine(Adding):\n    def score_text(self, *_): raise ValueError('broken')\n"
+    )
+    done = proctor("run", "mine.py:Mine", *ORACLE, "--max-errors", "3", "--quiet")
+    assert done.returncode == 1
+    assert "3 failed samples" in done.stderr
+    assert "proctor resume" in done.stderr

@@ -1,0 +1,78 @@
+import sqlite3
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from proctor.errors import StoreError
+from proctor.models.cache import ResponseCache
+from proctor.models.model import Request, Sampling
+from proctor.types import Message, Output, Sample, Usage
+
+IDENTITY = {"model": "openai/m", "server": "http://a/v1", "api": "chat", "described": ""}
+REQUEST = Request("prompt", Sampling(max_tokens=5, temperature=0.5, seed=1), 0, Sample("s", 0, "prompt"))
+OUTPUT = Output("answer", Usage(3, 1), seconds=2.0)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> ResponseCache:
+    return ResponseCache(tmp_path / "responses.db")
+
+
+def replaced(**changes: object) -> Request:
+    return msgspec.structs.replace(REQUEST, **changes)
+
+
+def sampling(**changes: object) -> Request:
+    return replaced(sampling=msgspec.structs.replace(REQUEST.sampling, **changes))
+
+
+def test_the_same_request_gets_the_same_answer(cache: ResponseCache):
+    cache.put(IDENTITY, REQUEST, OUTPUT)
+    remembered = cache.get(IDENTITY, REQUEST)
+    assert remembered is not None
+    assert (remembered.text, remembered.usage, remembered.cached, remembered.seconds) == (
+        "answer",
+        Usage(3, 1),
+        True,
+        0,
+    )
+
+
+@pytest.mark.parametrize("field", IDENTITY)
+def test_another_model_server_or_endpoint_is_another_question(cache: ResponseCache, field: str):
+    cache.put(IDENTITY, REQUEST, OUTPUT)
+    assert cache.get(IDENTITY | {field: "other"}, REQUEST) is None
+    assert cache.get(IDENTITY | {"sha256": "new"}, REQUEST) is None
+
+
+def test_every_sampling_setting_counts(cache: ResponseCache):
+    cache.put(IDENTITY, REQUEST, OUTPUT)
+    others = {"max_tokens": 6, "temperature": 0.6, "top_p": 0.9, "top_k": 4, "stop": ("x",), "seed": 2}
+    assert set(others) == {field.name for field in msgspec.structs.fields(Sampling)}, "a new setting needs a case here"
+    for field, value in others.items():
+        assert cache.get(IDENTITY, sampling(**{field: value})) is None, field
+
+
+@pytest.mark.parametrize(
+    "request_", [replaced(prompt="prompt "), replaced(number=1), replaced(prompt=(Message("user", "prompt"),))]
+)
+def test_prompt_and_number_count(cache: ResponseCache, request_: Request):
+    cache.put(IDENTITY, REQUEST, OUTPUT)
+    assert cache.get(IDENTITY, request_) is None
+
+
+def test_a_colliding_key_does_not_answer(cache: ResponseCache, tmp_path: Path):
+    """Even if two questions had one hash, the stored question is compared in full."""
+    cache.put(IDENTITY, REQUEST, OUTPUT)
+    db = sqlite3.connect(tmp_path / "responses.db")
+    db.execute("UPDATE responses SET request = ?", (b"another question",))
+    db.commit()
+    db.close()
+    assert cache.get(IDENTITY, REQUEST) is None
+
+
+def test_an_unusable_cache_says_what_to_do(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="Run without --cache"):
+        ResponseCache(tmp_path / "file" / "responses.db")

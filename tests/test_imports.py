@@ -1,0 +1,93 @@
+"""The layers of the package: imports point downwards, never up, never in a circle."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1] / "src" / "proctor"
+
+# From the bottom up. A module may import from lower layers and from its own entry, nothing else.
+LAYERS = [
+    ["proctor"],
+    ["types", "errors", "randomness"],
+    ["config", "metrics"],
+    ["models"],
+    ["task", "store", "provenance"],
+    ["report", "run"],
+    ["catalog"],
+    ["evaluation", "check"],
+    ["shapes"],
+    ["cli"],
+    ["__main__"],
+]
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+
+
+def entry(module: str) -> str:
+    """'proctor.store.writer' belongs to the entry 'store'."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else parts[0]
+
+
+def module_name(path: Path) -> str:
+    parts = ["proctor", *path.relative_to(ROOT).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path) -> set[str]:
+    """Every module of ours that a file imports, also inside functions; not those for type checkers alone."""
+    tree = ast.parse(path.read_text())
+    typing_only = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for inner in ast.walk(node)
+    }
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are written in full"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
+    known = set(MODULES)
+    return {module for module in found if module in known}
+
+
+MODULES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
+GRAPH = {name: imports(path) - {name} for name, path in MODULES.items()}
+
+
+def test_every_module_has_its_layer():
+    assert {entry(name) for name in MODULES} == set(RANK)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_upward_import(name: str):
+    upward = {other for other in GRAPH[name] if entry(other) != entry(name) and RANK[entry(other)] >= RANK[entry(name)]}
+    # The package itself holds only the version, which anyone may read.
+    assert upward - {"proctor"} == set()
+
+
+def test_no_cycle():
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, f"import cycle: {' → '.join((*path, name))}"
+        if name not in done:
+            for other in GRAPH[name] - {"proctor"}:
+                visit(other, (*path, name))
+            done.add(name)
+
+    for name in GRAPH:
+        visit(name, ())
+
+
+def test_families_do_not_import_each_other():
+    families = set(LAYERS[RANK["shapes"]])
+    for name, others in GRAPH.items():
+        if entry(name) in families:
+            assert {entry(o) for o in others} & families <= {entry(name)}

@@ -1,0 +1,212 @@
+"""The OpenAI-compatible client against a real HTTP server."""
+
+import socket
+import sqlite3
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+from aiohttp import web
+
+import proctor
+from conftest import right_sum
+from proctor.errors import RefusedByModelError, UsageError
+from proctor.store import open_store
+
+KEY = "sk-very-secret-key"
+
+
+def error(status: int, message: str = "no", **headers: str) -> web.Response:
+    return web.json_response({"error": {"message": message}}, status=status, headers=headers)
+
+
+@pytest.mark.parametrize("api", ["chat", "completions"])
+def test_both_endpoints(adding: str, serve, api: str):
+    server = serve(right_sum)
+    report = proctor.evaluate(adding, "openai/m", base_url=server.url, api=api)
+    assert report.metrics["accuracy"].value == 1
+    assert report.run.usage.input_tokens == 100
+    assert report.run.usage.output_tokens == 20
+    assert report.run.usage.cost is None
+    assert all(record.usage.input_tokens == 10 for record in report.records())
+    assert ("messages" in server.requests[0]) == (api == "chat")
+
+
+def test_sampling_settings_are_sent(adding: str, serve):
+    server = serve(right_sum)
+    options = {"temperature": 0.5, "top_p": 0.9, "top_k": 40, "max_tokens": 7, "stop": ["\n"]}
+    proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1, **options)
+    (body,) = server.requests
+    assert {key: body[key] for key in options} == options
+    assert body["model"] == "m"
+    assert 0 <= body["seed"] < 2**31
+
+
+def test_few_shot_turns_are_messages(serve):
+    server = serve(lambda body, number: "Yes")
+    proctor.evaluate("shapes/existence", "openai/m", base_url=server.url, limit=1, few_shot=2)
+    assert [m["role"] for m in server.requests[0]["messages"]] == ["user", "assistant", "user", "assistant", "user"]
+
+
+def test_cost_when_a_price_is_given(adding: str, serve):
+    server = serve(right_sum)
+    report = proctor.evaluate(adding, "openai/m", base_url=server.url, price_input=1.5, price_output=6)
+    assert report.run.usage.cost == pytest.approx((100 * 1.5 + 20 * 6) / 1e6)
+    assert "cost" in str(report)
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
+def test_transient_errors_are_tried_again(adding: str, serve, status: int):
+    server = serve(lambda body, number: error(status) if number == 0 else right_sum(body, number))
+    report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1)
+    (record,) = report.records()
+    assert record.score.value == 1
+    assert record.outputs[0].attempts == 2
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("form", ["seconds", "date"])
+def test_retry_after_is_honoured(adding: str, serve, form: str):
+    arrivals: list[float] = []
+    quiet = 1.5
+
+    def reply(body, number):
+        arrivals.append(time.monotonic())
+        if number == 0:
+            wait = (
+                "1.5" if form == "seconds" else format_datetime(datetime.now(UTC) + timedelta(seconds=3), usegmt=True)
+            )
+            return error(429, "slow down", **{"Retry-After": wait})
+        return right_sum(body, number)
+
+    server = serve(reply)
+    report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=6, concurrency=1)
+    assert report.run.n == 6
+    assert arrivals[1] - arrivals[0] >= quiet - 0.05
+
+
+def test_the_retries_end_and_the_sample_is_an_error_not_a_wrong_answer(adding: str, serve):
+    server = serve(lambda body, number: error(503, "overloaded") if "3+3" in str(body) else right_sum(body, number))
+    report = proctor.evaluate(adding, "openai/m", base_url=server.url, retries=1)
+    failed = [record for record in report.records() if record.error]
+    assert [record.sample.index for record in failed] == [3]
+    assert failed[0].error.kind == "model"
+    assert failed[0].error.message == "HTTP 503: overloaded"
+    assert report.metrics["accuracy"].value == 1
+    assert (report.run.n, report.run.errors) == (9, 1)
+
+
+def test_permanent_errors_are_not_tried_again(adding: str, serve):
+    server = serve(lambda body, number: error(400, "prompt too long"))
+    report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=3)
+    assert len(server.requests) == 3
+    assert report.run.errors == 3
+    assert report.metrics["accuracy"].value is None
+
+
+def test_a_slow_server_times_out(adding: str, serve):
+    async def slow(body, number):
+        if number == 0:
+            await server.gate.wait()
+        return right_sum(body, number)
+
+    server = serve(slow)
+    report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1, timeout=0.5)
+    (record,) = report.records()
+    assert record.outputs[0].attempts == 2
+
+
+def test_a_connection_cut_in_the_middle(adding: str, serve):
+    async def cut(body, number):
+        if number == 0:
+            raise ConnectionResetError
+        return right_sum(body, number)
+
+    server = serve(cut)
+    assert proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1).run.n == 1
+
+
+@pytest.mark.parametrize("reply", [web.Response, lambda: web.json_response({"choices": []})])
+def test_a_reply_that_is_no_completion(adding: str, serve, reply):
+    server = serve(lambda body, number: reply() if number == 0 else right_sum(body, number))
+    report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1)
+    assert report.run.n == 1
+    assert len(server.requests) == 2
+
+
+def test_a_null_content_is_an_empty_answer(adding: str, serve):
+    """Some servers send null when a model says nothing."""
+    choice = {"message": {"content": None}, "finish_reason": "length"}
+    server = serve(lambda body, number: web.json_response({"choices": [choice]}))
+    (record,) = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1).records()
+    assert (record.outputs[0].text, record.outputs[0].finish) == ("", "length")
+
+
+@pytest.mark.parametrize(("status", "said"), [(401, "refused the API key"), (403, "refused"), (404, "knows no model")])
+def test_what_will_never_work_stops_the_run_at_once(adding: str, serve, monkeypatch, status: int, said: str):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    server = serve(lambda body, number: error(status, f"bad key {KEY}"))
+    with pytest.raises(RefusedByModelError, match=said) as caught:
+        proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1000, concurrency=2)
+    assert len(server.requests) <= 4
+    assert KEY not in str(caught.value)
+
+
+def test_the_key_is_sent_but_never_stored(adding: str, serve, monkeypatch, tmp_path):
+    monkeypatch.setenv("MY_KEY", KEY)
+    server = serve(lambda body, number: error(400, f"your key {KEY} is fine, your prompt is not"))
+    report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=2, api_key_env="MY_KEY", cache=True)
+    assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
+    (first, _) = report.records()
+    assert first.error.message == "HTTP 400: your key *** is fine, your prompt is not"
+    for path in open_store().folder.rglob("*"):
+        assert path.is_dir() or KEY.encode() not in path.read_bytes()
+
+
+def test_no_key():
+    with pytest.raises(UsageError, match="No API key: set the environment variable OPENAI_API_KEY"):
+        proctor.evaluate("shapes/existence", "openai/gpt-5")
+
+
+def test_an_unreachable_server(adding: str):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+        with pytest.raises(RefusedByModelError, match="Cannot reach the model server"):
+            proctor.evaluate(adding, "openai/m", base_url=url)
+    assert open_store().runs() == []
+
+
+def test_cached_responses_are_marked_and_free(adding: str, serve, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    server = serve(right_sum)
+    options = {"base_url": server.url, "cache": True, "price_input": 1.0}
+    first = proctor.evaluate(adding, "openai/m", **options)
+    again = proctor.evaluate(adding, "openai/m", **options)
+    assert len(server.requests) == 10
+    assert [r.outputs[0].cached for r in first.records()] == [False] * 10
+    assert [r.outputs[0].cached for r in again.records()] == [True] * 10
+    assert first.run.usage.cost > 0
+    assert again.run.usage.cost == 0
+    assert again.metrics == first.metrics
+
+
+def test_nothing_is_cached_unless_asked(adding: str, serve, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    server = serve(right_sum)
+    for _ in range(2):
+        proctor.evaluate(adding, "openai/m", base_url=server.url)
+    assert len(server.requests) == 20
+    assert not (tmp_path / "cache").exists()
+
+
+def test_errors_are_never_cached(adding: str, serve, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    server = serve(lambda body, number: error(400) if number == 0 else right_sum(body, number))
+    options = {"base_url": server.url, "cache": True, "limit": 1}
+    assert proctor.evaluate(adding, "openai/m", **options).run.errors == 1
+    assert proctor.evaluate(adding, "openai/m", **options).run.n == 1
+    db = sqlite3.connect(tmp_path / "cache" / "proctor" / "responses.db")
+    assert db.execute("SELECT count(*) FROM responses").fetchone() == (1,)
+    db.close()

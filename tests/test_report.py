@@ -1,0 +1,56 @@
+import json
+import subprocess
+import sys
+
+import msgspec
+import pytest
+
+import proctor
+from proctor.types import Metric
+
+
+def test_prints_as_a_table(adding: str):
+    text = str(proctor.evaluate(adding, "scripted/oracle", group_by=["odd"]))
+    assert "accuracy       1.000 ± 0.000   95 % interval 0.722 – 1.000 (wilson)" in text
+    assert "odd = 0" in text
+    assert "outcomes       correct 10" in text
+
+
+def test_dict_is_plain_json(adding: str):
+    report = proctor.evaluate(adding, "scripted/oracle")
+    assert json.loads(json.dumps(report.to_dict())) == report.to_dict()
+
+
+def test_pandas(adding: str):
+    frame = proctor.evaluate(adding, "scripted/oracle", limit=4).to_pandas()
+    assert list(frame["score"]) == [1.0] * 4
+    assert list(frame["metadata.odd"]) == [0, 1, 0, 1]
+
+
+def test_without_pandas(adding: str):
+    code = (
+        f"import sys, proctor; sys.modules['pandas'] = None; r = proctor.evaluate({adding!r}, 'scripted/oracle')\n"
+        "try: r.to_pandas()\nexcept Exception as e: print(e)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'proctor[pandas]'" in done.stdout
+
+
+def test_notebook_display_is_escaped(task_file):
+    report = proctor.evaluate(f"{task_file('from adding import *')}:Adding", "scripted/oracle")
+    object.__setattr__(report, "run", msgspec.structs.replace(report.run, candidate="<script>alert(1)</script>"))
+    assert "<script>" not in report._repr_html_()
+    assert "<table>" in report._repr_html_()
+
+
+def test_nothing_scored_is_said(adding: str):
+    report = proctor.evaluate(adding, "scripted/random", limit=3)
+    assert "– (nothing scored)" in str(report)
+    assert report.to_dict()["metrics"]["accuracy"]["value"] is None
+
+
+@pytest.mark.parametrize("metric", [Metric(0.5, None, None, None, 1, "student-t")])
+def test_a_single_value_has_no_interval(metric: Metric, adding: str):
+    report = proctor.evaluate(adding, "scripted/oracle", limit=1)
+    report.run.metrics["accuracy"] = metric
+    assert "interval" not in str(report)
