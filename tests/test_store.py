@@ -171,7 +171,7 @@ def test_a_really_full_disk(adding: str, tmp_path: Path):
     assert done.returncode == 0, done.stderr
     assert "code 1" in done.stdout
     assert "full" in done.stderr
-    assert "20,000 samples scored" in done.stdout
+    assert "20,000 scored" in done.stdout
 
 
 def test_an_unwritable_store_says_so(tmp_path: Path):

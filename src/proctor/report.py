@@ -70,9 +70,9 @@ class Report:
 
     def __str__(self) -> str:
         run = self.run
-        title = f"{run.task} (version {run.version}) · {run.candidate} · {_count(run.n, 'sample')} scored"
+        title = f"{run.task} (version {run.version}) · {run.candidate} · {run.n:,} scored"
         if run.errors:
-            title += f", {_count(run.errors, 'error')}"
+            title += f", {run.errors:,} failed"
         lines = [f"{title} · {run.seconds:.1f} s"]
         if run.status != "done":
             lines.append(f"  NOT COMPLETE: {run.status}{f' ({run.reason})' if run.reason else ''}")
@@ -98,10 +98,6 @@ class Report:
         )
         caption = html.escape(f"{self.run.task} · {self.run.candidate} · {self.run.id}")
         return f"<table><caption>{caption}</caption><tr><th>metric</th><th>value</th><th>n</th></tr>{rows}</table>"
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def _metric(metric: Metric) -> str:

@@ -84,7 +84,7 @@ def _read_value(text: str) -> Any:
 def _add_flag(parser: Any, name: str) -> None:
     field = FIELDS[name]
     kind, description = _kind(field.type), _description(field.type)
-    if field.default not in (None, NODEFAULT, False):
+    if not any(field.default is nothing for nothing in (None, NODEFAULT, False)):
         description += f" (default: {field.default})"
     # Without a default, so that a flag that was not given leaves the file's value alone.
     common: dict[str, Any] = {

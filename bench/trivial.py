@@ -1,0 +1,30 @@
+"""The exam of the speed comparison: as many samples as wanted, nothing to think about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from proctor import Output, RunConfig, Sample, Score, Task
+from proctor.models.model import Model
+
+
+class Doubling(Task):
+    """Asked of an instant model that always says 0, like the peers' exam."""
+
+    fixed = True
+
+    def samples(self, config: RunConfig) -> Iterator[Sample]:
+        for i in range(config.limit_start, config.limit_start + self.count(config)):
+            question = f"What is {i} + {i}? Answer with the number only."
+            yield Sample(id=str(i), index=i, input=question, target=str(2 * i))
+
+    def count(self, config: RunConfig) -> int:
+        return config.limit or 10_000
+
+    async def ask(self, sample: Sample, epoch: int, model: Model, config: RunConfig) -> tuple[Output, ...]:
+        (output,) = await super().ask(sample, epoch, model, config)
+        return (Output("0", output.usage),)
+
+    def score_text(self, sample: Sample, text: str) -> Score:
+        right = text.strip() == sample.target
+        return Score(float(right), "correct" if right else "wrong", text)

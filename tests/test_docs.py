@@ -1,0 +1,56 @@
+"""What the documents say is what the program does."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_reference_is_up_to_date(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "110")
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "scripts" / "reference.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    made = module.reference()
+    if sys.version_info[:2] == (3, 11):  # argparse words its help a little differently from version to version
+        assert (ROOT / "docs" / "reference.md").read_text() == made, "run: python scripts/reference.py"
+    assert "--max-errors" in made
+
+
+def test_the_python_of_the_readme_runs(tmp_path: Path):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert len(blocks) >= 2
+    for number, block in enumerate(blocks):
+        path = tmp_path / (re.search(r"# (\w+\.py)", block) or [None, f"block{number}.py"])[1]
+        path.write_text(block.replace('"smollm2"', '"scripted/oracle"'))
+        done = subprocess.run([sys.executable, path], capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_commands_of_the_readme_run(tmp_path: Path, proctor):
+    """Every line that calls proctor, with a scripted candidate in place of a model that would have to think."""
+    text = (ROOT / "README.md").read_text()
+    (task,) = (block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "# capitals.py" in block)
+    (tmp_path / "capitals.py").write_text(task)
+    (tmp_path / "exam.toml").write_text(
+        re.search(r"```toml\n(.*?)```", text, re.DOTALL)[1].replace("smollm2", "scripted/random")
+    )
+    commands = re.findall(r"^proctor (.+?)(?:  +#.*)?$", text, re.MULTILINE)
+    assert len(commands) >= 10
+    for command in commands:
+        if "openai/" in command:
+            continue  # needs a server; test_openai talks to one
+        words = command.replace("smollm2", "scripted/random").replace("'", "").split()
+        done = proctor(*words)
+        assert done.returncode == 0, f"proctor {command}\n{done.stdout}{done.stderr}"
+
+
+def test_links_lead_somewhere():
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
+            assert (path.parent / target).exists(), f"{path.name} → {target}"
