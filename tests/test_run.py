@@ -84,6 +84,90 @@ def test_a_failed_sample_is_a_record_and_never_a_wrong_answer(task_file):
     assert report.metrics["accuracy"].n == 7
 
 
+@pytest.mark.parametrize(
+    ("returned", "type_", "said"),
+    [
+        ("0.5", "TypeError", "must give a Score, not 0.5"),
+        ("None", "TypeError", "must give a Score, not None"),
+        ("Score(1.0, 'correct', object())", "TypeError", "Encoding objects of type object"),
+        ("Score(1.0, outcome=3)", "ValidationError", "Expected `str`, got `int`"),
+        ("Score(float('nan'))", "ValueError", "between 0 and 1"),
+        ("sys.exit(3)", "SystemExit", "3"),
+    ],
+)
+def test_what_is_no_score_is_an_error_of_the_sample_and_the_store_stays_readable(
+    task_file, returned: str, type_: str, said: str
+):
+    path = task_file(
+        f"""
+        import sys
+        from adding import *
+
+        class Odd(Adding):
+            def score_text(self, sample, text):
+                return {returned} if sample.index == 1 else super().score_text(sample, text)
+        """
+    )
+    report = proctor.evaluate(f"{path}:Odd", "scripted/oracle", limit=3)
+    records = list(report.records())
+    assert [record.outcome for record in records] == ["correct", "error", "correct"]
+    assert records[1].error.type == type_
+    assert said in records[1].error.message
+    assert records[1].outputs[0].text == "2"
+
+
+@pytest.mark.parametrize(
+    ("yielded", "said"),
+    [
+        ("'a question'", "is not a Sample"),
+        ("Sample(5, 0, '?')", "Expected `str`, got `int`"),
+        ("Sample('a', 0, '?', target=object())", "Encoding objects of type object"),
+        ("Sample('a', -1, '?')", "has index -1 after -1"),
+        ("Sample('a', 0, '?'); yield Sample('b', 0, '?')", "sample b has index 0 after 0"),
+        ("sys.exit(3)", "SystemExit: 3"),
+    ],
+)
+def test_what_is_no_sample_stops_the_run(task_file, yielded: str, said: str):
+    path = task_file(
+        f"""
+        import sys
+        from adding import *
+
+        class Odd(Adding):
+            def samples(self, config):
+                yield {yielded}
+        """
+    )
+    with pytest.raises(TaskError) as caught:
+        proctor.evaluate(f"{path}:Odd", "scripted/oracle", limit=3)
+    assert said in str(caught.value)
+    assert all(record.outcome == "wrong" for record in open_store().records(open_store().run("latest")))
+
+
+def test_a_task_that_cannot_sum_up(task_file):
+    path = task_file(
+        """
+        from adding import *
+
+        class Odd(Adding):
+            def tally(self):
+                raise LookupError("no metric today")
+        """
+    )
+    with pytest.raises(TaskError, match=r"failed to sum up run .*: LookupError: no metric today"):
+        proctor.evaluate(f"{path}:Odd", "scripted/oracle", limit=3)
+    store = open_store()
+    run = store.run("latest")
+    assert len(list(store.records(run))) == 3
+    assert (run.status, run.metrics) == ("failed", {})
+
+
+def test_what_is_no_task():
+    for thing in (Task, int, Endless()):
+        with pytest.raises(UsageError, match=r"not a task|not complete"):
+            proctor.evaluate(thing, "scripted/oracle")  # type: ignore[arg-type]
+
+
 def test_an_unjudgeable_answer_is_kept(task_file):
     path = task_file(
         """

@@ -76,9 +76,9 @@ def _installed_tasks() -> dict[str, EntryPoint]:
 def _from_entry_point(point: EntryPoint) -> type[Task]:
     try:
         found = point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"Task {point.name} ({point.value}) could not be loaded: {_where(error)}") from error
-    return _checked(found, point.name)
+    return checked(found, point.name)
 
 
 def _is_file(name: str) -> bool:
@@ -104,7 +104,7 @@ def _from_file(name: str) -> type[Task]:
     if class_name not in vars(module):
         listing = f"Tasks in it: {', '.join(classes) or 'none'}."
         raise UsageError(f"{file} has no class {class_name!r}{did_you_mean(class_name, classes)} {listing}")
-    return _checked(getattr(module, class_name), name)
+    return checked(getattr(module, class_name), name)
 
 
 def _import_file(path: Path) -> ModuleType:
@@ -118,7 +118,7 @@ def _import_file(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.resolve().parent))  # the file may import its neighbours
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise UsageError(f"{path} could not be imported: {_where(error, path)}") from error
     finally:
@@ -126,7 +126,9 @@ def _import_file(path: Path) -> ModuleType:
     return module
 
 
-def _checked(found: object, name: str) -> type[Task]:
+def checked(found: object, name: str = "") -> type[Task]:
+    """The same object, if it is a class that can be set as an exam."""
+    name = name or repr(found)
     if not (inspect.isclass(found) and issubclass(found, Task)):
         raise UsageError(f"{name} is not a task: a task is a class that extends proctor.Task or a family's Task.")
     if inspect.isabstract(found):

@@ -39,8 +39,8 @@ class Silent:
 
 def evaluate(task: str | type[Task], model: str, *, observer: Observer | None = None, **options: Any) -> Report:
     """Runs an exam and returns its report: the same as `proctor run TASK --model MODEL`."""
+    task_class = catalog.task_class(task) if isinstance(task, str) else catalog.checked(task)
     name = task if isinstance(task, str) else catalog.name_of(task)
-    task_class = catalog.task_class(task) if isinstance(task, str) else task
     config = build_config({"task": name, "model": model, **options})
     return run_to_end(_start(task_class, config, observer or Silent()))
 

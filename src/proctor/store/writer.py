@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from types import TracebackType
 
@@ -72,7 +71,7 @@ class Writer:
                     write_records(db, self._run_id, batch.values())
                 elif closing:
                     return
-        except (sqlite3.Error, OSError) as error:
+        except Exception as error:  # whatever it is, the run must hear of it instead of waiting for ever
             with self._changed:
                 self._failure = error
                 self._changed.notify_all()
