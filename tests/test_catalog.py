@@ -48,6 +48,11 @@ def test_a_class_can_be_found_again_by_its_name(adding: str):
         ("class Mine(:\n", "Mine", "SyntaxError"),
         ("raise SystemError('boom.')", "Mine", "could not be imported: SystemError: boom (line 1)."),
         ("from proctor import Task\nclass Mine(Task): pass", "Mine", "not complete: it must define samples"),
+        (
+            "from proctor import Task\nclass Mine(Task):\n    def samples(self, config): pass",
+            "Mine",
+            "it must define score_text(sample, text), or judge",
+        ),
         ("class Mine: pass", "Mine", "not a task"),
         ("from proctor import Task\nclass Mine(Task): pass", "Mien", "no class 'Mien'; did you mean Mine?"),
         ("from proctor import Task\nclass A(Task): pass\nclass B(Task): pass", "", "Which task"),

@@ -3,13 +3,12 @@
 # mypy: ignore-errors
 # The harness is not among our development dependencies, so its types cannot be checked.
 
-import argparse
-import json
 import time
 from pathlib import Path
 from typing import Any
 
 import inspect_ai
+from command import answer
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.log import list_eval_logs, read_eval_log
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput, modelapi
@@ -77,20 +76,5 @@ def reopen(log_dir: Path) -> dict[str, float]:
     return {"header_seconds": header_seconds, "full_seconds": full_seconds}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    run_parser = commands.add_parser("run", help="take the exam")
-    run_parser.add_argument("count", type=int, metavar="N", help="number of samples")
-    run_parser.add_argument("dir", type=Path, metavar="DIR", help="folder for the log")
-    run_parser.add_argument("--fastest", action="store_true", help="settings for speed instead of the defaults")
-    reopen_parser = commands.add_parser("reopen", help="read the newest log back")
-    reopen_parser.add_argument("dir", type=Path, metavar="DIR", help="folder given to run")
-    args = parser.parse_args()
-
-    figures = run(args.count, args.dir, args.fastest) if args.command == "run" else reopen(args.dir)
-    print(json.dumps(figures))
-
-
 if __name__ == "__main__":
-    main()
+    answer(run, reopen)

@@ -3,7 +3,6 @@
 # mypy: ignore-errors
 # The harness is not among our development dependencies, so its types cannot be checked.
 
-import argparse
 import json
 import os
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TQDM_DISABLE"] = "1"
 
+from command import answer
 from datasets import Dataset
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
@@ -105,20 +105,5 @@ def reopen(log_dir: Path) -> dict[str, float]:
     return {"header_seconds": header_seconds, "full_seconds": full_seconds}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    run_parser = commands.add_parser("run", help="take the exam")
-    run_parser.add_argument("count", type=int, metavar="N", help="number of samples")
-    run_parser.add_argument("dir", type=Path, metavar="DIR", help="folder for results and samples")
-    run_parser.add_argument("--fastest", action="store_true", help="settings for speed instead of the defaults")
-    reopen_parser = commands.add_parser("reopen", help="read the newest results back")
-    reopen_parser.add_argument("dir", type=Path, metavar="DIR", help="folder given to run")
-    args = parser.parse_args()
-
-    figures = run(args.count, args.dir, args.fastest) if args.command == "run" else reopen(args.dir)
-    print(json.dumps(figures))
-
-
 if __name__ == "__main__":
-    main()
+    answer(run, reopen)

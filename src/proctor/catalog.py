@@ -134,6 +134,8 @@ def checked(found: object, name: str = "") -> type[Task]:
     if inspect.isabstract(found):
         missing = ", ".join(sorted(found.__abstractmethods__))
         raise UsageError(f"{name} is not complete: it must define {missing}.")
+    if found.judge is Task.judge and found.score_text is Task.score_text:
+        raise UsageError(f"{name} is not complete: it must define score_text(sample, text), or judge(sample, outputs).")
     return found
 
 
