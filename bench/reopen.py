@@ -8,7 +8,7 @@ from proctor.report import Report
 from proctor.store import open_store
 
 started = time.perf_counter()
-store = open_store(sys.argv[1], create=False)
+store = open_store(sys.argv[1], mode="read")
 run = store.run("latest")
 shown = str(Report(run, store.folder))
 header_seconds = time.perf_counter() - started

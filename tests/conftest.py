@@ -15,6 +15,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from proctor import Record, evaluate
+from proctor.errors import HopelessRunError
+from proctor.store import open_store
+
 Handler = Callable[[dict[str, Any], int], Any]
 
 ADDING = """
@@ -145,6 +149,20 @@ def right_sum(body: dict[str, Any], _: int) -> str:
     """The right answer to a question of the adding exam."""
     text = body["messages"][-1]["content"] if "messages" in body else body["prompt"]
     return str(2 * int(text.partition("+")[0]))
+
+
+@pytest.fixture
+def failing_run() -> Callable[..., tuple[str, list[Record]]]:
+    """Runs an exam in which nothing can be scored: what it says, and the records it leaves."""
+
+    def run(*arguments: Any, **options: Any) -> tuple[str, list[Record]]:
+        with pytest.raises(HopelessRunError) as caught:
+            evaluate(*arguments, **options)
+        assert caught.value.run is not None
+        assert caught.value.run.status == "failed"
+        return str(caught.value), list(open_store().records(caught.value.run))
+
+    return run
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 import os
 import socket
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,19 @@ def one_sentence(done, *said: str, code: int = 2) -> None:
         (["check", "shapes/existence", "-n", "0"], ["limit", ">= 1"]),
         (["export", "latest"], ["No store at"]),
         (["resume", "latest"], ["No store at"]),
+        (["run", "shapes/existence", *ORACLE, "--epochs", "many"], ["epochs: expected int, got 'many'"]),
+        (["run", "shapes/existence", *ORACLE, "--limit", "9" * 30], ["limit"]),
+        (["run", "shapes/existence", *ORACLE, "--concurrency", "100000"], ["concurrency: expected int <= 4096"]),
+        (["run", "shapes/existence", *ORACLE, "--timeout", "inf"], ["timeout: expected a finite number"]),
+        (["run", "shapes/existence", *ORACLE, "--temperature", "nan"], ["temperature"]),
+        (["run", "shapes/existence", *ORACLE, "--out", ""], ["out: expected the name of a folder"]),
+        (["run", "shapes/existence", *ORACLE, "--out", "/proc/x"], ["out: cannot write to /proc/x"]),
+        (["run", "shapes/existence", *ORACLE, "--store", "~nobody-here/x"], ["'~nobody-here/x' names no place"]),
+        (["run", "shapes/existence", *ORACLE, "--set", "shapes=" + "[" * 5000], ["shapes"]),
+        (["run", "shapes/existence", "--model", "openai/m", "--base-url", "http://[::1/v1"], ["base_url"]),
+        (["run", "shapes/existence", "--model", "openai/m", "--base-url", "http://a:99999/v1"], ["base_url"]),
+        (["run", "shapes/existence", "--model", "openai/m", "--base-url", "http://a..b/v1"], ["http://a..b/v1"]),
+        (["run", "shapes/existence", "--model", "openai/m", "--base-url", "http://a/v1?key=k"], ["nothing but host"]),
         (["list", "things"], ["invalid choice: 'things'"]),
         (["new", "task", "1 + 1"], ["cannot be the name of a Python file"]),
         (["new", "teapot", "x"], ["invalid choice: 'teapot'"]),
@@ -62,6 +77,74 @@ def test_bad_arguments(proctor, arguments: list[str], said: list[str]):
 def test_bad_toml_key(proctor, tmp_path: Path):
     (tmp_path / "exam.toml").write_text("limt = 3\n")
     one_sentence(proctor("run", "shapes/existence", *ORACLE, "--config", "exam.toml"), "'limt'; did you mean limit?")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('tasks = "shapes/*"', "tasks are a list"),
+        ("tasks = [5]", "tasks are a list"),
+        ("task = 5", "task is the name of one"),
+        ("settings = 5", "settings are a table"),
+        ("limit = -1", "limit: expected int >= 1"),
+        ('limit = "many"', "limit: expected int, got 'many'"),
+    ],
+)
+def test_bad_toml_values(proctor, tmp_path: Path, content: str, said: str):
+    (tmp_path / "exam.toml").write_text(content)
+    one_sentence(proctor("run", "shapes/existence", *ORACLE, "--config", "exam.toml", "--set", "shapes=5"), said)
+
+
+@pytest.mark.parametrize(
+    ("body", "said", "code"),
+    [
+        ("def __init__(self, x): pass", "cannot be created: TypeError", 2),
+        ("Settings = dict", "Settings must be a class that extends msgspec.Struct", 2),
+        ("version = 1", "its version is a text", 2),
+        ("def count(self, config): return 'x'", "count must give a number or None, not 'x'", 1),
+        ("def count(self, config): raise ValueError('a\\nb')", "cannot count its samples: ValueError: a b", 1),
+        ("def samples(self, config): return None", "failed to make the sample after index -1: TypeError", 1),
+        ("def tally(self): return None", "failed to sum up", 1),
+    ],
+)
+def test_tasks_that_are_none(proctor, tmp_path: Path, adding: str, body: str, said: str, code: int):
+    (tmp_path / "mine.py").write_text(f"from adding import *\nclass Mine(Adding):\n    {body}\n")
+    one_sentence(proctor("run", "mine.py:Mine", *ORACLE, "--quiet"), said, code=code)
+    assert "Traceback" not in proctor("show", "mine.py:Mine").stderr
+    assert "Traceback" not in proctor("check", "mine.py:Mine").stderr
+    assert proctor("list", "runs").returncode in (0, 2), "the store can be read whatever was run"
+
+
+def test_a_fault_of_our_own_is_one_sentence_too(proctor, tmp_path: Path, adding: str):
+    (tmp_path / "mine.py").write_text(
+        "from adding import *\nclass Mine(Adding):\n    def gold(self, s): raise ValueError('hm')\n"
+    )
+    done = proctor("show", "mine.py:Mine")
+    assert done.returncode == 1
+    assert "ValueError: hm. PROCTOR_TRACEBACK=1 shows where." in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert "Traceback" in proctor("show", "mine.py:Mine", PROCTOR_TRACEBACK="1").stderr
+
+
+def test_an_argument_that_is_no_text():
+    done = subprocess.run(
+        [sys.executable, "-m", "proctor", "run", b"\xff\xfe", *ORACLE], capture_output=True, text=True, check=False
+    )
+    one_sentence(done, "is not valid UTF-8")
+
+
+def test_a_full_output(proctor):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "proctor", "list"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (1, "proctor: [Errno 28] No space left on device.\n")
+
+
+def test_a_terminal_that_knows_only_ascii(proctor):
+    done = proctor("run", "shapes/existence", *ORACLE, "--limit", "2", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert "accuracy" in done.stdout
 
 
 def test_a_task_file_that_raises_on_import(proctor, tmp_path: Path):

@@ -76,3 +76,13 @@ def test_an_unusable_cache_says_what_to_do(tmp_path: Path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="Run without --cache"):
         ResponseCache(tmp_path / "file" / "responses.db")
+
+
+def test_a_failing_cache_costs_no_answer(cache: ResponseCache, tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    db = sqlite3.connect(tmp_path / "responses.db")
+    db.execute("DROP TABLE responses")
+    db.close()
+    for _ in range(2):
+        cache.put(IDENTITY, REQUEST, OUTPUT)
+        assert cache.get(IDENTITY, REQUEST) is None
+    assert len(caplog.records) == 1, "said once"

@@ -62,6 +62,56 @@ def test_json_is_the_only_thing_on_stdout(proctor):
     assert {"id", "version", "seconds", "provenance", "config"} <= set(run)
 
 
+def test_json_whatever_a_task_prints(proctor, tmp_path: Path, adding: str):
+    (tmp_path / "mine.py").write_text(
+        "print('imported')\nfrom adding import *\nclass Mine(Adding):\n"
+        "    def score_text(self, s, t):\n        print('scoring')\n        return super().score_text(s, t)\n"
+    )
+    done = proctor("run", "mine.py:Mine", "--model", "scripted/oracle", "--json")
+    assert json.loads(done.stdout)["runs"][0]["n"] == 10
+    assert done.stderr.count("imported") == 1, "a file is executed once"
+    assert "scoring" in done.stderr
+
+
+def test_json_of_runs_that_fail(proctor, tmp_path: Path, adding: str):
+    (tmp_path / "mine.py").write_text(
+        "from adding import *\nclass Mine(Adding):\n    def score_text(self, s, t): raise ValueError('broken')\n"
+    )
+    done = proctor("run", "mine.py:Mine", adding, "--model", "scripted/oracle", "--json", "--quiet")
+    assert done.returncode == 1
+    failed, fine = json.loads(done.stdout)["runs"]
+    assert (failed["status"], failed["n"], failed["errors"]) == ("failed", 0, 10)
+    assert "ValueError: broken" in failed["reason"]
+    assert (fine["status"], fine["n"]) == ("done", 10)
+
+
+def test_tasks_before_and_after_the_flags(proctor, adding: str):
+    done = proctor("run", "shapes/existence", "--model", "scripted/oracle", "--limit", "2", adding, "--json")
+    assert [run["n"] for run in json.loads(done.stdout)["runs"]] == [2, 2]
+
+
+def test_a_group_that_is_not_there_is_said(proctor, adding: str):
+    done = proctor("run", adding, "--model", "scripted/oracle", "--group-by", "even")
+    assert "no sample has metadata 'even' to group by; there is: odd." in done.stderr
+
+
+def test_resume_with_the_file_of_the_run(proctor, tmp_path: Path):
+    (tmp_path / "exam.toml").write_text('tasks = ["shapes/*"]\nmodel = "scripted/oracle"\nlimit = 2\n')
+    proctor("run", "--config", "exam.toml")
+    assert proctor("resume", "latest", "--config", "exam.toml").returncode == 0
+    (tmp_path / "exam.toml").write_text('tasks = ["shapes/*"]\nmodel = "scripted/oracle"\nlimit = 3\n')
+    assert "limit was 2, now 3" in proctor("resume", "latest", "--config", "exam.toml").stderr
+
+
+def test_export_by_ending(proctor, adding: str):
+    proctor("run", adding, "--model", "scripted/oracle")
+    assert "No format for files that end in .parquet" in proctor("export", "latest", "--out", "r.parquet").stderr
+
+
+def test_help_of_a_verb(proctor):
+    assert proctor("help", "run").stdout == proctor("run", "--help").stdout
+
+
 def test_quiet(proctor):
     done = proctor("run", "shapes/existence", "--model", "scripted/oracle", "--limit", "5", "--quiet")
     assert done.stderr == ""
@@ -127,12 +177,15 @@ def test_show_an_unfinished_run_says_how_to_go_on(proctor, adding: str, stalling
     server = stalling(3)
     command = [sys.executable, "-m", "proctor", "run", adding, "--model", "openai/m", "--base-url", server.url, "-q"]
     process = subprocess.Popen(command)
-    while "correct 3" not in (shown := proctor("show", "latest")).stderr:
+    while "running, so far correct 3" not in (proctor("show", "latest")).stderr:
         assert process.poll() is None
+    assert "  running  " in proctor("list", "runs").stdout
     process.kill()
     process.wait()
-    assert "proctor resume" in shown.stderr
+    shown = proctor("show", "latest")
+    assert "killed, so far correct 3. Go on with: proctor resume" in shown.stderr
     assert shown.returncode == 0
+    assert "  killed  " in proctor("list", "runs").stdout
 
 
 def test_check(proctor, adding: str):

@@ -32,7 +32,7 @@ def test_frozen():
         ({"temprature": 1}, "did you mean temperature?"),
         ({"api": "chats"}, "api: "),
         ({"base_url": "localhost:8000"}, "base_url: expected http://"),
-        ({"base_url": "http://me:secret@host/v1"}, "leave user and password out"),
+        ({"base_url": "http://me:secret@host/v1"}, "nothing but host, port and path"),
         ({"task": ""}, "No task given"),
     ],
 )

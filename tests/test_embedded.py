@@ -75,7 +75,7 @@ def test_messages_keep_their_roles(smollm2: Session):
     assert smollm2.ask(turns, max_tokens=1).usage.input_tokens > together.usage.input_tokens + 4
 
 
-def test_a_prompt_that_is_too_long_is_an_error_of_the_sample(task_file):
+def test_a_prompt_that_is_too_long_is_an_error_of_the_sample(task_file, failing_run):
     path = task_file(
         """
         from adding import *
@@ -85,7 +85,7 @@ def test_a_prompt_that_is_too_long_is_an_error_of_the_sample(task_file):
                 yield Sample("long", 0, "word " * 20_000, "x")
         """
     )
-    (record,) = proctor.evaluate(f"{path}:Long", "smollm2", limit=1).records()
+    _, (record,) = failing_run(f"{path}:Long", "smollm2", limit=1)
     assert record.error.kind == "model"
     assert "context size" in record.error.message
 

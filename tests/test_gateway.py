@@ -1,5 +1,8 @@
 import asyncio
 import time
+from itertools import pairwise
+
+import pytest
 
 from proctor.config import build_config
 from proctor.errors import TransientModelError
@@ -48,16 +51,17 @@ def test_a_rate_limit_met_by_one_request_holds_back_the_others():
 
 
 def test_back_off_grows_from_try_to_try_and_ends():
-    async def scene() -> None:
+    async def scene() -> list[float]:
         model = Flaky(99)
-        try:
+        with pytest.raises(TransientModelError):
             await gateway(model, retries=3).generate(REQUEST)
-        except TransientModelError:
-            assert len(model.asked) == 4
-        else:
-            raise AssertionError("a failure became an answer")
+        return model.asked
 
-    asyncio.run(scene())
+    asked = asyncio.run(scene())
+    pauses = [later - earlier for earlier, later in pairwise(asked)]
+    assert len(pauses) == 3
+    for number, pause in enumerate(pauses):
+        assert pause >= 0.25 * 2**number - 0.01, "at least half of 0.5 s, 1 s, 2 s"
 
 
 def test_attempts_are_counted():
@@ -65,3 +69,52 @@ def test_attempts_are_counted():
         return await gateway(Flaky(2)).generate(REQUEST)
 
     assert asyncio.run(scene()).attempts == 3
+
+
+class Bucket(Model):
+    """Lets so many requests through in each period; the others are told to come back."""
+
+    name = "bucket"
+
+    def __init__(self, places: int, period: float) -> None:
+        self.places, self.period = places, period
+        self.opened, self.left = 0.0, 0
+
+    async def generate(self, request: Request) -> Output:
+        now = time.monotonic()
+        if now - self.opened >= self.period:
+            self.opened, self.left = now, self.places
+        if self.left == 0:
+            raise TransientModelError("rate limit", self.period)
+        self.left -= 1
+        return Output("fine")
+
+
+def test_a_rate_limit_slows_a_run_down_and_fails_nothing():
+    """Sixty requests at once on a server that takes eight in a fifth of a second, with no retries at all."""
+
+    async def scene() -> list[Output]:
+        door = gateway(Bucket(8, 0.2), retries=0, concurrency=60)
+        return await asyncio.gather(*(door.generate(REQUEST) for _ in range(60)))
+
+    assert [output.text for output in asyncio.run(scene())] == ["fine"] * 60
+
+
+@pytest.mark.parametrize("endless", [86_400.0, float("inf")])
+def test_a_server_that_asks_to_wait_till_tomorrow_has_failed(endless: float):
+    async def scene() -> None:
+        model = Flaky(1, retry_after=endless)
+        with pytest.raises(TransientModelError):
+            await gateway(model).generate(REQUEST)
+
+    asyncio.run(scene())
+
+
+def test_retry_after_nothing_still_waits():
+    async def scene() -> list[float]:
+        model = Flaky(1, retry_after=0.0)
+        await gateway(model).generate(REQUEST)
+        return model.asked
+
+    first, second = asyncio.run(scene())
+    assert second - first >= 0.49

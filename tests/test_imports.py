@@ -10,8 +10,8 @@ ROOT = Path(__file__).parents[1] / "src" / "proctor"
 # From the bottom up. A module may import from lower layers and from its own entry, nothing else.
 LAYERS = [
     ["proctor"],
-    ["types", "errors", "randomness"],
-    ["config", "metrics"],
+    ["types", "errors", "randomness", "machine"],
+    ["config", "metrics", "candidate"],
     ["models"],
     ["task", "store", "provenance"],
     ["report", "run"],

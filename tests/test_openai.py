@@ -97,12 +97,12 @@ def test_the_retries_end_and_the_sample_is_an_error_not_a_wrong_answer(adding: s
     assert (report.run.n, report.run.errors) == (9, 1)
 
 
-def test_permanent_errors_are_not_tried_again(adding: str, serve):
+def test_permanent_errors_are_not_tried_again(adding: str, serve, failing_run):
     server = serve(lambda body, number: error(400, "prompt too long"))
-    report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=3)
+    said, records = failing_run(adding, "openai/m", base_url=server.url, limit=3)
     assert len(server.requests) == 3
-    assert report.run.errors == 3
-    assert report.metrics["accuracy"].value is None
+    assert [record.outcome for record in records] == ["error"] * 3
+    assert "the last: ModelError: HTTP 400: prompt too long" in said
 
 
 def test_a_slow_server_times_out(adding: str, serve):
@@ -135,6 +135,74 @@ def test_a_reply_that_is_no_completion(adding: str, serve, reply):
     assert len(server.requests) == 2
 
 
+def reply_with(**parts: object) -> web.Response:
+    choice = {"message": {"content": "x"}, "finish_reason": "stop"} | parts.pop("choice", {})
+    return web.json_response({"choices": [choice], **parts})
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"choice": {"finish_reason": "error"}},
+        {"choice": {"error": {"message": "upstream died"}}},
+        {"choice": {"message": {"content": 5}}},
+        {"choice": {"message": "text"}},
+        {"usage": "none"},
+        {"usage": {"prompt_tokens": "many"}},
+    ],
+)
+def test_odd_replies_are_asked_for_again_and_never_scored(adding: str, serve, odd: dict[str, object]):
+    server = serve(lambda body, number: reply_with(**odd) if number == 0 else right_sum(body, number))
+    report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1)
+    assert report.metrics["accuracy"].value == 1
+    assert len(server.requests) == 2
+
+
+def test_a_filtered_answer_is_neither_right_nor_wrong(adding: str, serve, failing_run, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    server = serve(
+        lambda body, number: reply_with(choice={"message": {"content": None}, "finish_reason": "content_filter"})
+    )
+    for asked in (1, 2):  # and it is not cached
+        _, (record,) = failing_run(adding, "openai/m", base_url=server.url, limit=1, cache=True)
+        assert record.error.kind == "model"
+        assert len(server.requests) == asked
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ({"tool_calls": []}, ""),
+        ({"content": None}, ""),
+        ({"content": [{"type": "text", "text": "4"}, {"text": "2"}]}, "42"),
+    ],
+)
+def test_contents_of_all_kinds(adding: str, serve, message: dict[str, object], text: str):
+    server = serve(lambda body, number: reply_with(choice={"message": message}, usage={"prompt_tokens": 3.0}))
+    (record,) = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1).records()
+    assert record.outputs[0].text == text
+
+
+def test_a_redirect_is_refused_because_it_would_drop_the_prompt(adding: str, serve):
+    server = serve(lambda body, number: web.Response(status=302, headers={"Location": "http://elsewhere/v1"}))
+    with pytest.raises(RefusedByModelError, match="redirected to http://elsewhere/v1"):
+        proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1)
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_refusal_after_answers_concerns_the_one_request(adding: str, serve, status: int):
+    server = serve(lambda body, number: error(status, "not this one") if number == 5 else right_sum(body, number))
+    report = proctor.evaluate(adding, "openai/m", base_url=server.url, concurrency=1)
+    assert (report.run.n, report.run.errors) == (9, 1)
+
+
+def test_a_key_from_a_file_with_its_line_end(adding: str, serve, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\r\n")
+    server = serve(right_sum)
+    proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1)
+    assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
+
+
 def test_a_null_content_is_an_empty_answer(adding: str, serve):
     """Some servers send null when a model says nothing."""
     choice = {"message": {"content": None}, "finish_reason": "length"}
@@ -153,15 +221,18 @@ def test_what_will_never_work_stops_the_run_at_once(adding: str, serve, monkeypa
     assert KEY not in str(caught.value)
 
 
-def test_the_key_is_sent_but_never_stored(adding: str, serve, monkeypatch, tmp_path):
+def test_the_key_is_sent_but_never_stored(adding: str, serve, monkeypatch, tmp_path, failing_run):
     monkeypatch.setenv("MY_KEY", KEY)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     server = serve(lambda body, number: error(400, f"your key {KEY} is fine, your prompt is not"))
-    report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=2, api_key_env="MY_KEY", cache=True)
+    options = {"base_url": server.url, "limit": 2, "api_key_env": "MY_KEY", "cache": True}
+    said, (first, _) = failing_run(adding, "openai/m", **options)
     assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
-    (first, _) = report.records()
     assert first.error.message == "HTTP 400: your key *** is fine, your prompt is not"
-    for path in open_store().folder.rglob("*"):
-        assert path.is_dir() or KEY.encode() not in path.read_bytes()
+    assert KEY not in said
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {"runs.db", "responses.db"} <= {path.name for path in written}
+    assert [path for path in written if KEY.encode() in path.read_bytes()] == []
 
 
 def test_no_key():
@@ -201,11 +272,11 @@ def test_nothing_is_cached_unless_asked(adding: str, serve, monkeypatch, tmp_pat
     assert not (tmp_path / "cache").exists()
 
 
-def test_errors_are_never_cached(adding: str, serve, monkeypatch, tmp_path):
+def test_errors_are_never_cached(adding: str, serve, monkeypatch, tmp_path, failing_run):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     server = serve(lambda body, number: error(400) if number == 0 else right_sum(body, number))
     options = {"base_url": server.url, "cache": True, "limit": 1}
-    assert proctor.evaluate(adding, "openai/m", **options).run.errors == 1
+    failing_run(adding, "openai/m", **options)
     assert proctor.evaluate(adding, "openai/m", **options).run.n == 1
     db = sqlite3.connect(tmp_path / "cache" / "proctor" / "responses.db")
     assert db.execute("SELECT count(*) FROM responses").fetchone() == (1,)

@@ -6,6 +6,8 @@ import msgspec
 import pytest
 
 import proctor
+from proctor.errors import HopelessRunError
+from proctor.store import open_store
 from proctor.types import Metric
 
 
@@ -44,8 +46,11 @@ def test_notebook_display_is_escaped(task_file):
 
 
 def test_nothing_scored_is_said(adding: str):
-    report = proctor.evaluate(adding, "scripted/random", limit=3)
+    with pytest.raises(HopelessRunError) as caught:
+        proctor.evaluate(adding, "scripted/random", limit=3)
+    report = proctor.Report(caught.value.run, open_store().folder)
     assert "– (nothing scored)" in str(report)
+    assert "NOT COMPLETE: failed (Stopped after 3 failed samples of 3" in str(report)
     assert report.to_dict()["metrics"]["accuracy"]["value"] is None
 
 

@@ -8,7 +8,9 @@ import proctor
 from conftest import right_sum
 from proctor import RunConfig, Sample, Score, Task, catalog
 from proctor.errors import HopelessRunError, TaskError, UsageError
+from proctor.shapes.tasks.existence import ExistenceTask
 from proctor.store import open_store
+from proctor.task import average
 
 
 def outcomes(report: proctor.Report) -> list[str]:
@@ -162,13 +164,152 @@ def test_a_task_that_cannot_sum_up(task_file):
     assert (run.status, run.metrics) == ("failed", {})
 
 
+def test_a_cancelled_future_is_an_error_of_the_sample_not_the_end_of_its_worker(task_file):
+    path = task_file(
+        """
+        import asyncio
+        from adding import *
+
+        class Odd(Adding):
+            async def judge(self, sample, outputs):
+                if sample.index % 3 == 0:
+                    raise asyncio.CancelledError
+                return await super().judge(sample, outputs)
+        """
+    )
+    report = proctor.evaluate(f"{path}:Odd", "scripted/oracle", limit=10, concurrency=1)
+    assert (report.run.n, report.run.errors) == (6, 4)
+
+
+@pytest.mark.parametrize("raised", ["ValueError('\\ud800')", "Broken()"])
+def test_an_error_whose_text_cannot_be_stored(task_file, raised: str):
+    path = task_file(
+        f"""
+        from adding import *
+
+        class Broken(Exception):
+            def __str__(self):
+                raise RuntimeError("no text")
+
+        class Odd(Adding):
+            def score_text(self, sample, text):
+                if sample.index == 1:
+                    raise {raised}
+                return super().score_text(sample, text)
+        """
+    )
+    report = proctor.evaluate(f"{path}:Odd", "scripted/oracle", limit=3)
+    assert (report.run.n, report.run.errors) == (2, 1)
+
+
+def test_the_limit_holds_for_a_task_that_ignores_it():
+    class Stubborn(Endless):
+        def score_text(self, sample: Sample, text: str) -> Score:
+            return Score(1)
+
+    for model in ("scripted/oracle", "scripted/majority"):
+        assert proctor.evaluate(Stubborn, model, limit=7).run.n == 7
+
+
+def test_judging_does_not_keep_a_place_from_the_next_request(task_file, serve):
+    """While all judges wait, the next requests are made nevertheless."""
+    path = task_file(
+        """
+        import asyncio
+        from adding import *
+
+        class Slow(Adding):
+            async def open(self, config):
+                self.judging, self.together = 0, asyncio.Event()
+
+            async def judge(self, sample, outputs):
+                self.judging += 1
+                if self.judging == 4:
+                    self.together.set()
+                await self.together.wait()
+                return await super().judge(sample, outputs)
+        """
+    )
+    server = serve(right_sum)
+    assert proctor.evaluate(f"{path}:Slow", "openai/m", base_url=server.url, limit=4, concurrency=2).run.n == 4
+
+
+def test_a_task_is_opened_and_closed_whatever_happens(task_file):
+    path = task_file(
+        """
+        from pathlib import Path
+        from adding import *
+
+        class Careful(Adding):
+            async def open(self, config):
+                Path("opened").touch()
+
+            async def close(self):
+                Path("closed").touch()
+
+            def samples(self, config):
+                yield 1
+        """
+    )
+    with pytest.raises(TaskError):
+        proctor.evaluate(f"{path}:Careful", "scripted/oracle")
+    assert Path("opened").exists()
+    assert Path("closed").exists()
+
+
+def test_one_failed_completion_calls_off_the_others(adding: str, serve):
+    from aiohttp import web
+
+    async def reply(body, number):
+        if number == 0:
+            return web.json_response({"error": {"message": "no"}}, status=400)
+        if number < 8:
+            await server.gate.wait()
+        return right_sum(body, number)
+
+    server = serve(reply)
+    options = {"base_url": server.url, "limit": 2, "samples": 8, "concurrency": 8, "temperature": 1}
+    report = proctor.evaluate(adding, "openai/m", **options)
+    assert (report.run.n, report.run.errors) == (1, 1)
+
+
+def test_completions_without_a_value_are_not_averaged_away():
+    scores = [Score(1), Score(None, "sandbox error", why="no room"), Score(0)]
+    assert average(scores) == Score(None, "sandbox error", [None, None, None], "no room")
+    assert average([Score(1), Score(0)]).value == 0.5
+
+
+def test_outcomes_follow_from_the_value_and_two_are_reserved():
+    assert [Score(v).outcome for v in (1, 0, 0.5, None)] == ["correct", "wrong", "partly", "unscored"]
+    for name in ("error", "answered"):
+        with pytest.raises(ValueError, match="reserved"):
+            Score(1, name)
+
+
+def test_a_task_of_the_catalog_given_as_a_class_keeps_its_name():
+    assert proctor.evaluate(ExistenceTask, "scripted/oracle", limit=2).run.task == "shapes/existence"
+
+
+def test_one_task_at_a_time(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(catalog, "task_names", lambda: ["shapes/existence", "shapes/other"])
+    with pytest.raises(UsageError, match="stands for 2 tasks"):
+        proctor.evaluate("shapes/*", "scripted/oracle")
+
+
+def test_paths_may_be_paths_and_the_report_survives_a_change_of_folder(adding: str, tmp_path: Path, monkeypatch):
+    report = proctor.evaluate(adding, "scripted/oracle", store=Path("here"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert len(list(report.records())) == 10
+
+
 def test_what_is_no_task():
     for thing in (Task, int, Endless()):
         with pytest.raises(UsageError, match=r"not a task|not complete"):
             proctor.evaluate(thing, "scripted/oracle")  # type: ignore[arg-type]
 
 
-def test_an_unjudgeable_answer_is_kept(task_file):
+def test_an_unjudgeable_answer_is_kept(task_file, failing_run):
     path = task_file(
         """
         from adding import *
@@ -178,8 +319,7 @@ def test_an_unjudgeable_answer_is_kept(task_file):
                 raise RuntimeError("judge is ill")
         """
     )
-    report = proctor.evaluate(f"{path}:Unjudged", "scripted/oracle", limit=1)
-    (record,) = report.records()
+    _, (record,) = failing_run(f"{path}:Unjudged", "scripted/oracle", limit=1)
     assert record.outputs[0].text == "0"
     assert record.error.kind == "judge"
 
@@ -204,10 +344,10 @@ def test_samples_are_taken_lazily_and_a_hopeless_run_stops():
     Endless.made = 0
     with pytest.raises(HopelessRunError, match="20 failed samples of 20; the last: RuntimeError: always"):
         proctor.evaluate(Endless, "scripted/oracle", concurrency=4)
-    assert Endless.made <= 24
+    assert Endless.made <= 28
     (run,) = open_store().runs()
     assert run.status == "failed"
-    assert 20 <= run.errors < 24, "the other workers may have been in the middle of theirs"
+    assert 20 <= run.errors < 28, "the other workers may have been in the middle of theirs"
     assert "20 failed samples" in run.reason
 
 
@@ -243,7 +383,7 @@ def test_a_task_that_cannot_make_its_sample_stops_the_run(task_file):
                 raise LookupError("row 10 is gone")
         """
     )
-    with pytest.raises(TaskError, match="failed to make its next sample: LookupError: row 10 is gone"):
+    with pytest.raises(TaskError, match="failed to make the sample after index 9: LookupError: row 10 is gone"):
         proctor.evaluate(f"{path}:Broken", "scripted/oracle")
     store = open_store()
     (run,) = store.runs()

@@ -15,10 +15,10 @@ def test_random_is_at_chance_and_repeatable():
     assert other.metrics != first.metrics
 
 
-def test_random_needs_choices(adding: str):
-    report = proctor.evaluate(adding, "scripted/random", limit=3)
-    assert report.run.errors == 3
-    assert "closed set of answers" in next(report.records()).error.message
+def test_random_needs_choices(adding: str, failing_run):
+    said, records = failing_run(adding, "scripted/random", limit=3)
+    assert "closed set of answers" in said
+    assert [record.outcome for record in records] == ["error"] * 3
 
 
 def test_majority_gets_the_share_of_the_commonest_answer(task_file):

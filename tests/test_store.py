@@ -1,5 +1,6 @@
 import os
 import resource
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -113,9 +114,9 @@ def test_what_is_no_store_is_left_alone(tmp_path: Path):
 
 def test_only_one_process_works_on_a_run(store: Store):
     run = make_run()
-    with store.hold(run), pytest.raises(StoreError, match="still being worked on"), Store(store.folder).hold(run):
+    with store.hold(run.id), pytest.raises(StoreError, match="still being worked on"), Store(store.folder).hold(run.id):
         pass
-    with store.hold(run):
+    with store.hold(run.id):
         pass
 
 
@@ -180,6 +181,47 @@ def test_an_unwritable_store_says_so(tmp_path: Path):
         open_store(str(tmp_path / "file" / "store"))
     with pytest.raises(StoreError, match="No store of kind 'mongodb'"):
         open_store("mongodb://host/db")
+
+
+def test_a_store_that_may_only_be_read(adding: str, tmp_path: Path):
+    """On a read-only mount, in a mount namespace of its own: list, show and export work, run says that it cannot."""
+    if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("this machine allows no mount namespaces")
+    proctor.evaluate(adding, "scripted/oracle", store=str(tmp_path / "shared"))
+    script = f"""
+    mount --bind shared shared && mount -o remount,bind,ro shared || exit 9
+    for verb in "list runs" "show latest" "export latest"; do
+      {sys.executable} -m proctor $verb --store shared || exit 8
+    done
+    {sys.executable} -m proctor run {adding} --model scripted/oracle --store shared
+    """
+    done = subprocess.run(["unshare", "-rm", "bash", "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "accuracy 1.000" in done.stdout
+    assert '"id":"add-9"' in done.stdout
+    assert "Cannot use the store shared" in done.stderr
+
+
+@pytest.mark.parametrize("what", ["runs.db", ""])
+def test_a_store_that_is_removed_under_a_run(adding: str, tmp_path: Path, stalling, what: str):
+    server = stalling(3)
+    command = [sys.executable, "-m", "proctor", "run", adding, "--model", "openai/m", "--base-url", server.url, "-q"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "store" / "runs.db").exists() or len(server.requests) < 4:
+        assert process.poll() is None
+    target = tmp_path / "store" / what
+    shutil.rmtree(target) if target.is_dir() else target.unlink()
+    server.open_gate()
+    _, said = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert said.startswith("proctor: ")
+    assert len(said.splitlines()) == 1
+
+
+def test_one_store_in_which_nothing_is_yet(tmp_path: Path):
+    (tmp_path / "runs.db").touch()
+    with pytest.raises(StoreError, match="Nothing is in the store"):
+        Store(tmp_path, "read")
 
 
 def test_a_failing_writer_tells_the_run(store: Store):

@@ -42,6 +42,12 @@ def test_groups():
     assert "absent" not in groups
 
 
+def test_groups_come_in_their_natural_order():
+    records = [record(i, 1, size=size) for i, size in enumerate([10, 2, 1, "many", "few"])]
+    _, groups = summarise(records, lambda: MeanScore("accuracy"), ("size",))
+    assert list(groups["size"]) == ["1", "2", "10", "few", "many"]
+
+
 def test_nothing_scored():
     metrics, groups = summarise([], lambda: MeanScore("accuracy"), ("shapes",))
     assert metrics["accuracy"].value is None

@@ -12,6 +12,9 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 
+from msgspec import Struct
+
+from proctor.config import user_path
 from proctor.errors import UnknownNameError, UsageError, did_you_mean
 from proctor.task import Task
 
@@ -23,50 +26,54 @@ REGISTRIES = {"shapes": "proctor.shapes.tasks.registered_tasks:REGISTERED_TASKS"
 
 def expand(pattern: str) -> list[str]:
     """The task names that a name or a wildcard stands for, in order."""
-    if _is_file(pattern):
+    if is_file(pattern):
         return [pattern]
-    names = task_names()
     if any(c in pattern for c in "*?["):
+        names = task_names()
         found = fnmatch.filter(names, pattern)
         if not found:
             raise UsageError(f"No task matches {pattern!r}. Tasks: {', '.join(names)}.")
         return found
-    if pattern not in names:
+    if pattern not in _family_tasks(pattern.partition("/")[0]) and pattern not in _installed_tasks():
         raise UnknownNameError(
             "task",
             pattern,
-            names,
+            task_names(),
             "`proctor list tasks` shows all; a task of your own is path/to/file.py:Class.",
         )
     return [pattern]
 
 
 def task_names() -> list[str]:
-    return sorted({*_family_tasks(), *_installed_tasks()})
+    return sorted({name for family in REGISTRIES for name in _family_tasks(family)} | _installed_tasks().keys())
 
 
 def task_class(name: str) -> type[Task]:
     """The class behind a single name."""
-    if _is_file(name):
+    if is_file(name):
         return _from_file(name)
     (name,) = expand(name)
-    family = _family_tasks().get(name)
+    family = _family_tasks(name.partition("/")[0]).get(name)
     return family if family is not None else _from_entry_point(_installed_tasks()[name])
 
 
 def name_of(cls: type[Task]) -> str:
-    """A name under which a class at hand can be found again, where it comes from a file."""
+    """A name under which a class at hand can be found again, where there is one."""
+    for family in REGISTRIES:
+        for name, registered in _family_tasks(family).items():
+            if registered is cls:
+                return name
     file = getattr(sys.modules.get(cls.__module__), "__file__", None)
     return f"{file}:{cls.__qualname__}" if file else cls.__qualname__
 
 
-def _family_tasks() -> dict[str, type[Task]]:
-    tasks = {}
-    for family, place in REGISTRIES.items():
-        module, _, attribute = place.partition(":")
-        registry: Mapping[str, type[Task]] = getattr(import_module(module), attribute)
-        tasks.update({f"{family}/{name}": cls for name, cls in registry.items()})
-    return tasks
+def _family_tasks(family: str) -> dict[str, type[Task]]:
+    """The tasks of one family; the others need not be imported for it."""
+    if family not in REGISTRIES:
+        return {}
+    module, _, attribute = REGISTRIES[family].partition(":")
+    registry: Mapping[str, type[Task]] = getattr(import_module(module), attribute)
+    return {f"{family}/{name}": cls for name, cls in registry.items()}
 
 
 def _installed_tasks() -> dict[str, EntryPoint]:
@@ -81,13 +88,13 @@ def _from_entry_point(point: EntryPoint) -> type[Task]:
     return checked(found, point.name)
 
 
-def _is_file(name: str) -> bool:
+def is_file(name: str) -> bool:
     return name.partition(":")[0].endswith(".py")
 
 
 def _from_file(name: str) -> type[Task]:
     file, _, class_name = name.partition(":")
-    path = Path(file).expanduser()
+    path = user_path(file)
     if not path.is_file():
         raise UsageError(f"No task file {file}: expected path/to/file.py:Class.")
     module = _import_file(path)
@@ -108,21 +115,24 @@ def _from_file(name: str) -> type[Task]:
 
 
 def _import_file(path: Path) -> ModuleType:
-    # The whole path makes the module's name: two files called task.py are two modules.
-    name = "proctor_task_" + "_".join(path.resolve().with_suffix("").parts[1:])
-    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    path = path.resolve()
+    status = path.stat()
+    # A changed file is another module: what was imported before stays what it was.
+    name = f"proctor_task_{path.stem}_{status.st_ino}_{status.st_mtime_ns}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"{path} cannot be imported as a Python file.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    sys.path.insert(0, str(path.resolve().parent))  # the file may import its neighbours
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))  # the file may import its neighbours, now or later
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise UsageError(f"{path} could not be imported: {_where(error, path)}") from error
-    finally:
-        sys.path.pop(0)
     return module
 
 
@@ -134,6 +144,10 @@ def checked(found: object, name: str = "") -> type[Task]:
     if inspect.isabstract(found):
         missing = ", ".join(sorted(found.__abstractmethods__))
         raise UsageError(f"{name} is not complete: it must define {missing}.")
+    if not isinstance(found.version, str) or not isinstance(found.group_by, tuple):
+        raise UsageError(f"{name}: its version is a text, its group_by a tuple of texts.")
+    if not (inspect.isclass(found.Settings) and issubclass(found.Settings, Struct)):
+        raise UsageError(f"{name}: its Settings must be a class that extends msgspec.Struct.")
     if found.judge is Task.judge and found.score_text is Task.score_text:
         raise UsageError(f"{name} is not complete: it must define score_text(sample, text), or judge(sample, outputs).")
     return found
@@ -146,7 +160,7 @@ def _where(error: BaseException, path: Path | None = None) -> str:
         return f"{text}."
     line, step = None, error.__traceback__
     while step is not None:
-        if path is not None and Path(step.tb_frame.f_code.co_filename) == path.resolve():
+        if path is not None and Path(step.tb_frame.f_code.co_filename) == path:
             line = step.tb_lineno
         step = step.tb_next
     return f"{text} (line {line})." if line else f"{text}."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import itertools
 import os
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from proctor import catalog
 from proctor.config import build_config
 from proctor.errors import UsageError
 from proctor.run import sample_digest
-from proctor.task import Task, create_task
+from proctor.task import Task, create_task, take_samples
 from proctor.types import Output, Sample
 
 
@@ -72,7 +71,7 @@ class _Subject:
         config = build_config(
             {"task": self.name, "model": "scripted/oracle", "seed": self.seed, "limit": self.n} | options
         )
-        return list(itertools.islice(task.samples(config), config.limit))
+        return list(take_samples(task, config))
 
     def faults_of_ids(self) -> Iterator[str]:
         self.samples = self.make()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,8 +15,9 @@ from msgspec import Meta, Struct
 
 from proctor.errors import UsageError, did_you_mean
 
-Count = Annotated[int, Meta(ge=0)]
-Positive = Annotated[int, Meta(ge=1)]
+MOST = 10**12  # far more than can be asked; an index must fit into the store's 64 bits
+Count = Annotated[int, Meta(ge=0, le=MOST)]
+Positive = Annotated[int, Meta(ge=1, le=MOST)]
 
 
 class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,9 +29,9 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limit: Annotated[Positive | None, Meta(description="how many samples (default: the task's own number)")] = None
     limit_start: Annotated[Count, Meta(description="index of the first sample")] = 0
     seed: Annotated[int, Meta(description="seed of samples and sampling")] = 0
-    few_shot: Annotated[Count, Meta(description="worked examples shown before the question")] = 0
+    few_shot: Annotated[int, Meta(ge=0, le=1_000, description="worked examples shown before the question")] = 0
     epochs: Annotated[Positive, Meta(description="how often each sample is asked, as a record of its own")] = 1
-    samples: Annotated[Positive, Meta(description="completions per sample, judged together")] = 1
+    samples: Annotated[int, Meta(ge=1, le=10_000, description="completions per sample, judged together")] = 1
     temperature: Annotated[float, Meta(ge=0, description="0 is greedy")] = 0.0
     top_p: Annotated[Annotated[float, Meta(gt=0, le=1)] | None, Meta(description="nucleus sampling")] = None
     top_k: Annotated[Positive | None, Meta(description="sample among the k likeliest tokens")] = None
@@ -43,8 +46,8 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     price_output: Annotated[
         Annotated[float, Meta(ge=0)] | None, Meta(description="price of a million output tokens")
     ] = None
-    concurrency: Annotated[Positive, Meta(description="requests in flight at once")] = 16
-    timeout: Annotated[float, Meta(gt=0, description="seconds a request may take")] = 120.0
+    concurrency: Annotated[int, Meta(ge=1, le=4_096, description="requests in flight at once")] = 16
+    timeout: Annotated[float, Meta(gt=0, description="seconds a request to a server may take")] = 120.0
     retries: Annotated[Count, Meta(description="further tries after a transient model error")] = 5
     max_errors: Annotated[
         Positive | None,
@@ -62,11 +65,13 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 OPERATIONAL = frozenset(
     {"concurrency", "timeout", "retries", "max_errors", "cache", "group_by", "store", "out", "api_key_env"}
 )
+PLACES = frozenset({"store", "out"})
 FIELDS = {field.name: field for field in msgspec.structs.fields(RunConfig)}
 
 
 def build_config(options: Mapping[str, Any]) -> RunConfig:
     """The one door to a RunConfig: unknown keys and impossible values are named."""
+    options = {key: os.fspath(value) if isinstance(value, os.PathLike) else value for key, value in options.items()}
     for key in options:
         if key not in FIELDS:
             raise UsageError(f"Unknown option {key!r}{did_you_mean(key, FIELDS)} Options: {', '.join(FIELDS)}.")
@@ -77,21 +82,44 @@ def build_config(options: Mapping[str, Any]) -> RunConfig:
         try:
             msgspec.convert(value, FIELDS[key].type, strict=False)
         except msgspec.ValidationError as error:
-            problem = str(error).split(" - at ")[0].replace("`", "")
-            raise UsageError(f"{key}: {problem[0].lower()}{problem[1:]}, got {value!r}.") from None
-    config = msgspec.convert(dict(options), RunConfig, strict=False)
+            expected = str(error).split(" - at ")[0].split(", got ")[0].replace("`", "").replace(" | null", "")
+            raise UsageError(f"{key}: {expected[0].lower()}{expected[1:]}, got {value!r}.") from None
+        if isinstance(value, float | str) and _is_infinite(value):
+            raise UsageError(f"{key}: expected a finite number, got {value!r}.")
+        if key in PLACES and value == "":
+            raise UsageError(f"{key}: expected the name of a folder, got nothing.")
+    config = msgspec.convert(options, RunConfig, strict=False)
     if config.base_url is not None:
         _check_base_url(config.base_url)
     return config
 
 
+def user_path(text: str) -> Path:
+    """A path as a user writes it, perhaps with ~."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise UsageError(f"{text!r} names no place: {error}") from None
+
+
+def _is_infinite(value: float | str) -> bool:
+    try:
+        return not math.isfinite(float(value))
+    except ValueError:
+        return False
+
+
 def _check_base_url(url: str) -> None:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid:
         raise UsageError(f"base_url: expected http://HOST[:PORT]/v1 or https://…, got {url!r}.")
-    if parts.username or parts.password:
+    if parts.username or parts.password or parts.query or parts.fragment:
         # The address is stored with the run; a secret in it would be too.
-        raise UsageError("base_url: leave user and password out; the key comes from the environment (api_key_env).")
+        raise UsageError("base_url: nothing but host, port and path; the key comes from the environment (api_key_env).")
 
 
 def load_toml(path: str | Path) -> dict[str, Any]:
@@ -105,9 +133,24 @@ def load_toml(path: str | Path) -> dict[str, Any]:
     for key in options:
         if key not in FIELDS and key != "tasks":
             raise UsageError(f"{path}: unknown key {key!r}{did_you_mean(key, FIELDS)} Keys: {', '.join(FIELDS)}.")
+    if not isinstance(options.get("settings", {}), dict):
+        raise UsageError(f"{path}: settings are a table: write [settings] and a line for each.")
+    if not isinstance(options.get("task", ""), str):
+        raise UsageError(f"{path}: task is the name of one; several are tasks = [...].")
+    tasks = options.get("tasks", [])
+    if not isinstance(tasks, list) or not all(isinstance(task, str) for task in tasks):
+        raise UsageError(f'{path}: tasks are a list of names: tasks = ["shapes/*"].')
     return options
+
+
+def stored_form(config: RunConfig) -> dict[str, Any]:
+    """The configuration as it is kept with a run: without places, which mean nothing elsewhere."""
+    built: dict[str, Any] = msgspec.to_builtins(config)
+    return {key: value for key, value in built.items() if key not in PLACES}
 
 
 def changed_keys(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Which options differ between two stored configurations, of those that could change a result."""
-    return sorted(k for k in old.keys() | new.keys() if k not in OPERATIONAL and old.get(k) != new.get(k))
+    # An option that is newer than the old run had its default then.
+    old, new = (stored_form(build_config({k: v for k, v in c.items() if k in FIELDS})) for c in (old, new))
+    return sorted(key for key in old if key not in OPERATIONAL and old[key] != new[key])

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from proctor.types import Run
 
 
 class ProctorError(Exception):
     """The run cannot go on. Shown as one sentence, without a traceback."""
 
     exit_code = 1
+    run: Run | None = None  # the run that was stopped by it, as far as it got
 
 
 class UsageError(ProctorError):
@@ -38,6 +43,10 @@ class StoreWriteError(ProctorError):
 
 class TaskError(ProctorError):
     """The task broke its contract while making samples or summing up."""
+
+
+class ChangedSampleError(UsageError):
+    """A resumed run would mix samples of two kinds."""
 
 
 class HopelessRunError(ProctorError):

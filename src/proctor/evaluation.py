@@ -4,140 +4,173 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import signal
+import tempfile
 import threading
 import time
 from collections.abc import Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from proctor import catalog, provenance
-from proctor.config import FIELDS, OPERATIONAL, RunConfig, build_config, changed_keys
-from proctor.errors import UsageError
+from proctor.config import FIELDS, OPERATIONAL, RunConfig, build_config, changed_keys, stored_form, user_path
+from proctor.errors import ChangedSampleError, StoreWriteError, TaskError, UsageError
 from proctor.models import open_model
 from proctor.report import Report
 from proctor.run import Observer, run_exam
 from proctor.store import open_store
 from proctor.store.export import as_jsonl
 from proctor.store.sqlite import Store
-from proctor.task import Task, create_task
-from proctor.types import Record, Run
+from proctor.task import Task, create_task, take_samples
+from proctor.types import Run
 
 T = TypeVar("T")
 
 
-class Silent:
-    """An observer for those who want only the result."""
-
-    def started(self, run: Run, done: int) -> None:
-        pass
-
-    def recorded(self, record: Record) -> None:
-        pass
-
-
 def evaluate(task: str | type[Task], model: str, *, observer: Observer | None = None, **options: Any) -> Report:
     """Runs an exam and returns its report: the same as `proctor run TASK --model MODEL`."""
-    task_class = catalog.task_class(task) if isinstance(task, str) else catalog.checked(task)
-    name = task if isinstance(task, str) else catalog.name_of(task)
+    if isinstance(task, str):
+        name, *others = catalog.expand(task)
+        if others:
+            raise UsageError(f"{task!r} stands for {1 + len(others)} tasks; evaluate them one by one.")
+        task_class = catalog.task_class(name)
+    else:
+        task_class = catalog.checked(task)
+        name = catalog.name_of(task)
     config = build_config({"task": name, "model": model, **options})
-    return run_to_end(_start(task_class, config, observer or Silent()))
+    return run_to_end(_start(task_class, config, observer or Observer()))
 
 
 def resume(run_id: str, overrides: Mapping[str, Any], observer: Observer | None = None) -> Report:
     """Goes on with a stored run. Options that could change a result must be what they were."""
-    store = open_store(overrides.get("store"), create=False)
-    try:
-        run = store.run(run_id)
-        stored = {key: value for key, value in run.config.items() if key in FIELDS}
-        config = build_config(stored | dict(overrides))
-        task = create_task(catalog.task_class(config.task), config.task, config.settings)
-        config = _with_full_settings(config, task)
-        _refuse_changes(run, config, task)
-        return run_to_end(_go_on(run, task, config, store, observer or Silent()))
-    finally:
-        store.close()
+    return run_to_end(_resume(run_id, overrides, observer or Observer()))
 
 
 def run_to_end(job: Coroutine[Any, Any, T]) -> T:
-    """asyncio.run that also works where a loop is running already, as in a notebook."""
+    """asyncio.run that takes SIGTERM like Ctrl-C, and works where a loop is running already, as in a notebook."""
+    if not _inside_a_loop():
+        return _run(job)
+    with ThreadPoolExecutor(1, thread_name_prefix="proctor-evaluate") as thread:
+        return thread.submit(asyncio.run, job).result()
+
+
+def _inside_a_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(job)
-    result: list[T] = []
-    failure: list[BaseException] = []
+        return False
+    return True
 
-    def work() -> None:
-        try:
-            result.append(asyncio.run(job))
-        except BaseException as error:
-            failure.append(error)
 
-    thread = threading.Thread(target=work, name="proctor-evaluate")
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return result[0]
+def _run(job: Coroutine[Any, Any, T]) -> T:
+    async def stoppable() -> T:
+        task = asyncio.current_task()
+        if task is not None and threading.current_thread() is threading.main_thread():
+            # Through the loop: raised between two instructions, it could leave a lock held for ever.
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        return await job
+
+    try:
+        return asyncio.run(stoppable())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
 
 
 async def _start(task_class: type[Task], config: RunConfig, observer: Observer) -> Report:
     task = create_task(task_class, config.task, config.settings)
     config = _with_full_settings(config, task)
-    store = open_store(config.store)
     try:
         count = task.count(config)
+    except Exception as error:
+        raise TaskError(f"{task.name} cannot count its samples: {type(error).__name__}: {error}") from error
+    if count is not None and not isinstance(count, int):
+        raise TaskError(f"{task.name}: count must give a number or None, not {count!r}.")
+    out = _make_folder(config.out)
+    store = open_store(config.store)
+    try:
         run = Run(
             id=time.strftime("%Y%m%d-%H%M%S-") + secrets.token_hex(3),
             task=config.task,
             version=task.version,
             candidate=config.model,
-            config=_stored_form(config),
+            config=stored_form(config),
             provenance=provenance.collect(task_class),
             created=time.time(),
             total=None if count is None else count * config.epochs,
         )
-        return await _go_on(run, task, config, store, observer)
+        with store.hold(run.id):
+            return await _go_on(run, task, config, store, out, observer)
     finally:
         store.close()
 
 
-async def _go_on(run: Run, task: Task, config: RunConfig, store: Store, observer: Observer) -> Report:
+async def _resume(run_id: str, overrides: Mapping[str, Any], observer: Observer) -> Report:
+    store = open_store(overrides.get("store"), "write")
+    try:
+        run_id = store.run(run_id).id
+        with store.hold(run_id):
+            run = store.run(run_id)  # read again: only now is nobody else at work on it
+            stored = {key: value for key, value in run.config.items() if key in FIELDS}
+            config = build_config(stored | dict(overrides))
+            task = create_task(catalog.task_class(config.task), config.task, config.settings)
+            config = _with_full_settings(config, task)
+            _refuse_changes(run, config, task)
+            return await _go_on(run, task, config, store, _make_folder(config.out), observer)
+    finally:
+        store.close()
+
+
+async def _go_on(run: Run, task: Task, config: RunConfig, store: Store, out: Path | None, observer: Observer) -> Report:
     model = open_model(config)
     try:
-        await model.prepare(lambda: task.samples(config))
-        identity = model.identity()
-        before = run.provenance.get("candidate", identity)
-        if before != identity:
-            changed = ", ".join(k for k in before.keys() | identity.keys() if before.get(k) != identity.get(k))
-            raise UsageError(f"Run {run.id} cannot go on: the model is not the same any more ({changed}).")
-        run = msgspec.structs.replace(
-            run, status="running", reason="", provenance=run.provenance | {"candidate": identity}
-        )
-        with store.hold(run):
-            store.save(run)
+        await model.prepare(lambda: take_samples(task, config))
+        _refuse_another_model(run, model.identity())
+        provenance = run.provenance | {"candidate": model.identity()}
+        before, run = run, msgspec.structs.replace(run, status="running", reason="", provenance=provenance)
+        store.save(run)
+        await task.open(config)
+        try:
             run = await run_exam(run, task, model, config, store, observer)
+        except ChangedSampleError:
+            store.save(before)  # a refusal changes nothing
+            raise
+        finally:
+            await task.close()
     finally:
         await model.close()
     report = Report(run, store.folder)
-    if config.out is not None:
-        write_files(report, Path(config.out))
+    if out is not None:
+        _write_files(report, out)
     return report
 
 
-def write_files(report: Report, folder: Path) -> None:
-    """Report and records as files, named after the run so that runs never overwrite each other."""
+def _make_folder(name: str | None) -> Path | None:
+    """Made before the exam: it must not turn out at the end that there is no place for its results."""
+    if name is None:
+        return None
+    folder = user_path(name)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(f"out: cannot write to {folder}: {error.strerror}.") from None
+    return folder
+
+
+def _write_files(report: Report, folder: Path) -> None:
+    """Report and records as files, named after the run so that runs never overwrite each other."""
+    try:
         (folder / f"{report.run.id}.json").write_bytes(
             msgspec.json.format(msgspec.json.encode(report.to_dict()), indent=2)
         )
         with (folder / f"{report.run.id}.jsonl").open("wb") as file:
             file.writelines(as_jsonl(report.records()))
     except OSError as error:
-        raise UsageError(f"Cannot write to {folder}: {error.strerror}. The run itself is in the store.") from None
+        raise StoreWriteError(f"Cannot write to {folder}: {error.strerror}. The run itself is in the store.") from None
 
 
 def _with_full_settings(config: RunConfig, task: Task) -> RunConfig:
@@ -145,13 +178,8 @@ def _with_full_settings(config: RunConfig, task: Task) -> RunConfig:
     return msgspec.structs.replace(config, settings=msgspec.to_builtins(task.settings))
 
 
-def _stored_form(config: RunConfig) -> dict[str, Any]:
-    built: dict[str, Any] = msgspec.to_builtins(config)
-    return built
-
-
 def _refuse_changes(run: Run, config: RunConfig, task: Task) -> None:
-    now = _stored_form(config)
+    now = stored_form(config)
     differing = changed_keys(run.config, now)
     if differing:
         what = "; ".join(f"{key} was {run.config.get(key)!r}, now {now.get(key)!r}" for key in differing)
@@ -162,3 +190,15 @@ def _refuse_changes(run: Run, config: RunConfig, task: Task) -> None:
             f"Run {run.id} was begun with version {run.version} of {run.task}, now it is {task.version}: "
             "start a new run."
         )
+    # A task of the package says by its version what changed; a user's file says it by its content.
+    if catalog.is_file(run.task) and provenance.source_of(type(task)) != run.provenance.get("task_source"):
+        raise UsageError(f"Run {run.id} cannot go on: the file of {run.task} has changed since. Start a new run.")
+
+
+def _refuse_another_model(run: Run, identity: dict[str, str]) -> None:
+    before: dict[str, str] = run.provenance.get("candidate", identity)
+    # What a server could not say this time, or could not say then, proves nothing.
+    changed = [key for key in identity.keys() & before.keys() if "" != before[key] != identity[key] != ""]
+    if changed or identity.keys() != before.keys():
+        what = ", ".join(sorted(changed or identity.keys() ^ before.keys()))
+        raise UsageError(f"Run {run.id} cannot go on: the model is not the same any more ({what}).")

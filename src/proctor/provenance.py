@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from proctor import __version__
+from proctor import __version__, machine
 
 _PACKAGES = ("msgspec", "aiohttp", "numpy", "xllamacpp")  # those that touch a question, an answer or a metric
 
@@ -21,13 +20,12 @@ def collect(task_class: type) -> dict[str, Any]:
     return {
         "versions": {"proctor": __version__, "python": platform.python_version(), **_installed(_PACKAGES)},
         "git": _git(Path.cwd()),
-        "task_source": _source_of(task_class),
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "task_source": source_of(task_class),
         "machine": {
             "system": platform.platform(),
-            "processor": _processor(),
-            "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-            "memory_mib": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20,
+            "processor": machine.processor(),
+            "cores": machine.cores(),
+            "memory_mib": machine.memory_mib(),
         },
     }
 
@@ -61,19 +59,9 @@ def _git_says(folder: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
-def _source_of(task_class: type) -> dict[str, str] | None:
+def source_of(task_class: type) -> dict[str, str] | None:
     """Name and hash of the file that defines the task, so that an edited task can be told from the old one."""
     file = getattr(sys.modules.get(task_class.__module__), "__file__", None)
-    if file is None:
+    if file is None or not Path(file).is_file():  # typed at a prompt, or piped in
         return None
     return {"file": Path(file).name, "sha256": hashlib.sha256(Path(file).read_bytes()).hexdigest()}
-
-
-def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor()

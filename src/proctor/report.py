@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,14 @@ class Report:
 
     def __init__(self, run: Run, folder: Path) -> None:
         self.run = run
-        self.folder = folder
+        self.folder = folder.absolute()  # the working directory may change
 
     @property
     def metrics(self) -> dict[str, Metric]:
         return self.run.metrics
 
     def records(self) -> Iterator[Record]:
-        store = open_store(str(self.folder), create=False)
+        store = open_store(str(self.folder), mode="read")
         try:
             yield from store.records(self.run)
         finally:
@@ -66,7 +67,10 @@ class Report:
             raise MissingExtraError("Report.to_pandas()", "pandas") from None
         from proctor.store.export import flat_row
 
-        return pandas.DataFrame([flat_row(record) for record in self.records()])
+        return pandas.DataFrame(
+            {**flat_row(record), **{f"metadata.{key}": value for key, value in record.sample.metadata.items()}}
+            for record in self.records()
+        )
 
     def __str__(self) -> str:
         run = self.run
@@ -86,7 +90,7 @@ class Report:
         if run.usage.input_tokens or run.usage.output_tokens:
             cost = "" if run.usage.cost is None else f", cost {run.usage.cost:.4f}"
             lines.append(f"  tokens         {run.usage.input_tokens} in, {run.usage.output_tokens} out{cost}")
-        lines.append(f"  run            {run.id} in {self.folder}")
+        lines.append(f"  run            {run.id} in {os.path.relpath(self.folder)}")
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -9,34 +9,47 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, Literal, Protocol
+from types import TracebackType
+from typing import Any, Literal
 
 import msgspec
 
+from proctor.candidate import Candidate
 from proctor.config import RunConfig
-from proctor.errors import HopelessRunError, ModelError, ProctorError, StoreWriteError, TaskError
+from proctor.errors import ChangedSampleError, HopelessRunError, ModelError, ProctorError, StoreWriteError, TaskError
 from proctor.metrics.summary import summarise
-from proctor.models.model import Model
 from proctor.store.sqlite import Store
 from proctor.store.writer import Writer
-from proctor.task import Task
+from proctor.task import Task, take_samples
 from proctor.types import Output, Record, Run, Sample, SampleError, Score, Status, Timing, Usage
 
-Outputs = tuple[Output, ...]
-_decode_sample = msgspec.json.Decoder(Sample).decode
-
+# A sample whose outputs are being judged must not keep a place from the next request: the gateway holds
+# the limit on requests, and this many samples are under way for each of its places.
+SAMPLES_PER_PLACE = 2
 HOPELESS_ERRORS, HOPELESS_SHARE = 20, 0.1  # the default of --max-errors
 
 
-class Observer(Protocol):
-    """Told what happens while it happens: a progress display."""
+class Observer:
+    """Told what happens while it happens. This one keeps it to itself; a progress display does not."""
 
-    def started(self, run: Run, done: int) -> None: ...
+    def __enter__(self) -> Observer:
+        return self
 
-    def recorded(self, record: Record) -> None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def started(self, run: Run, done: int) -> None:
+        pass
+
+    def recorded(self, record: Record) -> None:
+        pass
 
 
-async def run_exam(run: Run, task: Task, model: Model, config: RunConfig, store: Store, observer: Observer) -> Run:
+async def run_exam(
+    run: Run, task: Task, candidate: Candidate, config: RunConfig, store: Store, observer: Observer
+) -> Run:
     """Runs what is not yet done of a stored run; whatever happens, the run is left with its status."""
     started = time.monotonic()
 
@@ -45,13 +58,15 @@ async def run_exam(run: Run, task: Task, model: Model, config: RunConfig, store:
         return close_run(run, task, config, store, status, reason, seconds)
 
     try:
-        sitting = Sitting(run, task, model, config, store, observer)
+        sitting = Sitting(run, task, candidate, config, store, observer)
         with Writer(store, run) as writer:
             await sitting.examine_all(writer)
     except BaseException as error:
         stopped_by_hand = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
         with suppress(StoreWriteError, TaskError):  # the first error is the one to tell
-            close("interrupted" if stopped_by_hand else "failed", str(error))
+            closed = close("interrupted" if stopped_by_hand else "failed", str(error))
+            if isinstance(error, ProctorError):
+                error.run = closed
         raise
     return close("done")
 
@@ -59,8 +74,10 @@ async def run_exam(run: Run, task: Task, model: Model, config: RunConfig, store:
 class Sitting:
     """One go at a run: a few workers share one lazy queue of samples."""
 
-    def __init__(self, run: Run, task: Task, model: Model, config: RunConfig, store: Store, observer: Observer) -> None:
-        self._run, self._task, self._model, self._config, self._observer = run, task, model, config, observer
+    def __init__(
+        self, run: Run, task: Task, candidate: Candidate, config: RunConfig, store: Store, observer: Observer
+    ) -> None:
+        self._run, self._task, self._candidate, self._config, self._observer = run, task, candidate, config, observer
         self._scored = store.scored(run)
         self._answered = store.answered(run)
         self._finished = len(self._scored)
@@ -79,35 +96,24 @@ class Sitting:
 
         try:
             async with asyncio.TaskGroup() as workers:
-                for _ in range(self._config.concurrency):
+                for _ in range(self._config.concurrency * SAMPLES_PER_PLACE):
                     workers.create_task(work())
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
 
     def _queue(self) -> Iterator[tuple[Sample, int, bytes]]:
         """Samples still to be examined. All are made again on a resume, and must be what they were."""
-        last = -1
-        try:
-            for sample in self._task.samples(self._config):
-                if not isinstance(sample, Sample):
-                    raise TaskError(f"{self._task.name}: {sample!r} is not a Sample.")
-                digest = sample_digest(sample)
-                if sample.index <= last:
-                    raise TaskError(f"{self._task.name}: sample {sample.id} has index {sample.index} after {last}.")
-                last = sample.index
-                for epoch in range(self._config.epochs):
-                    before = self._scored.get((sample.index, epoch))
-                    if before is None:
-                        yield sample, epoch, digest
-                    elif before != digest:
-                        raise TaskError(
-                            f"Sample {sample.id} is not what it was when the run began: the task or its data has "
-                            "changed. Start a new run."
-                        )
-        except ProctorError:
-            raise
-        except (Exception, SystemExit) as error:
-            raise TaskError(f"{self._task.name} failed to make its next sample: {_describe(error)}") from error
+        for sample in take_samples(self._task, self._config):
+            digest = sample_digest(sample)
+            for epoch in range(self._config.epochs):
+                before = self._scored.get((sample.index, epoch))
+                if before is None:
+                    yield sample, epoch, digest
+                elif before != digest:
+                    raise ChangedSampleError(
+                        f"Sample {sample.id} is not what it was when the run began: the task or its data has "
+                        "changed. Start a new run."
+                    )
 
     async def _examine(self, sample: Sample, epoch: int, digest: bytes, writer: Writer) -> Record:
         """Ask, judge, store. The one place where a failure becomes a record instead of an exception."""
@@ -124,27 +130,29 @@ class Sitting:
         except ProctorError:
             raise  # concerns the whole run: the store is full, the server refuses the key
         except ModelError as error:
-            record = _failed(record, SampleError("model", type(error).__name__, str(error)))
+            record = _failed(record, "model", error)
         except (Exception, SystemExit) as error:
-            where = "".join(traceback.format_exception(error)[-3:]).strip()
-            record = _failed(record, SampleError(stage, type(error).__name__, str(error), where))
+            record = _failed(record, stage, error)
+        except asyncio.CancelledError as error:
+            if _is_being_cancelled():
+                raise
+            record = _failed(record, stage, error)  # something that the task awaited was, not the run
         writer.put(record, digest)
         return record
 
     async def _asked(self, record: Record) -> Record:
         clock = time.perf_counter()
-        outputs = _storable(await self._task.ask(record.sample, record.epoch, self._model, self._config), Outputs)
+        outputs = await self._task.ask(record.sample, record.epoch, self._candidate, self._config)
         timing = Timing(record.timing.started, ask=time.perf_counter() - clock)
-        return msgspec.structs.replace(record, outputs=outputs, timing=timing)
+        return msgspec.structs.replace(record, outputs=_storable(outputs, tuple[Output, ...]), timing=timing)
 
     async def _judged(self, record: Record) -> Record:
         clock = time.perf_counter()
         score = await self._task.judge(record.sample, record.outputs)
         if not isinstance(score, Score):
             raise TypeError(f"{self._task.name} must give a Score, not {score!r}")
-        score = _storable(score, Score)
         timing = msgspec.structs.replace(record.timing, judge=time.perf_counter() - clock)
-        return msgspec.structs.replace(record, score=score, timing=timing)
+        return msgspec.structs.replace(record, score=_storable(score, Score), timing=timing)
 
     def _stop_if_hopeless(self, record: Record) -> None:
         self._finished += 1
@@ -155,7 +163,8 @@ class Sitting:
             hopeless = self._errors >= self._config.max_errors
         else:
             hopeless = self._errors >= HOPELESS_ERRORS and self._errors > HOPELESS_SHARE * self._finished
-        if hopeless:
+        # Also a short exam of which nothing could be scored.
+        if hopeless or self._errors == self._finished == self._run.total:
             raise HopelessRunError(
                 f"Stopped after {self._errors} failed samples of {self._finished}; the last: {record.error.type}: "
                 f"{record.error.message}. When the cause is mended: proctor resume {self._run.id}"
@@ -167,25 +176,25 @@ def close_run(
 ) -> Run:
     """The run with its totals and metrics, computed from what is in the store, and stored."""
     outcomes: Counter[str] = Counter()
+    errors = 0
     usage = Usage()
-    asked = hashlib.sha256()
 
     def watched() -> Iterator[Record]:
-        nonlocal usage
+        nonlocal errors, usage
         for record in store.records(run):
-            outcomes[record.outcome] += 1
+            errors += record.error is not None
+            if record.score is not None:
+                outcomes[record.score.outcome] += 1
             usage += record.usage
-            asked.update(sample_digest(record.sample))
             yield record
 
     try:
         metrics, groups = summarise(watched(), task.tally, (*task.group_by, *config.group_by))
     except (Exception, SystemExit) as error:
-        failure = f"{task.name} failed to sum up run {run.id}: {_describe(error)}"
+        failure = f"{task.name} failed to sum up run {run.id}: {type(error).__name__}: {error}"
         store.save(msgspec.structs.replace(run, status="failed", reason=failure, seconds=seconds))
         raise TaskError(failure) from error
-    errors = outcomes.pop("error", 0)
-    outcomes.pop("answered", None)
+    samples_sha256 = hashlib.sha256(b"".join(store.sample_digests(run))).hexdigest()
     run = msgspec.structs.replace(
         run,
         status=status,
@@ -197,17 +206,14 @@ def close_run(
         groups=groups,
         usage=usage,
         seconds=seconds,
-        provenance=run.provenance | {"samples_sha256": asked.hexdigest()},
+        provenance=run.provenance | {"samples_sha256": samples_sha256},
     )
     store.save(run)
     return run
 
 
 def sample_digest(sample: Sample) -> bytes:
-    """Tells samples apart; refuses one that could not be read back from the store."""
-    encoded = msgspec.json.encode(sample, order="deterministic")
-    _decode_sample(encoded)
-    return hashlib.sha256(encoded).digest()[:16]
+    return hashlib.sha256(msgspec.json.encode(sample, order="deterministic")).digest()[:16]
 
 
 def _storable(value: Any, kind: Any) -> Any:
@@ -215,9 +221,20 @@ def _storable(value: Any, kind: Any) -> Any:
     return msgspec.json.decode(msgspec.json.encode(value), type=kind)
 
 
-def _failed(record: Record, error: SampleError) -> Record:
-    return msgspec.structs.replace(record, score=None, error=error)
+def _failed(record: Record, kind: Literal["model", "ask", "judge"], error: BaseException) -> Record:
+    where = "" if kind == "model" else "".join(traceback.format_exception(error)[-3:]).strip()
+    try:
+        message = str(error)
+    except Exception as second:  # an exception may be broken, too
+        message = f"(its text cannot be had: {type(second).__name__})"
+    fault = SampleError(kind, type(error).__name__, _encodable(message), _encodable(where))
+    return msgspec.structs.replace(record, score=None, error=fault)
 
 
-def _describe(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+def _encodable(text: str) -> str:
+    return text.encode(errors="replace").decode()
+
+
+def _is_being_cancelled() -> bool:
+    worker = asyncio.current_task()
+    return worker is not None and worker.cancelling() > 0

@@ -6,13 +6,15 @@ import asyncio
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, ClassVar
 
 import msgspec
 from msgspec import Struct
 
+from proctor.candidate import Candidate
 from proctor.config import RunConfig
-from proctor.errors import UsageError, did_you_mean
+from proctor.errors import ProctorError, TaskError, UsageError, did_you_mean
 from proctor.metrics.summary import MeanScore, Tally
 from proctor.models.model import Model, Request, Sampling
 from proctor.randomness import mix
@@ -46,13 +48,26 @@ class Task(ABC):
         """How many samples there will be, where that is known beforehand."""
         return config.limit
 
-    async def ask(self, sample: Sample, epoch: int, model: Model, config: RunConfig) -> tuple[Output, ...]:
+    async def open(self, config: RunConfig) -> None:  # noqa: B027
+        """Called once before the first sample is asked: the place to start what asking and judging need."""
+
+    async def close(self) -> None:  # noqa: B027
+        """Called once at the end, whatever happened."""
+
+    async def ask(self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig) -> tuple[Output, ...]:
         """What the candidate makes of the sample; config.samples outputs, asked for at once."""
+        if not isinstance(candidate, Model):
+            raise UsageError(f"{self.name} is an exam for models; {candidate.name} is none.")
         first = epoch * config.samples
         requests = [self.request(sample, first + i, config) for i in range(config.samples)]
         if len(requests) == 1:
-            return (await model.generate(requests[0]),)
-        return tuple(await asyncio.gather(*(model.generate(request) for request in requests)))
+            return (await candidate.generate(requests[0]),)
+        try:
+            async with asyncio.TaskGroup() as group:  # one failure calls off the rest
+                answers = [group.create_task(candidate.generate(request)) for request in requests]
+        except BaseExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+        return tuple(answer.result() for answer in answers)
 
     def request(self, sample: Sample, number: int, config: RunConfig) -> Request:
         sampling = Sampling(
@@ -88,15 +103,38 @@ class Task(ABC):
 
 
 def average(scores: Sequence[Score]) -> Score:
+    """One score for several texts. Where one could not be valued, neither can the whole."""
     if len(scores) == 1:
         return scores[0]
-    values = [score.value for score in scores if score.value is not None]
+    answers = [score.answer for score in scores]
+    unvalued = next((score for score in scores if score.value is None), None)
+    if unvalued is not None:
+        return Score(None, unvalued.outcome, answers, unvalued.why)
     outcomes = {score.outcome for score in scores}
-    return Score(
-        value=math.fsum(values) / len(values) if values else None,
-        outcome=outcomes.pop() if len(outcomes) == 1 else "mixed",
-        answer=[score.answer for score in scores],
-    )
+    value = math.fsum(score.value or 0 for score in scores) / len(scores)
+    return Score(value, outcomes.pop() if len(outcomes) == 1 else "mixed", answers)
+
+
+def take_samples(task: Task, config: RunConfig) -> Iterator[Sample]:
+    """The samples of a run, each fit to be stored; a task that breaks its contract is named."""
+    last = config.limit_start - 1
+    try:
+        for sample in islice(task.samples(config), config.limit):
+            if not isinstance(sample, Sample):
+                raise TaskError(f"{task.name}: {sample!r} is not a Sample.")
+            _decode_sample(msgspec.json.encode(sample))  # what cannot be read back must not be written
+            if sample.index <= last:
+                raise TaskError(f"{task.name}: sample {sample.id} has index {sample.index} after {last}.")
+            last = sample.index
+            yield sample
+    except ProctorError:
+        raise
+    except (Exception, SystemExit) as error:
+        failure = f"{type(error).__name__}: {error}"
+        raise TaskError(f"{task.name} failed to make the sample after index {last}: {failure}") from error
+
+
+_decode_sample = msgspec.json.Decoder(Sample).decode
 
 
 def create_task(task_class: type[Task], name: str, settings: Mapping[str, Any]) -> Task:
@@ -106,7 +144,10 @@ def create_task(task_class: type[Task], name: str, settings: Mapping[str, Any]) 
         if key not in known:
             listing = f"Settings: {', '.join(known)}." if known else "It has no settings."
             raise UsageError(f"{name} has no setting {key!r}{did_you_mean(key, known)} {listing}")
-    task = task_class()
+    try:
+        task = task_class()
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{name} cannot be created: {type(error).__name__}: {error}") from error
     task.name = name
     try:
         task.settings = msgspec.convert(dict(settings), task_class.Settings, strict=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 
 class Message(Struct, frozen=True):
@@ -52,17 +53,25 @@ class Output(Struct, frozen=True):
     cached: bool = False
 
 
+RESERVED_OUTCOMES = ("error", "answered")
+
+
 class Score(Struct, frozen=True):
     """A value in [0, 1]; or no value, and the outcome says why there is none."""
 
     value: float | None
-    outcome: str = ""
+    outcome: str = ""  # left empty, it follows from the value
     answer: Any = None  # what was understood of the output
     why: str = ""
 
     def __post_init__(self) -> None:
         if self.value is not None and not 0 <= self.value <= 1:
             raise ValueError(f"a score lies between 0 and 1, not {self.value!r}")
+        if self.outcome in RESERVED_OUTCOMES:
+            raise ValueError(f"the outcome {self.outcome!r} is reserved: it says that a sample has no score")
+        if not self.outcome:
+            names: dict[float | None, str] = {None: "unscored", 0: "wrong", 1: "correct"}
+            force_setattr(self, "outcome", names.get(self.value, "partly"))
 
 
 class SampleError(Struct, frozen=True):
@@ -76,7 +85,7 @@ class SampleError(Struct, frozen=True):
 
 class Timing(Struct, frozen=True):
     started: float = 0.0  # seconds since the epoch
-    ask: float = 0.0
+    ask: float = 0.0  # with the wait for a free place; an output's own seconds are without
     judge: float = 0.0
 
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import argparse
 
-import msgspec
-
 from proctor import catalog
 from proctor.check import check_task
 from proctor.cli.options import add_settings_flag, parse_settings
+from proctor.cli.output import print_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +26,7 @@ def call(args: argparse.Namespace) -> int:
     names = [name for pattern in args.tasks for name in catalog.expand(pattern)]
     results = {name: check_task(name, settings, args.n, args.seed) for name in names}
     if args.json:
-        print(msgspec.json.format(msgspec.json.encode(results), indent=2).decode())
+        print_json(results)
     else:
         for name, findings in results.items():
             print(f"{name}:")

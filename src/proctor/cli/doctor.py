@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
-from proctor import __version__
+from proctor import __version__, machine
 from proctor.cli.options import add_store_flag
+from proctor.cli.output import print_json
+from proctor.store import store_folder
 
 
 class Symptom(Struct, frozen=True):
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     symptoms = list(examine(getattr(args, "store", None)))
     if args.json:
-        print(msgspec.json.format(msgspec.json.encode(symptoms), indent=2).decode())
+        print_json(symptoms)
     else:
         for symptom in symptoms:
             mark = "ok     " if symptom.ok else "MISSING" if symptom.needed else "–      "
@@ -58,12 +59,12 @@ def examine(store: str | None) -> Iterator[Symptom]:
 
 
 def _machine() -> Symptom:
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return Symptom("machine", True, f"{len(os.sched_getaffinity(0))} cores, {memory:.0f} GiB memory")
+    about = f"{machine.cores()} cores, {machine.memory_mib() / 1024:.0f} GiB memory, {machine.processor()}"
+    return Symptom("machine", True, about)
 
 
 def _store(store: str | None) -> Symptom:
-    place = Path(store or os.environ.get("PROCTOR_STORE") or "proctor-runs").absolute()
+    place = store_folder(store).absolute()
     return _writable(
         "store",
         place,

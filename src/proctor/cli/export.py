@@ -21,8 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def call(args: argparse.Namespace) -> int:
     ending = Path(args.out).suffix.lstrip(".") if args.out else ""
-    chosen = args.format or (ending if ending in FORMATS else "jsonl")
-    store = open_store(getattr(args, "store", None), create=False)
+    if ending and not args.format and ending not in FORMATS:
+        raise UsageError(f"No format for files that end in .{ending}: use .{', .'.join(FORMATS)}, or say --format.")
+    chosen = args.format or ending or "jsonl"
+    store = open_store(getattr(args, "store", None), mode="read")
     try:
         chunks = FORMATS[chosen](store.records(store.run(args.run)))
         if args.out is None:

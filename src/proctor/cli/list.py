@@ -6,10 +6,9 @@ import argparse
 import time
 from collections.abc import Callable
 
-import msgspec
-
 from proctor.cli.options import add_store_flag
-from proctor.errors import StoreError
+from proctor.cli.output import print_json
+from proctor.errors import StoreError, UsageError
 from proctor.types import Run
 
 
@@ -28,7 +27,7 @@ def call(args: argparse.Namespace) -> int:
     }
     chosen = {name: listing() for name, listing in listings.items() if args.what in (None, name)}
     if args.json:
-        print(msgspec.json.format(msgspec.json.encode(chosen), indent=2).decode())
+        print_json(chosen)
         return 0
     for name, rows in chosen.items():
         print(f"{name}:" if rows else f"{name}: none yet")
@@ -41,7 +40,14 @@ def call(args: argparse.Namespace) -> int:
 def _tasks() -> list[dict[str, str]]:
     from proctor import catalog
 
-    return [{"name": name, "about": catalog.task_class(name).summary} for name in catalog.task_names()]
+    rows = []
+    for name in catalog.task_names():
+        try:
+            about = catalog.task_class(name).summary
+        except UsageError as error:  # one broken package must not hide the rest
+            about = str(error)
+        rows.append({"name": name, "about": about})
+    return rows
 
 
 def _models() -> list[dict[str, str]]:
@@ -54,18 +60,18 @@ def _runs(store: str | None, required: bool) -> list[dict[str, str]]:
     from proctor.store import open_store
 
     try:
-        opened = open_store(store, create=False)
+        opened = open_store(store, mode="read")
     except StoreError:
         if required:
             raise
         return []
     try:
-        return [{"name": run.id, "about": _about(run)} for run in opened.runs()]
+        return [{"name": run.id, "about": _about(run, opened.status(run))} for run in opened.runs()]
     finally:
         opened.close()
 
 
-def _about(run: Run) -> str:
+def _about(run: Run, status: str) -> str:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created))
     metrics = ", ".join(
         f"{name} {m.value:.3f} [{m.low:.3f}, {m.high:.3f}]"
@@ -73,4 +79,4 @@ def _about(run: Run) -> str:
         if m.value is not None and m.low is not None and m.high is not None
     )
     errors = f", {run.errors} errors" if run.errors else ""
-    return f"{when}  {run.status:<11}  {run.task} · {run.candidate}  {run.n} scored{errors}  {metrics}"
+    return f"{when}  {status:<11}  {run.task} · {run.candidate}  {run.n} scored{errors}  {metrics}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
 from proctor import __version__
+from proctor.cli.output import say
 from proctor.errors import ProctorError, UnknownNameError, UsageError, did_you_mean
 
 # Summaries stand here so that the help needs no verb's module.
@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: None = None) -> argparse.Namespace:  # type: ignore[override]
-        parsed, rest = self.parse_known_args(args)
+        parsed, rest = self.parse_known_intermixed_args(args)
         if rest:
             flags = [flag for action in self._actions for flag in action.option_strings]
             raise UsageError(
@@ -63,25 +63,54 @@ class Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    # A terminated run is closed like one stopped by Ctrl-C: records flushed, status stored.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    _mend_streams()
     try:
-        return _dispatch(arguments)
+        code = _dispatch(arguments)
+        sys.stdout.flush()
+        return code
     except ProctorError as error:
-        print(f"proctor: {error}", file=sys.stderr)
+        say(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        print(
-            "proctor: stopped. `proctor list runs` shows the run; `proctor resume latest` goes on.",
-            file=sys.stderr,
-        )
-        return 1
+        say("stopped. `proctor list runs` shows the run; `proctor resume latest` goes on.")
+        sys.stdout.flush()
+        # All is stored. An embedded model may be in the middle of an answer that nobody waits for any more.
+        os._exit(1)
     except BrokenPipeError:  # the reader has seen enough, as in `proctor export … | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_stdout()
         return 0
+    except OSError as error:
+        _forget_stdout()
+        say(f"{error}.")
+        return 1
+    except Exception as error:
+        if os.environ.get("PROCTOR_TRACEBACK"):
+            raise
+        say(f"a fault of the program or of a task: {type(error).__name__}: {error}. PROCTOR_TRACEBACK=1 shows where.")
+        return 1
+
+
+def _mend_streams() -> None:
+    """A terminal that knows only ASCII shows question marks; a closed stream swallows what it is given."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - open as long as the process lives
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _forget_stdout() -> None:
+    # What is left in the buffer can go nowhere; without this the interpreter complains of it at its end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(arguments: list[str]) -> int:
+    for argument in arguments:
+        if not argument.isprintable() and any("\ud800" <= character <= "\udfff" for character in argument):
+            raise UsageError(f"The argument {argument!r} is not valid UTF-8.")
+    if arguments[:1] == ["help"] and len(arguments) > 1:
+        arguments = [arguments[1], "--help"]
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(_help())
         return 0

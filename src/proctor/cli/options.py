@@ -77,7 +77,7 @@ def _read_value(text: str) -> Any:
     """A number, true/false, or a JSON list where it reads as one; else the text itself."""
     try:
         return msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return text
 
 

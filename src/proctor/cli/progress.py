@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from proctor.run import Observer
 from proctor.types import Record, Run
@@ -16,17 +16,9 @@ if TYPE_CHECKING:
 LINE_PERIOD = 10.0  # seconds between plain lines
 
 
-class Display(Observer, Protocol):
-    def __enter__(self) -> Display: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-
-def open_display(quiet: bool) -> Display:
+def open_display(quiet: bool) -> Observer:
     if quiet:
-        return NoDisplay()
+        return Observer()
     return LiveDisplay() if sys.stderr.isatty() else LineDisplay()
 
 
@@ -68,23 +60,7 @@ class Tracker:
         return _duration((self.run.total - self.done) / self.rate)
 
 
-class NoDisplay:
-    def __enter__(self) -> NoDisplay:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
-
-    def started(self, run: Run, done: int) -> None:
-        pass
-
-    def recorded(self, record: Record) -> None:
-        pass
-
-
-class LineDisplay(NoDisplay):
+class LineDisplay(Observer):
     """A line at the start, one every few seconds, one at the end."""
 
     def __init__(self) -> None:
@@ -119,7 +95,7 @@ class LineDisplay(NoDisplay):
         )
 
 
-class LiveDisplay(NoDisplay):
+class LiveDisplay(Observer):
     """A bar with done/total, rate, time left, running score and errors."""
 
     def __init__(self) -> None:
@@ -137,14 +113,15 @@ class LiveDisplay(NoDisplay):
     def started(self, run: Run, done: int) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+        from rich.table import Column
 
         self._tracker.begin(run, done)
         self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[figures]}"),
+            BarColumn(bar_width=24),
             TextColumn("ETA {task.fields[eta]}"),
+            TextColumn("{task.fields[figures]}"),
+            TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis")),
             console=Console(stderr=True),
             refresh_per_second=4,
         )

@@ -6,10 +6,12 @@ change a result must be what they were."""
 from __future__ import annotations
 
 import argparse
+import sys
+from contextlib import nullcontext, redirect_stdout
 
 from proctor.cli.options import add_config_flags, add_output_flags, given_options
 from proctor.cli.progress import open_display
-from proctor.cli.run import print_json
+from proctor.cli.run import print_reports
 from proctor.evaluation import resume
 
 
@@ -20,10 +22,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def call(args: argparse.Namespace) -> int:
-    with open_display(args.quiet) as display:
-        report = resume(args.run, given_options(args), display)
+    options = given_options(args)
+    options.pop("tasks", None)  # a file for several runs; which one this is, is known
+    with redirect_stdout(sys.stderr) if args.json else nullcontext(), open_display(args.quiet) as display:
+        report = resume(args.run, options, display)
     if args.json:
-        print_json([report])
+        print_reports([report])
     else:
         print(report)
     return 0

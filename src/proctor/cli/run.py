@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import nullcontext, redirect_stdout
 
 import msgspec
 
 from proctor import catalog
 from proctor.cli.options import add_config_flags, add_output_flags, given_options
+from proctor.cli.output import print_json, say
 from proctor.cli.progress import open_display
-from proctor.config import build_config
+from proctor.config import RunConfig, build_config
 from proctor.errors import ProctorError, UsageError
 from proctor.evaluation import evaluate
 from proctor.report import Report
+from proctor.store import store_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,41 +29,63 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def call(args: argparse.Namespace) -> int:
+    # With --json, stdout is for the JSON alone, whatever a task's code prints.
+    with redirect_stdout(sys.stderr) if args.json else nullcontext():
+        reports, code = _run_all(_configurations(args), args)
+    if args.json:
+        print_reports(reports)
+    return code
+
+
+def _configurations(args: argparse.Namespace) -> list[RunConfig]:
+    """One for each task; all are checked before the first one starts."""
     options = given_options(args)
-    in_file = options.pop("tasks", None) or [options.pop("task", None)]
+    in_file = options.pop("tasks", []) or [options.get("task", "")]
+    options.pop("task", None)
     patterns = args.tasks or [pattern for pattern in in_file if pattern]
     if not patterns:
         raise UsageError("No task given. `proctor list tasks` shows what there is.")
     if not options.get("model"):
         raise UsageError("No model given: --model smollm2, for example. `proctor list models` shows the kinds.")
-    options.pop("task", None)
-    tasks = [name for pattern in patterns for name in catalog.expand(pattern)]
-    for name in tasks:  # all are looked at before the first one starts
-        build_config(options | {"task": name})
+    names = [name for pattern in patterns for name in catalog.expand(pattern)]
+    configurations = [build_config(options | {"task": name}) for name in names]
+    for name in names:
         catalog.task_class(name)
-    if options.get("temperature", 0) in (0, "0") and int(options.get("epochs", 1)) > 1 and not args.quiet:
-        print("note: at temperature 0 the epochs will mostly repeat each other.", file=sys.stderr)
+    return configurations
 
+
+def _run_all(configurations: list[RunConfig], args: argparse.Namespace) -> tuple[list[Report], int]:
     reports: list[Report] = []
-    failure: ProctorError | None = None
-    for name in tasks:
+    code = 0
+    for config in configurations:
         try:
             with open_display(args.quiet) as display:
-                report = evaluate(**options | {"task": name}, observer=display)
-        except UsageError:
-            raise
-        except ProctorError as error:  # the other exams may still go well
-            print(f"proctor: {name}: {error}", file=sys.stderr)
-            failure = error
+                reports.append(evaluate(**msgspec.structs.asdict(config), observer=display))
+        except ProctorError as error:
+            say(str(error))
+            code = error.exit_code
+            if error.run is not None:
+                reports.append(Report(error.run, store_folder(config.store)))
+            if isinstance(error, UsageError):
+                break  # the next exam would meet the same
             continue
-        reports.append(report)
         if not args.json:
-            print(report)
-    if args.json:
-        print_json(reports)
-    return failure.exit_code if failure else 0
+            print(reports[-1])
+        if not args.quiet:
+            _comment(reports[-1], config)
+    return reports, code
 
 
-def print_json(reports: list[Report]) -> None:
-    body = msgspec.json.encode({"runs": [report.to_dict() for report in reports]})
-    print(msgspec.json.format(body, indent=2).decode())
+def _comment(report: Report, config: RunConfig) -> None:
+    """What the user may have overlooked."""
+    if config.epochs > 1 and config.temperature == 0 and not config.model.startswith("scripted/"):
+        print("note: at temperature 0 the epochs mostly repeat each other.", file=sys.stderr)
+    for key in config.group_by:
+        if key not in report.run.groups:
+            record = next(report.records(), None)
+            known = ", ".join(record.sample.metadata) if record is not None else ""
+            print(f"note: no sample has metadata {key!r} to group by; there is: {known or 'none'}.", file=sys.stderr)
+
+
+def print_reports(reports: list[Report]) -> None:
+    print_json({"runs": [report.to_dict() for report in reports]})

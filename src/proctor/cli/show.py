@@ -7,8 +7,9 @@ import re
 import sys
 
 from proctor.cli.options import add_settings_flag, add_store_flag, parse_settings
+from proctor.cli.output import print_json
 
-RUN_ID = re.compile(r"latest|\d{8}-[\d-]*[0-9a-f]*")
+RUN_ID = re.compile(r"latest|\d[\d-]*[0-9a-f]*")  # no task begins with a digit
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,21 +30,18 @@ def _show_run(args: argparse.Namespace) -> int:
     from proctor.report import Report
     from proctor.store import open_store
 
-    store = open_store(getattr(args, "store", None), create=False)
+    store = open_store(getattr(args, "store", None), mode="read")
     try:
         run = store.run(args.name)
-        if run.status in ("running", "interrupted"):
+        status = store.status(run)
+        if status != "done":
             done = ", ".join(f"{outcome} {n}" for outcome, n in sorted(store.counts(run).items()))
-            print(
-                f"{run.id}: {run.status}, so far {done or 'nothing'}. Go on with: proctor resume {run.id}",
-                file=sys.stderr,
-            )
+            cure = "" if status == "running" else f" Go on with: proctor resume {run.id}"
+            print(f"{run.id}: {status}, so far {done or 'nothing'}.{cure}", file=sys.stderr)
     finally:
         store.close()
     if args.json:
-        from proctor.cli.run import print_json
-
-        print_json([Report(run, store.folder)])
+        print_json({"runs": [Report(run, store.folder).to_dict()]})
     else:
         print(Report(run, store.folder))
     return 0
@@ -54,7 +52,8 @@ def _show_task(args: argparse.Namespace) -> int:
 
     from proctor import catalog
     from proctor.config import build_config
-    from proctor.task import create_task
+    from proctor.errors import UsageError
+    from proctor.task import create_task, take_samples
 
     (name,) = catalog.expand(args.name)
     task = create_task(catalog.task_class(name), name, parse_settings(getattr(args, "settings", [])))
@@ -68,9 +67,11 @@ def _show_task(args: argparse.Namespace) -> int:
             "few_shot": args.few_shot,
         }
     )
-    sample = next(task.samples(config))
+    sample = next(take_samples(task, config), None)
+    if sample is None:
+        raise UsageError(f"{name} has no sample with index {args.index}.")
     if args.json:
-        print(msgspec.json.format(msgspec.json.encode(sample), indent=2).decode())
+        print_json(sample)
         return 0
     print(f"{name} (version {task.version}): {task.summary}")
     for key, value in msgspec.to_builtins(task.settings).items():

@@ -18,7 +18,7 @@ CONFIDENCE = 0.95
 RESAMPLES = 10_000
 
 
-def proportion(successes: int, n: int, confidence: float = CONFIDENCE) -> Metric:
+def proportion(successes: float, n: int, confidence: float = CONFIDENCE) -> Metric:
     """Wilson's score interval: honest at 0 and 1 and for small n, where the normal one collapses."""
     if n == 0:
         return Metric(None, None, None, None, 0, "wilson")
@@ -47,8 +47,11 @@ def mean(values: Sequence[float], confidence: float = CONFIDENCE) -> Metric:
 def score_mean(values: Sequence[float], confidence: float = CONFIDENCE) -> Metric:
     """The mean of scores, whose interval cannot leave [0, 1]."""
     metric = mean(values, confidence)
-    if metric.low is None or metric.high is None:
+    if metric.value is None or metric.low is None or metric.high is None:
         return metric
+    if metric.stderr == 0:
+        # Equal values do not make the mean certain. A proportion varies most of all scores with this mean.
+        return proportion(metric.value * metric.n, metric.n, confidence)
     return Metric(metric.value, metric.stderr, max(0.0, metric.low), min(1.0, metric.high), metric.n, metric.method)
 
 
@@ -64,6 +67,8 @@ def bootstrap(
     import numpy as np
 
     data = np.asarray(values, dtype=np.float64)
+    if data.size == 0:
+        return Metric(None, None, None, None, 0, "bootstrap")
     generator = np.random.default_rng(seed)
     # In slices, so that the resampled matrix stays below about 32 MB whatever n is.
     step = max(1, 4_000_000 // max(1, data.size))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
@@ -55,7 +56,15 @@ def summarise(
                     tallies[value] = new_tally()
                 tallies[value].add(record)
     return overall.metrics(), {
-        key: {value: tallies[value].metrics() for value in sorted(tallies)}
+        key: {value: tallies[value].metrics() for value in sorted(tallies, key=_natural)}
         for key, tallies in groups.items()
         if tallies
     }
+
+
+def _natural(value: str) -> tuple[float, str]:
+    """Numbers in their order before words in theirs: 2 comes before 10."""
+    try:
+        return float(value), value
+    except ValueError:
+        return math.inf, value

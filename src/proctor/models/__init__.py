@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from proctor.config import RunConfig
+from proctor.config import RunConfig, user_path
 from proctor.errors import UnknownNameError
 from proctor.models.gateway import Gateway
 from proctor.models.model import Model
@@ -38,7 +36,7 @@ def _open(config: RunConfig) -> Model:
     if config.model == "smollm2" or (family == "gguf" and rest):
         from proctor.models.embedded import Embedded
 
-        return Embedded(config.model, config.api, Path(rest).expanduser() if rest else None)
+        return Embedded(config.model, config.api, user_path(rest) if rest else None)
     if family == "openai" and rest:
         from proctor.models.openai import OpenAI
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -12,6 +15,8 @@ import msgspec
 from proctor.errors import StoreError
 from proctor.models.model import Request
 from proctor.types import Output
+
+logger = logging.getLogger(__name__)
 
 FORMAT = 1  # raised when requests are sent differently, so that old responses are not taken for new ones
 
@@ -26,6 +31,7 @@ class ResponseCache:
     """Responses in one SQLite file, keyed by model identity, prompt, sampling settings and sample number."""
 
     def __init__(self, path: Path) -> None:
+        self._failed = False
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(path, timeout=30, isolation_level=None)
@@ -37,18 +43,32 @@ class ResponseCache:
 
     def get(self, identity: dict[str, str], request: Request) -> Output | None:
         question = _question(identity, request)
-        row = self._db.execute("SELECT request, output FROM responses WHERE key = ?", (_key(question),)).fetchone()
-        # The whole question is compared, not its hash alone.
-        if row is None or row[0] != question:
-            return None
-        return msgspec.structs.replace(msgspec.json.decode(row[1], type=Output), cached=True, seconds=0.0)
+        with self._tolerant():
+            found = self._db.execute("SELECT request, output FROM responses WHERE key = ?", (_key(question),))
+            row = found.fetchone()
+            # The whole question is compared, not its hash alone.
+            if row is not None and row[0] == question:
+                output = msgspec.json.decode(row[1], type=Output)
+                return msgspec.structs.replace(output, cached=True, seconds=0.0)
+        return None
 
     def put(self, identity: dict[str, str], request: Request, output: Output) -> None:
         question = _question(identity, request)
-        self._db.execute(
-            "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?)",
-            (_key(question), question, msgspec.json.encode(output), time.time()),
-        )
+        with self._tolerant():
+            self._db.execute(
+                "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?)",
+                (_key(question), question, msgspec.json.encode(output), time.time()),
+            )
+
+    @contextmanager
+    def _tolerant(self) -> Iterator[None]:
+        """A cache that fails is only slower: it must not cost an answer that has been paid for."""
+        try:
+            yield
+        except (sqlite3.Error, msgspec.DecodeError) as error:
+            if not self._failed:
+                logger.warning("The response cache fails, the run goes on without: %s", error)
+            self._failed = True
 
     def close(self) -> None:
         self._db.close()

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from proctor.errors import MissingExtraError, ModelError, UsageError
+from proctor.machine import cores
 from proctor.models.model import Model, Request, as_messages, as_text, read_completion
-from proctor.models.weights import fetch_smollm2, file_sha256
+from proctor.models.weights import SHA256, fetch_smollm2, file_sha256
 from proctor.types import Output, Sample
 
 
@@ -52,7 +53,7 @@ class Embedded(Model):
         params.model.path = str(path)
         params.n_ctx = 0  # as long as the model was trained for
         params.n_parallel = 1
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = len(os.sched_getaffinity(0))
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = cores()
         params.warmup = False
         params.verbosity = -1
         params.ui = False
@@ -63,10 +64,13 @@ class Embedded(Model):
             self._server = runtime.Server(params)
         except RuntimeError:
             raise UsageError(f"{path} could not be loaded: is it a GGUF file that llama.cpp can run?") from None
+        sha256 = file_sha256(path)
+        if self._path is None and sha256 != SHA256:
+            raise UsageError(f"{path} is damaged (SHA-256 {sha256}): delete it, and it will be fetched again.")
         self._identity = {
             "model": self.name,
             "api": self._api,
-            "sha256": file_sha256(path),
+            "sha256": sha256,
             "runtime": f"xllamacpp {version('xllamacpp')}",
         }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import time
 from collections.abc import Callable, Iterable
@@ -15,8 +16,12 @@ from proctor.models.cache import ResponseCache
 from proctor.models.model import Model, Request
 from proctor.types import Output, Sample
 
+logger = logging.getLogger(__name__)
+
 FIRST_WAIT = 0.5  # seconds before the second try; doubled before each further one
 LONGEST_WAIT = 60.0
+LONG_QUIET = 10.0  # seconds of a rate limit's pause that are worth a word
+PATIENCE = 900.0  # seconds that one request may wait for rate limits to end, all together
 
 
 class Gateway(Model):
@@ -27,7 +32,7 @@ class Gateway(Model):
         self._places = asyncio.Semaphore(config.concurrency)
         self._retries = config.retries
         self._prices = (config.price_input, config.price_output)
-        self._closed_until = 0.0  # a rate limit met by one request holds back the others too
+        self._quiet = self._quiet_until = 0.0  # length and end of the pause that the server asked for
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
         await self._model.prepare(samples)
@@ -51,26 +56,39 @@ class Gateway(Model):
 
     async def _try(self, request: Request) -> Output:
         attempt = 1
+        patience = time.monotonic() + PATIENCE
         while True:
-            if (wait := self._closed_until - time.monotonic()) > 0:
-                await asyncio.sleep(wait)
+            await self._wait_for_quiet_to_end()
             try:
                 output = await self._model.generate(request)
             except TransientModelError as error:
+                if error.retry_after is not None:
+                    # Waiting as told is no failed try, as long as it comes to an end.
+                    if time.monotonic() + error.retry_after > patience:
+                        raise
+                    self._keep_quiet(error.retry_after)
+                    continue
                 if attempt > self._retries:
                     raise
-                await self._back_off(attempt, error.retry_after)
+                longest = min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 1))
+                await asyncio.sleep(random.uniform(longest / 2, longest))
                 attempt += 1
             else:
                 return msgspec.structs.replace(output, attempts=attempt) if attempt > 1 else output
 
-    async def _back_off(self, attempt: int, retry_after: float | None) -> None:
-        if retry_after is not None:
-            self._closed_until = max(self._closed_until, time.monotonic() + retry_after)
-        else:
-            # With jitter, so that requests which failed together do not come back together.
-            longest = min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 1))
-            await asyncio.sleep(random.uniform(longest / 2, longest))
+    def _keep_quiet(self, seconds: float) -> None:
+        if seconds >= LONG_QUIET and time.monotonic() > self._quiet_until:
+            logger.warning("%s asks to wait %.0f s (rate limit)", self.name, seconds)
+        self._quiet = max(seconds, FIRST_WAIT)
+        self._quiet_until = max(self._quiet_until, time.monotonic() + self._quiet)
+
+    async def _wait_for_quiet_to_end(self) -> None:
+        """A rate limit met by one request holds back all of them, and they come back one after another."""
+        while True:
+            wait = self._quiet_until - time.monotonic()
+            if wait <= 0:
+                return
+            await asyncio.sleep(wait + random.uniform(0, self._quiet))
 
     def _priced(self, output: Output) -> Output:
         price_input, price_output = self._prices

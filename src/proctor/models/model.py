@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from abc import abstractmethod
 from typing import Any
 
 from msgspec import Struct
 
+from proctor.candidate import Candidate
+from proctor.errors import ModelError, TransientModelError
 from proctor.types import Output, Prompt, Sample, Usage
 
 
@@ -39,33 +40,36 @@ def as_text(prompt: Prompt) -> str:
     return prompt if isinstance(prompt, str) else "\n\n".join(message.content for message in prompt)
 
 
-def read_completion(reply: dict[str, Any], seconds: float) -> Output:
+def read_completion(reply: Any, seconds: float) -> Output:
     """The output in a reply of OpenAI's chat or completions format."""
-    choice = reply["choices"][0]
-    text = choice["message"]["content"] if "message" in choice else choice["text"]
-    usage = reply.get("usage") or {}
-    return Output(
-        text=text or "",
-        usage=Usage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
-        finish=choice.get("finish_reason") or "stop",
-        seconds=seconds,
-    )
+    try:
+        choice = reply["choices"][0]
+        text = choice["message"].get("content") if "message" in choice else choice["text"]
+        if isinstance(text, list):  # in parts, as some servers send it
+            text = "".join(part["text"] for part in text)
+        if not isinstance(text, str | None):
+            raise TypeError(f"content is {text!r}")
+        usage = reply.get("usage") or {}
+        finish = choice.get("finish_reason") or "stop"
+        output = Output(
+            text=text or "",
+            usage=Usage(int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)),
+            finish=str(finish),
+            seconds=seconds,
+        )
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        # A proxy's page instead of an answer, or a server in trouble: the next try may get through.
+        raise TransientModelError(f"the reply is not a completion ({type(error).__name__}: {error})") from None
+    if finish == "error" or choice.get("error"):
+        raise TransientModelError(f"the server failed in the middle of its answer: {choice.get('error') or finish}")
+    if finish == "content_filter":
+        # Not the model's answer, so neither right nor wrong.
+        raise ModelError("the server's content filter kept the answer back")
+    return output
 
 
-class Model(ABC):
+class Model(Candidate):
     """Answers requests. A transient failure raises TransientModelError and is tried again."""
-
-    name: str
-
-    async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:  # noqa: B027
-        """Called once before the first request: load weights, reach the server, look the exam over."""
 
     @abstractmethod
     async def generate(self, request: Request) -> Output: ...
-
-    def identity(self) -> dict[str, str]:
-        """All that could change an answer besides the request: file hash, server, endpoint."""
-        return {"model": self.name}
-
-    async def close(self) -> None:  # noqa: B027
-        """Called once at the end."""

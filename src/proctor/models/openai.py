@@ -18,6 +18,7 @@ from proctor.models.model import Model, Request, as_messages, as_text, read_comp
 from proctor.types import Output, Sample
 
 OPENAI_URL = "https://api.openai.com/v1"
+CONNECT_TIMEOUT = 15.0  # seconds: a host that does not even accept is not worth the whole timeout
 TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 REFUSED = frozenset({401, 403, 404})
 
@@ -30,7 +31,7 @@ class OpenAI(Model):
         self._api = api
         self._timeout = timeout
         self._key_env = api_key_env
-        self._key = os.environ.get(api_key_env, "")
+        self._key = os.environ.get(api_key_env, "").strip()
         if base_url is None and not self._key:
             raise UsageError(
                 f"No API key: set the environment variable {api_key_env}, "
@@ -38,6 +39,7 @@ class OpenAI(Model):
             )
         # OpenAI itself has renamed the field; the servers compatible with it mostly know the old name only.
         self._max_tokens_field = "max_completion_tokens" if base_url is None and api == "chat" else "max_tokens"
+        self._answered = False  # once it has answered, a refusal concerns the one request
         self._described = ""  # what the server says of the model, where it says anything
         self._session: aiohttp.ClientSession | None = None
 
@@ -48,21 +50,21 @@ class OpenAI(Model):
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         self._session = aiohttp.ClientSession(
             headers=headers,
-            timeout=aiohttp.ClientTimeout(total=self._timeout),
+            timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=min(self._timeout, CONNECT_TIMEOUT)),
             connector=aiohttp.TCPConnector(limit=0),  # the gateway holds the one limit
         )
         try:
             async with self._session.get(f"{self._url}/models") as response:
                 # Servers need not have this page: only a refused key tells us something.
                 if response.status in (401, 403):
-                    raise self._refusal(response.status, await response.text())
+                    raise self._refusal(response.status, _error_message(await response.read()))
                 if response.status == 200:
                     self._described = _description(await response.read(), self._server_name)
         except (aiohttp.ClientConnectionError, TimeoutError) as error:
             raise RefusedByModelError(
                 f"Cannot reach the model server {self._url}: {_reason(error)}. Is it running, and is --base-url right?"
             ) from None
-        except aiohttp.ClientError as error:
+        except (aiohttp.ClientError, UnicodeError) as error:
             raise RefusedByModelError(f"{self._url} does not answer like a model server: {_reason(error)}.") from None
 
     async def close(self) -> None:
@@ -75,7 +77,9 @@ class OpenAI(Model):
         started = time.perf_counter()
         path = "chat/completions" if self._api == "chat" else "completions"
         try:
-            async with self._session.post(f"{self._url}/{path}", json=self._body(request)) as response:
+            # A redirect would drop the prompt on its way.
+            url = f"{self._url}/{path}"
+            async with self._session.post(url, json=self._body(request), allow_redirects=False) as response:
                 content = await response.read()
                 if response.status != 200:
                     raise self._failure(response, content)
@@ -84,10 +88,12 @@ class OpenAI(Model):
         except aiohttp.ClientError as error:
             raise TransientModelError(f"connection to {self._url} failed: {_reason(error)}") from None
         try:
-            return read_completion(msgspec.json.decode(content), time.perf_counter() - started)
-        except (msgspec.DecodeError, KeyError, IndexError, TypeError) as error:
-            # A proxy's page instead of an answer: the next try may get through.
-            raise TransientModelError(f"the reply is not a completion ({type(error).__name__}: {error})") from None
+            reply = msgspec.json.decode(content)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise TransientModelError(f"the reply is not JSON ({error})") from None
+        output = read_completion(reply, time.perf_counter() - started)
+        self._answered = True
+        return output
 
     def _body(self, request: Request) -> dict[str, Any]:
         sampling = request.sampling
@@ -114,15 +120,17 @@ class OpenAI(Model):
         if response.status in TRANSIENT:
             wait = _retry_after(response.headers.get("Retry-After"))
             return TransientModelError(f"HTTP {response.status}: {text}", wait)
-        if response.status in REFUSED:
+        if 300 <= response.status < 400:
+            text = f"redirected to {response.headers.get('Location', 'nowhere')}, give that as --base-url"
+        if (response.status in REFUSED or 300 <= response.status < 400) and not self._answered:
             return self._refusal(response.status, text)
         return ModelError(f"HTTP {response.status}: {text}")
 
     def _refusal(self, status: int, text: str) -> RefusedByModelError:
         text = self._without_key(text)
-        if status == 404:
+        if status not in (401, 403):
             return RefusedByModelError(
-                f"{self._url} knows no model {self._server_name!r} or no such page (404: {text}). "
+                f"{self._url} knows no model {self._server_name!r} or no such page ({status}: {text}). "
                 "Check the model name, --base-url and --api."
             )
         cure = "is it the right one?" if self._key else "none was given."
@@ -163,7 +171,7 @@ def _retry_after(value: str | None) -> float | None:
         pass
     try:
         return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
-    except ValueError:
+    except (ValueError, TypeError):  # no date, or one without its time zone
         return None
 
 

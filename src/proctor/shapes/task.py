@@ -15,7 +15,7 @@ from proctor.shapes.loader import load_sample
 from proctor.task import Task as CoreTask
 from proctor.types import Sample, Score
 
-BLOCK = 20  # samples within which the answers are balanced exactly
+ROUNDS = 10  # how often each answer comes in a block, within which the answers are balanced exactly
 
 
 class CanvasSettings(Struct, frozen=True):
@@ -52,8 +52,9 @@ class Task(CoreTask):
 
     def balanced_answer(self, i: int) -> str:
         """Each of `answers` equally often in every block of items, in an order that the seed decides."""
-        order = Stream(name_key("balance"), self.seed, i // BLOCK).shuffled(range(BLOCK))
-        return self.answers[order[i % BLOCK] % len(self.answers)]
+        block = ROUNDS * len(self.answers)
+        order = Stream(name_key("balance"), self.seed, i // block).shuffled(range(block))
+        return self.answers[order[i % block] % len(self.answers)]
 
     # -- the core's contract ------------------------------------------------------------------
 

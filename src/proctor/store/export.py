@@ -43,7 +43,7 @@ def flat_row(record: Record) -> dict[str, Any]:
         "index": record.sample.index,
         "epoch": record.epoch,
         "target": record.sample.target,
-        "output": record.outputs[0].text if record.outputs else None,
+        "output": "\n\n".join(output.text for output in record.outputs),
         "answer": record.score.answer if record.score else None,
         "score": record.score.value if record.score else None,
         "outcome": record.outcome,
@@ -51,8 +51,7 @@ def flat_row(record: Record) -> dict[str, Any]:
         "input_tokens": record.usage.input_tokens,
         "output_tokens": record.usage.output_tokens,
         "cost": record.usage.cost,
-        "seconds": record.timing.ask,
-        **{f"metadata.{key}": value for key, value in record.sample.metadata.items()},
+        "seconds": sum(output.seconds for output in record.outputs),
     }
 
 
@@ -70,16 +69,14 @@ def as_json(records: Iterable[Record]) -> Iterator[bytes]:
 
 
 def as_csv(records: Iterable[Record]) -> Iterator[bytes]:
-    # The columns are those of the first record: all samples of a task carry the same metadata.
-    writer = None
-    for record in records:
+    for number, record in enumerate(records):
         text = io.StringIO()
-        flat = flat_row(record)
-        if writer is None:
-            columns = list(flat)
-            csv.DictWriter(text, columns).writeheader()
-        writer = csv.DictWriter(text, columns, extrasaction="ignore")
-        writer.writerow(flat)
+        writer = csv.writer(text)
+        columns = flat_row(record)
+        if number == 0:
+            writer.writerow([*columns, "metadata"])
+        # As JSON in one column, because samples need not carry the same keys.
+        writer.writerow([*columns.values(), msgspec.json.encode(record.sample.metadata).decode()])
         yield text.getvalue().encode()
 
 

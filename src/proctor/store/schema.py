@@ -20,6 +20,7 @@ MIGRATIONS: list[list[str]] = [
         CREATE TABLE records (
             run TEXT NOT NULL REFERENCES runs (id),
             sample INTEGER NOT NULL,
+            sample_id TEXT NOT NULL,
             epoch INTEGER NOT NULL,
             state TEXT NOT NULL,
             outcome TEXT NOT NULL,

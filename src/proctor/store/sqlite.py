@@ -9,7 +9,8 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
+from urllib.parse import quote
 
 import msgspec
 
@@ -24,25 +25,31 @@ _decode_record = msgspec.json.Decoder(Record).decode
 _decode_run = msgspec.json.Decoder(Run).decode
 
 
-class Store:
-    """A folder with `runs.db` and room for artifacts."""
+Mode = Literal["create", "write", "read"]
 
-    def __init__(self, folder: Path, *, create: bool = True) -> None:
+
+class Store:
+    """A folder with `runs.db`, and a lock for every run that is being worked on."""
+
+    def __init__(self, folder: Path, mode: Mode = "create") -> None:
         self.folder = folder
         self.path = folder / "runs.db"
-        if not create and not self.path.exists():
+        if mode != "create" and not self.path.exists():
             raise StoreError(f"No store at {folder}: run an exam first, or name another with --store.")
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._db = connect(self.path)
-            self._migrate()
+            if mode == "read":
+                self._db = connect_to_read(self.path)
+            else:
+                folder.mkdir(parents=True, exist_ok=True)
+                self._db = connect(self.path)
+            self._migrate(may_write=mode != "read")
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"Cannot use the store {folder}: {error}. Name another with --store.") from None
 
     def close(self) -> None:
         self._db.close()
 
-    def _migrate(self) -> None:
+    def _migrate(self, may_write: bool) -> None:
         version = self._version()
         if version > SCHEMA_VERSION:
             raise StoreError(
@@ -51,12 +58,15 @@ class Store:
             )
         if version == SCHEMA_VERSION:
             return
+        if not may_write:
+            raise StoreError(f"Nothing is in the store {self.folder} yet: its first run is just being begun.")
         with transaction(self._db):
             # Asked again under the lock: another process may have been faster.
-            for statements in MIGRATIONS[self._version() :]:
+            version = self._version()
+            for statements in MIGRATIONS[version:]:
                 for statement in statements:
                     self._db.execute(statement)
-            self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            self._db.execute(f"PRAGMA user_version = {max(version, SCHEMA_VERSION)}")
 
     def _version(self) -> int:
         return int(self._db.execute("PRAGMA user_version").fetchone()[0])
@@ -95,22 +105,35 @@ class Store:
         return found[0]
 
     @contextmanager
-    def hold(self, run: Run) -> Iterator[None]:
+    def hold(self, run_id: str) -> Iterator[None]:
         """Only one process at a time works on a run; the system lets go of a killed one's hold."""
-        path = self.folder / "locks" / run.id
+        path = self.folder / "locks" / run_id
         try:
             path.parent.mkdir(exist_ok=True)
             file = _lock(path)
         except OSError as error:
             raise StoreError(f"Cannot use the store {self.folder}: {error}. Name another with --store.") from None
         if file is None:
-            raise StoreError(f"Run {run.id} is still being worked on by another process.")
+            raise StoreError(f"Run {run_id} is still being worked on by another process.")
         with file:
             try:
                 yield
             finally:
                 with suppress(OSError):
                     path.unlink()
+
+    def status(self, run: Run) -> str:
+        """The run's status; a run that nobody holds any more was killed, whatever it last said."""
+        if run.status != "running":
+            return run.status
+        try:
+            with (self.folder / "locks" / run.id).open() as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return "running"
+        except OSError:
+            pass
+        return "killed"
 
     # -- records ------------------------------------------------------------------------------
 
@@ -128,10 +151,20 @@ class Store:
         return {(sample, epoch): digest for sample, epoch, digest in rows}
 
     def answered(self, run: Run) -> dict[tuple[int, int], Record]:
-        """Records whose outputs were stored before their judging was done."""
-        rows = self._db.execute("SELECT body FROM records WHERE run = ? AND state = 'answered'", (run.id,))
-        records = [_decode_record(body) for (body,) in rows]
-        return {(record.sample.index, record.epoch): record for record in records}
+        """Records with outputs that still need their judge: judging was not done, or it failed."""
+        rows = self._db.execute("SELECT body FROM records WHERE run = ? AND state != 'scored'", (run.id,))
+        records = [record for (body,) in rows if (record := _decode_record(body)).outputs]
+        return {
+            (record.sample.index, record.epoch): msgspec.structs.replace(record, error=None)
+            for record in records
+            if record.error is None or record.error.kind == "judge"
+        }
+
+    def sample_digests(self, run: Run) -> Iterator[bytes]:
+        """What was asked, sample by sample in the order of the exam."""
+        rows = self._db.execute("SELECT digest FROM records WHERE run = ? GROUP BY sample ORDER BY sample", (run.id,))
+        for (digest,) in rows:
+            yield digest
 
     def counts(self, run: Run) -> dict[str, int]:
         """Records by outcome; failed ones count as 'error'."""
@@ -172,6 +205,22 @@ def connect(path: Path) -> sqlite3.Connection:
     return db
 
 
+def connect_to_read(path: Path) -> sqlite3.Connection:
+    """Also where nothing may be written, on a read-only disk for example."""
+    place = f"file:{quote(str(path.absolute()))}"
+    for options in ("mode=ro", "immutable=1"):
+        db = sqlite3.connect(f"{place}?{options}", uri=True, timeout=LOCK_PATIENCE, isolation_level=None)
+        try:
+            db.execute("SELECT count(*) FROM sqlite_master")
+        except sqlite3.OperationalError:
+            db.close()
+            if options == "immutable=1":
+                raise
+        else:
+            break
+    return db
+
+
 @contextmanager
 def _reported(path: Path) -> Iterator[None]:
     try:
@@ -198,8 +247,8 @@ def write_records(db: sqlite3.Connection, run_id: str, records: Iterable[tuple[R
     rows = [_row(run_id, record, digest) for record, digest in records]
     with transaction(db):
         db.executemany(
-            "INSERT OR REPLACE INTO records (run, sample, epoch, state, outcome, value, digest, body) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO records (run, sample, sample_id, epoch, state, outcome, value, digest, body) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             rows,
         )
 
@@ -207,4 +256,6 @@ def write_records(db: sqlite3.Connection, run_id: str, records: Iterable[tuple[R
 def _row(run_id: str, record: Record, digest: bytes) -> tuple[Any, ...]:
     state = "scored" if record.score else "failed" if record.error else "answered"
     value = record.score.value if record.score else None
-    return (run_id, record.sample.index, record.epoch, state, record.outcome, value, digest, _encode(record))
+    sample = record.sample
+    body = _encode(record)
+    return (run_id, sample.index, sample.id, record.epoch, state, record.outcome, value, digest, body)

@@ -60,6 +60,7 @@ class Writer:
         db = None
         try:
             db = connect(self._path)
+            file = self._path.stat().st_ino
             while True:
                 with self._changed:
                     if not self._closing and len(self._waiting) < BATCH:
@@ -69,6 +70,8 @@ class Writer:
                     self._changed.notify_all()
                 if batch:
                     write_records(db, self._run_id, batch.values())
+                    if self._path.stat().st_ino != file:
+                        raise FileNotFoundError("the store was removed or replaced")
                 elif closing:
                     return
         except Exception as error:  # whatever it is, the run must hear of it instead of waiting for ever

@@ -1,0 +1,22 @@
+"""The contract of whoever sits an exam."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Iterable
+
+from proctor.types import Sample
+
+
+class Candidate(ABC):
+    name: str
+
+    async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:  # noqa: B027
+        """Called once before the first sample: load weights, reach the server, look the exam over."""
+
+    def identity(self) -> dict[str, str]:
+        """All that could change an answer besides the request: file hash, server, endpoint."""
+        return {"model": self.name}
+
+    async def close(self) -> None:  # noqa: B027
+        """Called once at the end."""
