@@ -12,12 +12,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from aiohttp import web
 
 from proctor import Record, evaluate
 from proctor.errors import HopelessRunError
 from proctor.store import open_store
+
+# The same examples every time and no clock: a test must not fail because the machine is busy or the day is bad.
+# HYPOTHESIS_PROFILE=default looks for new ones.
+hypothesis.settings.register_profile("proctor", derandomize=True, deadline=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "proctor"))
 
 Handler = Callable[[dict[str, Any], int], Any]
 

@@ -390,22 +390,31 @@ def test_a_task_that_cannot_make_its_sample_stops_the_run(task_file):
     assert len(list(store.records(run))) == 10, "what was done before is kept"
 
 
-def test_concurrency_is_the_limit_and_is_used(adding: str, serve):
-    async def slow(body, number):
-        await asyncio.sleep(0.02)
-        return right_sum(body, number)
+@pytest.fixture
+def crowd(serve):
+    """A server that answers nobody until so many requests are in flight at once."""
 
-    server = serve(slow)
+    def start(size: int):
+        async def reply(body, number):
+            if server.in_flight == size:
+                server.gate.set()
+            await server.gate.wait()
+            return right_sum(body, number)
+
+        server = serve(reply)
+        return server
+
+    return start
+
+
+def test_concurrency_is_the_limit_and_is_used(adding: str, crowd):
+    server = crowd(7)
     proctor.evaluate(adding, "openai/m", base_url=server.url, limit=40, concurrency=7)
     assert server.most_in_flight == 7
 
 
-def test_concurrency_counts_requests_not_samples(adding: str, serve):
-    async def slow(body, number):
-        await asyncio.sleep(0.02)
-        return right_sum(body, number)
-
-    server = serve(slow)
+def test_concurrency_counts_requests_not_samples(adding: str, crowd):
+    server = crowd(6)
     proctor.evaluate(adding, "openai/m", base_url=server.url, limit=10, samples=5, concurrency=6, temperature=1)
     assert server.most_in_flight == 6
     assert len(server.requests) == 50

@@ -44,6 +44,14 @@ def expand(pattern: str) -> list[str]:
     return [pattern]
 
 
+def single(pattern: str) -> str:
+    """The one task that a name or a wildcard stands for."""
+    name, *others = expand(pattern)
+    if others:
+        raise UsageError(f"{pattern!r} stands for {1 + len(others)} tasks; name one of them.")
+    return name
+
+
 def task_names() -> list[str]:
     return sorted({name for family in REGISTRIES for name in _family_tasks(family)} | _installed_tasks().keys())
 
@@ -52,7 +60,7 @@ def task_class(name: str) -> type[Task]:
     """The class behind a single name."""
     if is_file(name):
         return _from_file(name)
-    (name,) = expand(name)
+    name = single(name)
     family = _family_tasks(name.partition("/")[0]).get(name)
     return family if family is not None else _from_entry_point(_installed_tasks()[name])
 

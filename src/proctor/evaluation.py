@@ -33,9 +33,7 @@ T = TypeVar("T")
 def evaluate(task: str | type[Task], model: str, *, observer: Observer | None = None, **options: Any) -> Report:
     """Runs an exam and returns its report: the same as `proctor run TASK --model MODEL`."""
     if isinstance(task, str):
-        name, *others = catalog.expand(task)
-        if others:
-            raise UsageError(f"{task!r} stands for {1 + len(others)} tasks; evaluate them one by one.")
+        name = catalog.single(task)
         task_class = catalog.task_class(name)
     else:
         task_class = catalog.checked(task)

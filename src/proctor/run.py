@@ -82,6 +82,7 @@ class Sitting:
         self._answered = store.answered(run)
         self._finished = len(self._scored)
         self._errors = 0
+        self._last_error: SampleError
 
     async def examine_all(self, writer: Writer) -> None:
         self._observer.started(self._run, len(self._scored))
@@ -100,6 +101,8 @@ class Sitting:
                     workers.create_task(work())
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
+        if 0 < self._errors == self._finished:
+            self._give_up()  # an exam too short for the rule above, of which nothing could be scored
 
     def _queue(self) -> Iterator[tuple[Sample, int, bytes]]:
         """Samples still to be examined. All are made again on a resume, and must be what they were."""
@@ -159,16 +162,19 @@ class Sitting:
         if record.error is None:
             return
         self._errors += 1
+        self._last_error = record.error
         if self._config.max_errors is not None:
             hopeless = self._errors >= self._config.max_errors
         else:
             hopeless = self._errors >= HOPELESS_ERRORS and self._errors > HOPELESS_SHARE * self._finished
-        # Also a short exam of which nothing could be scored.
-        if hopeless or self._errors == self._finished == self._run.total:
-            raise HopelessRunError(
-                f"Stopped after {self._errors} failed samples of {self._finished}; the last: {record.error.type}: "
-                f"{record.error.message}. When the cause is mended: proctor resume {self._run.id}"
-            )
+        if hopeless:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        raise HopelessRunError(
+            f"Stopped after {self._errors} failed samples of {self._finished}; the last: {self._last_error.type}: "
+            f"{self._last_error.message}. When the cause is mended: proctor resume {self._run.id}"
+        )
 
 
 def close_run(

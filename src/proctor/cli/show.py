@@ -55,7 +55,7 @@ def _show_task(args: argparse.Namespace) -> int:
     from proctor.errors import UsageError
     from proctor.task import create_task, take_samples
 
-    (name,) = catalog.expand(args.name)
+    name = catalog.single(args.name)
     task = create_task(catalog.task_class(name), name, parse_settings(getattr(args, "settings", [])))
     config = build_config(
         {
