@@ -122,6 +122,7 @@ class ModelServer:
         self.port = runner.addresses[0][1]
         self._ready.set()
         await self._stopping.wait()
+        self.gate.set()  # nobody is left waiting behind it when the loop ends
         await runner.cleanup()
 
     async def _models(self, request: web.Request) -> web.Response:

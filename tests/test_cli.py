@@ -138,9 +138,9 @@ def test_file_and_flags_and_settings_meet(proctor, tmp_path: Path):
     )
     done = proctor("run", "--config", "exam.toml", "--seed", "2", "--json")
     config = json.loads(done.stdout)["runs"][0]["config"]
-    assert (config["limit"], config["seed"], config["settings"]) == (7, 2, {"shapes": 4})
+    assert (config["limit"], config["seed"], config["settings"]["shapes"]) == (7, 2, 4)
     done = proctor("run", "--config", "exam.toml", "--set", "shapes=5", "--json")
-    assert json.loads(done.stdout)["runs"][0]["config"]["settings"] == {"shapes": 5}
+    assert json.loads(done.stdout)["runs"][0]["config"]["settings"]["shapes"] == 5
 
 
 def test_out_leaves_files(proctor, adding: str, tmp_path: Path):
@@ -232,15 +232,16 @@ def test_resume_on_the_command_line(proctor, adding: str):
     assert "seed was 0, now 5" in refused.stderr
 
 
-def test_new_writes_a_task_that_works(proctor, tmp_path: Path):
-    done = proctor("new", "task", "my-sums", "--out", "exams")
+@pytest.mark.parametrize("kind", ["task", "shapes"])
+def test_new_writes_a_task_that_works(proctor, tmp_path: Path, kind: str):
+    done = proctor("new", kind, "my-exam", "--out", "exams")
     assert done.returncode == 0
-    assert (tmp_path / "exams" / "my_sums.py").exists()
+    assert (tmp_path / "exams" / "my_exam.py").exists()
     for line in done.stdout.splitlines()[1:]:
         command = [sys.executable, "-m", *line.split()]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, f"{line}: {ran.stdout}{ran.stderr}"
-    again = proctor("new", "task", "my-sums", "--out", "exams")
+    again = proctor("new", kind, "my-exam", "--out", "exams")
     assert again.returncode == 2
     assert "exists already" in again.stderr
 

@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
+
+from proctor import catalog
 
 ROOT = Path(__file__).parents[1]
 
@@ -38,16 +41,34 @@ def test_the_commands_of_the_readme_run(tmp_path: Path, proctor):
     (task,) = (block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "# capitals.py" in block)
     (tmp_path / "capitals.py").write_text(task)
     (tmp_path / "exam.toml").write_text(
-        re.search(r"```toml\n(.*?)```", text, re.DOTALL)[1].replace("smollm2", "scripted/random")
+        re.search(r"```toml\n(.*?)```", text, re.DOTALL)[1].replace("smollm2", "scripted/oracle")
     )
     commands = re.findall(r"^proctor (.+?)(?:  +#.*)?$", text, re.MULTILINE)
     assert len(commands) >= 10
     for command in commands:
         if "openai/" in command:
             continue  # needs a server; test_openai talks to one
-        words = command.replace("smollm2", "scripted/random").replace("'", "").split()
+        words = command.replace("smollm2", "scripted/oracle").replace("'", "").split()
         done = proctor(*words)
         assert done.returncode == 0, f"proctor {command}\n{done.stdout}{done.stderr}"
+
+
+def test_the_commands_of_the_shapes_guide_run(proctor):
+    text = (ROOT / "docs" / "shapes.md").read_text()
+    assert proctor("new", "shapes", "left_of").returncode == 0
+    for command in re.findall(r"^proctor (.+)$", text, re.MULTILINE):
+        done = proctor(*command.replace("smollm2", "scripted/random").split())
+        assert done.returncode == 0, f"proctor {command}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("name", catalog.expand("shapes/*"))
+def test_the_shapes_guide_lists_every_task_with_its_settings(name: str):
+    text = (ROOT / "docs" / "shapes.md").read_text()
+    (row,) = (line for line in text.splitlines() if line.startswith(f"| `{name}` "))
+    schema = msgspec.json.schema(catalog.task_class(name).Settings)
+    for key, field in next(iter(schema["$defs"].values()))["properties"].items():
+        if "minimum" in field:
+            assert f"`{key}` {field['minimum']}–{field['maximum']}" in row
 
 
 def test_links_lead_somewhere():

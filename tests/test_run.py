@@ -429,7 +429,7 @@ def test_works_inside_a_running_loop(adding: str):
 
 def test_settings_are_checked_and_stored_in_full(tmp_path: Path):
     report = proctor.evaluate("shapes/existence", "scripted/oracle", limit=2)
-    assert report.run.config["settings"] == {"shapes": 7}
+    assert report.run.config["settings"] == {"shapes": 7, "description": "coordinates"}
     with pytest.raises(UsageError, match="no setting 'shape'; did you mean shapes"):
         proctor.evaluate("shapes/existence", "scripted/oracle", settings={"shape": 3})
     with pytest.raises(UsageError, match="setting shapes: expected int >= 2"):

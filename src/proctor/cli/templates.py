@@ -44,6 +44,40 @@ class CLASS(Task):
         return Score(float(right), "correct" if right else "wrong", answer)
 '''
 
+_SHAPES = '''\
+"""Questions about a canvas of shapes. Change them into yours."""
+
+from proctor.shapes import Shape, Task
+from proctor.shapes.answers import parse_yes_no
+
+
+class CLASS(Task):
+    summary = "is one shape to the left of another? (Yes / No)"
+    version = "1"  # raise it whenever the same answer could get another score
+    answers = ("Yes", "No")
+    instruction = "Answer Yes or No."
+
+    def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+        """(question, answer) pairs; the first is the one that counts, with selected_answer as its answer."""
+        pairs = []
+        for number in range(3):
+            answer = selected_answer if selected_answer and number == 0 else self.random.choice(self.answers)
+            a, b = self.random.sample(shapes, 2)
+            if (a.x < b.x) != (answer == "Yes"):
+                a, b = b, a
+            pairs.append((f"Is the {a} to the left of the {b}?", answer))
+        return pairs
+
+    def select_expected_answer(self, i: int, n: int) -> str:
+        return self.balanced_answer(i)  # as many Yes as No in every block of items
+
+    def parse_answer(self, text: str) -> str | None:
+        return parse_yes_no(text)
+
+    def score(self, expected: str, actual: str) -> float:
+        return float(expected == actual)
+'''
+
 _TEST = """\
 from pathlib import Path
 
@@ -62,4 +96,4 @@ def test_oracle_gets_full_marks(tmp_path):
     assert report.metrics["accuracy"].value == 1
 """
 
-TEMPLATES = {"task": {"task": _TASK, "test": _TEST}}
+TEMPLATES = {"task": {"task": _TASK, "test": _TEST}, "shapes": {"task": _SHAPES, "test": _TEST}}

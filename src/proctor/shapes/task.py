@@ -3,40 +3,49 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
 
 from proctor.config import RunConfig
 from proctor.randomness import Stream, mix, name_key
-from proctor.shapes.canvas import Shape
+from proctor.shapes.canvas import Shape, draw_canvas
+from proctor.shapes.descriptions import Kind
 from proctor.shapes.loader import load_sample
 from proctor.task import Task as CoreTask
 from proctor.types import Sample, Score
 
+QUESTIONS = 3  # pairs that a task makes of one canvas
 ROUNDS = 10  # how often each answer comes in a block, within which the answers are balanced exactly
 
 
 class CanvasSettings(Struct, frozen=True):
     shapes: Annotated[int, Meta(ge=2, le=23)] = 7  # of the 24 kinds one must be absent, to be asked for
+    description: Kind = "coordinates"
 
 
 class Task(CoreTask):
     """Extend it with `generate_questions`, and where the defaults do not fit, the other methods."""
 
     Settings: ClassVar[type[Struct]] = CanvasSettings
-    answers: ClassVar[tuple[str, ...]] = ()  # the possible answers, where the set is closed
+    answers: tuple[str, ...] = ()  # the possible answers, where the set is closed
     instruction: ClassVar[str] = ""  # how to answer, said after the question
     max_tokens: ClassVar[int] = 32
     default_limit: ClassVar[int] = 100
 
+    description: str | None = None  # set in generate_questions, it takes the place of the base description …
+    extends_description: ClassVar[bool] = False  # … or is added to it
     random: Stream  # renewed for every canvas
     seed: int = 0
 
     @abstractmethod
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         """(question, answer) pairs. The first is evaluated, with selected_answer as its answer if given."""
+
+    def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
+        """The canvas. From it alone, nobody must be able to tell which answer was selected."""
+        return draw_canvas(self.settings.shapes, random)
 
     def select_expected_answer(self, i: int, n: int) -> str | None:
         """The answer wanted for item i of n; None leaves it to chance."""
@@ -55,6 +64,15 @@ class Task(CoreTask):
         block = ROUNDS * len(self.answers)
         order = Stream(name_key("balance"), self.seed, i // block).shuffled(range(block))
         return self.answers[order[i % block] % len(self.answers)]
+
+    def compare_with_key(self, sample: Sample, solve: Callable[[str, str], str]) -> Iterator[str]:
+        """The fault, if a solver that reads only description and question comes to another answer."""
+        prompts = [sample.input] if isinstance(sample.input, str) else [m.content for m in sample.input]
+        for prompt, answer in zip(prompts[::2], [*prompts[1::2], sample.target], strict=True):
+            description, _, question = prompt.rpartition("\n\n")
+            solved = solve(description, question)
+            if solved != answer:
+                yield f"the text says {solved}, the key says {answer}"
 
     # -- the core's contract ------------------------------------------------------------------
 

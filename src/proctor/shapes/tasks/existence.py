@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from itertools import combinations, product
+from collections.abc import Iterator
 
 from proctor.shapes.answers import parse_yes_no
-from proctor.shapes.canvas import COLOURS, FORMS, SIZES, Shape
-from proctor.shapes.task import Task
+from proctor.shapes.canvas import Shape
+from proctor.shapes.patterns import (
+    PATTERNS,
+    Pattern,
+    Values,
+    all_values,
+    count_values,
+    name_values,
+    shapes_in_text,
+    words_of_values,
+)
+from proctor.shapes.task import QUESTIONS, Task
 from proctor.types import Sample
-
-ATTRIBUTES: Mapping[str, tuple[str, ...]] = {"size": SIZES, "colour": COLOURS, "form": FORMS}
-PATTERNS = tuple(pattern for length in range(1, len(ATTRIBUTES) + 1) for pattern in combinations(ATTRIBUTES, length))
-QUESTIONS = 3
 
 
 class ExistenceTask(Task):
@@ -34,51 +38,32 @@ class ExistenceTask(Task):
     def parse_answer(self, text: str) -> str | None:
         return parse_yes_no(text)
 
-    def score(self, expected: str, actual: str) -> float:
-        return float(expected == actual)
-
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
-        pairs: list[tuple[str, str]] = []
-        while len(pairs) < QUESTIONS:
-            wanted = selected_answer if selected_answer and not pairs else self.random.choice(self.answers)
-            pairs.append((_question(*self._draw(shapes, wanted)), wanted))
+        pairs = []
+        for number in range(QUESTIONS):
+            answer = selected_answer if selected_answer and number == 0 else self.random.choice(self.answers)
+            pairs.append((f"Is there a {name_values(*self._draw(shapes, answer))}?", answer))
         return pairs
 
-    def _draw(self, shapes: list[Shape], answer: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _draw(self, shapes: list[Shape], answer: str) -> tuple[Pattern, Values]:
         """Attributes and values to ask about, for which this answer is true."""
         choices = []
         for pattern in PATTERNS:
-            present = {tuple(getattr(shape, a) for a in pattern) for shape in shapes}
-            values = list(product(*(ATTRIBUTES[a] for a in pattern)))
+            present = count_values(pattern, shapes)
+            values = all_values(pattern)
             if len(present) < len(values):
                 choices.append((pattern, [v for v in values if (v in present) == (answer == "Yes")]))
         pattern, fitting = self.random.choice(choices)
         return pattern, self.random.choice(fitting)
 
+    def score(self, expected: str, actual: str) -> float:
+        return float(expected == actual)
+
     def proofs(self, sample: Sample) -> Iterator[str]:
-        prompt = sample.input if isinstance(sample.input, str) else sample.input[-1].content
-        solved = solve(prompt)
-        if solved != sample.target:
-            yield f"the text says {solved}, the key says {sample.target}"
+        yield from self.compare_with_key(sample, solve)
 
 
-def _question(pattern: tuple[str, ...], values: tuple[str, ...]) -> str:
-    if pattern[-1] == "form":
-        return f"Is there a {' '.join(values)}?"
-    return f"Is there a shape that is {' and '.join(values)}?"
-
-
-def solve(prompt: str) -> str:
-    """The answer from the words of the prompt alone: every word asked for must stand in one line of the list."""
-    canvas, _, question = prompt.rpartition("\n\n")
-    listed = [set(line.split(" at ")[0].removeprefix("- ").split()) for line in canvas.splitlines()[1:]]
-    sought = set(re.findall(r"\w+", question.split("?")[0])) - {
-        "Is",
-        "there",
-        "a",
-        "shape",
-        "that",
-        "is",
-        "and",
-    }
-    return "Yes" if any(sought <= words for words in listed) else "No"
+def solve(description: str, question: str) -> str:
+    """The answer from the words alone: all words asked for must stand in the name of one shape."""
+    sought = words_of_values(question)
+    return "Yes" if any(sought <= set(name.split()) for name in shapes_in_text(description)) else "No"

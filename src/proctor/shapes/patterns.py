@@ -1,0 +1,60 @@
+"""Attribute patterns: what shapes can have in common, such as being large and green."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import cache
+from itertools import combinations, product
+
+from proctor.shapes.canvas import COLOURS, FORMS, KINDS, SIZES, Shape
+
+Pattern = tuple[str, ...]  # names of attributes
+Values = tuple[str, ...]  # a value for each of them
+
+ATTRIBUTES: Mapping[str, tuple[str, ...]] = {"size": SIZES, "colour": COLOURS, "form": FORMS}
+PATTERNS: tuple[Pattern, ...] = tuple(
+    pattern for length in range(1, len(ATTRIBUTES) + 1) for pattern in combinations(ATTRIBUTES, length)
+)
+
+
+@cache
+def all_values(pattern: Pattern) -> tuple[Values, ...]:
+    return tuple(product(*(ATTRIBUTES[name] for name in pattern)))
+
+
+@cache
+def kinds_with(pattern: Pattern, values: Values) -> tuple[tuple[str, str, str], ...]:
+    """The kinds of shapes that have these values."""
+    wanted = dict(zip(pattern, values, strict=True))
+    return tuple(kind for kind in KINDS if wanted.items() <= dict(zip(ATTRIBUTES, kind, strict=True)).items())
+
+
+@cache
+def capacity(pattern: Pattern) -> int:
+    """How many kinds share one set of values."""
+    return len(KINDS) // len(all_values(pattern))
+
+
+def count_values(pattern: Pattern, shapes: Iterable[Shape]) -> Counter[Values]:
+    """How many shapes have each set of values, for those that occur."""
+    return Counter(tuple(getattr(shape, name) for name in pattern) for shape in shapes)
+
+
+def name_values(pattern: Pattern, values: Values, *, plural: bool = False) -> str:
+    """'large green triangles', or 'shapes that are large and green' where the form is left open."""
+    if pattern[-1] == "form":
+        return " ".join(values) + ("s" if plural else "")
+    return f"shape{'s' if plural else ''} that {'are' if plural else 'is'} {' and '.join(values)}"
+
+
+def words_of_values(question: str) -> set[str]:
+    """The values that a question names; for solvers, which see only its words."""
+    words = {word.strip("?.,") for word in question.split()}
+    return {value for values in ATTRIBUTES.values() for value in values if value in words or f"{value}s" in words}
+
+
+def shapes_in_text(description: str) -> set[str]:
+    """The names of all shapes that a description mentions; for solvers."""
+    words = description.split()
+    return {" ".join(words[i - 2 : i + 1]) for i, word in enumerate(words) if word in FORMS and i >= 2}

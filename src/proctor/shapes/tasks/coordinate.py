@@ -1,0 +1,89 @@
+"""Where is one shape relative to another, by their coordinates?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import permutations
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from proctor.randomness import Stream
+from proctor.shapes.answers import parse_direction
+from proctor.shapes.canvas import CELLS, KINDS, Shape, place_kinds
+from proctor.shapes.task import QUESTIONS, Task
+from proctor.types import Sample
+
+DIRECTIONS = ("Left", "Right", "Above", "Below", "Above Left", "Above Right", "Below Left", "Below Right")
+
+
+class CoordinateSettings(Struct, frozen=True):
+    shapes: Annotated[int, Meta(ge=4, le=24)] = 7  # fewer than four cannot show all directions at once
+    description: Literal["coordinates"] = "coordinates"
+
+
+class CoordinateTask(Task):
+    """Compares x with x and y with y: a shape at the same height is just Left or Right.
+
+    Neither the canvas nor the question alone tells the answer: every canvas has pairs that stand in each of the
+    eight directions, and the one asked about is any pair that stands in the direction wanted.
+    """
+
+    summary = "where is A relative to B, by their coordinates? (eight directions)"
+    Settings = CoordinateSettings
+    answers = DIRECTIONS
+    instruction = (
+        "x grows to the right and y grows upwards. Answer with Left, Right, Above or Below where the shapes are "
+        "exactly level, else with two words: Above Left, Above Right, Below Left or Below Right."
+    )
+
+    def select_expected_answer(self, i: int, n: int) -> str:
+        return self.balanced_answer(i)
+
+    def parse_answer(self, text: str) -> str | None:
+        return parse_direction(text)
+
+    def score(self, expected: str, actual: str) -> float:
+        return float(expected == actual)
+
+    def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
+        """Four shapes at the corners of a rectangle of the grid, three of them exactly level; the rest anywhere."""
+        low, high = random.sample(range(CELLS), 2), random.sample(range(CELLS), 2)
+        corners = [row * CELLS + column for row in low for column in high]
+        others = [cell for cell in range(CELLS * CELLS) if cell not in corners]
+        cells = corners + random.sample(others, self.settings.shapes - 4)
+        shapes = place_kinds(random.sample(KINDS, self.settings.shapes), random, cells)
+        shapes[1] = msgspec.structs.replace(shapes[1], y=shapes[0].y)
+        shapes[2] = msgspec.structs.replace(shapes[2], x=shapes[0].x)
+        return random.shuffled(shapes)
+
+    def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+        pairs = []
+        for number in range(QUESTIONS):
+            answer = selected_answer if selected_answer and number == 0 else self.random.choice(self.answers)
+            a, b = self.random.choice([(a, b) for a, b in permutations(shapes, 2) if direction(a, b) == answer])
+            pairs.append((f"Where is the {a} relative to the {b}?", answer))
+        return pairs
+
+    def proofs(self, sample: Sample) -> Iterator[str]:
+        yield from self.compare_with_key(sample, solve)
+
+
+def direction(a: Shape, b: Shape) -> str:
+    vertical = "" if a.y == b.y else "Above" if a.y > b.y else "Below"
+    horizontal = "" if a.x == b.x else "Right" if a.x > b.x else "Left"
+    return f"{vertical} {horizontal}".strip()
+
+
+def solve(description: str, question: str) -> str:
+    """The answer from the numbers in the text, by their signs."""
+    places = {name: (int(x), int(y)) for name, x, y in re.findall(r"- (.+) at \((-?\d+), (-?\d+)\)", description)}
+    asked = re.match(r"Where is the (.+) relative to the (.+)\?", question)
+    if asked is None:
+        return "(question not understood)"
+    (ax, ay), (bx, by) = places[asked[1]], places[asked[2]]
+    words = {(0, 1): "Above", (0, -1): "Below", (1, 1): "Right", (1, -1): "Left"}
+    differences = enumerate((ay - by, ax - bx))
+    return " ".join(words[axis, 1 if d > 0 else -1] for axis, d in differences if d)

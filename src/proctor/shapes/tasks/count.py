@@ -1,0 +1,105 @@
+"""How many shapes of this kind are on the canvas?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from proctor.randomness import Stream
+from proctor.shapes.answers import parse_integer
+from proctor.shapes.canvas import Shape, place_kinds
+from proctor.shapes.patterns import (
+    PATTERNS,
+    Pattern,
+    all_values,
+    capacity,
+    count_values,
+    kinds_with,
+    name_values,
+    shapes_in_text,
+    words_of_values,
+)
+from proctor.shapes.task import QUESTIONS, Task
+from proctor.types import Sample
+
+
+class CountTask(Task):
+    """Asks for a number from 0 up to the largest that the canvas can show beside all smaller ones.
+
+    Neither the canvas nor the question alone tells the answer: every canvas has, for one pattern of attributes,
+    values that occur 0, 1, 2 … times, whatever the answer will be, and the one asked about is any of them.
+    """
+
+    summary = "how many shapes have these attributes? (a number)"
+    instruction = "Answer with a number."
+
+    @property
+    def answers(self) -> tuple[str, ...]:  # type: ignore[override]
+        return tuple(map(str, range(largest_count(self.settings.shapes) + 1)))
+
+    def select_expected_answer(self, i: int, n: int) -> str:
+        return self.balanced_answer(i)
+
+    def parse_answer(self, text: str) -> str | None:
+        return parse_integer(text)
+
+    def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
+        most = largest_count(self.settings.shapes)
+        pattern = random.choice(patterns_for(self.settings.shapes, most))
+        values = random.shuffled(all_values(pattern))
+        kinds = [
+            kind for number in range(most + 1) for kind in random.sample(kinds_with(pattern, values[number]), number)
+        ]
+        others = [kind for v in values[most + 1 :] for kind in kinds_with(pattern, v)]
+        kinds += random.sample(others, self.settings.shapes - len(kinds))
+        return place_kinds(random.shuffled(kinds), random)
+
+    def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+        pairs = []
+        for number in range(QUESTIONS):
+            answer = selected_answer if selected_answer and number == 0 else self.random.choice(self.answers)
+            pattern = self.random.choice(self._complete_patterns(shapes))
+            counts = count_values(pattern, shapes)
+            fitting = [values for values in all_values(pattern) if counts[values] == int(answer)]
+            what = name_values(pattern, self.random.choice(fitting), plural=True)
+            pairs.append((f"How many {what} are there?", answer))
+        return pairs
+
+    def _complete_patterns(self, shapes: list[Shape]) -> list[Pattern]:
+        """The patterns for which every answer is true of some values."""
+        wanted = {int(answer) for answer in self.answers}
+        complete = []
+        for pattern in PATTERNS:
+            counts = count_values(pattern, shapes)
+            if wanted <= {counts[values] for values in all_values(pattern)}:
+                complete.append(pattern)
+        return complete
+
+    def score(self, expected: str, actual: str) -> float:
+        return float(expected == actual)
+
+    def proofs(self, sample: Sample) -> Iterator[str]:
+        yield from self.compare_with_key(sample, solve)
+
+
+@cache
+def largest_count(shapes: int) -> int:
+    """The largest number asked for: all numbers up to it must find room on one canvas."""
+    return max(most for most in range(1, shapes + 1) if patterns_for(shapes, most))
+
+
+@cache
+def patterns_for(shapes: int, most: int) -> tuple[Pattern, ...]:
+    """The patterns that can show values 0, 1 … most times among so many shapes, and put the rest elsewhere."""
+    rest = shapes - most * (most + 1) // 2
+    return tuple(
+        pattern
+        for pattern in PATTERNS
+        if capacity(pattern) >= most and 0 <= rest <= (len(all_values(pattern)) - most - 1) * capacity(pattern)
+    )
+
+
+def solve(description: str, question: str) -> str:
+    """The answer from the words alone: counts the names in which all words asked for stand."""
+    sought = words_of_values(question)
+    return str(sum(sought <= set(name.split()) for name in shapes_in_text(description)))

@@ -1,0 +1,121 @@
+"""Shapes are added and removed, one by one and in groups: is this one there in the end?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from proctor.shapes.answers import parse_yes_no
+from proctor.shapes.canvas import KINDS, Shape
+from proctor.shapes.descriptions import Kind
+from proctor.shapes.patterns import PATTERNS, all_values, name_values, shapes_in_text, words_of_values
+from proctor.shapes.task import QUESTIONS, Task
+from proctor.types import Sample
+
+NAMES = tuple(" ".join(kind) for kind in KINDS)
+
+
+class TrackingSettings(Struct, frozen=True):
+    shapes: Annotated[int, Meta(ge=2, le=23)] = 7
+    events: Annotated[int, Meta(ge=1, le=100)] = 5
+    description: Kind = "coordinates"
+
+
+class ExistenceTrackingTask(Task):
+    """The last event concerns a group, such as all green shapes, and decides.
+
+    The history is drawn before the answer is known. Asked about is one of several shapes that were mentioned last in
+    the same way (listed, added or removed), some of which are there in the end and some not: so neither being
+    mentioned nor the last mention tells the answer. And since a group is as often taken away as brought back,
+    belonging to it does not tell either.
+    """
+
+    summary = "shapes are added and removed; is this one there in the end? (Yes / No)"
+    Settings = TrackingSettings
+    answers = ("Yes", "No")
+    instruction = "Answer Yes or No."
+    extends_description = True
+
+    def select_expected_answer(self, i: int, n: int) -> str:
+        return self.balanced_answer(i)
+
+    def parse_answer(self, text: str) -> str | None:
+        return parse_yes_no(text)
+
+    def score(self, expected: str, actual: str) -> float:
+        return float(expected == actual)
+
+    def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+        way, mentions, lines = self._history([str(shape) for shape in shapes])
+        names = [name for name, last in mentions.items() if last == way]
+        what, group = self.random.choice(_groups_that_part(names))
+        lines.append(f"All {what} that were removed come back." if way == "removed" else f"All {what} are removed.")
+        self.description = "\n".join(lines)
+        pairs = []
+        for number in range(QUESTIONS):
+            answer = selected_answer if selected_answer and number == 0 else self.random.choice(self.answers)
+            in_group = (answer == "Yes") == (way == "removed")
+            name = self.random.choice([name for name in names if (name in group) == in_group])
+            pairs.append((f"Is there a {name} on the canvas now?", answer))
+        return pairs
+
+    def _history(self, listed: list[str]) -> tuple[str, dict[str, str], list[str]]:
+        """All events but the last: the way of mentioning that will be asked about, each shape's last mention, the text.
+
+        Two shapes at least are mentioned last in that way.
+        """
+        absent = self.random.shuffled([name for name in NAMES if name not in listed])
+        way, pair = "listed", listed[:2]
+        if self.settings.events > 2:
+            way = self.random.choice(("removed", "removed", "listed", "added"))
+            if way == "added":
+                way, pair = (way, absent[:2]) if len(absent) >= 2 else ("listed", pair)
+        slots = range(self.settings.events - 1)
+        own = dict(zip(self.random.sample(slots, 2), pair, strict=True)) if way != "listed" else {}
+        others = [name for name in NAMES if name not in pair]
+        mentions = dict.fromkeys(listed, "listed")
+        lines = []
+        for slot in slots:
+            name = own.get(slot) or self.random.choice(others)
+            present = mentions.get(name, "removed") != "removed"
+            lines.append(f"The {name} is removed." if present else f"A {name} is added.")
+            mentions[name] = "removed" if present else "added"
+        return way, mentions, lines
+
+    def proofs(self, sample: Sample) -> Iterator[str]:
+        yield from self.compare_with_key(sample, solve)
+
+
+def _groups_that_part(names: list[str]) -> list[tuple[str, set[str]]]:
+    """Groups of one or two attributes that hold some of these shapes and not others, each with its name."""
+    groups = []
+    for pattern in PATTERNS:
+        if len(pattern) < 3:  # a group of one kind would be a mention by name
+            for values in all_values(pattern):
+                group = {name for name in names if set(values) <= set(name.split())}
+                if 0 < len(group) < len(names):
+                    groups.append((name_values(pattern, values, plural=True), group))
+    return groups
+
+
+def solve(description: str, question: str) -> str:
+    """The answer from the words alone: goes through the events and keeps what is there and what was taken away."""
+    lines = description.splitlines()
+    events = [line for line in lines[1:] if not line.startswith("- ")]
+    there = shapes_in_text("\n".join(line for line in lines if line not in events))
+    gone: set[str] = set()
+    for event in events:
+        sought = words_of_values(event)
+        if event.startswith("A "):
+            there |= shapes_in_text(event)
+            continue
+        touched = {name for name in there | gone if sought <= set(name.split())}
+        if event.endswith("come back."):
+            there |= touched & gone
+        else:
+            gone |= touched & there
+            there -= touched
+    asked = question.partition(" on the canvas")[0].removeprefix("Is there a ")
+    return "Yes" if asked in there else "No"
