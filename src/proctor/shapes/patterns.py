@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import combinations, product
 
+from proctor.randomness import Stream
 from proctor.shapes.canvas import COLOURS, FORMS, KINDS, SIZES, Shape
 
 Pattern = tuple[str, ...]  # names of attributes
@@ -39,6 +40,17 @@ def capacity(pattern: Pattern) -> int:
 def count_values(pattern: Pattern, shapes: Iterable[Shape]) -> Counter[Values]:
     """How many shapes have each set of values, for those that occur."""
     return Counter(tuple(getattr(shape, name) for name in pattern) for shape in shapes)
+
+
+def draw_existing(shapes: Sequence[Shape], exists: bool, random: Stream) -> tuple[Pattern, Values]:
+    """Attributes of which some values occur on the canvas and some do not, with values that do or do not."""
+    choices = []
+    for pattern in PATTERNS:
+        present = count_values(pattern, shapes)
+        if len(present) < len(all_values(pattern)):
+            choices.append((pattern, [values for values in all_values(pattern) if (values in present) == exists]))
+    pattern, fitting = random.choice(choices)
+    return pattern, random.choice(fitting)
 
 
 def name_values(pattern: Pattern, values: Values, *, plural: bool = False) -> str:

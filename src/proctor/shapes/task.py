@@ -16,7 +16,6 @@ from proctor.shapes.loader import load_sample
 from proctor.task import Task as CoreTask
 from proctor.types import Sample, Score
 
-QUESTIONS = 3  # pairs that a task makes of one canvas
 ROUNDS = 10  # how often each answer comes in a block, within which the answers are balanced exactly
 
 

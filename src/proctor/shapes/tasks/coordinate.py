@@ -11,9 +11,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from proctor.randomness import Stream
-from proctor.shapes.answers import parse_direction
 from proctor.shapes.canvas import CELLS, KINDS, Shape, place_kinds
-from proctor.shapes.task import QUESTIONS, Task
+from proctor.shapes.typed import DirectionTask
 from proctor.types import Sample
 
 DIRECTIONS = ("Left", "Right", "Above", "Below", "Above Left", "Above Right", "Below Left", "Below Right")
@@ -24,7 +23,7 @@ class CoordinateSettings(Struct, frozen=True):
     description: Literal["coordinates"] = "coordinates"
 
 
-class CoordinateTask(Task):
+class CoordinateTask(DirectionTask):
     """Compares x with x and y with y: a shape at the same height is just Left or Right.
 
     Neither the canvas nor the question alone tells the answer: every canvas has pairs that stand in each of the
@@ -39,15 +38,6 @@ class CoordinateTask(Task):
         "exactly level, else with two words: Above Left, Above Right, Below Left or Below Right."
     )
 
-    def select_expected_answer(self, i: int, n: int) -> str:
-        return self.balanced_answer(i)
-
-    def parse_answer(self, text: str) -> str | None:
-        return parse_direction(text)
-
-    def score(self, expected: str, actual: str) -> float:
-        return float(expected == actual)
-
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
         """Four shapes at the corners of a rectangle of the grid, three of them exactly level; the rest anywhere."""
         low, high = random.sample(range(CELLS), 2), random.sample(range(CELLS), 2)
@@ -61,8 +51,7 @@ class CoordinateTask(Task):
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         pairs = []
-        for number in range(QUESTIONS):
-            answer = selected_answer if selected_answer and number == 0 else self.random.choice(self.answers)
+        for answer in self.wanted_answers(selected_answer):
             a, b = self.random.choice([(a, b) for a, b in permutations(shapes, 2) if direction(a, b) == answer])
             pairs.append((f"Where is the {a} relative to the {b}?", answer))
         return pairs

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import cache
 
 from proctor.randomness import Stream
-from proctor.shapes.answers import parse_integer
 from proctor.shapes.canvas import Shape, place_kinds
 from proctor.shapes.patterns import (
     PATTERNS,
@@ -19,11 +18,11 @@ from proctor.shapes.patterns import (
     shapes_in_text,
     words_of_values,
 )
-from proctor.shapes.task import QUESTIONS, Task
+from proctor.shapes.typed import NumberTask
 from proctor.types import Sample
 
 
-class CountTask(Task):
+class CountTask(NumberTask):
     """Asks for a number from 0 up to the largest that the canvas can show beside all smaller ones.
 
     Neither the canvas nor the question alone tells the answer: every canvas has, for one pattern of attributes,
@@ -31,17 +30,10 @@ class CountTask(Task):
     """
 
     summary = "how many shapes have these attributes? (a number)"
-    instruction = "Answer with a number."
 
     @property
     def answers(self) -> tuple[str, ...]:  # type: ignore[override]
         return tuple(map(str, range(largest_count(self.settings.shapes) + 1)))
-
-    def select_expected_answer(self, i: int, n: int) -> str:
-        return self.balanced_answer(i)
-
-    def parse_answer(self, text: str) -> str | None:
-        return parse_integer(text)
 
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
         most = largest_count(self.settings.shapes)
@@ -56,8 +48,7 @@ class CountTask(Task):
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         pairs = []
-        for number in range(QUESTIONS):
-            answer = selected_answer if selected_answer and number == 0 else self.random.choice(self.answers)
+        for answer in self.wanted_answers(selected_answer):
             pattern = self.random.choice(self._complete_patterns(shapes))
             counts = count_values(pattern, shapes)
             fitting = [values for values in all_values(pattern) if counts[values] == int(answer)]
@@ -74,9 +65,6 @@ class CountTask(Task):
             if wanted <= {counts[values] for values in all_values(pattern)}:
                 complete.append(pattern)
         return complete
-
-    def score(self, expected: str, actual: str) -> float:
-        return float(expected == actual)
 
     def proofs(self, sample: Sample) -> Iterator[str]:
         yield from self.compare_with_key(sample, solve)

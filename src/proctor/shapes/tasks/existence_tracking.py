@@ -7,14 +7,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from proctor.shapes.answers import parse_yes_no
-from proctor.shapes.canvas import KINDS, Shape
+from proctor.shapes.canvas import Shape
 from proctor.shapes.descriptions import Kind
 from proctor.shapes.patterns import PATTERNS, all_values, name_values, shapes_in_text, words_of_values
-from proctor.shapes.task import QUESTIONS, Task
+from proctor.shapes.typed import NAMES, YesNoTask
 from proctor.types import Sample
-
-NAMES = tuple(" ".join(kind) for kind in KINDS)
 
 
 class TrackingSettings(Struct, frozen=True):
@@ -23,7 +20,7 @@ class TrackingSettings(Struct, frozen=True):
     description: Kind = "coordinates"
 
 
-class ExistenceTrackingTask(Task):
+class ExistenceTrackingTask(YesNoTask):
     """The last event concerns a group, such as all green shapes, and decides.
 
     The history is drawn before the answer is known. Asked about is one of several shapes that were mentioned last in
@@ -34,18 +31,7 @@ class ExistenceTrackingTask(Task):
 
     summary = "shapes are added and removed; is this one there in the end? (Yes / No)"
     Settings = TrackingSettings
-    answers = ("Yes", "No")
-    instruction = "Answer Yes or No."
     extends_description = True
-
-    def select_expected_answer(self, i: int, n: int) -> str:
-        return self.balanced_answer(i)
-
-    def parse_answer(self, text: str) -> str | None:
-        return parse_yes_no(text)
-
-    def score(self, expected: str, actual: str) -> float:
-        return float(expected == actual)
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         way, mentions, lines = self._history([str(shape) for shape in shapes])
@@ -54,8 +40,7 @@ class ExistenceTrackingTask(Task):
         lines.append(f"All {what} that were removed come back." if way == "removed" else f"All {what} are removed.")
         self.description = "\n".join(lines)
         pairs = []
-        for number in range(QUESTIONS):
-            answer = selected_answer if selected_answer and number == 0 else self.random.choice(self.answers)
+        for answer in self.wanted_answers(selected_answer):
             in_group = (answer == "Yes") == (way == "removed")
             name = self.random.choice([name for name in names if (name in group) == in_group])
             pairs.append((f"Is there a {name} on the canvas now?", answer))

@@ -9,9 +9,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from proctor.randomness import Stream
-from proctor.shapes.answers import parse_direction
 from proctor.shapes.canvas import Shape
-from proctor.shapes.task import QUESTIONS, Task
+from proctor.shapes.typed import DirectionTask
 from proctor.types import Sample
 
 WORDS = {"Left": "to the left of", "Right": "to the right of", "Above": "above", "Below": "below"}
@@ -22,7 +21,7 @@ class TransitivitySettings(Struct, frozen=True):
     shapes: Annotated[int, Meta(ge=5, le=24)] = 7  # a pivot and a neighbour on each side of it
 
 
-class TransitivityTask(Task):
+class TransitivityTask(DirectionTask):
     """Shapes stand in a cross: a pivot, and a chain from it in each of the four directions.
 
     Each shape is described relative to the one before it in its chain. Asked about are two shapes of one arm of the
@@ -33,15 +32,6 @@ class TransitivityTask(Task):
     Settings = TransitivitySettings
     answers = tuple(WORDS)
     instruction = "Answer Left, Right, Above or Below."
-
-    def select_expected_answer(self, i: int, n: int) -> str:
-        return self.balanced_answer(i)
-
-    def parse_answer(self, text: str) -> str | None:
-        return parse_direction(text)
-
-    def score(self, expected: str, actual: str) -> float:
-        return float(expected == actual)
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         pivot, *others = (str(shape) for shape in shapes)
@@ -55,8 +45,7 @@ class TransitivityTask(Task):
             ]
         )
         pairs = []
-        for number in range(QUESTIONS):
-            answer = selected_answer if selected_answer and number == 0 else self.random.choice(self.answers)
+        for answer in self.wanted_answers(selected_answer):
             # The arm from its far end on the side of the answer, through the pivot, to its other end.
             arm = [*reversed(chains[answer]), pivot, *chains[OPPOSITES[answer]]]
             apart = [(a, b) for i, a in enumerate(arm) for b in arm[i + 2 :]]

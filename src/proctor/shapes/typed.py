@@ -1,0 +1,71 @@
+"""Tasks by the type of their answer: each balances its answers, reads them with its parser and marks them exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from proctor.randomness import Stream
+from proctor.shapes.answers import parse_direction, parse_integer, parse_shape, parse_yes_no
+from proctor.shapes.canvas import KINDS, Shape, place_kinds
+from proctor.shapes.task import Task
+
+QUESTIONS = 3  # pairs that a task makes of one canvas
+NAMES = tuple(" ".join(kind) for kind in KINDS)
+_FIRST = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+ORDINALS = (*_FIRST, "eleventh", "twelfth")
+
+
+class TypedTask(Task):
+    def select_expected_answer(self, i: int, n: int) -> str:
+        return self.balanced_answer(i)
+
+    def score(self, expected: str, actual: str) -> float:
+        return float(expected == actual)
+
+    def wanted_answers(self, selected_answer: str | None) -> list[str]:
+        """An answer for each question of a canvas: the selected one first, the others by chance."""
+        drawn = [self.random.choice(self.answers) for _ in range(QUESTIONS)]
+        return [selected_answer, *drawn[1:]] if selected_answer else drawn
+
+
+class YesNoTask(TypedTask):
+    answers = ("Yes", "No")
+    instruction: ClassVar[str] = "Answer Yes or No."
+
+    def parse_answer(self, text: str) -> str | None:
+        return parse_yes_no(text)
+
+
+class NumberTask(TypedTask):
+    instruction: ClassVar[str] = "Answer with a number."
+
+    def parse_answer(self, text: str) -> str | None:
+        return parse_integer(text)
+
+
+class DirectionTask(TypedTask):
+    def parse_answer(self, text: str) -> str | None:
+        return parse_direction(text)
+
+
+class ShapeTask(TypedTask):
+    """The answer is one of the shapes shown, each as likely as the others."""
+
+    answers = NAMES
+    instruction: ClassVar[str] = "Answer with the shape's size, colour and form."
+
+    def parse_answer(self, text: str) -> str | None:
+        return parse_shape(text)
+
+    def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
+        """The selected shape, where there is one, among others of any kind: each of them could be the one."""
+        kinds = [kind for kind in KINDS if " ".join(kind) == selected_answer]
+        others = [kind for kind in KINDS if kind not in kinds]
+        kinds += random.sample(others, self.settings.shapes - len(kinds))
+        return place_kinds(random.shuffled(kinds), random)
+
+    def wanted_shapes(self, names: Sequence[str], selected_answer: str | None) -> list[str]:
+        """Different shapes to ask about, the selected one first."""
+        drawn = self.random.sample(names, min(QUESTIONS, len(names)))
+        return [selected_answer, *(name for name in drawn if name != selected_answer)] if selected_answer else drawn
