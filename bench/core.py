@@ -1,6 +1,6 @@
 """Speed and memory of the exam room against other harnesses, all measured in this one run.
 
-    python bench/core.py            everything (about half an hour: the peers take most of it)
+    python bench/core.py            everything (about 40 minutes: the peers take most of it)
     python bench/core.py --quick    the peers with a tenth of the samples
 
 Every figure is of a whole process, from its start to its end, taken from the operating system's accounts.
