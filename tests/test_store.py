@@ -151,14 +151,15 @@ def test_a_full_disk_stops_the_run_and_keeps_what_was_stored(adding: str, tmp_pa
 
 
 def test_a_really_full_disk(adding: str, tmp_path: Path):
-    """A file system of two megabytes, in a mount namespace of its own; then room is made and the run goes on."""
+    """A file system with two megabytes left, in a mount namespace of its own; then room is made and the run goes on."""
     script = f"""
     set -e
-    mkdir small && mount -t tmpfs -o size=2m tmpfs small
+    mkdir small && mount -t tmpfs -o size=80m tmpfs small
+    head -c 78M /dev/zero > small/ballast
     {sys.executable} -m proctor run {adding} --model scripted/oracle --limit 20000 -q --store small && exit 9
     echo "code $?"
     {sys.executable} -m proctor show latest --store small
-    mount -o remount,size=200m small
+    rm small/ballast
     {sys.executable} -m proctor resume latest --store small -q
     """
     if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode != 0:
