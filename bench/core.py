@@ -3,7 +3,8 @@
     python bench/core.py            everything (about 40 minutes: the peers take most of it)
     python bench/core.py --quick    the peers with a tenth of the samples
 
-Every figure is of a whole process, from its start to its end, taken from the operating system's accounts.
+Figures are of whole processes, from start to end, taken from the operating system's accounts; only the reopening of a
+run is timed inside the process, after its imports.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -90,7 +89,7 @@ class Report:
         if run.usage.input_tokens or run.usage.output_tokens:
             cost = "" if run.usage.cost is None else f", cost {run.usage.cost:.4f}"
             lines.append(f"  tokens         {run.usage.input_tokens} in, {run.usage.output_tokens} out{cost}")
-        lines.append(f"  run            {run.id} in {os.path.relpath(self.folder)}")
+        lines.append(f"  run            {run.id} in {_short(self.folder)}")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -102,6 +101,11 @@ class Report:
         )
         caption = html.escape(f"{self.run.task} · {self.run.candidate} · {self.run.id}")
         return f"<table><caption>{caption}</caption><tr><th>metric</th><th>value</th><th>n</th></tr>{rows}</table>"
+
+
+def _short(folder: Path) -> str:
+    here = Path.cwd()
+    return str(folder.relative_to(here) if folder.is_relative_to(here) else folder)
 
 
 def _metric(metric: Metric) -> str:
