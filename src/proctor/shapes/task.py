@@ -91,6 +91,4 @@ class Task(CoreTask):
         answer = self.parse_answer(text)
         if answer is None:
             return Score(0, "unparsed")
-        value = self.score(str(sample.target), answer)
-        outcome = "correct" if value == 1 else "wrong" if value == 0 else "partly"
-        return Score(value, outcome, answer)
+        return Score(self.score(str(sample.target), answer), answer=answer)
