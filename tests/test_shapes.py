@@ -92,10 +92,11 @@ def test_the_answer_is_entailed_by_the_text(name: str, data: st.DataObject, seed
 def test_answers_are_balanced_in_every_block(name: str, place: str | int):
     shapes = dict(zip(("smallest", "largest"), limits(name), strict=True)).get(place, place)
     made = samples(480, name, settings={"shapes": shapes})
-    block = 10 * len(made[0].choices)
+    answers = create_task(REGISTERED_TASKS[name], name, {"shapes": shapes}).answers
+    block = 10 * len(answers)
     for start in range(0, 480 // block * block, block):
         counts = Counter(sample.target for sample in made[start : start + block])
-        assert counts == dict.fromkeys(made[0].choices, 10)
+        assert counts == dict.fromkeys(answers, 10)
     assert [s.target for s in made] != sorted(s.target for s in made), "the order within a block is shuffled"
     assert [s.target for s in made] != [s.target for s in samples(480, name, seed=1, settings={"shapes": shapes})]
 
@@ -130,6 +131,13 @@ def test_neither_the_question_nor_the_canvas_alone_tells_the_answer(name: str):
     allowed = 4 * (chance * (1 - chance) / 4000) ** 0.5  # four standard errors of a guess over 4,000 items
     rates = {cue: guessed_right([(c, s.target) for c, s in zip(seen, made, strict=True)]) for cue, seen in cues.items()}
     assert {cue: rate for cue, rate in rates.items() if rate > chance + allowed} == {}
+
+
+@pytest.mark.parametrize("name", ["shuffle_tracking", "superlative"])
+def test_the_choices_are_the_shapes_shown(name: str):
+    for sample in samples(50, name, settings={"shapes": 5}):
+        assert len(set(sample.choices)) == 5
+        assert all(shape in sample.input for shape in sample.choices)
 
 
 def test_no_mention_tells_whether_a_shape_is_still_there():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -18,22 +18,29 @@ if TYPE_CHECKING:
 TRIES = 50  # canvases tried for a worked example whose question is a new one
 
 
+class Item(NamedTuple):
+    """A canvas in words with a question about it."""
+
+    description: str
+    question: str
+    answer: str
+    choices: tuple[str, ...]
+
+
 def load_sample(task: Task, index: int, count: int, few_shot: int) -> Sample:
-    wanted = task.select_expected_answer(index, count)
-    description, question, answer = _item(task, index, Stream(task.item_key(index)), wanted)
-    shots = _shots(task, index, few_shot, description, question)
+    item = _item(task, index, Stream(task.item_key(index)), task.select_expected_answer(index, count))
     return Sample(
         id=f"{task.seed}-{index}",
         index=index,
-        input=_prompt(task, description, question, shots),
-        target=answer,
+        input=_prompt(task, item, _shots(task, index, few_shot, item)),
+        target=item.answer,
         seed=task.item_key(index),
-        choices=task.answers,
-        metadata=msgspec.to_builtins(task.settings) | {"question": question},
+        choices=item.choices,
+        metadata=msgspec.to_builtins(task.settings) | {"question": item.question},
     )
 
 
-def _item(task: Task, index: int, random: Stream, wanted: str | None) -> tuple[str, str, str]:
+def _item(task: Task, index: int, random: Stream, wanted: str | None) -> Item:
     shapes = task.draw_shapes(random, wanted)
     task.random, task.description = random, None
     pairs = task.generate_questions(shapes, wanted)
@@ -44,7 +51,7 @@ def _item(task: Task, index: int, random: Stream, wanted: str | None) -> tuple[s
         raise TaskError(f"{task.name}, item {index}: the answer to {question!r} is empty.")
     if wanted is not None and answer != wanted:
         raise TaskError(f"{task.name}, item {index}: wanted the answer {wanted!r}, generate_questions gave {answer!r}.")
-    return _describe(task, shapes), question, answer
+    return Item(_describe(task, shapes), question, answer, task.choices(shapes))
 
 
 def _describe(task: Task, shapes: list[Shape]) -> str:
@@ -55,32 +62,31 @@ def _describe(task: Task, shapes: list[Shape]) -> str:
     return base if task.description is None else f"{base}\n{task.description}"
 
 
-def _shots(task: Task, index: int, few_shot: int, description: str, question: str) -> list[tuple[str, str, str]]:
+def _shots(task: Task, index: int, few_shot: int, item: Item) -> list[Item]:
     """Worked examples from canvases of their own, whose answers know nothing of the evaluated one."""
-    shots: list[tuple[str, str, str]] = []
-    asked, shown = {question}, {description}
+    shots: list[Item] = []
+    asked, shown = {item.question}, {item.description}
     for attempt in range(TRIES + few_shot):
         if len(shots) == few_shot:
-            return shots
+            break
         random = Stream(task.item_key(index), attempt + 1)
         wanted = random.choice(task.answers) if task.answers else None
         shot = _item(task, index, random, wanted)
         # A task that knows few questions at all may ask the same again, of another canvas.
-        if shot[0] not in shown and (shot[1] not in asked or attempt >= TRIES // 2):
+        if shot.description not in shown and (shot.question not in asked or attempt >= TRIES // 2):
             shots.append(shot)
-            asked.add(shot[1])
-            shown.add(shot[0])
-    raise TaskError(f"{task.name}, item {index}: cannot find {few_shot} different worked examples; ask for fewer.")
+            asked.add(shot.question)
+            shown.add(shot.description)
+    if len(shots) < few_shot:
+        raise TaskError(f"{task.name}, item {index}: cannot find {few_shot} different worked examples; ask for fewer.")
+    return shots
 
 
-def _prompt(task: Task, description: str, question: str, shots: list[tuple[str, str, str]]) -> Prompt:
-    def ask(description: str, question: str) -> str:
-        return f"{description}\n\n{question} {task.instruction}".rstrip()
+def _prompt(task: Task, item: Item, shots: list[Item]) -> Prompt:
+    def ask(item: Item) -> str:
+        return f"{item.description}\n\n{item.question} {task.instruction}".rstrip()
 
     if not shots:
-        return ask(description, question)
-    turns = []
-    for shot_description, shot_question, shot_answer in shots:
-        turns.append(Message("user", ask(shot_description, shot_question)))
-        turns.append(Message("assistant", shot_answer))
-    return (*turns, Message("user", ask(description, question)))
+        return ask(item)
+    turns = [turn for shot in shots for turn in (Message("user", ask(shot)), Message("assistant", shot.answer))]
+    return (*turns, Message("user", ask(item)))

@@ -50,6 +50,10 @@ class Task(CoreTask):
         """The answer wanted for item i of n; None leaves it to chance."""
         return None
 
+    def choices(self, shapes: list[Shape]) -> tuple[str, ...]:
+        """The answers that are possible for this canvas, where the set is closed."""
+        return self.answers
+
     def parse_answer(self, text: str) -> str | None:
         """The answer that the text gives, or None where it gives none."""
         return text.strip() or None

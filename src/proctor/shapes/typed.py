@@ -65,6 +65,9 @@ class ShapeTask(TypedTask):
         kinds += random.sample(others, self.settings.shapes - len(kinds))
         return place_kinds(random.shuffled(kinds), random)
 
+    def choices(self, shapes: list[Shape]) -> tuple[str, ...]:
+        return tuple(str(shape) for shape in shapes)
+
     def wanted_shapes(self, names: Sequence[str], selected_answer: str | None) -> list[str]:
         """Different shapes to ask about, the selected one first."""
         drawn = self.random.sample(names, min(QUESTIONS, len(names)))
