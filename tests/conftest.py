@@ -47,7 +47,7 @@ class Adding(Task):
 
 @pytest.fixture(autouse=True)
 def _away_from_the_users_things(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test sees a store, key or response cache of the person who runs it."""
+    """No test sees the store or the key of the person who runs it; only the embedded model's weights are shared."""
     monkeypatch.setenv("PROCTOR_STORE", str(tmp_path / "store"))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.chdir(tmp_path)

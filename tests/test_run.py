@@ -13,10 +13,6 @@ from proctor.store import open_store
 from proctor.task import average
 
 
-def outcomes(report: proctor.Report) -> list[str]:
-    return [record.outcome for record in report.records()]
-
-
 def test_oracle_and_blank_mark_the_ends(adding: str):
     assert proctor.evaluate(adding, "scripted/oracle").metrics["accuracy"].value == 1
     report = proctor.evaluate(adding, "scripted/blank")
