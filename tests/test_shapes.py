@@ -12,7 +12,7 @@ from proctor.config import build_config
 from proctor.errors import TaskError
 from proctor.randomness import Stream
 from proctor.shapes import Shape, Task
-from proctor.shapes.canvas import BOUND, COLOURS, FORMS, HALF_WIDTH, KINDS, SIZES, draw_canvas
+from proctor.shapes.canvas import FORMS, HALF_WIDTH, LARGE, SIZES, SMALL, board_for, draw_canvas
 from proctor.shapes.descriptions import DESCRIPTIONS
 from proctor.shapes.tasks.existence import ExistenceTask
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
@@ -28,7 +28,7 @@ def samples(n: int, name: str = "existence", **options: object) -> list[Sample]:
     return list(take_samples(task, config))
 
 
-WORDS = (*SIZES, *COLOURS, *FORMS)
+WORDS = (*SIZES, *LARGE.colours, *FORMS)
 TASKS = pytest.mark.parametrize("name", REGISTERED_TASKS)
 # Of the others, the answer is one of the shapes shown: they have a test of their own.
 TASKS_WITH_FIXED_ANSWERS = pytest.mark.parametrize(
@@ -57,14 +57,15 @@ def settings_of(name: str) -> st.SearchStrategy[dict[str, object]]:
     )
 
 
-@given(st.integers(2, 24), st.integers())
+@given(st.integers(2, 48), st.integers())
 def test_canvas_in_bounds_distinct_and_never_touching(n: int, seed: int):
-    shapes = draw_canvas(n, Stream(seed))
+    board = board_for(n)
+    shapes = draw_canvas(n, Stream(seed), board)
     assert len({(s.size, s.colour, s.form) for s in shapes}) == n
     for shape in shapes:
         half = HALF_WIDTH[shape.size]
-        assert abs(shape.x) + half <= BOUND
-        assert abs(shape.y) + half <= BOUND
+        assert abs(shape.x) + half <= board.bound
+        assert abs(shape.y) + half <= board.bound
     for a, b in combinations(shapes, 2):
         assert max(abs(a.x - b.x), abs(a.y - b.y)) > HALF_WIDTH[a.size] + HALF_WIDTH[b.size]
         assert a.x != b.x, "no two are level"
@@ -73,7 +74,7 @@ def test_canvas_in_bounds_distinct_and_never_touching(n: int, seed: int):
 
 def test_all_kinds_are_drawn_alike():
     counts = Counter(str(shape) for i in range(4000) for shape in draw_canvas(6, Stream(i)))
-    assert len(counts) == len(KINDS)
+    assert len(counts) == len(SMALL.kinds)
     assert max(counts.values()) < 1.2 * min(counts.values())
 
 
@@ -114,7 +115,7 @@ def guessed_right(pairs: list[tuple[str, str]]) -> float:
 @TASKS_WITH_FIXED_ANSWERS
 def test_neither_the_question_nor_the_canvas_alone_tells_the_answer(name: str):
     made = samples(8000, name, settings={"shapes": 6})
-    shape = rf"({'|'.join(SIZES)}) ({'|'.join(COLOURS)}) ({'|'.join(FORMS)})"
+    shape = rf"({'|'.join(SIZES)}) ({'|'.join(SMALL.colours)}) ({'|'.join(FORMS)})"
     listed = [re.findall(shape, sample.input.rpartition("\n\n")[0]) for sample in made]
     cues = {
         "question": [sample.metadata["question"] for sample in made],
@@ -189,10 +190,10 @@ def test_worked_examples_know_nothing_of_the_answer(name: str):
     assert abs(agree / 4000 - chance) < 4 * (chance * (1 - chance) / 4000) ** 0.5
 
 
-@given(st.integers(2, 24), st.integers())
+@given(st.integers(2, 48), st.integers())
 def test_all_descriptions_say_the_same(n: int, seed: int):
     """Positions put into words pair by pair, checked against the coordinates by reading both texts back."""
-    shapes = draw_canvas(n, Stream(seed))
+    shapes = draw_canvas(n, Stream(seed), board_for(n))
     places = {
         name: (int(x), int(y))
         for name, x, y in re.findall(r"- (.+) at \((-?\d+), (-?\d+)\)", DESCRIPTIONS["coordinates"](shapes))

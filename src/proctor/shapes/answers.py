@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from proctor.shapes.canvas import COLOURS, FORMS, SIZES
+from proctor.shapes.canvas import FORMS, LARGE, SIZES
 
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _ANNOUNCED = re.compile(r"\banswer(?:\s+is)?\s*[:=]?\s*([^\n]*)", re.IGNORECASE)
@@ -106,7 +106,7 @@ def _directions(text: str) -> list[str]:
     return [" ".join([*vertical, *horizontal])]
 
 
-_SHAPE = re.compile(rf"\b({'|'.join(SIZES)})[ ,]+({'|'.join(COLOURS)})[ ,]+({'|'.join(FORMS)})\b", re.IGNORECASE)
+_SHAPE = re.compile(rf"\b({'|'.join(SIZES)})[ ,]+({'|'.join(LARGE.colours)})[ ,]+({'|'.join(FORMS)})\b", re.IGNORECASE)
 
 
 def _shapes(text: str) -> list[str]:

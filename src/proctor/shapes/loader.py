@@ -19,8 +19,9 @@ TRIES = 50  # canvases tried for a worked example whose question is a new one
 
 
 class Item(NamedTuple):
-    """A canvas in words with a question about it."""
+    """A canvas with a question about it."""
 
+    shapes: list[Shape]
     description: str
     question: str
     answer: str
@@ -28,7 +29,7 @@ class Item(NamedTuple):
 
 
 def load_sample(task: Task, index: int, count: int, few_shot: int) -> Sample:
-    item = _item(task, index, Stream(task.item_key(index)), task.select_expected_answer(index, count))
+    item = load_item(task, index, count)
     return Sample(
         id=f"{task.seed}-{index}",
         index=index,
@@ -38,6 +39,10 @@ def load_sample(task: Task, index: int, count: int, few_shot: int) -> Sample:
         choices=item.choices,
         metadata=msgspec.to_builtins(task.settings) | {"question": item.question},
     )
+
+
+def load_item(task: Task, index: int, count: int) -> Item:
+    return _item(task, index, Stream(task.item_key(index)), task.select_expected_answer(index, count))
 
 
 def _item(task: Task, index: int, random: Stream, wanted: str | None) -> Item:
@@ -51,7 +56,7 @@ def _item(task: Task, index: int, random: Stream, wanted: str | None) -> Item:
         raise TaskError(f"{task.name}, item {index}: the answer to {question!r} is empty.")
     if wanted is not None and answer != wanted:
         raise TaskError(f"{task.name}, item {index}: wanted the answer {wanted!r}, generate_questions gave {answer!r}.")
-    return Item(_describe(task, shapes), question, answer, task.choices(shapes))
+    return Item(shapes, _describe(task, shapes), question, answer, task.choices(shapes))
 
 
 def _describe(task: Task, shapes: list[Shape]) -> str:

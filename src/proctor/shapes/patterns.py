@@ -3,38 +3,40 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import combinations, product
 
 from proctor.randomness import Stream
-from proctor.shapes.canvas import COLOURS, FORMS, KINDS, SIZES, Shape
+from proctor.shapes.canvas import FORMS, LARGE, SIZES, Board, Kind, Shape
 
 Pattern = tuple[str, ...]  # names of attributes
 Values = tuple[str, ...]  # a value for each of them
 
-ATTRIBUTES: Mapping[str, tuple[str, ...]] = {"size": SIZES, "colour": COLOURS, "form": FORMS}
+ATTRIBUTES = ("size", "colour", "form")  # in the order of a kind
 PATTERNS: tuple[Pattern, ...] = tuple(
     pattern for length in range(1, len(ATTRIBUTES) + 1) for pattern in combinations(ATTRIBUTES, length)
 )
+_WORDS = (*SIZES, *LARGE.colours, *FORMS)
 
 
 @cache
-def all_values(pattern: Pattern) -> tuple[Values, ...]:
-    return tuple(product(*(ATTRIBUTES[name] for name in pattern)))
+def all_values(board: Board, pattern: Pattern) -> tuple[Values, ...]:
+    values = {"size": SIZES, "colour": board.colours, "form": FORMS}
+    return tuple(product(*(values[name] for name in pattern)))
 
 
 @cache
-def kinds_with(pattern: Pattern, values: Values) -> tuple[tuple[str, str, str], ...]:
+def kinds_with(board: Board, pattern: Pattern, values: Values) -> tuple[Kind, ...]:
     """The kinds of shapes that have these values."""
     wanted = dict(zip(pattern, values, strict=True))
-    return tuple(kind for kind in KINDS if wanted.items() <= dict(zip(ATTRIBUTES, kind, strict=True)).items())
+    return tuple(kind for kind in board.kinds if wanted.items() <= dict(zip(ATTRIBUTES, kind, strict=True)).items())
 
 
 @cache
-def capacity(pattern: Pattern) -> int:
+def capacity(board: Board, pattern: Pattern) -> int:
     """How many kinds share one set of values."""
-    return len(KINDS) // len(all_values(pattern))
+    return len(board.kinds) // len(all_values(board, pattern))
 
 
 def count_values(pattern: Pattern, shapes: Iterable[Shape]) -> Counter[Values]:
@@ -42,13 +44,14 @@ def count_values(pattern: Pattern, shapes: Iterable[Shape]) -> Counter[Values]:
     return Counter(tuple(getattr(shape, name) for name in pattern) for shape in shapes)
 
 
-def draw_existing(shapes: Sequence[Shape], exists: bool, random: Stream) -> tuple[Pattern, Values]:
+def draw_existing(board: Board, shapes: Sequence[Shape], exists: bool, random: Stream) -> tuple[Pattern, Values]:
     """Attributes of which some values occur on the canvas and some do not, with values that do or do not."""
     choices = []
     for pattern in PATTERNS:
         present = count_values(pattern, shapes)
-        if len(present) < len(all_values(pattern)):
-            choices.append((pattern, [values for values in all_values(pattern) if (values in present) == exists]))
+        possible = all_values(board, pattern)
+        if len(present) < len(possible):
+            choices.append((pattern, [values for values in possible if (values in present) == exists]))
     pattern, fitting = random.choice(choices)
     return pattern, random.choice(fitting)
 
@@ -63,7 +66,7 @@ def name_values(pattern: Pattern, values: Values, *, plural: bool = False) -> st
 def words_of_values(question: str) -> set[str]:
     """The values that a question names; for solvers, which see only its words."""
     words = {word.strip("?.,") for word in question.split()}
-    return {value for values in ATTRIBUTES.values() for value in values if value in words or f"{value}s" in words}
+    return {value for value in _WORDS if value in words or f"{value}s" in words}
 
 
 def shapes_in_text(description: str) -> set[str]:

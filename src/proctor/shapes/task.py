@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from proctor.config import RunConfig
 from proctor.randomness import Stream, mix, name_key
-from proctor.shapes.canvas import Shape, draw_canvas
+from proctor.shapes.canvas import Board, Shape, board_for, draw_canvas
 from proctor.shapes.descriptions import Kind
 from proctor.shapes.loader import load_sample
 from proctor.task import Task as CoreTask
@@ -20,7 +20,7 @@ ROUNDS = 10  # how often each answer comes in a block, within which the answers 
 
 
 class CanvasSettings(Struct, frozen=True):
-    shapes: Annotated[int, Meta(ge=2, le=23)] = 7  # of the 24 kinds one must be absent, to be asked for
+    shapes: Annotated[int, Meta(ge=2, le=48)] = 7
     description: Kind = "coordinates"
 
 
@@ -35,6 +35,7 @@ class Task(CoreTask):
 
     description: str | None = None  # set in generate_questions, it takes the place of the base description …
     extends_description: ClassVar[bool] = False  # … or is added to it
+    absent_kinds: ClassVar[int] = 0  # how many kinds must stay off the canvas, to be asked for
     random: Stream  # renewed for every canvas
     seed: int = 0
 
@@ -42,9 +43,13 @@ class Task(CoreTask):
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         """(question, answer) pairs. The first is evaluated, with selected_answer as its answer if given."""
 
+    @property
+    def board(self) -> Board:
+        return board_for(self.settings.shapes + self.absent_kinds)
+
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
         """The canvas. From it alone, nobody must be able to tell which answer was selected."""
-        return draw_canvas(self.settings.shapes, random)
+        return draw_canvas(self.settings.shapes, random, self.board)
 
     def select_expected_answer(self, i: int, n: int) -> str | None:
         """The answer wanted for item i of n; None leaves it to chance."""

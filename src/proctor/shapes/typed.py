@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from msgspec import Meta, Struct
 
 from proctor.randomness import Stream
 from proctor.shapes.answers import parse_direction, parse_integer, parse_shape, parse_yes_no
-from proctor.shapes.canvas import KINDS, Shape, place_kinds
+from proctor.shapes.canvas import Shape, place_kinds
+from proctor.shapes.descriptions import Kind
 from proctor.shapes.task import Task
 
 QUESTIONS = 3  # pairs that a task makes of one canvas
-NAMES = tuple(" ".join(kind) for kind in KINDS)
-_FIRST = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-ORDINALS = (*_FIRST, "eleventh", "twelfth")
+_NINE = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+_TEENS = ("thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth")
+_TWENTIES = ("twentieth", *(f"twenty-{word}" for word in _NINE[:4]))
+ORDINALS = (*_NINE, "tenth", "eleventh", "twelfth", *_TEENS, *_TWENTIES)
+
+
+class SparingSettings(Struct, frozen=True):
+    """For tasks that also ask for what is not there."""
+
+    shapes: Annotated[int, Meta(ge=2, le=47)] = 7
+    description: Kind = "coordinates"
 
 
 class TypedTask(Task):
@@ -52,18 +63,21 @@ class DirectionTask(TypedTask):
 class ShapeTask(TypedTask):
     """The answer is one of the shapes shown, each as likely as the others."""
 
-    answers = NAMES
     instruction: ClassVar[str] = "Answer with the shape's size, colour and form."
+
+    @property
+    def answers(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.board.names
 
     def parse_answer(self, text: str) -> str | None:
         return parse_shape(text)
 
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
         """The selected shape, where there is one, among others of any kind: each of them could be the one."""
-        kinds = [kind for kind in KINDS if " ".join(kind) == selected_answer]
-        others = [kind for kind in KINDS if kind not in kinds]
+        kinds = [kind for kind in self.board.kinds if " ".join(kind) == selected_answer]
+        others = [kind for kind in self.board.kinds if kind not in kinds]
         kinds += random.sample(others, self.settings.shapes - len(kinds))
-        return place_kinds(random.shuffled(kinds), random)
+        return place_kinds(random.shuffled(kinds), random, self.board)
 
     def choices(self, shapes: list[Shape]) -> tuple[str, ...]:
         return tuple(str(shape) for shape in shapes)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import combinations
 
-from proctor.shapes.canvas import Shape
+from proctor.shapes.canvas import Board, Shape
 from proctor.shapes.patterns import (
     PATTERNS,
     Pattern,
@@ -17,7 +17,7 @@ from proctor.shapes.patterns import (
     shapes_in_text,
     words_of_values,
 )
-from proctor.shapes.typed import YesNoTask
+from proctor.shapes.typed import SparingSettings, YesNoTask
 from proctor.types import Sample
 
 
@@ -25,11 +25,13 @@ class ComparisonTask(YesNoTask):
     """Two sets of values that occur unequally often are drawn first; the answer decides which is named first."""
 
     summary = "are there more of these than of those? (Yes / No)"
+    Settings = SparingSettings
+    absent_kinds = 1
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         pairs = []
         for answer in self.wanted_answers(selected_answer):
-            pattern, fewer, more = self.random.choice(_unequal(shapes))
+            pattern, fewer, more = self.random.choice(_unequal(self.board, shapes))
             first, second = (more, fewer) if answer == "Yes" else (fewer, more)
             names = [name_values(pattern, values, plural=True) for values in (first, second)]
             pairs.append((f"Are there more {names[0]} than {names[1]}?", answer))
@@ -39,13 +41,13 @@ class ComparisonTask(YesNoTask):
         yield from self.compare_with_key(sample, solve)
 
 
-def _unequal(shapes: list[Shape]) -> list[tuple[Pattern, Values, Values]]:
+def _unequal(board: Board, shapes: list[Shape]) -> list[tuple[Pattern, Values, Values]]:
     """Patterns with values that fewer and more shapes have; kinds are left to the task that asks if they exist."""
     found = []
     for pattern in PATTERNS:
         if len(pattern) < 3:
             counts = count_values(pattern, shapes)
-            for a, b in combinations(all_values(pattern), 2):
+            for a, b in combinations(all_values(board, pattern), 2):
                 if counts[a] != counts[b]:
                     found.append((pattern, a, b) if counts[a] < counts[b] else (pattern, b, a))
     return found

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from proctor.randomness import Stream
-from proctor.shapes.canvas import CELLS, KINDS, Shape, place_kinds
+from proctor.shapes.canvas import Shape, place_kinds
 from proctor.shapes.typed import DirectionTask
 from proctor.types import Sample
 
@@ -19,7 +19,7 @@ DIRECTIONS = ("Left", "Right", "Above", "Below", "Above Left", "Above Right", "B
 
 
 class CoordinateSettings(Struct, frozen=True):
-    shapes: Annotated[int, Meta(ge=4, le=24)] = 7  # fewer than four cannot show all directions at once
+    shapes: Annotated[int, Meta(ge=4, le=48)] = 7  # fewer than four cannot show all directions at once
     description: Literal["coordinates"] = "coordinates"
 
 
@@ -40,11 +40,12 @@ class CoordinateTask(DirectionTask):
 
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
         """Four shapes at the corners of a rectangle of the grid, three of them exactly level; the rest anywhere."""
-        low, high = random.sample(range(CELLS), 2), random.sample(range(CELLS), 2)
-        corners = [row * CELLS + column for row in low for column in high]
-        others = [cell for cell in range(CELLS * CELLS) if cell not in corners]
+        lines = range(self.board.cells)
+        rows, columns = random.sample(lines, 2), random.sample(lines, 2)
+        corners = [row * len(lines) + column for row in rows for column in columns]
+        others = [cell for cell in range(len(lines) ** 2) if cell not in corners]
         cells = corners + random.sample(others, self.settings.shapes - 4)
-        shapes = place_kinds(random.sample(KINDS, self.settings.shapes), random, cells)
+        shapes = place_kinds(random.sample(self.board.kinds, self.settings.shapes), random, self.board, cells)
         shapes[1] = msgspec.structs.replace(shapes[1], y=shapes[0].y)
         shapes[2] = msgspec.structs.replace(shapes[2], x=shapes[0].x)
         return random.shuffled(shapes)

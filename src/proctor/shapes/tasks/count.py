@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from proctor.randomness import Stream
-from proctor.shapes.canvas import Shape, place_kinds
+from proctor.shapes.canvas import Board, Shape, place_kinds
 from proctor.shapes.patterns import (
     PATTERNS,
     Pattern,
@@ -18,7 +18,7 @@ from proctor.shapes.patterns import (
     shapes_in_text,
     words_of_values,
 )
-from proctor.shapes.typed import NumberTask
+from proctor.shapes.typed import NumberTask, SparingSettings
 from proctor.types import Sample
 
 
@@ -30,28 +30,33 @@ class CountTask(NumberTask):
     """
 
     summary = "how many shapes have these attributes? (a number)"
+    Settings = SparingSettings
+    absent_kinds = 1
 
     @property
     def answers(self) -> tuple[str, ...]:  # type: ignore[override]
-        return tuple(map(str, range(largest_count(self.settings.shapes) + 1)))
+        return tuple(map(str, range(largest_count(self.board, self.settings.shapes) + 1)))
 
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
-        most = largest_count(self.settings.shapes)
-        pattern = random.choice(patterns_for(self.settings.shapes, most))
-        values = random.shuffled(all_values(pattern))
+        board = self.board
+        most = largest_count(board, self.settings.shapes)
+        pattern = random.choice(patterns_for(board, self.settings.shapes, most))
+        values = random.shuffled(all_values(board, pattern))
         kinds = [
-            kind for number in range(most + 1) for kind in random.sample(kinds_with(pattern, values[number]), number)
+            kind
+            for number in range(most + 1)
+            for kind in random.sample(kinds_with(board, pattern, values[number]), number)
         ]
-        others = [kind for v in values[most + 1 :] for kind in kinds_with(pattern, v)]
+        others = [kind for v in values[most + 1 :] for kind in kinds_with(board, pattern, v)]
         kinds += random.sample(others, self.settings.shapes - len(kinds))
-        return place_kinds(random.shuffled(kinds), random)
+        return place_kinds(random.shuffled(kinds), random, board)
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         pairs = []
         for answer in self.wanted_answers(selected_answer):
             pattern = self.random.choice(self._complete_patterns(shapes))
             counts = count_values(pattern, shapes)
-            fitting = [values for values in all_values(pattern) if counts[values] == int(answer)]
+            fitting = [values for values in all_values(self.board, pattern) if counts[values] == int(answer)]
             what = name_values(pattern, self.random.choice(fitting), plural=True)
             pairs.append((f"How many {what} are there?", answer))
         return pairs
@@ -62,7 +67,7 @@ class CountTask(NumberTask):
         complete = []
         for pattern in PATTERNS:
             counts = count_values(pattern, shapes)
-            if wanted <= {counts[values] for values in all_values(pattern)}:
+            if wanted <= {counts[values] for values in all_values(self.board, pattern)}:
                 complete.append(pattern)
         return complete
 
@@ -71,19 +76,20 @@ class CountTask(NumberTask):
 
 
 @cache
-def largest_count(shapes: int) -> int:
+def largest_count(board: Board, shapes: int) -> int:
     """The largest number asked for: all numbers up to it must find room on one canvas."""
-    return max(most for most in range(1, shapes + 1) if patterns_for(shapes, most))
+    return max(most for most in range(1, shapes + 1) if patterns_for(board, shapes, most))
 
 
 @cache
-def patterns_for(shapes: int, most: int) -> tuple[Pattern, ...]:
+def patterns_for(board: Board, shapes: int, most: int) -> tuple[Pattern, ...]:
     """The patterns that can show values 0, 1 … most times among so many shapes, and put the rest elsewhere."""
     rest = shapes - most * (most + 1) // 2
     return tuple(
         pattern
         for pattern in PATTERNS
-        if capacity(pattern) >= most and 0 <= rest <= (len(all_values(pattern)) - most - 1) * capacity(pattern)
+        if capacity(board, pattern) >= most
+        and 0 <= rest <= (len(all_values(board, pattern)) - most - 1) * capacity(board, pattern)
     )
 
 

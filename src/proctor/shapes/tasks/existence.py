@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from proctor.shapes.canvas import Shape
 from proctor.shapes.patterns import draw_existing, name_values, shapes_in_text, words_of_values
-from proctor.shapes.typed import YesNoTask
+from proctor.shapes.typed import SparingSettings, YesNoTask
 from proctor.types import Sample
 
 
@@ -19,10 +19,12 @@ class ExistenceTask(YesNoTask):
     """
 
     summary = "is there a shape with these attributes? (Yes / No)"
+    Settings = SparingSettings
+    absent_kinds = 1
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         return [
-            (f"Is there a {name_values(*draw_existing(shapes, answer == 'Yes', self.random))}?", answer)
+            (f"Is there a {name_values(*draw_existing(self.board, shapes, answer == 'Yes', self.random))}?", answer)
             for answer in self.wanted_answers(selected_answer)
         ]
 

@@ -7,15 +7,15 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from proctor.shapes.canvas import Shape
+from proctor.shapes.canvas import Board, Shape
 from proctor.shapes.descriptions import Kind
 from proctor.shapes.patterns import PATTERNS, all_values, name_values, shapes_in_text, words_of_values
-from proctor.shapes.typed import NAMES, YesNoTask
+from proctor.shapes.typed import YesNoTask
 from proctor.types import Sample
 
 
 class TrackingSettings(Struct, frozen=True):
-    shapes: Annotated[int, Meta(ge=2, le=23)] = 7
+    shapes: Annotated[int, Meta(ge=2, le=46)] = 7
     events: Annotated[int, Meta(ge=1, le=100)] = 5
     description: Kind = "coordinates"
 
@@ -32,11 +32,12 @@ class ExistenceTrackingTask(YesNoTask):
     summary = "shapes are added and removed; is this one there in the end? (Yes / No)"
     Settings = TrackingSettings
     extends_description = True
+    absent_kinds = 2
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         way, mentions, lines = self._history([str(shape) for shape in shapes])
-        names = [name for name, last in mentions.items() if last == way]
-        what, group = self.random.choice(_groups_that_part(names))
+        names = [name for name in self.board.names if mentions.get(name) == way]
+        what, group = self.random.choice(_groups_that_part(self.board, names))
         lines.append(f"All {what} that were removed come back." if way == "removed" else f"All {what} are removed.")
         self.description = "\n".join(lines)
         pairs = []
@@ -51,19 +52,20 @@ class ExistenceTrackingTask(YesNoTask):
 
         Two shapes at least are mentioned last in that way.
         """
-        absent = self.random.shuffled([name for name in NAMES if name not in listed])
-        way, pair = "listed", listed[:2]
-        if self.settings.events > 2:
-            way = self.random.choice(("removed", "removed", "listed", "added"))
-            if way == "added":
-                way, pair = (way, absent[:2]) if len(absent) >= 2 else ("listed", pair)
+        absent = self.random.sample([name for name in self.board.names if name not in listed], 2)
         slots = range(self.settings.events - 1)
-        own = dict(zip(self.random.sample(slots, 2), pair, strict=True)) if way != "listed" else {}
-        others = [name for name in NAMES if name not in pair]
+        way, own = "listed", dict[int, str]()
+        if len(slots) > 1:
+            way = self.random.choice(("removed", "removed", "listed", "added"))
+            own = dict(zip(self.random.sample(slots, 2), absent if way == "added" else listed[:2], strict=True))
+        kept = own.values() or listed[:2]
+        others = [name for name in self.board.names if name not in kept]
         mentions = dict.fromkeys(listed, "listed")
         lines = []
         for slot in slots:
-            name = own.get(slot) or self.random.choice(others)
+            name = self.random.choice(others)
+            if way != "listed":
+                name = own.get(slot, name)
             present = mentions.get(name, "removed") != "removed"
             lines.append(f"The {name} is removed." if present else f"A {name} is added.")
             mentions[name] = "removed" if present else "added"
@@ -73,12 +75,12 @@ class ExistenceTrackingTask(YesNoTask):
         yield from self.compare_with_key(sample, solve)
 
 
-def _groups_that_part(names: list[str]) -> list[tuple[str, set[str]]]:
+def _groups_that_part(board: Board, names: list[str]) -> list[tuple[str, set[str]]]:
     """Groups of one or two attributes that hold some of these shapes and not others, each with its name."""
     groups = []
     for pattern in PATTERNS:
         if len(pattern) < 3:  # a group of one kind would be a mention by name
-            for values in all_values(pattern):
+            for values in all_values(board, pattern):
                 group = {name for name in names if set(values) <= set(name.split())}
                 if 0 < len(group) < len(names):
                     groups.append((name_values(pattern, values, plural=True), group))

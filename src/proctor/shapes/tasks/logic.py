@@ -8,7 +8,7 @@ from itertools import product
 
 from proctor.shapes.canvas import Shape
 from proctor.shapes.patterns import draw_existing, name_values, shapes_in_text, words_of_values
-from proctor.shapes.typed import YesNoTask
+from proctor.shapes.typed import SparingSettings, YesNoTask
 from proctor.types import Sample
 
 TRIES = 20
@@ -25,6 +25,8 @@ class LogicTask(YesNoTask):
     """Every form of sentence is true as often as false, and its parts are drawn so that the answer comes out."""
 
     summary = "is a statement with and, or, not true of the canvas? (Yes / No)"
+    Settings = SparingSettings
+    absent_kinds = 1
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         pairs = []
@@ -41,7 +43,7 @@ class LogicTask(YesNoTask):
         for _ in range(TRIES):
             denied = [bool(self.random.below(2)) for _ in truths]
             exists = [truth != no for truth, no in zip(truths, denied, strict=True)]
-            what = [name_values(*draw_existing(shapes, there, self.random)) for there in exists]
+            what = [name_values(*draw_existing(self.board, shapes, there, self.random)) for there in exists]
             if what[0] != what[1]:
                 break
         return [f"there is {'no' if no else 'a'} {thing}" for no, thing in zip(denied, what, strict=True)]

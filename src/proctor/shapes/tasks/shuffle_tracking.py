@@ -14,7 +14,7 @@ from proctor.types import Sample
 
 
 class ShuffleSettings(Struct, frozen=True):
-    shapes: Annotated[int, Meta(ge=2, le=24)] = 7
+    shapes: Annotated[int, Meta(ge=2, le=48)] = 7
     events: Annotated[int, Meta(ge=0, le=100)] = 5
 
 
@@ -25,7 +25,7 @@ class ShuffleTrackingTask(ShapeTask):
     Settings = ShuffleSettings
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
-        line = [str(shape) for shape in shapes]
+        line = [str(shape) for shape in sorted(shapes, key=lambda shape: -shape.y)]
         lines = [f"Shapes stand in a line, from top to bottom: {', '.join(line)}."]
         for _ in range(self.settings.events):
             i, j = self.random.sample(range(len(line)), 2)
@@ -48,7 +48,7 @@ def solve(description: str, question: str) -> str:
     """The answer from the words alone: keeps the place of every shape instead of the line."""
     first, *events = description.splitlines()
     line = first.partition(": ")[2].rstrip(".").split(", ")
-    asked = re.match(r"Which shape is (\w+) from the (top|bottom)", question)
+    asked = re.match(r"Which shape is ([\w-]+) from the (top|bottom)", question)
     if asked is None:
         return "(question not understood)"
     index = ORDINALS.index(asked[1])

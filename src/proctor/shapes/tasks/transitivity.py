@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from proctor.randomness import Stream
-from proctor.shapes.canvas import Shape
+from proctor.shapes.canvas import Shape, place_kinds
 from proctor.shapes.typed import DirectionTask
 from proctor.types import Sample
 
@@ -18,7 +18,7 @@ OPPOSITES = {"Left": "Right", "Right": "Left", "Above": "Below", "Below": "Above
 
 
 class TransitivitySettings(Struct, frozen=True):
-    shapes: Annotated[int, Meta(ge=5, le=24)] = 7  # a pivot and a neighbour on each side of it
+    shapes: Annotated[int, Meta(ge=5, le=48)] = 7  # a pivot and a neighbour on each side of it
 
 
 class TransitivityTask(DirectionTask):
@@ -33,9 +33,21 @@ class TransitivityTask(DirectionTask):
     answers = tuple(WORDS)
     instruction = "Answer Left, Right, Above or Below."
 
+    def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
+        """A pivot off the edge, a shape on each side of it in the order of the answers, and the rest anywhere."""
+        lines = self.board.cells
+        row, column = 1 + random.below(lines - 2), 1 + random.below(lines - 2)
+        left, right = random.below(column), column + 1 + random.below(lines - 1 - column)
+        below, above = random.below(row), row + 1 + random.below(lines - 1 - row)
+        beside = (random.below(lines), left), (random.below(lines), right)
+        cross = [r * lines + c for r, c in ((row, column), *beside, (above, column), (below, column))]
+        others = [cell for cell in range(lines**2) if cell not in cross]
+        cells = cross + random.sample(others, self.settings.shapes - len(cross))
+        return place_kinds(random.sample(self.board.kinds, self.settings.shapes), random, self.board, cells)
+
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
-        pivot, *others = (str(shape) for shape in shapes)
-        chains = _chains(others, self.random)
+        pivot = shapes[0]
+        chains = _chains(shapes, self.random)
         self.description = "\n".join(
             ["On a canvas of shapes:"]
             + [
@@ -57,12 +69,25 @@ class TransitivityTask(DirectionTask):
         yield from self.compare_with_key(sample, solve)
 
 
-def _chains(shapes: list[str], random: Stream) -> dict[str, list[str]]:
-    """At least one shape on each side, the rest on any."""
-    chains = {side: [shape] for side, shape in zip(WORDS, shapes, strict=False)}
-    for shape in shapes[len(WORDS) :]:
-        chains[random.choice(tuple(WORDS))].append(shape)
-    return chains
+def _chains(shapes: list[Shape], random: Stream) -> dict[str, list[Shape]]:
+    """From the pivot outwards, one chain on each side: what is said of their shapes is true of the canvas.
+
+    The pivot comes first, then a shape for each side. Any other is beside the pivot as well as above or below it:
+    chance decides which of the two chains it joins.
+    """
+    pivot, *others = shapes
+    chains = {side: [shape] for side, shape in zip(WORDS, others, strict=False)}
+    for shape in others[len(WORDS) :]:
+        if random.below(2):
+            chains["Left" if shape.x < pivot.x else "Right"].append(shape)
+        else:
+            chains["Below" if shape.y < pivot.y else "Above"].append(shape)
+    axes = {"Left": "x", "Right": "x", "Above": "y", "Below": "y"}
+    return {side: _outwards(pivot, chain, axes[side]) for side, chain in chains.items()}
+
+
+def _outwards(pivot: Shape, chain: list[Shape], axis: str) -> list[Shape]:
+    return sorted(chain, key=lambda shape: abs(getattr(shape, axis) - getattr(pivot, axis)))
 
 
 def solve(description: str, question: str) -> str:
