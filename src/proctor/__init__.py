@@ -11,20 +11,34 @@ if TYPE_CHECKING:
     from proctor.evaluation import evaluate
     from proctor.report import Report
     from proctor.task import Task
-    from proctor.types import Message, Output, Record, Sample, Score
+    from proctor.types import Image, Message, Output, Record, Sample, Score, Text
 
-__all__ = ["Message", "Output", "Record", "Report", "RunConfig", "Sample", "Score", "Task", "evaluate"]
+__all__ = [
+    "Image",
+    "Message",
+    "Output",
+    "Record",
+    "Report",
+    "RunConfig",
+    "Sample",
+    "Score",
+    "Task",
+    "Text",
+    "evaluate",
+]
 
 _HOMES = {
     "evaluate": "evaluation",
     "Report": "report",
     "RunConfig": "config",
     "Task": "task",
+    "Image": "types",
     "Message": "types",
     "Output": "types",
     "Record": "types",
     "Sample": "types",
     "Score": "types",
+    "Text": "types",
 }
 
 

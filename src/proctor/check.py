@@ -43,6 +43,7 @@ def check_task(name: str, settings: dict[str, Any], n: int = 100, seed: int = 0)
         "the right answer gets full marks": subject.faults_of_gold,
         "a blank answer gets none": subject.faults_of_blank,
         "an independent solver agrees": subject.faults_of_proofs,
+        "pictures, where it has any, show the same": subject.faults_of_pictures,
     }
     findings = []
     for claim, faults in claims.items():
@@ -72,6 +73,12 @@ class _Subject:
             {"task": self.name, "model": "scripted/oracle", "seed": self.seed, "limit": self.n} | options
         )
         return list(take_samples(task, config))
+
+    def make_pictures(self) -> list[Sample]:
+        """The samples in every other way that the task can show them."""
+        if not self.task.has_pictures():
+            return []
+        return [sample for modality in ("image", "both") for sample in self.make(modality=modality)]
 
     def faults_of_ids(self) -> Iterator[str]:
         self.samples = self.make()
@@ -105,7 +112,7 @@ class _Subject:
         )
         if done.returncode != 0:
             yield f"the other process failed: {done.stderr.strip().splitlines()[-1:]}"
-        elif done.stdout.strip() != _fingerprint(self.samples):
+        elif done.stdout.strip() != _fingerprint([*self.samples, *self.make_pictures()]):
             yield "the samples of another process differ"
 
     def faults_of_seeds(self) -> Iterator[str]:
@@ -130,7 +137,18 @@ class _Subject:
                 yield f"sample {sample.id}: an empty answer scores {value}"
 
     def faults_of_proofs(self) -> Iterator[str]:
-        for sample in self.samples:
+        return self._disproofs(self.samples)
+
+    def faults_of_pictures(self) -> Iterator[str]:
+        keys = {sample.id: sample.target for sample in self.samples}
+        shown = self.make_pictures()
+        for sample in shown:
+            if keys.get(sample.id) != sample.target:
+                yield f"sample {sample.id}: the right answer is another one when it is shown as a picture"
+        yield from self._disproofs(shown)
+
+    def _disproofs(self, samples: list[Sample]) -> Iterator[str]:
+        for sample in samples:
             for fault in self.task.proofs(sample):
                 yield f"sample {sample.id}: {fault}"
 
@@ -145,7 +163,7 @@ def _fingerprint(samples: list[Sample]) -> str:
 def main(name: str, n: str, seed: str, settings: str) -> None:
     """Entry of the second process."""
     subject = _Subject(name, msgspec.json.decode(settings), int(n), int(seed))
-    print(_fingerprint(subject.make()))
+    print(_fingerprint([*subject.make(), *subject.make_pictures()]))
 
 
 if __name__ == "__main__":

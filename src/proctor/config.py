@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from proctor.errors import UsageError, did_you_mean
+from proctor.types import Modality
 
 MOST = 10**12  # far more than can be asked; an index must fit into the store's 64 bits
 Count = Annotated[int, Meta(ge=0, le=MOST)]
@@ -30,6 +31,9 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limit_start: Annotated[Count, Meta(description="index of the first sample")] = 0
     seed: Annotated[int, Meta(description="seed of samples and sampling")] = 0
     few_shot: Annotated[int, Meta(ge=0, le=1_000, description="worked examples shown before the question")] = 0
+    modality: Annotated[Modality, Meta(description="how a canvas is shown: in words, as a picture, or as both")] = (
+        "text"
+    )
     epochs: Annotated[Positive, Meta(description="how often each sample is asked, as a record of its own")] = 1
     samples: Annotated[int, Meta(ge=1, le=10_000, description="completions per sample, judged together")] = 1
     temperature: Annotated[float, Meta(ge=0, description="0 is greedy")] = 0.0

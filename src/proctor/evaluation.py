@@ -78,7 +78,7 @@ def _run(job: Coroutine[Any, Any, T]) -> T:
 
 
 async def _start(task_class: type[Task], config: RunConfig, observer: Observer) -> Report:
-    task = create_task(task_class, config.task, config.settings)
+    task = create_task(task_class, config.task, config.settings, config.modality)
     config = _with_full_settings(config, task)
     try:
         count = task.count(config)
@@ -113,7 +113,7 @@ async def _resume(run_id: str, overrides: Mapping[str, Any], observer: Observer)
             run = store.run(run_id)  # read again: only now is nobody else at work on it
             stored = {key: value for key, value in run.config.items() if key in FIELDS}
             config = build_config(stored | dict(overrides))
-            task = create_task(catalog.task_class(config.task), config.task, config.settings)
+            task = create_task(catalog.task_class(config.task), config.task, config.settings, config.modality)
             config = _with_full_settings(config, task)
             _refuse_changes(run, config, task)
             return await _go_on(run, task, config, store, _make_folder(config.out), observer)

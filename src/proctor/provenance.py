@@ -6,6 +6,7 @@ import hashlib
 import platform
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
@@ -18,7 +19,12 @@ _PACKAGES = ("msgspec", "aiohttp", "numpy", "xllamacpp")  # those that touch a q
 
 def collect(task_class: type) -> dict[str, Any]:
     return {
-        "versions": {"proctor": __version__, "python": platform.python_version(), **_installed(_PACKAGES)},
+        "versions": {
+            "proctor": __version__,
+            "python": platform.python_version(),
+            "zlib": zlib.ZLIB_RUNTIME_VERSION,  # decides the bytes of a picture, though not its pixels
+            **_installed(_PACKAGES),
+        },
         "git": _git(Path.cwd()),
         "task_source": source_of(task_class),
         "machine": {

@@ -73,7 +73,9 @@ class Report:
 
     def __str__(self) -> str:
         run = self.run
-        title = f"{run.task} (version {run.version}) · {run.candidate} · {run.n:,} scored"
+        modality = run.config.get("modality", "text")
+        shown = "" if modality == "text" else f", modality {modality}"
+        title = f"{run.task} (version {run.version}{shown}) · {run.candidate} · {run.n:,} scored"
         if run.errors:
             title += f", {run.errors:,} failed"
         lines = [f"{title} · {run.seconds:.1f} s"]

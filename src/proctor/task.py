@@ -18,7 +18,7 @@ from proctor.errors import ProctorError, TaskError, UsageError, did_you_mean
 from proctor.metrics.summary import MeanScore, Tally
 from proctor.models.model import Model, Request, Sampling
 from proctor.randomness import mix
-from proctor.types import Output, Sample, Score
+from proctor.types import Modality, Output, Sample, Score
 
 
 class NoSettings(Struct, frozen=True):
@@ -43,6 +43,10 @@ class Task(ABC):
     @abstractmethod
     def samples(self, config: RunConfig) -> Iterator[Sample]:
         """The samples from config.limit_start on, one by one, each the same whatever came before it."""
+
+    def has_pictures(self) -> bool:
+        """Whether samples can also be shown as pictures: whether they heed config.modality."""
+        return False
 
     def count(self, config: RunConfig) -> int | None:
         """How many samples there will be, where that is known beforehand."""
@@ -137,7 +141,7 @@ def take_samples(task: Task, config: RunConfig) -> Iterator[Sample]:
 _decode_sample = msgspec.json.Decoder(Sample).decode
 
 
-def create_task(task_class: type[Task], name: str, settings: Mapping[str, Any]) -> Task:
+def create_task(task_class: type[Task], name: str, settings: Mapping[str, Any], modality: Modality = "text") -> Task:
     """A task of this class with these settings, which may come as text from a command line."""
     known = [field.name for field in msgspec.structs.fields(task_class.Settings)]
     for key in settings:
@@ -154,4 +158,6 @@ def create_task(task_class: type[Task], name: str, settings: Mapping[str, Any]) 
     except msgspec.ValidationError as error:
         problem, _, place = str(error).replace("`", "").partition(" - at $.")
         raise UsageError(f"{name}: setting {place or ''}: {problem[0].lower()}{problem[1:]}.") from None
+    if modality != "text" and not task.has_pictures():
+        raise UsageError(f"{name} has no pictures to show: it can be set with --modality text only.")
     return task

@@ -2,15 +2,45 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
+Modality = Literal["text", "image", "both"]  # how something is shown that can be described and drawn
+
+
+class Text(Struct, frozen=True, tag="text"):
+    text: str
+
+
+class Image(Struct, frozen=True, tag="image"):
+    """A picture, stored in full (as base64 in JSON): a record can be understood without any other file."""
+
+    data: bytes
+    media_type: str = "image/png"
+
+    @property
+    def url(self) -> str:
+        """The picture as an address that contains it."""
+        return f"data:{self.media_type};base64,{b64encode(self.data).decode()}"
+
 
 class Message(Struct, frozen=True):
     role: Literal["system", "user", "assistant"]
-    content: str
+    content: str | tuple[Text | Image, ...]
+
+    @property
+    def text(self) -> str:
+        """The words alone."""
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(part.text for part in self.content if isinstance(part, Text))
+
+    @property
+    def images(self) -> list[Image]:
+        return [] if isinstance(self.content, str) else [part for part in self.content if isinstance(part, Image)]
 
 
 Prompt = str | tuple[Message, ...]

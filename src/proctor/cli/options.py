@@ -22,6 +22,7 @@ GROUPS = {
         "limit_start",
         "seed",
         "few_shot",
+        "modality",
         "epochs",
         "samples",
         "group_by",
@@ -47,6 +48,10 @@ def add_store_flag(parser: argparse.ArgumentParser) -> None:
 
 def add_settings_flag(parser: argparse.ArgumentParser) -> None:
     _add_flag(parser, "settings")
+
+
+def add_modality_flag(parser: argparse.ArgumentParser) -> None:
+    _add_flag(parser, "modality")
 
 
 def add_output_flags(parser: argparse.ArgumentParser) -> None:

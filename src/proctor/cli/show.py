@@ -5,9 +5,15 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from proctor.cli.options import add_settings_flag, add_store_flag, parse_settings
+from proctor.cli.options import add_modality_flag, add_settings_flag, add_store_flag, parse_settings
 from proctor.cli.output import print_json
+
+if TYPE_CHECKING:
+    from proctor.types import Sample
 
 RUN_ID = re.compile(r"latest|\d[\d-]*[0-9a-f]*")  # no task begins with a digit
 
@@ -18,6 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--index", type=int, default=0, help="which sample")
     parser.add_argument("--few-shot", type=int, default=0, help="worked examples before the question")
     parser.add_argument("--json", action="store_true", help="print as JSON")
+    add_modality_flag(parser)
+    parser.add_argument("--images", metavar="DIR", help="folder to write the example's pictures to")
     add_settings_flag(parser)
     add_store_flag(parser)
 
@@ -56,7 +64,6 @@ def _show_task(args: argparse.Namespace) -> int:
     from proctor.task import create_task, take_samples
 
     name = catalog.single(args.name)
-    task = create_task(catalog.task_class(name), name, parse_settings(getattr(args, "settings", [])))
     config = build_config(
         {
             "task": name,
@@ -65,11 +72,15 @@ def _show_task(args: argparse.Namespace) -> int:
             "limit": 1,
             "limit_start": args.index,
             "few_shot": args.few_shot,
+            "modality": getattr(args, "modality", "text"),
+            "settings": parse_settings(getattr(args, "settings", [])),
         }
     )
+    task = create_task(catalog.task_class(name), name, config.settings, config.modality)
     sample = next(take_samples(task, config), None)
     if sample is None:
         raise UsageError(f"{name} has no sample with index {args.index}.")
+    pictures = _write_pictures(sample, args.images) if args.images else []
     if args.json:
         print_json(sample)
         return 0
@@ -77,10 +88,39 @@ def _show_task(args: argparse.Namespace) -> int:
     for key, value in msgspec.to_builtins(task.settings).items():
         print(f"  --set {key}={value}")
     print(f"\n--- sample {sample.id}, as the candidate sees it ---")
-    if isinstance(sample.input, str):
-        print(sample.input)
-    else:
-        for message in sample.input:
-            print(f"[{message.role}]\n{message.content}")
+    print("\n".join(_lines(sample, iter(pictures))))
     print(f"--- right answer: {task.gold(sample)} ---")
     return 0
+
+
+def _write_pictures(sample: Sample, folder: str) -> list[Path]:
+    from proctor.errors import UsageError
+
+    images = [] if isinstance(sample.input, str) else [image for message in sample.input for image in message.images]
+    if not images:
+        raise UsageError("There is no picture to write: --images goes with --modality image or both.")
+    paths = []
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        for number, image in enumerate(images, 1):
+            paths.append(Path(folder) / f"sample{sample.index}-{number}.{image.media_type.rpartition('/')[2]}")
+            paths[-1].write_bytes(image.data)
+    except OSError as error:
+        raise UsageError(f"Cannot write to {folder}: {error.strerror}.") from None
+    return paths
+
+
+def _lines(sample: Sample, pictures: Iterator[Path]) -> Iterator[str]:
+    from proctor.types import Text
+
+    if isinstance(sample.input, str):
+        yield sample.input
+        return
+    for message in sample.input:
+        yield f"[{message.role}]"
+        for part in (Text(message.content),) if isinstance(message.content, str) else message.content:
+            if isinstance(part, Text):
+                yield part.text
+            else:
+                where = next(pictures, "--images DIR writes it to a file")
+                yield f"[picture, {part.media_type}, {len(part.data):,} bytes: {where}]"

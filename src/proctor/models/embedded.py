@@ -22,6 +22,8 @@ from proctor.types import Output, Sample
 class Embedded(Model):
     """One request at a time, with no memory of the last, so that an answer depends on its request alone."""
 
+    blind = "embedded models read text only"
+
     def __init__(self, name: str, api: str, path: Path | None = None) -> None:
         self.name = name
         self._api = api

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from proctor.config import RunConfig
-from proctor.errors import TransientModelError
+from proctor.errors import TransientModelError, UsageError
 from proctor.models.cache import ResponseCache
-from proctor.models.model import Model, Request
+from proctor.models.model import Model, Request, has_pictures
 from proctor.types import Output, Sample
 
 logger = logging.getLogger(__name__)
@@ -35,6 +35,12 @@ class Gateway(Model):
         self._quiet = self._quiet_until = 0.0  # length and end of the pause that the server asked for
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
+        # Found out before weights are fetched or a server is asked.
+        first = next(iter(samples()), None) if self._model.blind else None
+        if first is not None and has_pictures(first.input):
+            raise UsageError(
+                f"{self.name} cannot be shown pictures: {self._model.blind}. Use --modality text, or another model."
+            )
         await self._model.prepare(samples)
 
     def identity(self) -> dict[str, str]:

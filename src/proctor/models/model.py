@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from proctor.candidate import Candidate
 from proctor.errors import ModelError, TransientModelError
-from proctor.types import Output, Prompt, Sample, Usage
+from proctor.types import Image, Message, Output, Prompt, Sample, Usage
 
 
 class Sampling(Struct, frozen=True):
@@ -28,16 +28,35 @@ class Request(Struct, frozen=True):
     sample: Sample  # what is asked about; only scripted candidates look at it
 
 
-def as_messages(prompt: Prompt) -> list[dict[str, str]]:
+def as_messages(prompt: Prompt) -> list[dict[str, Any]]:
     """The prompt for a chat endpoint; plain text is what the user says."""
     if isinstance(prompt, str):
         return [{"role": "user", "content": prompt}]
-    return [{"role": message.role, "content": message.content} for message in prompt]
+    return [{"role": message.role, "content": _content(message)} for message in prompt]
+
+
+def _content(message: Message) -> str | list[dict[str, Any]]:
+    if isinstance(message.content, str):
+        return message.content
+    return [
+        {"type": "image_url", "image_url": {"url": part.url}}
+        if isinstance(part, Image)
+        else {"type": "text", "text": part.text}
+        for part in message.content
+    ]
 
 
 def as_text(prompt: Prompt) -> str:
     """The prompt for an endpoint that completes text."""
-    return prompt if isinstance(prompt, str) else "\n\n".join(message.content for message in prompt)
+    if isinstance(prompt, str):
+        return prompt
+    if has_pictures(prompt):
+        raise ModelError("a picture cannot be put into a prompt of plain text")
+    return "\n\n".join(message.text for message in prompt)
+
+
+def has_pictures(prompt: Prompt) -> bool:
+    return not isinstance(prompt, str) and any(message.images for message in prompt)
 
 
 def read_completion(reply: Any, seconds: float) -> Output:
@@ -70,6 +89,8 @@ def read_completion(reply: Any, seconds: float) -> Output:
 
 class Model(Candidate):
     """Answers requests. A transient failure raises TransientModelError and is tried again."""
+
+    blind: str = ""  # why it cannot be shown pictures, where it cannot
 
     @abstractmethod
     async def generate(self, request: Request) -> Output: ...

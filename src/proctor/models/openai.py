@@ -29,6 +29,7 @@ class OpenAI(Model):
         self._server_name = name
         self._url = (base_url or OPENAI_URL).rstrip("/")
         self._api = api
+        self.blind = "" if api == "chat" else "the completions endpoint takes text only, unlike --api chat"
         self._timeout = timeout
         self._key_env = api_key_env
         self._key = os.environ.get(api_key_env, "").strip()

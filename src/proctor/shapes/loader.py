@@ -9,8 +9,7 @@ import msgspec
 from proctor.errors import TaskError
 from proctor.randomness import Stream
 from proctor.shapes.canvas import Shape
-from proctor.shapes.descriptions import DESCRIPTIONS
-from proctor.types import Message, Prompt, Sample
+from proctor.types import Image, Message, Modality, Prompt, Sample, Text
 
 if TYPE_CHECKING:
     from proctor.shapes.task import Task
@@ -22,18 +21,24 @@ class Item(NamedTuple):
     """A canvas with a question about it."""
 
     shapes: list[Shape]
-    description: str
+    canvas: str  # the shapes in words; empty where the task brings its own description
+    story: str  # what the task says instead, or in addition
     question: str
     answer: str
     choices: tuple[str, ...]
 
+    @property
+    def description(self) -> str:
+        return "\n".join(part for part in (self.canvas, self.story) if part)
 
-def load_sample(task: Task, index: int, count: int, few_shot: int) -> Sample:
+
+def load_sample(task: Task, index: int, count: int, few_shot: int, modality: Modality) -> Sample:
+    """The same canvas, question and worked examples in every modality."""
     item = load_item(task, index, count)
     return Sample(
         id=f"{task.seed}-{index}",
         index=index,
-        input=_prompt(task, item, _shots(task, index, few_shot, item)),
+        input=_prompt(task, item, _shots(task, index, few_shot, item), modality),
         target=item.answer,
         seed=task.item_key(index),
         choices=item.choices,
@@ -56,15 +61,9 @@ def _item(task: Task, index: int, random: Stream, wanted: str | None) -> Item:
         raise TaskError(f"{task.name}, item {index}: the answer to {question!r} is empty.")
     if wanted is not None and answer != wanted:
         raise TaskError(f"{task.name}, item {index}: wanted the answer {wanted!r}, generate_questions gave {answer!r}.")
-    return Item(shapes, _describe(task, shapes), question, answer, task.choices(shapes))
-
-
-def _describe(task: Task, shapes: list[Shape]) -> str:
-    """The base description, the task's own, or both."""
-    if task.description is not None and not task.extends_description:
-        return task.description
-    base = DESCRIPTIONS[task.settings.description](shapes)
-    return base if task.description is None else f"{base}\n{task.description}"
+    brought = task.description is not None and not task.extends_description
+    canvas = "" if brought else task.describe(shapes)
+    return Item(shapes, canvas, task.description or "", question, answer, task.choices(shapes))
 
 
 def _shots(task: Task, index: int, few_shot: int, item: Item) -> list[Item]:
@@ -87,11 +86,28 @@ def _shots(task: Task, index: int, few_shot: int, item: Item) -> list[Item]:
     return shots
 
 
-def _prompt(task: Task, item: Item, shots: list[Item]) -> Prompt:
-    def ask(item: Item) -> str:
-        return f"{item.description}\n\n{item.question} {task.instruction}".rstrip()
+def _prompt(task: Task, item: Item, shots: list[Item], modality: Modality) -> Prompt:
+    def ask(item: Item) -> Message:
+        if modality == "text":
+            return Message("user", _text(task, item, item.description))
+        return Message("user", _picture_and_text(task, item, modality))
 
-    if not shots:
-        return ask(item)
-    turns = [turn for shot in shots for turn in (Message("user", ask(shot)), Message("assistant", shot.answer))]
-    return (*turns, Message("user", ask(item)))
+    if modality == "text" and not shots:
+        return _text(task, item, item.description)
+    turns = [turn for shot in shots for turn in (ask(shot), Message("assistant", shot.answer))]
+    return (*turns, ask(item))
+
+
+def _text(task: Task, item: Item, description: str) -> str:
+    return f"{description}\n\n{item.question} {task.instruction}".rstrip()
+
+
+def _picture_and_text(task: Task, item: Item, modality: Modality) -> tuple[Image, Text]:
+    from proctor.shapes.drawing import caption, png  # with numpy, which words do without
+
+    if not item.canvas:
+        raise TaskError(f"{task.name}: a canvas that is described by the task itself has no picture.")
+    words = item.description if modality == "both" else item.story
+    said = caption(task.board, in_words=modality == "both")
+    description = f"{said}\n{words}" if words else said
+    return Image(png(item.shapes, task.board)), Text(_text(task, item, description))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
@@ -11,8 +11,9 @@ from msgspec import Meta, Struct
 from proctor.config import RunConfig
 from proctor.randomness import Stream, mix, name_key
 from proctor.shapes.canvas import Board, Shape, board_for, draw_canvas
-from proctor.shapes.descriptions import Kind
-from proctor.shapes.loader import load_sample
+from proctor.shapes.descriptions import DESCRIPTIONS, Kind
+from proctor.shapes.loader import load_item, load_sample
+from proctor.shapes.proof import Solver, find_faults
 from proctor.task import Task as CoreTask
 from proctor.types import Sample, Score
 
@@ -73,16 +74,23 @@ class Task(CoreTask):
         order = Stream(name_key("balance"), self.seed, i // block).shuffled(range(block))
         return self.answers[order[i % block] % len(self.answers)]
 
-    def compare_with_key(self, sample: Sample, solve: Callable[[str, str], str]) -> Iterator[str]:
-        """The fault, if a solver that reads only description and question comes to another answer."""
-        prompts = [sample.input] if isinstance(sample.input, str) else [m.content for m in sample.input]
-        for prompt, answer in zip(prompts[::2], [*prompts[1::2], sample.target], strict=True):
-            description, _, question = prompt.rpartition("\n\n")
-            solved = solve(description, question)
-            if solved != answer:
-                yield f"the text says {solved}, the key says {answer}"
+    def describe(self, shapes: Sequence[Shape]) -> str:
+        """The canvas in words: the base description."""
+        return DESCRIPTIONS[self.settings.description](shapes)
+
+    def compare_with_key(self, sample: Sample, solve: Solver | None = None) -> Iterator[str]:
+        """Faults, if a solver that knows only what the candidate is shown comes to another answer."""
+        return find_faults(sample, self.describe, solve)
 
     # -- the core's contract ------------------------------------------------------------------
+
+    def has_pictures(self) -> bool:
+        """The canvas can be drawn unless the task describes it in its own way, as the first item shows."""
+        return bool(load_item(self, 0, self.default_limit).canvas)
+
+    def proofs(self, sample: Sample) -> Iterator[str]:
+        """A picture must show what the text says; a task with a solver has more to prove."""
+        return self.compare_with_key(sample)
 
     def count(self, config: RunConfig) -> int:
         return config.limit or self.default_limit
@@ -91,7 +99,7 @@ class Task(CoreTask):
         self.seed = config.seed
         count = self.count(config)
         for index in range(config.limit_start, config.limit_start + count):
-            yield load_sample(self, index, count, config.few_shot)
+            yield load_sample(self, index, count, config.few_shot, config.modality)
 
     def item_key(self, index: int) -> int:
         return mix(name_key(f"{type(self).__name__} {self.version}"), self.seed, index)
