@@ -40,7 +40,7 @@ def one_sentence(done, *said: str, code: int = 2) -> None:
         (["run", "shapes/existence", *ORACLE, "--limit", "ten"], ["limit", "'ten'"]),
         (["run", "shapes/existence", *ORACLE, "--temprature", "1"], ["did you mean --temperature?"]),
         (["run", "shapes/existence", *ORACLE, "--set", "shapes"], ["--set expects key=value"]),
-        (["run", "shapes/existence", *ORACLE, "--set", "shapes=500"], ["shapes", "<= 23"]),
+        (["run", "shapes/existence", *ORACLE, "--set", "shapes=500"], ["shapes", "<= 47"]),
         (["run", "shapes/existence", *ORACLE, "--set", "shape=5"], ["did you mean shapes?"]),
         (["run", "shapes/existence", *ORACLE, "--config", "none.toml"], ["Cannot read the configuration none.toml"]),
         (["run", "nowhere.py:Task", *ORACLE], ["No task file nowhere.py"]),
