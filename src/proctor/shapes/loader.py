@@ -33,7 +33,7 @@ def load_sample(task: Task, index: int, count: int, few_shot: int) -> Sample:
     return Sample(
         id=f"{task.seed}-{index}",
         index=index,
-        input=_prompt(task, item, _shots(task, index, few_shot, item)),
+        input=_prompt(task, item, load_shots(task, index, few_shot, item)),
         target=item.answer,
         seed=task.item_key(index),
         choices=item.choices,
@@ -67,7 +67,7 @@ def _describe(task: Task, shapes: list[Shape]) -> str:
     return base if task.description is None else f"{base}\n{task.description}"
 
 
-def _shots(task: Task, index: int, few_shot: int, item: Item) -> list[Item]:
+def load_shots(task: Task, index: int, few_shot: int, item: Item) -> list[Item]:
     """Worked examples from canvases of their own, whose answers know nothing of the evaluated one."""
     shots: list[Item] = []
     asked, shown = {item.question}, {item.description}

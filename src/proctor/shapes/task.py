@@ -94,7 +94,11 @@ class Task(CoreTask):
             yield load_sample(self, index, count, config.few_shot)
 
     def item_key(self, index: int) -> int:
-        return mix(name_key(f"{type(self).__name__} {self.version}"), self.seed, index)
+        return mix(*self.item_key_parts, index)
+
+    @property
+    def item_key_parts(self) -> tuple[int, int]:
+        return name_key(f"{type(self).__name__} {self.version}"), self.seed
 
     def score_text(self, sample: Sample, text: str) -> Score:
         answer = self.parse_answer(text)

@@ -9,6 +9,8 @@ from proctor.shapes.patterns import draw_existing, name_values, shapes_in_text, 
 from proctor.shapes.typed import SparingSettings, YesNoTask
 from proctor.types import Sample
 
+QUESTION = "Is there a {}?"
+
 
 class ExistenceTask(YesNoTask):
     """Asks for one to three attributes at once.
@@ -24,7 +26,7 @@ class ExistenceTask(YesNoTask):
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         return [
-            (f"Is there a {name_values(*draw_existing(self.board, shapes, answer == 'Yes', self.random))}?", answer)
+            (QUESTION.format(name_values(*draw_existing(self.board, shapes, answer == "Yes", self.random))), answer)
             for answer in self.wanted_answers(selected_answer)
         ]
 

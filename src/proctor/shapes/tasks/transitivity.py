@@ -10,9 +10,12 @@ from msgspec import Meta, Struct
 
 from proctor.randomness import Stream
 from proctor.shapes.canvas import Shape, place_kinds
+from proctor.shapes.descriptions import RELATIONS
 from proctor.shapes.typed import DirectionTask
 from proctor.types import Sample
 
+QUESTION = "Where is the {} relative to the {}?"
+LINE = "- the {} is {} the {}"
 WORDS = {"Left": "to the left of", "Right": "to the right of", "Above": "above", "Below": "below"}
 OPPOSITES = {"Left": "Right", "Right": "Left", "Above": "Below", "Below": "Above"}
 
@@ -49,9 +52,9 @@ class TransitivityTask(DirectionTask):
         pivot = shapes[0]
         chains = _chains(shapes, self.random)
         self.description = "\n".join(
-            ["On a canvas of shapes:"]
+            [RELATIONS]
             + [
-                f"- the {shape} is {WORDS[side]} the {before}"
+                LINE.format(shape, WORDS[side], before)
                 for side in self.random.shuffled(self.answers)
                 for before, shape in zip([pivot, *chains[side]], chains[side], strict=False)
             ]
@@ -62,7 +65,7 @@ class TransitivityTask(DirectionTask):
             arm = [*reversed(chains[answer]), pivot, *chains[OPPOSITES[answer]]]
             apart = [(a, b) for i, a in enumerate(arm) for b in arm[i + 2 :]]
             a, b = self.random.choice(apart)
-            pairs.append((f"Where is the {a} relative to the {b}?", answer))
+            pairs.append((QUESTION.format(a, b), answer))
         return pairs
 
     def proofs(self, sample: Sample) -> Iterator[str]:
