@@ -6,31 +6,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proctor.config import build_config
 from proctor.randomness import Stream, mix
 from proctor.shapes.batch import maker
-from proctor.shapes.batch.registered_makers import REGISTERED_MAKERS
 from proctor.shapes.batch.streams import Streams, mix_rows, pick
-from proctor.shapes.dataset import load_row
+from proctor.shapes.loader import load_row
+from proctor.shapes.tasks.existence import ExistenceTask
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
 from proctor.task import create_task
 from shapes_settings import settings_of
 
-BATCHED = pytest.mark.parametrize("name", [name for name, cls in REGISTERED_TASKS.items() if cls in REGISTERED_MAKERS])
+BATCHED = pytest.mark.parametrize("name", [name for name, task in REGISTERED_TASKS.items() if task.maker])
 
 
 def lines_of_both_paths(
     name: str, chosen: dict[str, object], seed: int, part: range
 ) -> tuple[list[bytes], list[bytes]]:
     task = create_task(REGISTERED_TASKS[name], f"shapes/{name}", chosen)
-    task.seed = seed
-    batch = b"".join(REGISTERED_MAKERS[type(task)](task).json_lines(part))
+    config = build_config({"task": task.name, "model": "scripted/oracle", "limit": part.stop, "seed": seed})
+    batch = b"".join(task.json_lines(config, part))
     one_by_one = [msgspec.json.encode(load_row(task, index, part.stop, 0)) for index in part]
     return batch.splitlines(), one_by_one
 
 
 @BATCHED
 @settings(max_examples=40)
-@given(data=st.data(), seed=st.integers(-(2**70), 2**70), start=st.integers(0, 10**12))
+@given(data=st.data(), seed=st.integers(-(2**70), 2**70), start=st.integers(0, 10**11))
 def test_the_batch_path_gives_the_items_of_the_other(name: str, data: st.DataObject, seed: int, start: int):
     batch, one_by_one = lines_of_both_paths(name, data.draw(settings_of(name)), seed, range(start, start + 12))
     assert batch == one_by_one
@@ -48,6 +49,18 @@ def test_where_a_batch_ends_does_not_matter(name: str, monkeypatch: pytest.Monke
 def test_a_batch_of_thousands_is_right_to_its_end(name: str):
     batch, one_by_one = lines_of_both_paths(name, {"shapes": 9}, 5, range(1, maker.ROWS + 300))
     assert batch == one_by_one
+
+
+def test_a_class_that_changes_a_task_is_made_one_by_one():
+    class Shouting(ExistenceTask):
+        def generate_questions(self, shapes, selected_answer=None):
+            return [
+                (question.upper(), answer) for question, answer in super().generate_questions(shapes, selected_answer)
+            ]
+
+    config = build_config({"task": "t", "model": "scripted/oracle", "limit": 1})
+    (line,) = create_task(Shouting, "shouting", {}).json_lines(config, range(1))
+    assert msgspec.json.decode(line)["question"].startswith("IS THERE")
 
 
 @given(st.lists(st.integers(0, 2**63 - 1), min_size=1, max_size=5), st.integers(1, 2**32 - 1), st.integers(1, 30))

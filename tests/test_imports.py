@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1] / "src" / "proctor"
 LAYERS = [
     ["proctor"],
     ["types", "errors", "randomness", "machine"],
-    ["config", "metrics", "candidate"],
+    ["config", "metrics", "candidate", "datafile"],
     ["models"],
     ["task", "store", "provenance"],
     ["report", "run"],

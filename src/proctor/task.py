@@ -89,6 +89,12 @@ class Task(ABC):
         """The score of one text."""
         raise TypeError(f"{type(self).__name__} defines neither score_text nor judge")  # the catalog lets none pass
 
+    def json_lines(self, config: RunConfig, part: range) -> Iterator[bytes]:
+        """This part of the samples as lines of JSON, in pieces of whole lines, for `proctor generate`."""
+        wanted = msgspec.structs.replace(config, limit_start=config.limit_start + part.start, limit=len(part))
+        for sample in take_samples(self, wanted) if part else ():
+            yield msgspec.json.encode(sample) + b"\n"
+
     def tally(self) -> Tally:
         """Collects records and says their metrics."""
         return MeanScore(self.metric)

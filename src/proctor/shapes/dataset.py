@@ -1,55 +1,53 @@
-"""Items as data: one by one for a training loop, or as lines of JSON by the million."""
+"""Items as a data set for a training loop."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple, overload
 
-import msgspec
-from msgspec import Struct
-
-from proctor.shapes.canvas import Shape
-from proctor.shapes.loader import load_item, load_shots
-
-if TYPE_CHECKING:
-    from proctor.shapes.task import Task
+from proctor import catalog
+from proctor.errors import UsageError
+from proctor.shapes.loader import load_item
+from proctor.shapes.task import Task
+from proctor.task import create_task
 
 
-class Row(Struct):
-    """What `proctor generate` writes for one item."""
+class Example(NamedTuple):
+    """What a training loop needs of an item."""
 
-    id: str
-    index: int
     description: str
     question: str
     answer: str
-    shots: list[tuple[str, str]]  # what is asked, with its own description, and the answer
-    shapes: list[Shape]
-    settings: Any
 
 
-def json_lines(task: Task, part: range, count: int, few_shot: int) -> Iterator[bytes]:
-    """The rows of these items of `count`, in pieces of whole lines."""
-    from proctor.shapes.batch.registered_makers import REGISTERED_MAKERS  # numpy: only where data is made in bulk
+class ShapeDataset(Sequence[Example]):
+    """The items of a task by index, made when they are asked for: fit for a PyTorch DataLoader, without needing it.
 
-    maker = REGISTERED_MAKERS.get(type(task))
-    if maker is not None and few_shot == 0:
-        yield from maker(task).json_lines(part)
-        return
-    for index in part:
-        yield msgspec.json.encode(load_row(task, index, count, few_shot)) + b"\n"
+    >>> dataset = ShapeDataset("shapes/count", n=100_000, seed=1, shapes=10)
+    >>> description, question, answer = dataset[0]
+    """
 
+    def __init__(self, task: str, n: int = 1000, seed: int = 0, **settings: Any) -> None:
+        if n < 0:
+            raise UsageError(f"A data set has 0 items or more, not {n}.")
+        made = create_task(catalog.task_class(task), task, settings)
+        if not isinstance(made, Task):
+            raise UsageError(f"{task} is no task of the shapes family.")
+        self.task = made
+        self.task.seed = seed
+        self._n = n
 
-def load_row(task: Task, index: int, count: int, few_shot: int) -> Row:
-    item = load_item(task, index, count)
-    shots = load_shots(task, index, few_shot, item)
-    return Row(
-        f"{task.seed}-{index}",
-        index,
-        item.description,
-        item.question,
-        item.answer,
-        [(f"{shot.description}\n\n{shot.question}", shot.answer) for shot in shots],
-        item.shapes,
-        task.settings,
-    )
+    def __len__(self) -> int:
+        return self._n
+
+    @overload
+    def __getitem__(self, index: int) -> Example: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Example]: ...
+    def __getitem__(self, index: int | slice) -> Example | list[Example]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(self._n))]
+        if not -self._n <= index < self._n:
+            raise IndexError(f"item {index} of {self._n}")
+        item = load_item(self.task, index % self._n, self._n)
+        return Example(item.description, item.question, item.answer)

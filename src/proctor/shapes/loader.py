@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
-from proctor.errors import TaskError
+from proctor.errors import ProctorError, TaskError
 from proctor.randomness import Stream
 from proctor.shapes.canvas import Shape
 from proctor.shapes.descriptions import DESCRIPTIONS
@@ -28,6 +29,19 @@ class Item(NamedTuple):
     choices: tuple[str, ...]
 
 
+class Row(Struct):
+    """What `proctor generate` writes for one item."""
+
+    id: str
+    index: int
+    description: str
+    question: str
+    answer: str
+    shots: list[tuple[str, str]]  # what is asked, with its own description, and the answer
+    shapes: list[Shape]
+    settings: Any
+
+
 def load_sample(task: Task, index: int, count: int, few_shot: int) -> Sample:
     item = load_item(task, index, count)
     return Sample(
@@ -41,14 +55,34 @@ def load_sample(task: Task, index: int, count: int, few_shot: int) -> Sample:
     )
 
 
+def load_row(task: Task, index: int, count: int, few_shot: int) -> Row:
+    item = load_item(task, index, count)
+    shots = load_shots(task, index, few_shot, item)
+    return Row(
+        f"{task.seed}-{index}",
+        index,
+        item.description,
+        item.question,
+        item.answer,
+        [(f"{shot.description}\n\n{shot.question}", shot.answer) for shot in shots],
+        item.shapes,
+        task.settings,
+    )
+
+
 def load_item(task: Task, index: int, count: int) -> Item:
     return _item(task, index, Stream(task.item_key(index)), task.select_expected_answer(index, count))
 
 
 def _item(task: Task, index: int, random: Stream, wanted: str | None) -> Item:
-    shapes = task.draw_shapes(random, wanted)
     task.random, task.description = random, None
-    pairs = task.generate_questions(shapes, wanted)
+    try:
+        shapes = task.draw_shapes(random, wanted)
+        pairs = task.generate_questions(shapes, wanted)
+    except ProctorError:
+        raise
+    except Exception as error:
+        raise TaskError(f"{task.name}, item {index}: {type(error).__name__}: {error}") from error
     if not pairs:
         raise TaskError(f"{task.name}, item {index}: generate_questions returned no pair.")
     question, answer = pairs[0]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Annotated, ClassVar
 
+import msgspec
 from msgspec import Meta, Struct
 
 from proctor.config import RunConfig
 from proctor.randomness import Stream, mix, name_key
 from proctor.shapes.canvas import Board, Shape, board_for, draw_canvas
 from proctor.shapes.descriptions import Kind
-from proctor.shapes.loader import load_sample
+from proctor.shapes.loader import load_row, load_sample
 from proctor.task import Task as CoreTask
 from proctor.types import Sample, Score
 
@@ -35,6 +37,7 @@ class Task(CoreTask):
 
     description: str | None = None  # set in generate_questions, it takes the place of the base description …
     extends_description: ClassVar[bool] = False  # … or is added to it
+    maker: ClassVar[str] = ""  # module:Class that makes the same items in batches; text, since it needs numpy
     absent_kinds: ClassVar[int] = 0  # how many kinds must stay off the canvas, to be asked for
     random: Stream  # renewed for every canvas
     seed: int = 0
@@ -92,6 +95,17 @@ class Task(CoreTask):
         count = self.count(config)
         for index in range(config.limit_start, config.limit_start + count):
             yield load_sample(self, index, count, config.few_shot)
+
+    def json_lines(self, config: RunConfig, part: range) -> Iterator[bytes]:
+        self.seed = config.seed
+        # Not inherited: a class that changes a task may draw otherwise.
+        maker = vars(type(self)).get("maker")
+        if maker and config.few_shot == 0:
+            module, _, name = maker.partition(":")
+            yield from getattr(import_module(module), name)(self).json_lines(part)
+            return
+        for index in part:
+            yield msgspec.json.encode(load_row(self, index, self.count(config), config.few_shot)) + b"\n"
 
     def item_key(self, index: int) -> int:
         return mix(*self.item_key_parts, index)

@@ -32,6 +32,7 @@ class CoordinateTask(DirectionTask):
     """
 
     summary = "where is A relative to B, by their coordinates? (eight directions)"
+    maker = "proctor.shapes.batch.coordinate:CoordinateMaker"
     Settings = CoordinateSettings
     answers = DIRECTIONS
     instruction = (

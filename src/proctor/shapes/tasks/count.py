@@ -32,6 +32,7 @@ class CountTask(NumberTask):
     """
 
     summary = "how many shapes have these attributes? (a number)"
+    maker = "proctor.shapes.batch.count:CountMaker"
     Settings = SparingSettings
     absent_kinds = 1
 

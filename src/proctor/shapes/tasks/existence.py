@@ -21,6 +21,7 @@ class ExistenceTask(YesNoTask):
     """
 
     summary = "is there a shape with these attributes? (Yes / No)"
+    maker = "proctor.shapes.batch.existence:ExistenceMaker"
     Settings = SparingSettings
     absent_kinds = 1
 

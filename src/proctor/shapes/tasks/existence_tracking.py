@@ -37,6 +37,7 @@ class ExistenceTrackingTask(YesNoTask):
     """
 
     summary = "shapes are added and removed; is this one there in the end? (Yes / No)"
+    maker = "proctor.shapes.batch.existence_tracking:ExistenceTrackingMaker"
     Settings = TrackingSettings
     extends_description = True
     absent_kinds = 2

@@ -26,6 +26,7 @@ class ShuffleTrackingTask(ShapeTask):
     """Every shape of the line is equally likely to be asked for, whatever happened to it: no single cue helps."""
 
     summary = "shapes in a line are swapped; which one stands where? (a shape)"
+    maker = "proctor.shapes.batch.shuffle_tracking:ShuffleTrackingMaker"
     Settings = ShuffleSettings
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:

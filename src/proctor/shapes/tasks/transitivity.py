@@ -32,6 +32,7 @@ class TransitivityTask(DirectionTask):
     """
 
     summary = "where is A relative to B, by way of the shapes between? (four directions)"
+    maker = "proctor.shapes.batch.transitivity:TransitivityMaker"
     Settings = TransitivitySettings
     answers = tuple(WORDS)
     instruction = "Answer Left, Right, Above or Below."
