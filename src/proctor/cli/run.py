@@ -20,6 +20,7 @@ from proctor.errors import ProctorError, UsageError
 from proctor.evaluation import evaluate
 from proctor.report import Report
 from proctor.store import store_folder
+from proctor.task import create_task
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,8 +50,8 @@ def _configurations(args: argparse.Namespace) -> list[RunConfig]:
         raise UsageError("No model given: --model smollm2, for example. `proctor list models` shows the kinds.")
     names = [name for pattern in patterns for name in catalog.expand(pattern)]
     configurations = [build_config(options | {"task": name}) for name in names]
-    for name in names:
-        catalog.task_class(name)
+    for config in configurations:
+        create_task(catalog.task_class(config.task), config.task, config.settings)
     return configurations
 
 
