@@ -8,15 +8,31 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from proctor.config import RunConfig
+    from proctor.curve import Curve
     from proctor.evaluation import evaluate
     from proctor.report import Report
+    from proctor.sweeps import sweep
     from proctor.task import Task
     from proctor.types import Message, Output, Record, Sample, Score
 
-__all__ = ["Message", "Output", "Record", "Report", "RunConfig", "Sample", "Score", "Task", "evaluate"]
+__all__ = [
+    "Curve",
+    "Message",
+    "Output",
+    "Record",
+    "Report",
+    "RunConfig",
+    "Sample",
+    "Score",
+    "Task",
+    "evaluate",
+    "sweep",
+]
 
 _HOMES = {
     "evaluate": "evaluation",
+    "sweep": "sweeps",
+    "Curve": "curve",
     "Report": "report",
     "RunConfig": "config",
     "Task": "task",

@@ -7,14 +7,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
 
 from proctor.candidate import Candidate
 from proctor.config import RunConfig
-from proctor.errors import ProctorError, TaskError, UsageError, did_you_mean
+from proctor.errors import ProctorError, SettingError, TaskError, UsageError, did_you_mean
 from proctor.metrics.summary import MeanScore, Tally
 from proctor.models.model import Model, Request, Sampling
 from proctor.randomness import mix
@@ -145,11 +145,11 @@ _decode_sample = msgspec.json.Decoder(Sample).decode
 
 def create_task(task_class: type[Task], name: str, settings: Mapping[str, Any]) -> Task:
     """A task of this class with these settings, which may come as text from a command line."""
-    known = [field.name for field in msgspec.structs.fields(task_class.Settings)]
+    known = {field.name: field.type for field in msgspec.structs.fields(task_class.Settings)}
     for key in settings:
         if key not in known:
             listing = f"Settings: {', '.join(known)}." if known else "It has no settings."
-            raise UsageError(f"{name} has no setting {key!r}{did_you_mean(key, known)} {listing}")
+            raise SettingError(f"{name} has no setting {key!r}{did_you_mean(key, known)} {listing}", key)
     try:
         task = task_class()
     except (Exception, SystemExit) as error:
@@ -159,5 +159,15 @@ def create_task(task_class: type[Task], name: str, settings: Mapping[str, Any]) 
         task.settings = msgspec.convert(dict(settings), task_class.Settings, strict=False)
     except msgspec.ValidationError as error:
         problem, _, place = str(error).replace("`", "").partition(" - at $.")
-        raise UsageError(f"{name}: setting {place or ''}: {problem[0].lower()}{problem[1:]}.") from None
+        key = place.partition(".")[0].partition("[")[0]
+        if key not in settings:  # it is not one value that is wrong, but what they are together
+            raise UsageError(f"{name}: settings: {problem[0].lower()}{problem[1:]}.") from None
+        expected = _alternatives(known[key]) or problem.partition(", got ")[0]
+        said = f"{name}: setting {place}: {expected[0].lower()}{expected[1:]}, got {settings[key]!r}."
+        raise SettingError(said, key) from None
     return task
+
+
+def _alternatives(kind: Any) -> str:
+    """The values to choose from, where the type is a list of them."""
+    return f"expected {' or '.join(map(str, get_args(kind)))}" if get_origin(kind) is Literal else ""
