@@ -163,7 +163,7 @@ def test_no_cue_tells_which_shape_was_shuffled_where():
 @TASKS_WITH_FIXED_ANSWERS
 def test_worked_examples_know_nothing_of_the_answer(name: str):
     made = samples(4000, name, few_shot=1)
-    chance = 1 / len(made[0].choices)
+    chance = 1 / len(create_task(REGISTERED_TASKS[name], name, {}).answers)
     agree = sum(sample.input[1].content == sample.target for sample in made)
     assert abs(agree / 4000 - chance) < 4 * (chance * (1 - chance) / 4000) ** 0.5
 

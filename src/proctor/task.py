@@ -18,7 +18,7 @@ from proctor.errors import ProctorError, SettingError, TaskError, UsageError, di
 from proctor.metrics.summary import MeanScore, Tally
 from proctor.models.model import Model, Request, Sampling
 from proctor.randomness import mix
-from proctor.types import Output, Sample, Score
+from proctor.types import Output, Probe, Sample, Score
 
 
 class NoSettings(Struct, frozen=True):
@@ -88,6 +88,10 @@ class Task(ABC):
     def score_text(self, sample: Sample, text: str) -> Score:
         """The score of one text."""
         raise TypeError(f"{type(self).__name__} defines neither score_text nor judge")  # the catalog lets none pass
+
+    def probes(self, config: RunConfig) -> Iterable[Probe]:
+        """Guessers held against chance, for `proctor check --probes`."""
+        raise UsageError(f"{self.name} has no probes: they are for tasks with a description and a question.")
 
     def json_lines(self, config: RunConfig, part: range) -> Iterator[bytes]:
         """This part of the samples as lines of JSON, in pieces of whole lines, for `proctor generate`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import Annotated, ClassVar
 
@@ -16,7 +16,7 @@ from proctor.shapes.canvas import Board, Shape, board_for, draw_canvas
 from proctor.shapes.descriptions import Kind
 from proctor.shapes.loader import load_row, load_sample
 from proctor.task import Task as CoreTask
-from proctor.types import Sample, Score
+from proctor.types import Probe, Sample, Score
 
 ROUNDS = 10  # how often each answer comes in a block, within which the answers are balanced exactly
 
@@ -37,6 +37,7 @@ class Task(CoreTask):
 
     description: str | None = None  # set in generate_questions, it takes the place of the base description …
     extends_description: ClassVar[bool] = False  # … or is added to it
+    asks_for_mention: ClassVar[bool] = False  # what is asked for is there if the text mentions it
     maker: ClassVar[str] = ""  # module:Class that makes the same items in batches; text, since it needs numpy
     absent_kinds: ClassVar[int] = 0  # how many kinds must stay off the canvas, to be asked for
     random: Stream  # renewed for every canvas
@@ -95,6 +96,12 @@ class Task(CoreTask):
         count = self.count(config)
         for index in range(config.limit_start, config.limit_start + count):
             yield load_sample(self, index, count, config.few_shot)
+
+    def probes(self, config: RunConfig) -> Iterable[Probe]:
+        from proctor.shapes.probes import probe  # numpy
+
+        self.seed = config.seed
+        return probe(self, self.count(config))
 
     def json_lines(self, config: RunConfig, part: range) -> Iterator[bytes]:
         self.seed = config.seed

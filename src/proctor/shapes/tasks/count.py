@@ -35,6 +35,7 @@ class CountTask(NumberTask):
     maker = "proctor.shapes.batch.count:CountMaker"
     Settings = SparingSettings
     absent_kinds = 1
+    asks_for_mention = True
 
     @property
     def answers(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -24,6 +24,7 @@ class ExistenceTask(YesNoTask):
     maker = "proctor.shapes.batch.existence:ExistenceMaker"
     Settings = SparingSettings
     absent_kinds = 1
+    asks_for_mention = True
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         return [
