@@ -18,8 +18,9 @@ HEAD = """\
 Made from the code by `python scripts/reference.py`; a test fails when it is out of date.
 
 Every option of `proctor run` is also a key of a TOML file (`proctor run --config exam.toml`, with underscores
-for dashes, task settings in a table `[settings]`, several tasks as `tasks = [...]`) and a keyword of
-`proctor.evaluate(task, model, ...)`.
+for dashes, task settings in a table `[settings]`, several tasks as `tasks = [...]`, a sweep as
+`sweep = {shapes = [3, 5]}`) and a keyword of `proctor.evaluate(task, model, ...)` or
+`proctor.sweep(task, model, setting, values, ...)`.
 
 ## Models
 

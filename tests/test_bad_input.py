@@ -42,6 +42,12 @@ def one_sentence(done, *said: str, code: int = 2) -> None:
         (["run", "shapes/existence", *ORACLE, "--set", "shapes"], ["--set expects key=value"]),
         (["run", "shapes/existence", *ORACLE, "--set", "shapes=500"], ["shapes", "<= 47"]),
         (["run", "shapes/existence", *ORACLE, "--set", "shape=5"], ["did you mean shapes?"]),
+        (["run", "shapes/existence", *ORACLE, "--set", "shapes=few"], ["shapes: expected int, got 'few'"]),
+        (
+            ["run", "shapes/existence", *ORACLE, "--set", "description=short"],
+            ["description: expected coordinates or full or partial, got 'short'"],
+        ),
+        (["run", "shapes/*", *ORACLE, "--set", "shapes=3"], ["shapes/coordinate: setting shapes: expected int >= 4"]),
         (["run", "shapes/existence", *ORACLE, "--config", "none.toml"], ["Cannot read the configuration none.toml"]),
         (["run", "nowhere.py:Task", *ORACLE], ["No task file nowhere.py"]),
         (["run", "shapes/existence", "--model", "openai/gpt-5"], ["No API key", "OPENAI_API_KEY"]),

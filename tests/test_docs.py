@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -57,7 +58,7 @@ def test_the_commands_of_the_shapes_guide_run(proctor):
     text = (ROOT / "docs" / "shapes.md").read_text()
     assert proctor("new", "shapes", "left_of").returncode == 0
     for command in re.findall(r"^proctor (.+)$", text, re.MULTILINE):
-        done = proctor(*command.replace("smollm2", "scripted/random").split())
+        done = proctor(*shlex.split(command.replace("smollm2", "scripted/random")))
         assert done.returncode == 0, f"proctor {command}\n{done.stdout}{done.stderr}"
 
 

@@ -18,6 +18,12 @@ def test_prints_as_a_table(adding: str):
     assert "outcomes       correct 10" in text
 
 
+def test_settings_are_said_in_full_where_there_are_any(adding: str):
+    report = proctor.evaluate("shapes/existence", "scripted/oracle", limit=2, settings={"shapes": 5})
+    assert "  settings       shapes=5, description=coordinates\n" in str(report)
+    assert "  settings  " not in str(proctor.evaluate(adding, "scripted/oracle"))
+
+
 def test_dict_is_plain_json(adding: str):
     report = proctor.evaluate(adding, "scripted/oracle")
     assert json.loads(json.dumps(report.to_dict())) == report.to_dict()

@@ -1,9 +1,7 @@
 import re
 from collections import Counter
 from itertools import combinations
-from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +17,7 @@ from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
 from proctor.shapes.typed import ShapeTask
 from proctor.task import create_task, take_samples
 from proctor.types import Sample
+from shapes_settings import limits, settings_of
 
 
 def samples(n: int, name: str = "existence", **options: object) -> list[Sample]:
@@ -34,27 +33,6 @@ TASKS = pytest.mark.parametrize("name", REGISTERED_TASKS)
 TASKS_WITH_FIXED_ANSWERS = pytest.mark.parametrize(
     "name", [name for name, cls in REGISTERED_TASKS.items() if not issubclass(cls, ShapeTask)]
 )
-
-
-def settings_schema(name: str) -> dict[str, dict[str, Any]]:
-    schema = msgspec.json.schema(REGISTERED_TASKS[name].Settings)
-    return next(iter(schema["$defs"].values()))["properties"]
-
-
-def limits(name: str) -> tuple[int, int]:
-    """The smallest and the largest number of shapes that a task takes."""
-    shapes = settings_schema(name)["shapes"]
-    return shapes["minimum"], shapes["maximum"]
-
-
-def settings_of(name: str) -> st.SearchStrategy[dict[str, object]]:
-    """Any settings that a task takes."""
-    return st.fixed_dictionaries(
-        {
-            key: st.sampled_from(field["enum"]) if "enum" in field else st.integers(field["minimum"], field["maximum"])
-            for key, field in settings_schema(name).items()
-        }
-    )
 
 
 @given(st.integers(2, 48), st.integers())
@@ -185,7 +163,7 @@ def test_no_cue_tells_which_shape_was_shuffled_where():
 @TASKS_WITH_FIXED_ANSWERS
 def test_worked_examples_know_nothing_of_the_answer(name: str):
     made = samples(4000, name, few_shot=1)
-    chance = 1 / len(made[0].choices)
+    chance = 1 / len(create_task(REGISTERED_TASKS[name], name, {}).answers)
     agree = sum(sample.input[1].content == sample.target for sample in made)
     assert abs(agree / 4000 - chance) < 4 * (chance * (1 - chance) / 4000) ** 0.5
 

@@ -8,12 +8,15 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from proctor.config import RunConfig
+    from proctor.curve import Curve
     from proctor.evaluation import evaluate
     from proctor.report import Report
+    from proctor.sweeps import sweep
     from proctor.task import Task
     from proctor.types import Image, Message, Output, Record, Sample, Score, Text
 
 __all__ = [
+    "Curve",
     "Image",
     "Message",
     "Output",
@@ -25,10 +28,13 @@ __all__ = [
     "Task",
     "Text",
     "evaluate",
+    "sweep",
 ]
 
 _HOMES = {
     "evaluate": "evaluation",
+    "sweep": "sweeps",
+    "Curve": "curve",
     "Report": "report",
     "RunConfig": "config",
     "Task": "task",

@@ -28,7 +28,7 @@ def expand(pattern: str) -> list[str]:
     """The task names that a name or a wildcard stands for, in order."""
     if is_file(pattern):
         return [pattern]
-    if any(c in pattern for c in "*?["):
+    if is_wildcard(pattern):
         names = task_names()
         found = fnmatch.filter(names, pattern)
         if not found:
@@ -65,6 +65,14 @@ def task_class(name: str) -> type[Task]:
     return family if family is not None else _from_entry_point(_installed_tasks()[name])
 
 
+def resolve(task: str | type[Task]) -> tuple[str, type[Task]]:
+    """Name and class of a task that is given as either."""
+    if isinstance(task, str):
+        name = single(task)
+        return name, task_class(name)
+    return name_of(checked(task)), task
+
+
 def name_of(cls: type[Task]) -> str:
     """A name under which a class at hand can be found again, where there is one."""
     for family in REGISTRIES:
@@ -98,6 +106,10 @@ def _from_entry_point(point: EntryPoint) -> type[Task]:
 
 def is_file(name: str) -> bool:
     return name.partition(":")[0].endswith(".py")
+
+
+def is_wildcard(pattern: str) -> bool:
+    return not is_file(pattern) and any(c in pattern for c in "*?[")
 
 
 def _from_file(name: str) -> type[Task]:

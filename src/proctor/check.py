@@ -18,7 +18,7 @@ from proctor.config import build_config
 from proctor.errors import UsageError
 from proctor.run import sample_digest
 from proctor.task import Task, create_task, take_samples
-from proctor.types import Output, Sample
+from proctor.types import Output, Probe, Sample
 
 
 class Finding(Struct, frozen=True):
@@ -57,6 +57,13 @@ def check_task(name: str, settings: dict[str, Any], n: int = 100, seed: int = 0)
         if fault and not subject.samples:
             break  # nothing else can be said of a task that makes no samples
     return findings
+
+
+def probe_task(name: str, settings: dict[str, Any], n: int, seed: int = 0) -> list[Probe]:
+    """What guessers that see too little of the samples make of them."""
+    task = create_task(catalog.task_class(name), name, settings)
+    config = build_config({"task": name, "model": "scripted/oracle", "settings": settings, "seed": seed, "limit": n})
+    return list(task.probes(config))
 
 
 class _Subject:

@@ -127,16 +127,17 @@ def _check_base_url(url: str) -> None:
 
 
 def load_toml(path: str | Path) -> dict[str, Any]:
-    """Options from a TOML file. `tasks = [...]` is allowed beside `task` for the command line."""
+    """Options from a TOML file. For the command line there may be `tasks = [...]` beside `task`, and a `[sweep]`."""
     try:
         options = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"Cannot read the configuration {path}: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not valid TOML: {error}.") from None
+    known = (*FIELDS, "tasks", "sweep")
     for key in options:
-        if key not in FIELDS and key != "tasks":
-            raise UsageError(f"{path}: unknown key {key!r}{did_you_mean(key, FIELDS)} Keys: {', '.join(FIELDS)}.")
+        if key not in known:
+            raise UsageError(f"{path}: unknown key {key!r}{did_you_mean(key, known)} Keys: {', '.join(known)}.")
     if not isinstance(options.get("settings", {}), dict):
         raise UsageError(f"{path}: settings are a table: write [settings] and a line for each.")
     if not isinstance(options.get("task", ""), str):

@@ -33,6 +33,14 @@ class MissingExtraError(UsageError):
         super().__init__(f"{feature} needs the extra {extra!r}: pip install 'proctor[{extra}]'")
 
 
+class SettingError(UsageError):
+    """The task has no such setting, or does not take this value for it."""
+
+    def __init__(self, message: str, setting: str) -> None:
+        super().__init__(message)
+        self.setting = setting
+
+
 class StoreError(UsageError):
     """The store cannot be opened, read or written."""
 

@@ -32,12 +32,7 @@ T = TypeVar("T")
 
 def evaluate(task: str | type[Task], model: str, *, observer: Observer | None = None, **options: Any) -> Report:
     """Runs an exam and returns its report: the same as `proctor run TASK --model MODEL`."""
-    if isinstance(task, str):
-        name = catalog.single(task)
-        task_class = catalog.task_class(name)
-    else:
-        task_class = catalog.checked(task)
-        name = catalog.name_of(task)
+    name, task_class = catalog.resolve(task)
     config = build_config({"task": name, "model": model, **options})
     return run_to_end(_start(task_class, config, observer or Observer()))
 
@@ -112,7 +107,8 @@ async def _resume(run_id: str, overrides: Mapping[str, Any], observer: Observer)
         with store.hold(run_id):
             run = store.run(run_id)  # read again: only now is nobody else at work on it
             stored = {key: value for key, value in run.config.items() if key in FIELDS}
-            config = build_config(stored | dict(overrides))
+            settings = stored["settings"] | overrides.get("settings", {})  # what is not given is what it was
+            config = build_config(stored | dict(overrides) | {"settings": settings})
             task = create_task(catalog.task_class(config.task), config.task, config.settings, config.modality)
             config = _with_full_settings(config, task)
             _refuse_changes(run, config, task)

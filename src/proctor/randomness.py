@@ -12,13 +12,15 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _MASK = (1 << 64) - 1
-_STEP = 0x9E3779B97F4A7C15
+STEP = 0x9E3779B97F4A7C15
+SCRAMBLE = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))  # shifts and factors of splitmix64
 
 
 def _scramble(x: int) -> int:
     """The finaliser of splitmix64: every input bit reaches every output bit."""
-    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
+    (first, one), (second, two) = SCRAMBLE
+    x = ((x ^ (x >> first)) * one) & _MASK
+    x = ((x ^ (x >> second)) * two) & _MASK
     return x ^ (x >> 31)
 
 
@@ -26,7 +28,7 @@ def mix(*parts: int) -> int:
     """One 64-bit number from several integers; order matters."""
     state = 0
     for part in parts:
-        state = _scramble((state + _STEP + (part & _MASK)) & _MASK)
+        state = _scramble((state + STEP + (part & _MASK)) & _MASK)
     return state
 
 
@@ -34,7 +36,7 @@ def name_key(name: str) -> int:
     """A number for a name, so that it can take part in a mix; unlike hash(), the same in every process."""
     state = len(name)
     for byte in name.encode():
-        state = _scramble((state + _STEP + byte) & _MASK)
+        state = _scramble((state + STEP + byte) & _MASK)
     return state
 
 
@@ -48,7 +50,7 @@ class Stream:
     def below(self, n: int) -> int:
         """A number from 0 to n − 1. The bias of the multiply-shift is under n / 2**64."""
         self._slot += 1
-        return (_scramble((self._key + self._slot * _STEP) & _MASK) * n) >> 64
+        return (_scramble((self._key + self._slot * STEP) & _MASK) * n) >> 64
 
     def choice(self, items: Sequence[T]) -> T:
         return items[self.below(len(items))]

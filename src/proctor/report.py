@@ -81,6 +81,8 @@ class Report:
         lines = [f"{title} · {run.seconds:.1f} s"]
         if run.status != "done":
             lines.append(f"  NOT COMPLETE: {run.status}{f' ({run.reason})' if run.reason else ''}")
+        if settings := run.config.get("settings"):
+            lines.append("  settings       " + ", ".join(f"{key}={value}" for key, value in settings.items()))
         lines += [f"  {name:<14} {_metric(metric)}" for name, metric in run.metrics.items()]
         for key, groups in run.groups.items():
             width = max(map(len, groups))

@@ -7,18 +7,18 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
 
 from proctor.candidate import Candidate
 from proctor.config import RunConfig
-from proctor.errors import ProctorError, TaskError, UsageError, did_you_mean
+from proctor.errors import ProctorError, SettingError, TaskError, UsageError, did_you_mean
 from proctor.metrics.summary import MeanScore, Tally
 from proctor.models.model import Model, Request, Sampling
 from proctor.randomness import mix
-from proctor.types import Modality, Output, Sample, Score
+from proctor.types import Modality, Output, Probe, Sample, Score
 
 
 class NoSettings(Struct, frozen=True):
@@ -93,6 +93,16 @@ class Task(ABC):
         """The score of one text."""
         raise TypeError(f"{type(self).__name__} defines neither score_text nor judge")  # the catalog lets none pass
 
+    def probes(self, config: RunConfig) -> Iterable[Probe]:
+        """Guessers held against chance, for `proctor check --probes`."""
+        raise UsageError(f"{self.name} has no probes: they are for tasks with a description and a question.")
+
+    def json_lines(self, config: RunConfig, part: range) -> Iterator[bytes]:
+        """This part of the samples as lines of JSON, in pieces of whole lines, for `proctor generate`."""
+        wanted = msgspec.structs.replace(config, limit_start=config.limit_start + part.start, limit=len(part))
+        for sample in take_samples(self, wanted) if part else ():
+            yield msgspec.json.encode(sample) + b"\n"
+
     def tally(self) -> Tally:
         """Collects records and says their metrics."""
         return MeanScore(self.metric)
@@ -143,11 +153,11 @@ _decode_sample = msgspec.json.Decoder(Sample).decode
 
 def create_task(task_class: type[Task], name: str, settings: Mapping[str, Any], modality: Modality = "text") -> Task:
     """A task of this class with these settings, which may come as text from a command line."""
-    known = [field.name for field in msgspec.structs.fields(task_class.Settings)]
+    known = {field.name: field.type for field in msgspec.structs.fields(task_class.Settings)}
     for key in settings:
         if key not in known:
             listing = f"Settings: {', '.join(known)}." if known else "It has no settings."
-            raise UsageError(f"{name} has no setting {key!r}{did_you_mean(key, known)} {listing}")
+            raise SettingError(f"{name} has no setting {key!r}{did_you_mean(key, known)} {listing}", key)
     try:
         task = task_class()
     except (Exception, SystemExit) as error:
@@ -157,7 +167,17 @@ def create_task(task_class: type[Task], name: str, settings: Mapping[str, Any], 
         task.settings = msgspec.convert(dict(settings), task_class.Settings, strict=False)
     except msgspec.ValidationError as error:
         problem, _, place = str(error).replace("`", "").partition(" - at $.")
-        raise UsageError(f"{name}: setting {place or ''}: {problem[0].lower()}{problem[1:]}.") from None
+        key = place.partition(".")[0].partition("[")[0]
+        if key not in settings:  # it is not one value that is wrong, but what they are together
+            raise UsageError(f"{name}: settings: {problem[0].lower()}{problem[1:]}.") from None
+        expected = _alternatives(known[key]) or problem.partition(", got ")[0]
+        said = f"{name}: setting {place}: {expected[0].lower()}{expected[1:]}, got {settings[key]!r}."
+        raise SettingError(said, key) from None
     if modality != "text" and not task.has_pictures():
         raise UsageError(f"{name} has no pictures to show: it can be set with --modality text only.")
     return task
+
+
+def _alternatives(kind: Any) -> str:
+    """The values to choose from, where the type is a list of them."""
+    return f"expected {' or '.join(map(str, get_args(kind)))}" if get_origin(kind) is Literal else ""

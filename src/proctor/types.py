@@ -158,6 +158,27 @@ class Metric(Struct, frozen=True):
     method: str  # how the interval was made
 
 
+MARGIN = 0.01  # a shortcut that gains no more than a point is none
+LUCK = 3.5  # standard errors that a guesser may be lucky: of 5,000 honest probes, one or two are luckier
+
+
+class Probe(Struct, frozen=True):
+    """How often a guesser that sees too little is right, against pure chance."""
+
+    name: str
+    accuracy: Metric | None  # None where the probe says nothing about the task
+    chance: float
+    note: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """No shortcut: not above chance by more than a point, as far as the number of samples can tell."""
+        if self.accuracy is None or self.accuracy.value is None:
+            return True
+        luck: float = LUCK * (self.chance * (1 - self.chance) / self.accuracy.n) ** 0.5
+        return self.accuracy.value <= self.chance + max(MARGIN, luck)
+
+
 Status = Literal["running", "done", "failed", "interrupted"]
 
 

@@ -19,6 +19,7 @@ VERBS = {
     "resume": "go on with a run that was stopped or killed",
     "list": "list tasks, models or runs",
     "show": "show an example of a task, or the report of a run",
+    "generate": "write the samples of a task to a file",
     "check": "prove a task right without a model",
     "export": "write the records of a run to a file",
     "new": "write a working task file to start from, with its test",

@@ -59,10 +59,24 @@ def add_output_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress")
 
 
+def add_sweep_flag(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--sweep",
+        action="append",
+        default=argparse.SUPPRESS,
+        metavar="KEY=V1,V2,…",
+        help="a run at each of these values of a setting, and the curve of the metric over them",
+    )
+
+
 def given_options(args: argparse.Namespace) -> dict[str, Any]:
     """The options that were given, by flag or in the TOML file; nothing is filled in."""
     options = load_toml(args.config) if args.config else {}
     flags = {name: value for name, value in vars(args).items() if name in FIELDS}
+    if "sweep" in args:
+        flags["sweep"] = parse_sweep(args.sweep)
+        for key in flags["sweep"]:
+            options.get("settings", {}).pop(key, None)  # fixed in the file, swept by the flag
     if "settings" in flags:
         flags["settings"] = options.get("settings", {}) | parse_settings(flags["settings"])
     return options | flags
@@ -76,6 +90,18 @@ def parse_settings(pairs: Collection[str]) -> dict[str, Any]:
             raise UsageError(f"--set expects key=value, got {pair!r}.")
         settings[key] = _read_value(value)
     return settings
+
+
+def parse_sweep(pairs: Collection[str]) -> dict[str, list[Any]]:
+    """The one setting that is swept, in the form of the file's table."""
+    pair, *others = pairs
+    if others:
+        raise UsageError(f"--sweep takes one setting, got {len(pairs)}: run them one after the other.")
+    key, _, values = pair.partition("=")
+    parts = [part.strip() for part in values.split(",")]
+    if not key or not all(parts):
+        raise UsageError(f"--sweep expects key=value,value,… as in shapes=3,5,7, got {pair!r}.")
+    return {key: [_read_value(part) for part in parts]}
 
 
 def _read_value(text: str) -> Any:

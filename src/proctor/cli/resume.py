@@ -23,7 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def call(args: argparse.Namespace) -> int:
     options = given_options(args)
-    options.pop("tasks", None)  # a file for several runs; which one this is, is known
+    for key in ("tasks", "sweep"):  # a file for several runs; which one this is, is known
+        options.pop(key, None)
     with redirect_stdout(sys.stderr) if args.json else nullcontext(), open_display(args.quiet) as display:
         report = resume(args.run, options, display)
     if args.json:

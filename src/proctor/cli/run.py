@@ -1,30 +1,35 @@
 """Run exams and report the scores.
 
 TASK is a name from `proctor list tasks`, a wildcard such as 'shapes/*', or path/to/file.py:Class.
-Every run is stored as it goes: a stopped or killed one goes on with `proctor resume`."""
+Every run is stored as it goes: a stopped or killed one goes on with `proctor resume`. With --sweep each
+task is run at each of the values, and a curve is drawn at the end."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from contextlib import nullcontext, redirect_stdout
+from typing import Any
 
 import msgspec
 
 from proctor import catalog
-from proctor.cli.options import add_config_flags, add_output_flags, given_options
+from proctor.cli.options import add_config_flags, add_output_flags, add_sweep_flag, given_options
 from proctor.cli.output import print_json, say
 from proctor.cli.progress import open_display
 from proctor.config import RunConfig, build_config
+from proctor.curve import Curve, trace_curves
 from proctor.errors import ProctorError, UsageError
 from proctor.evaluation import evaluate
 from proctor.report import Report
 from proctor.store import store_folder
+from proctor.sweeps import plan_runs, read_sweep
 from proctor.task import create_task
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tasks", nargs="*", metavar="TASK", help="what to run")
+    add_sweep_flag(parser)
     add_config_flags(parser)
     add_output_flags(parser)
 
@@ -32,14 +37,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     # With --json, stdout is for the JSON alone, whatever a task's code prints.
     with redirect_stdout(sys.stderr) if args.json else nullcontext():
-        reports, code = _run_all(_configurations(args), args)
+        configurations, swept = _configurations(args)
+        reports, code = _run_all(configurations, swept, args)
+        curves = trace_curves(swept, reports) if swept else None
     if args.json:
-        print_reports(reports)
+        print_reports(reports, curves)
+    else:
+        for curve in curves or ():
+            print(f"\n{curve}")
     return code
 
 
-def _configurations(args: argparse.Namespace) -> list[RunConfig]:
-    """One for each task; all are checked before the first one starts."""
+def _configurations(args: argparse.Namespace) -> tuple[list[RunConfig], str]:
+    """One for each task and value of the setting that is swept, if any; all are checked before the first one starts."""
     options = given_options(args)
     in_file = options.pop("tasks", []) or [options.get("task", "")]
     options.pop("task", None)
@@ -49,16 +59,31 @@ def _configurations(args: argparse.Namespace) -> list[RunConfig]:
     if not options.get("model"):
         raise UsageError("No model given: --model smollm2, for example. `proctor list models` shows the kinds.")
     names = [name for pattern in patterns for name in catalog.expand(pattern)]
+    if "sweep" in options:
+        return _sweep(names, options, named={name for name in patterns if not catalog.is_wildcard(name)})
     configurations = [build_config(options | {"task": name}) for name in names]
     for config in configurations:
         create_task(catalog.task_class(config.task), config.task, config.settings, config.modality)
-    return configurations
+    return configurations, ""
 
 
-def _run_all(configurations: list[RunConfig], args: argparse.Namespace) -> tuple[list[Report], int]:
+def _sweep(names: list[str], options: dict[str, Any], named: set[str]) -> tuple[list[RunConfig], str]:
+    sweep = read_sweep(options.pop("sweep"))
+    tasks = {name: catalog.task_class(name) for name in names}
+    # Who names a task means all its points; a wildcard means the tasks and values that go together.
+    configurations, left_out = plan_runs(sweep, tasks, options, lenient=tasks.keys() - named)
+    for why in left_out:
+        print(f"note: left out: {why}", file=sys.stderr)
+    return configurations, sweep.setting
+
+
+def _run_all(configurations: list[RunConfig], swept: str, args: argparse.Namespace) -> tuple[list[Report], int]:
     reports: list[Report] = []
     code = 0
-    for config in configurations:
+    for number, config in enumerate(configurations, 1):
+        if swept and not args.quiet:
+            where = f"{config.task} at {swept}={config.settings[swept]}"
+            print(f"{number} of {len(configurations)}: {where}", file=sys.stderr)
         try:
             with open_display(args.quiet) as display:
                 reports.append(evaluate(**msgspec.structs.asdict(config), observer=display))
@@ -88,5 +113,8 @@ def _comment(report: Report, config: RunConfig) -> None:
             print(f"note: no sample has metadata {key!r} to group by; there is: {known or 'none'}.", file=sys.stderr)
 
 
-def print_reports(reports: list[Report]) -> None:
-    print_json({"runs": [report.to_dict() for report in reports]})
+def print_reports(reports: list[Report], curves: list[Curve] | None = None) -> None:
+    printed = {"runs": [report.to_dict() for report in reports]}
+    if curves is not None:
+        printed["curves"] = [curve.to_dict() for curve in curves]
+    print_json(printed)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
-from proctor.errors import TaskError
+from proctor.errors import ProctorError, TaskError
 from proctor.randomness import Stream
 from proctor.shapes.canvas import Shape
 from proctor.types import Image, Message, Modality, Prompt, Sample, Text
@@ -32,17 +33,45 @@ class Item(NamedTuple):
         return "\n".join(part for part in (self.canvas, self.story) if part)
 
 
+class Row(Struct):
+    """What `proctor generate` writes for one item."""
+
+    id: str
+    index: int
+    description: str
+    question: str
+    answer: str
+    shots: list[tuple[str, str]]  # what is asked, with its own description, and the answer
+    shapes: list[Shape]
+    settings: Any
+
+
 def load_sample(task: Task, index: int, count: int, few_shot: int, modality: Modality) -> Sample:
     """The same canvas, question and worked examples in every modality."""
     item = load_item(task, index, count)
     return Sample(
         id=f"{task.seed}-{index}",
         index=index,
-        input=_prompt(task, item, _shots(task, index, few_shot, item), modality),
+        input=_prompt(task, item, load_shots(task, index, few_shot, item), modality),
         target=item.answer,
         seed=task.item_key(index),
         choices=item.choices,
         metadata=msgspec.to_builtins(task.settings) | {"question": item.question},
+    )
+
+
+def load_row(task: Task, index: int, count: int, few_shot: int) -> Row:
+    item = load_item(task, index, count)
+    shots = load_shots(task, index, few_shot, item)
+    return Row(
+        f"{task.seed}-{index}",
+        index,
+        item.description,
+        item.question,
+        item.answer,
+        [(f"{shot.description}\n\n{shot.question}", shot.answer) for shot in shots],
+        item.shapes,
+        task.settings,
     )
 
 
@@ -51,9 +80,14 @@ def load_item(task: Task, index: int, count: int) -> Item:
 
 
 def _item(task: Task, index: int, random: Stream, wanted: str | None) -> Item:
-    shapes = task.draw_shapes(random, wanted)
     task.random, task.description = random, None
-    pairs = task.generate_questions(shapes, wanted)
+    try:
+        shapes = task.draw_shapes(random, wanted)
+        pairs = task.generate_questions(shapes, wanted)
+    except ProctorError:
+        raise
+    except Exception as error:
+        raise TaskError(f"{task.name}, item {index}: {type(error).__name__}: {error}") from error
     if not pairs:
         raise TaskError(f"{task.name}, item {index}: generate_questions returned no pair.")
     question, answer = pairs[0]
@@ -66,7 +100,7 @@ def _item(task: Task, index: int, random: Stream, wanted: str | None) -> Item:
     return Item(shapes, canvas, task.description or "", question, answer, task.choices(shapes))
 
 
-def _shots(task: Task, index: int, few_shot: int, item: Item) -> list[Item]:
+def load_shots(task: Task, index: int, few_shot: int, item: Item) -> list[Item]:
     """Worked examples from canvases of their own, whose answers know nothing of the evaluated one."""
     shots: list[Item] = []
     asked, shown = {item.question}, {item.description}

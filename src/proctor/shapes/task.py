@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
 from typing import Annotated, ClassVar
 
+import msgspec
 from msgspec import Meta, Struct
 
 from proctor.config import RunConfig
 from proctor.randomness import Stream, mix, name_key
 from proctor.shapes.canvas import Board, Shape, board_for, draw_canvas
 from proctor.shapes.descriptions import DESCRIPTIONS, Kind
-from proctor.shapes.loader import load_item, load_sample
+from proctor.shapes.loader import load_item, load_row, load_sample
 from proctor.shapes.proof import Solver, find_faults
 from proctor.task import Task as CoreTask
-from proctor.types import Sample, Score
+from proctor.types import Probe, Sample, Score
 
 ROUNDS = 10  # how often each answer comes in a block, within which the answers are balanced exactly
 
@@ -36,6 +38,8 @@ class Task(CoreTask):
 
     description: str | None = None  # set in generate_questions, it takes the place of the base description …
     extends_description: ClassVar[bool] = False  # … or is added to it
+    asks_for_mention: ClassVar[bool] = False  # what is asked for is there if the text mentions it
+    maker: ClassVar[str] = ""  # module:Class that makes the same items in batches; text, since it needs numpy
     absent_kinds: ClassVar[int] = 0  # how many kinds must stay off the canvas, to be asked for
     random: Stream  # renewed for every canvas
     seed: int = 0
@@ -101,8 +105,29 @@ class Task(CoreTask):
         for index in range(config.limit_start, config.limit_start + count):
             yield load_sample(self, index, count, config.few_shot, config.modality)
 
+    def probes(self, config: RunConfig) -> Iterable[Probe]:
+        from proctor.shapes.probes import probe  # numpy
+
+        self.seed = config.seed
+        return probe(self, self.count(config))
+
+    def json_lines(self, config: RunConfig, part: range) -> Iterator[bytes]:
+        self.seed = config.seed
+        # Not inherited: a class that changes a task may draw otherwise.
+        maker = vars(type(self)).get("maker")
+        if maker and config.few_shot == 0:
+            module, _, name = maker.partition(":")
+            yield from getattr(import_module(module), name)(self).json_lines(part)
+            return
+        for index in part:
+            yield msgspec.json.encode(load_row(self, index, self.count(config), config.few_shot)) + b"\n"
+
     def item_key(self, index: int) -> int:
-        return mix(name_key(f"{type(self).__name__} {self.version}"), self.seed, index)
+        return mix(*self.item_key_parts, index)
+
+    @property
+    def item_key_parts(self) -> tuple[int, int]:
+        return name_key(f"{type(self).__name__} {self.version}"), self.seed
 
     def score_text(self, sample: Sample, text: str) -> Score:
         answer = self.parse_answer(text)

@@ -15,6 +15,7 @@ from proctor.shapes.canvas import Shape, place_kinds
 from proctor.shapes.typed import DirectionTask
 from proctor.types import Sample
 
+QUESTION = "Where is the {} relative to the {}?"
 DIRECTIONS = ("Left", "Right", "Above", "Below", "Above Left", "Above Right", "Below Left", "Below Right")
 
 
@@ -31,6 +32,7 @@ class CoordinateTask(DirectionTask):
     """
 
     summary = "where is A relative to B, by their coordinates? (eight directions)"
+    maker = "proctor.shapes.batch.coordinate:CoordinateMaker"
     Settings = CoordinateSettings
     answers = DIRECTIONS
     instruction = (
@@ -54,7 +56,7 @@ class CoordinateTask(DirectionTask):
         pairs = []
         for answer in self.wanted_answers(selected_answer):
             a, b = self.random.choice([(a, b) for a, b in permutations(shapes, 2) if direction(a, b) == answer])
-            pairs.append((f"Where is the {a} relative to the {b}?", answer))
+            pairs.append((QUESTION.format(a, b), answer))
         return pairs
 
     def proofs(self, sample: Sample) -> Iterator[str]:

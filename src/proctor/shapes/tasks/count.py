@@ -21,6 +21,8 @@ from proctor.shapes.patterns import (
 from proctor.shapes.typed import NumberTask, SparingSettings
 from proctor.types import Sample
 
+QUESTION = "How many {} are there?"
+
 
 class CountTask(NumberTask):
     """Asks for a number from 0 up to the largest that the canvas can show beside all smaller ones.
@@ -30,8 +32,10 @@ class CountTask(NumberTask):
     """
 
     summary = "how many shapes have these attributes? (a number)"
+    maker = "proctor.shapes.batch.count:CountMaker"
     Settings = SparingSettings
     absent_kinds = 1
+    asks_for_mention = True
 
     @property
     def answers(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -58,7 +62,7 @@ class CountTask(NumberTask):
             counts = count_values(pattern, shapes)
             fitting = [values for values in all_values(self.board, pattern) if counts[values] == int(answer)]
             what = name_values(pattern, self.random.choice(fitting), plural=True)
-            pairs.append((f"How many {what} are there?", answer))
+            pairs.append((QUESTION.format(what), answer))
         return pairs
 
     def _complete_patterns(self, shapes: list[Shape]) -> list[Pattern]:

@@ -9,6 +9,8 @@ from proctor.shapes.patterns import draw_existing, name_values, shapes_in_text, 
 from proctor.shapes.typed import SparingSettings, YesNoTask
 from proctor.types import Sample
 
+QUESTION = "Is there a {}?"
+
 
 class ExistenceTask(YesNoTask):
     """Asks for one to three attributes at once.
@@ -19,12 +21,14 @@ class ExistenceTask(YesNoTask):
     """
 
     summary = "is there a shape with these attributes? (Yes / No)"
+    maker = "proctor.shapes.batch.existence:ExistenceMaker"
     Settings = SparingSettings
     absent_kinds = 1
+    asks_for_mention = True
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         return [
-            (f"Is there a {name_values(*draw_existing(self.board, shapes, answer == 'Yes', self.random))}?", answer)
+            (QUESTION.format(name_values(*draw_existing(self.board, shapes, answer == "Yes", self.random))), answer)
             for answer in self.wanted_answers(selected_answer)
         ]
 

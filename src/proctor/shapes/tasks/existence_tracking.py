@@ -13,6 +13,13 @@ from proctor.shapes.patterns import PATTERNS, all_values, name_values, shapes_in
 from proctor.shapes.typed import YesNoTask
 from proctor.types import Sample
 
+WAYS = ("removed", "removed", "listed", "added")  # how shapes may have been mentioned last
+ADDITION = "A {} is added."
+REMOVAL = "The {} is removed."
+GROUP_REMOVAL = "All {} are removed."
+GROUP_RETURN = "All {} that were removed come back."
+QUESTION = "Is there a {} on the canvas now?"
+
 
 class TrackingSettings(Struct, frozen=True):
     shapes: Annotated[int, Meta(ge=2, le=46)] = 7
@@ -30,6 +37,7 @@ class ExistenceTrackingTask(YesNoTask):
     """
 
     summary = "shapes are added and removed; is this one there in the end? (Yes / No)"
+    maker = "proctor.shapes.batch.existence_tracking:ExistenceTrackingMaker"
     Settings = TrackingSettings
     extends_description = True
     absent_kinds = 2
@@ -38,13 +46,13 @@ class ExistenceTrackingTask(YesNoTask):
         way, mentions, lines = self._history([str(shape) for shape in shapes])
         names = [name for name in self.board.names if mentions.get(name) == way]
         what, group = self.random.choice(_groups_that_part(self.board, names))
-        lines.append(f"All {what} that were removed come back." if way == "removed" else f"All {what} are removed.")
+        lines.append((GROUP_RETURN if way == "removed" else GROUP_REMOVAL).format(what))
         self.description = "\n".join(lines)
         pairs = []
         for answer in self.wanted_answers(selected_answer):
             in_group = (answer == "Yes") == (way == "removed")
             name = self.random.choice([name for name in names if (name in group) == in_group])
-            pairs.append((f"Is there a {name} on the canvas now?", answer))
+            pairs.append((QUESTION.format(name), answer))
         return pairs
 
     def _history(self, listed: list[str]) -> tuple[str, dict[str, str], list[str]]:
@@ -54,20 +62,19 @@ class ExistenceTrackingTask(YesNoTask):
         """
         absent = self.random.sample([name for name in self.board.names if name not in listed], 2)
         slots = range(self.settings.events - 1)
-        way, own = "listed", dict[int, str]()
+        way, places = "listed", list[int]()
         if len(slots) > 1:
-            way = self.random.choice(("removed", "removed", "listed", "added"))
-            own = dict(zip(self.random.sample(slots, 2), absent if way == "added" else listed[:2], strict=True))
-        kept = own.values() or listed[:2]
-        others = [name for name in self.board.names if name not in kept]
+            way, places = self.random.choice(WAYS), self.random.sample(slots, 2)
+        pair = absent if way == "added" else listed[:2]
+        own = {} if way == "listed" else dict(zip(places, pair, strict=True))
+        others = [name for name in self.board.names if name not in pair]
         mentions = dict.fromkeys(listed, "listed")
         lines = []
         for slot in slots:
-            name = self.random.choice(others)
-            if way != "listed":
-                name = own.get(slot, name)
+            # Drawn for every event, also where the pair comes: the batch path draws in step.
+            name = own.get(slot, self.random.choice(others))
             present = mentions.get(name, "removed") != "removed"
-            lines.append(f"The {name} is removed." if present else f"A {name} is added.")
+            lines.append((REMOVAL if present else ADDITION).format(name))
             mentions[name] = "removed" if present else "added"
         return way, mentions, lines
 

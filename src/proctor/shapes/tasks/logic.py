@@ -27,6 +27,7 @@ class LogicTask(YesNoTask):
     summary = "is a statement with and, or, not true of the canvas? (Yes / No)"
     Settings = SparingSettings
     absent_kinds = 1
+    asks_for_mention = True
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         pairs = []

@@ -12,6 +12,10 @@ from proctor.shapes.canvas import Shape
 from proctor.shapes.typed import ORDINALS, ShapeTask
 from proctor.types import Sample
 
+HEADING = "Shapes stand in a line, from top to bottom:"
+SWAP = "The {} and the {} swap places."
+QUESTION = "Which shape is {} now?"
+
 
 class ShuffleSettings(Struct, frozen=True):
     shapes: Annotated[int, Meta(ge=2, le=48)] = 7
@@ -22,24 +26,25 @@ class ShuffleTrackingTask(ShapeTask):
     """Every shape of the line is equally likely to be asked for, whatever happened to it: no single cue helps."""
 
     summary = "shapes in a line are swapped; which one stands where? (a shape)"
+    maker = "proctor.shapes.batch.shuffle_tracking:ShuffleTrackingMaker"
     Settings = ShuffleSettings
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         line = [str(shape) for shape in sorted(shapes, key=lambda shape: -shape.y)]
-        lines = [f"Shapes stand in a line, from top to bottom: {', '.join(line)}."]
+        lines = [f"{HEADING} {', '.join(line)}."]
         for _ in range(self.settings.events):
             i, j = self.random.sample(range(len(line)), 2)
-            lines.append(f"The {line[i]} and the {line[j]} swap places.")
+            lines.append(SWAP.format(line[i], line[j]))
             line[i], line[j] = line[j], line[i]
         self.description = "\n".join(lines)
         asked = self.wanted_shapes(line, selected_answer)
-        return [(f"Which shape is {_place(line.index(shape), len(line))} now?", shape) for shape in asked]
+        return [(QUESTION.format(name_place(line.index(shape), len(line))), shape) for shape in asked]
 
     def proofs(self, sample: Sample) -> Iterator[str]:
         yield from self.compare_with_key(sample, solve)
 
 
-def _place(index: int, length: int) -> str:
+def name_place(index: int, length: int) -> str:
     from_end = length - 1 - index
     return f"{ORDINALS[index]} from the top" if index <= from_end else f"{ORDINALS[from_end]} from the bottom"
 

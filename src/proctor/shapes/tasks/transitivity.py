@@ -4,103 +4,89 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from proctor.randomness import Stream
-from proctor.shapes.canvas import Shape, place_kinds
-from proctor.shapes.typed import DirectionTask
+from proctor.shapes.canvas import Shape
+from proctor.shapes.descriptions import RELATIONS
+from proctor.shapes.typed import QUESTIONS, DirectionTask
 from proctor.types import Sample
 
-WORDS = {"Left": "to the left of", "Right": "to the right of", "Above": "above", "Below": "below"}
-OPPOSITES = {"Left": "Right", "Right": "Left", "Above": "Below", "Below": "Above"}
+QUESTION = "Where is the {} relative to the {}?"
+LINE = "- the {} is {} the {}"
+WORDS = {"Left": "to the left of", "Right": "to the right of", "Below": "below", "Above": "above"}
+AXES = {"x": ("Left", "Right"), "y": ("Below", "Above")}  # the answers along each, the lower coordinate first
 
 
 class TransitivitySettings(Struct, frozen=True):
-    shapes: Annotated[int, Meta(ge=5, le=48)] = 7  # a pivot and a neighbour on each side of it
+    shapes: Annotated[int, Meta(ge=5, le=48)] = 7  # two with one between them, and a neighbour beyond each
 
 
 class TransitivityTask(DirectionTask):
-    """Shapes stand in a cross: a pivot, and a chain from it in each of the four directions.
+    """Shapes follow each other along one axis; only neighbours are described, in any order, from either side.
 
-    Each shape is described relative to the one before it in its chain. Asked about are two shapes of one arm of the
-    cross with others between them. Every cross has both arms, so neither it nor the question tells the answer.
+    Asked about are two that have others between them. Both also have a neighbour beyond: so each of them is said to be
+    on one side of something and on the other side of something else, and no line alone tells the answer.
     """
 
     summary = "where is A relative to B, by way of the shapes between? (four directions)"
+    maker = "proctor.shapes.batch.transitivity:TransitivityMaker"
     Settings = TransitivitySettings
     answers = tuple(WORDS)
     instruction = "Answer Left, Right, Above or Below."
-
-    def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
-        """A pivot off the edge, a shape on each side of it in the order of the answers, and the rest anywhere."""
-        lines = self.board.cells
-        row, column = 1 + random.below(lines - 2), 1 + random.below(lines - 2)
-        left, right = random.below(column), column + 1 + random.below(lines - 1 - column)
-        below, above = random.below(row), row + 1 + random.below(lines - 1 - row)
-        beside = (random.below(lines), left), (random.below(lines), right)
-        cross = [r * lines + c for r, c in ((row, column), *beside, (above, column), (below, column))]
-        others = [cell for cell in range(lines**2) if cell not in cross]
-        cells = cross + random.sample(others, self.settings.shapes - len(cross))
-        return place_kinds(random.sample(self.board.kinds, self.settings.shapes), random, self.board, cells)
+    _axis = "x"
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
-        pivot = shapes[0]
-        chains = _chains(shapes, self.random)
-        self.description = "\n".join(
-            ["On a canvas of shapes:"]
-            + [
-                f"- the {shape} is {WORDS[side]} the {before}"
-                for side in self.random.shuffled(self.answers)
-                for before, shape in zip([pivot, *chains[side]], chains[side], strict=False)
-            ]
-        )
+        first = selected_answer or self.random.choice(self.answers)
+        axis = self._axis = next(axis for axis, answers in AXES.items() if first in answers)
+        row = sorted(shapes, key=lambda shape: getattr(shape, axis))
+        self._describe(row, axis)
         pairs = []
-        for answer in self.wanted_answers(selected_answer):
-            # The arm from its far end on the side of the answer, through the pivot, to its other end.
-            arm = [*reversed(chains[answer]), pivot, *chains[OPPOSITES[answer]]]
-            apart = [(a, b) for i, a in enumerate(arm) for b in arm[i + 2 :]]
-            a, b = self.random.choice(apart)
-            pairs.append((f"Where is the {a} relative to the {b}?", answer))
+        for answer in [first, *(self.random.choice(AXES[axis]) for _ in range(1, QUESTIONS))]:
+            low, high = (row[place] for place in self.random.choice(pairs_apart(len(row))))
+            a, b = (low, high) if answer == AXES[axis][0] else (high, low)
+            pairs.append((QUESTION.format(a, b), answer))
         return pairs
+
+    def choices(self, shapes: list[Shape]) -> tuple[str, ...]:
+        return AXES[self._axis]  # which one it is can be seen at once
+
+    def _describe(self, row: list[Shape], axis: str) -> None:
+        low, high = (WORDS[answer] for answer in AXES[axis])
+        lines = [
+            LINE.format(before, low, after) if self.random.below(2) == 0 else LINE.format(after, high, before)
+            for before, after in pairwise(row)
+        ]
+        self.description = "\n".join([RELATIONS, *self.random.shuffled(lines)])
 
     def proofs(self, sample: Sample) -> Iterator[str]:
         yield from self.compare_with_key(sample, solve)
 
 
-def _chains(shapes: list[Shape], random: Stream) -> dict[str, list[Shape]]:
-    """From the pivot outwards, one chain on each side: what is said of their shapes is true of the canvas.
-
-    The pivot comes first, then a shape for each side. Any other is beside the pivot as well as above or below it:
-    chance decides which of the two chains it joins.
-    """
-    pivot, *others = shapes
-    chains = {side: [shape] for side, shape in zip(WORDS, others, strict=False)}
-    for shape in others[len(WORDS) :]:
-        if random.below(2):
-            chains["Left" if shape.x < pivot.x else "Right"].append(shape)
-        else:
-            chains["Below" if shape.y < pivot.y else "Above"].append(shape)
-    axes = {"Left": "x", "Right": "x", "Above": "y", "Below": "y"}
-    return {side: _outwards(pivot, chain, axes[side]) for side, chain in chains.items()}
-
-
-def _outwards(pivot: Shape, chain: list[Shape], axis: str) -> list[Shape]:
-    return sorted(chain, key=lambda shape: abs(getattr(shape, axis) - getattr(pivot, axis)))
+@cache
+def pairs_apart(n: int) -> tuple[tuple[int, int], ...]:
+    """The places in a row of n that have others between them and beyond them."""
+    return tuple((low, high) for low in range(1, n - 1) for high in range(low + 2, n - 1))
 
 
 def solve(description: str, question: str) -> str:
-    """The answer from the words alone: puts every shape on squared paper, one step per line, and compares places."""
+    """The answer from the words alone: walks from one shape to the next, away from each of the two, to the other."""
     asked = re.match(r"Where is the (.+) relative to the (.+)\?", question)
     if asked is None:
         return "(question not understood)"
-    steps = {"to the left of": (-1, 0), "to the right of": (1, 0), "above": (0, 1), "below": (0, -1)}
-    places: dict[str, tuple[int, int]] = {}
-    for shape, words, before in re.findall(rf"- the (.+) is ({'|'.join(steps)}) the (.+)", description):
-        x, y = places.setdefault(before, (0, 0))
-        places[shape] = (x + steps[words][0], y + steps[words][1])
-    (ax, ay), (bx, by) = places[asked[1]], places[asked[2]]
-    if (ax == bx) == (ay == by):
-        return "(not on one arm)"
-    return ("Left" if ax < bx else "Right") if ay == by else ("Below" if ay < by else "Above")
+    steps: dict[str, dict[str, str]] = {word: {} for word in ("left", "right", "above", "below")}
+    opposites = {"left": "right", "right": "left", "above": "below", "below": "above"}
+    line = r"- the (.+) is (?:to the )?(left|right|above|below)(?: of)? the (.+)"
+    for shape, word, other in re.findall(line, description):
+        steps[word][other] = shape
+        steps[opposites[word]][shape] = other
+    for word, step in steps.items():
+        place = asked[2]
+        while place in step:
+            place = step[place]
+            if place == asked[1]:
+                return word.capitalize()
+    return "(not in one row)"

@@ -1,0 +1,57 @@
+"""Write the samples of a task to a file, without asking anyone.
+
+The same seed gives the same bytes in any process; the shards 1/M … M/M, one after the other, are the whole."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Iterator
+
+from proctor import catalog
+from proctor.cli.options import add_settings_flag, parse_settings
+from proctor.config import build_config
+from proctor.datafile import format_of, shard_of, write_data
+from proctor.task import create_task, take_samples
+
+PERIOD = 10.0  # seconds between two lines of progress
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("task", metavar="TASK", help="task name, or path/to/file.py:Class")
+    parser.add_argument("-n", metavar="N", help="how many samples (default: the task's own number)")
+    parser.add_argument("--out", metavar="FILE", required=True, help="in .jsonl or .parquet; - is standard output")
+    parser.add_argument("--seed", default=0, metavar="N", help="seed of the samples (default: 0)")
+    parser.add_argument("--few-shot", default=0, metavar="N", help="worked examples with each sample (default: 0)")
+    parser.add_argument("--shard", default="1/1", metavar="K/M", help="only the K-th of M parts of the samples")
+    parser.add_argument("--quiet", "-q", action="store_true", help="no progress")
+    add_settings_flag(parser)
+
+
+def call(args: argparse.Namespace) -> int:
+    name = catalog.single(args.task)
+    options = {"settings": parse_settings(getattr(args, "settings", [])), "seed": args.seed, "few_shot": args.few_shot}
+    config = build_config({"task": name, "model": "scripted/oracle", "limit": args.n} | options)
+    task = create_task(catalog.task_class(name), name, config.settings)
+    n = task.count(config)
+    if n is None:  # only the samples themselves tell
+        n = sum(1 for _ in take_samples(task, config))
+    part = shard_of(args.shard, n)
+    format_of(args.out)
+    started = time.monotonic()
+    write_data(_counted(task.json_lines(config, part), len(part), args.quiet), args.out)
+    if not args.quiet:
+        print(f"{args.out}: {len(part):,} samples in {time.monotonic() - started:.1f} s", file=sys.stderr)
+    return 0
+
+
+def _counted(lines: Iterable[bytes], total: int, quiet: bool) -> Iterator[bytes]:
+    """The same lines; says from time to time how many there were."""
+    done, next_line = 0, time.monotonic() + PERIOD
+    for piece in lines:
+        yield piece
+        done += piece.count(b"\n")
+        if not quiet and time.monotonic() >= next_line:
+            next_line = time.monotonic() + PERIOD
+            print(f"  {done:,} of {total:,}", file=sys.stderr, flush=True)

@@ -1,0 +1,149 @@
+"""The maker: what the loader does for one item, for thousands."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from itertools import combinations, permutations
+
+import msgspec
+import numpy as np
+
+from proctor.randomness import name_key
+from proctor.shapes.batch.canvas import Canvas, draw_canvas
+from proctor.shapes.batch.phrases import Column, Phrasebook
+from proctor.shapes.batch.streams import Integers, Streams, mix_rows
+from proctor.shapes.canvas import Shape
+from proctor.shapes.descriptions import COORDINATES, RELATIONS, relation
+from proctor.shapes.task import ROUNDS, Task
+from proctor.shapes.typed import QUESTIONS
+
+ROWS = 4096  # made at once: their arrays stay in the processor's cache
+SPAN = 16 * ROWS  # answers are balanced block by block: the more blocks at once, the better
+
+
+class Maker(ABC):
+    """One task's items in batches. Every method draws as the task's own method does, number by number."""
+
+    def __init__(self, task: Task) -> None:
+        self.task, self.board, self.n = task, task.board, task.settings.shapes
+        self.book = Phrasebook()
+        self.names = self.book.add(self.board.names)
+        self.answers = self.book.add(task.answers)
+        self._write_syntax()
+        if not self.brings_description:
+            self._write_base()
+        self.write_phrases()
+
+    brings_description = False  # the task's own text takes the place of the base description
+
+    @abstractmethod
+    def write_phrases(self) -> None:
+        """Adds to the book what the task's texts are made of."""
+
+    @abstractmethod
+    def ask(self, canvas: Canvas, streams: Streams, wanted: Integers) -> tuple[list[Column], list[Column]]:
+        """The task's part of the description, and the first question; `wanted` are numbers of answers."""
+
+    def draw_shapes(self, streams: Streams, wanted: Integers) -> Canvas:
+        return draw_canvas(self.n, streams, self.board)
+
+    def json_lines(self, part: range) -> Iterator[bytes]:
+        """The rows of these items as lines of JSON, in pieces."""
+        for start in range(part.start, part.stop, SPAN):
+            indices = np.arange(start, min(start + SPAN, part.stop))
+            wanted = self._wanted(indices)
+            for at in range(0, len(indices), ROWS):
+                yield from self._lines(indices[at : at + ROWS], wanted[at : at + ROWS])
+
+    def _lines(self, indices: Integers, wanted: Integers) -> Iterator[bytes]:
+        streams = Streams.seeded(mix_rows(*self.task.item_key_parts, last=indices))
+        canvas = self.draw_shapes(streams, wanted)
+        description, question = self.ask(canvas, streams, wanted)
+        if not self.brings_description:
+            description = [*self._base(canvas), *description]
+        number = self.book.end + np.arange(len(indices))
+        columns: list[Column] = [self._id, number, self._index, number, self._description, *description]
+        columns += [self._question, *question, self._answer, self.answers + wanted, self._shapes]
+        columns += [self._shapes_of(canvas), self._settings]
+        return self.book.write(columns, [b"%d" % index for index in indices.tolist()])
+
+    def _wanted(self, indices: Integers) -> Integers:
+        """`Task.balanced_answer` of each item, as the number of the answer."""
+        answers = len(self.task.answers)
+        block, place = np.divmod(indices, ROUNDS * answers)
+        blocks, inverse = np.unique(block, return_inverse=True)
+        # A stream of several keys begins where one of their mix would: the last of them is the block.
+        streams = Streams(mix_rows(name_key("balance"), self.task.seed, last=blocks))
+        order = streams.sample(ROUNDS * answers, ROUNDS * answers)
+        return order[inverse, place] % answers
+
+    def skip_wanted_answers(self, streams: Streams) -> None:
+        """The task draws an answer for each of its questions before the first."""
+        streams.skip(QUESTIONS)
+
+    # -- what every row has ---------------------------------------------------------------------
+
+    def _write_syntax(self) -> None:
+        settings = msgspec.json.encode(self.task.settings).decode()
+        syntax = (
+            f'{{"id":"{self.task.seed}-',
+            '","index":',
+            ',"description":"',
+            '","question":"',
+            '","answer":"',
+            '","shots":[],"shapes":[',
+            f'],"settings":{settings}}}\n',
+        )
+        first = self.book.add_json(syntax)
+        self._id, self._index, self._description, self._question, self._answer, self._shapes, self._settings = range(
+            first, first + len(syntax)
+        )
+        bound = range(-self.board.bound, self.board.bound + 1)
+        self._shape_to_x = self.book.add_json(
+            f'{{"size":"{size}","colour":"{colour}","form":"{form}","x":{x},'
+            for size, colour, form in self.board.kinds
+            for x in bound
+        )
+        self._shape_from_y = self.book.add_json(f'"y":{y}}},' for y in bound)
+        self._last_from_y = self.book.add_json(f'"y":{y}}}' for y in bound)
+
+    def _shapes_of(self, canvas: Canvas) -> Integers:
+        pieces = self._interleaved(canvas, self._shape_to_x, self._shape_from_y)
+        pieces[:, -1] += self._last_from_y - self._shape_from_y
+        return pieces
+
+    def _interleaved(self, canvas: Canvas, to_x: int, from_y: int) -> Integers:
+        """For each shape two phrases: its kind up to x, and the rest."""
+        bound = self.board.bound
+        pieces = np.empty((len(canvas.kinds), 2 * self.n), np.int64)
+        pieces[:, 0::2] = to_x + canvas.kinds * (2 * bound + 1) + canvas.x + bound
+        pieces[:, 1::2] = from_y + canvas.y + bound
+        return pieces
+
+    # -- the base descriptions --------------------------------------------------------------------
+
+    def _write_base(self) -> None:
+        self._kind_of_base = self.task.settings.description
+        bound = range(-self.board.bound, self.board.bound + 1)
+        if self._kind_of_base == "coordinates":
+            self._heading = self.book.add([COORDINATES])
+            self._line_to_x = self.book.add(f"\n- {name} at ({x}, " for name in self.board.names for x in bound)
+            self._line_from_y = self.book.add(f"{y})" for y in bound)
+            return
+        self._heading = self.book.add([RELATIONS])
+        # Four shapes around a fifth show all relations.
+        words = [relation(Shape("", "", "", x, y), Shape("", "", "", 0, 0)) for y in (-1, 1) for x in (-1, 1)]
+        self._relations = self.book.add(
+            f"\n- the {a} is {word} the {b}" for word in words for a in self.board.names for b in self.board.names
+        )
+        pairs = permutations(range(self.n), 2) if self._kind_of_base == "full" else combinations(range(self.n), 2)
+        self._first, self._second = np.array(list(pairs)).T
+
+    def _base(self, canvas: Canvas) -> list[Column]:
+        if self._kind_of_base == "coordinates":
+            return [self._heading, self._interleaved(canvas, self._line_to_x, self._line_from_y)]
+        a, b = self._first, self._second
+        word = 2 * (canvas.y[:, a] > canvas.y[:, b]) + (canvas.x[:, a] > canvas.x[:, b])
+        kinds = len(self.board.kinds)
+        return [self._heading, self._relations + (word * kinds + canvas.kinds[:, a]) * kinds + canvas.kinds[:, b]]

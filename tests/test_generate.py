@@ -1,0 +1,158 @@
+"""`proctor generate` and the data set class, as real processes and real files."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+import pyarrow.parquet
+import pytest
+
+from proctor.errors import UsageError
+from proctor.shapes import ShapeDataset
+from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
+
+
+def generate(*arguments: object, hash_seed: str = "0") -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "proctor", "generate", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, check=False, env=os.environ | {"PYTHONHASHSEED": hash_seed})
+
+
+@pytest.mark.parametrize("name", REGISTERED_TASKS)
+def test_every_process_and_every_shard_writes_the_same_bytes(name: str, tmp_path: Path):
+    whole = generate(f"shapes/{name}", "-n", 50, "--seed", 7, "--out", "-", hash_seed="1").stdout
+    shards = b"".join(
+        generate(f"shapes/{name}", "-n", 50, "--seed", 7, "--out", "-", "--shard", f"{k}/3", hash_seed=str(k)).stdout
+        for k in (1, 2, 3)
+    )
+    assert whole == shards
+    rows = [msgspec.json.decode(line) for line in whole.splitlines()]
+    assert [row["index"] for row in rows] == list(range(50))
+    assert list(rows[0]) == ["id", "index", "description", "question", "answer", "shots", "shapes", "settings"]
+    assert len(rows[0]["shapes"]) == rows[0]["settings"]["shapes"]
+
+
+def test_worked_examples_come_with_their_own_canvas():
+    done = generate("shapes/existence", "-n", 5, "--few-shot", 2, "--out", "-")
+    for line in done.stdout.splitlines():
+        row = msgspec.json.decode(line)
+        assert len(row["shots"]) == 2
+        for asked, answer in row["shots"]:
+            description, _, question = asked.rpartition("\n\n")
+            assert description.startswith("A canvas shows")
+            assert description != row["description"]
+            assert question != row["question"]
+            assert answer in ("Yes", "No")
+
+
+def test_parquet_holds_what_the_lines_hold(tmp_path: Path):
+    assert generate("shapes/count", "-n", 9000, "--out", tmp_path / "d.parquet").returncode == 0
+    assert generate("shapes/count", "-n", 9000, "--out", tmp_path / "d.jsonl").returncode == 0
+    lines = [msgspec.json.decode(line) for line in (tmp_path / "d.jsonl").read_bytes().splitlines()]
+    rows = pyarrow.parquet.read_table(tmp_path / "d.parquet").to_pylist()
+    assert len(rows) == 9000
+    for row, line in zip(rows, lines, strict=True):
+        assert row | {"settings": msgspec.json.decode(row["settings"])} == line
+
+
+def test_parquet_without_its_library_says_what_to_install(tmp_path: Path):
+    (tmp_path / "pyarrow.py").write_text("raise ImportError('not here')")
+    done = subprocess.run(
+        [sys.executable, "-m", "proctor", "generate", "shapes/count", "--out", "d.parquet"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+    )
+    assert done.returncode == 2
+    assert "proctor[parquet]" in done.stderr
+    assert not (tmp_path / "d.parquet").exists()
+
+
+def test_a_task_of_any_family_can_be_written(adding: str, tmp_path: Path):
+    done = generate(adding, "-n", 4, "--out", tmp_path / "d.jsonl")
+    assert done.returncode == 0, done.stderr
+    rows = [msgspec.json.decode(line) for line in (tmp_path / "d.jsonl").read_bytes().splitlines()]
+    assert [row["index"] for row in rows] == [0, 1, 2, 3]
+    assert {"id", "input", "target"} <= rows[0].keys()
+    assert generate(adding, "-n", 4, "--out", "-", "--shard", "2/2").stdout.splitlines() == [
+        msgspec.json.encode(row) for row in rows[2:]
+    ]
+
+
+def test_a_killed_writer_leaves_no_file_that_looks_complete(tmp_path: Path):
+    out = tmp_path / "d.jsonl"
+    command = [sys.executable, "-m", "proctor", "generate", "shapes/logic", "-n", "1000000", "--out", str(out)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    while not (tmp_path / "d.jsonl.part").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == 1
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["shapes/count", "--out", "d.txt"], ".jsonl or .parquet"),
+        (["shapes/count", "--out", "d"], ".jsonl or .parquet"),
+        (["shapes/count", "--out", "no/such/folder/d.jsonl"], "Cannot write"),
+        (["shapes/count", "-n", "0", "--out", "-"], "expected int >= 1"),
+        (["shapes/count", "-n", "many", "--out", "-"], "expected int"),
+        (["shapes/count", "--out", "-", "--shard", "0/3"], "K/M"),
+        (["shapes/count", "--out", "-", "--shard", "4/3"], "K/M"),
+        (["shapes/count", "--out", "-", "--shard", "half"], "K/M"),
+        (["shapes/count", "--out", "-", "--set", "shapes=500"], "expected int <= 47"),
+        (["shapes/transitivity", "--out", "-", "--set", "shapes=2"], "expected int >= 5"),
+        (["shapes/cuont", "--out", "-"], "shapes/count"),
+        (["shapes/*", "--out", "-"], "name one"),
+        (["shapes/count"], "--out"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments: list[str], said: str):
+    done = generate(*arguments)
+    assert done.returncode == 2
+    assert said in done.stderr.decode()
+    assert len(done.stderr.decode().splitlines()) == 1
+    assert done.stdout == b""
+
+
+def test_a_data_set_has_a_length_and_items():
+    dataset = ShapeDataset("shapes/count", n=100, seed=3, shapes=5)
+    assert len(dataset) == 100
+    description, question, answer = dataset[7]
+    assert description.count("\n- ") == 5
+    assert question.startswith("How many")
+    assert answer.isdigit()
+    assert dataset[-1] == dataset[99]
+    assert dataset[10:14] == [dataset[i] for i in range(10, 14)]
+    assert len(list(dataset)) == 100
+    with pytest.raises(IndexError):
+        dataset[100]
+
+
+def test_a_data_set_is_the_file():
+    row = msgspec.json.decode(generate("shapes/count", "-n", 100, "--seed", 3, "--out", "-").stdout.splitlines()[42])
+    assert ShapeDataset("shapes/count", n=100, seed=3)[42] == (row["description"], row["question"], row["answer"])
+
+
+def test_a_data_set_goes_to_other_processes():
+    """As the workers of a DataLoader need it."""
+    dataset = ShapeDataset("shapes/existence_tracking", n=10)
+    _ = dataset[0]
+    assert list(pickle.loads(pickle.dumps(dataset))) == list(dataset)
+
+
+def test_a_data_set_of_something_else_is_refused(adding: str):
+    with pytest.raises(UsageError, match="shapes family"):
+        ShapeDataset(adding)
+    with pytest.raises(UsageError, match="expected int <= 47"):
+        ShapeDataset("shapes/count", shapes=99)
+    with pytest.raises(UsageError):
+        ShapeDataset("shapes/count", n=-1)

@@ -1,0 +1,134 @@
+"""The probes find the shortcuts that are there, and none that are not."""
+
+import pytest
+
+from proctor.check import probe_task
+from proctor.config import build_config
+from proctor.metrics.statistics import proportion
+from proctor.shapes import Shape, Task, probes
+from proctor.shapes.loader import Item
+from proctor.shapes.tasks.existence import ExistenceTask
+from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
+from proctor.shapes.typed import YesNoTask
+from proctor.task import create_task
+from proctor.types import Probe
+
+
+def found(task_class: type[Task], n: int = 3000) -> dict[str, Probe]:
+    task = create_task(task_class, task_class.__name__, {})
+    config = build_config({"task": task.name, "model": "scripted/oracle", "limit": n})
+    return {probe.name: probe for probe in task.probes(config)}
+
+
+def shortcuts(task_class: type[Task]) -> set[str]:
+    return {name for name, probe in found(task_class).items() if not probe.holds}
+
+
+@pytest.mark.parametrize("name", REGISTERED_TASKS)
+def test_the_tasks_of_the_family_have_no_shortcut(name: str):
+    # With so few samples the interval is wide: 100,000 are for `proctor check --probes`.
+    assert shortcuts(REGISTERED_TASKS[name]) == set()
+
+
+class Leaky(YesNoTask):
+    """Each subclass gives the answer away in one place."""
+
+    def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+        name = str(self.random.choice(shapes))
+        self.leak(name, selected_answer == "Yes")
+        return [(self.question(name, selected_answer == "Yes"), str(selected_answer))]
+
+    def leak(self, name: str, yes: bool) -> None:
+        self.description = f"There is a {name}.\nIt is hard to say."
+
+    def question(self, name: str, yes: bool) -> str:
+        return f"What about the {name}?"
+
+
+def test_a_task_that_cannot_be_guessed_is_left_alone():
+    assert shortcuts(Leaky) == set()
+
+
+def test_the_question_gives_it_away():
+    class Question(Leaky):
+        def question(self, name: str, yes: bool) -> str:
+            return f"Is it really the {name}?" if yes and self.random.below(4) else f"Is it the {name}?"
+
+    assert "question only" in shortcuts(Question)
+
+
+def test_the_description_gives_it_away():
+    class Description(Leaky):
+        def leak(self, name: str, yes: bool) -> None:
+            self.description = f"There {'are several' if yes and self.random.below(4) else 'is a'} {name}."
+
+    assert "description only" in shortcuts(Description)
+
+
+def test_a_mention_gives_it_away():
+    class Mention(Leaky):
+        def leak(self, name: str, yes: bool) -> None:
+            other = "large red circle" if name != "large red circle" else "small red circle"
+            self.description = f"The {name if yes else other} is removed.\nA large blue circle is added."
+
+    assert "any mention" in shortcuts(Mention)
+
+
+def test_the_last_mention_gives_it_away():
+    class LastMention(Leaky):
+        def leak(self, name: str, yes: bool) -> None:
+            lines = [f"The {name} is removed.", f"A {name} is added."]
+            self.description = "\n".join(lines if yes else reversed(lines))
+
+    caught = shortcuts(LastMention)
+    assert "last mention" in caught
+    assert "any mention" not in caught
+
+
+def test_the_words_together_give_it_away():
+    class Together(Leaky):
+        """Three words, each of them right three times in four; one stands in the question."""
+
+        def leak(self, name: str, yes: bool) -> None:
+            self.words = [self.random.below(4) < (3 if yes else 1) for _ in range(3)]
+            self.description = (
+                f"It is {'bright' if self.words[0] else 'dark'} and {'warm' if self.words[1] else 'cold'}."
+            )
+
+        def question(self, name: str, yes: bool) -> str:
+            return f"Is it {'near' if self.words[2] else 'far'}?"
+
+    results = found(Together)
+    assert not results["bag of words"].holds
+    assert results["bag of words"].accuracy.value > results["question only"].accuracy.value
+
+
+def test_the_worked_example_gives_it_away(monkeypatch: pytest.MonkeyPatch):
+    def opposite(task: Task, index: int, few_shot: int, item: Item) -> list[Item]:
+        return [item._replace(answer="No" if item.answer == "Yes" else "Yes")]
+
+    monkeypatch.setattr(probes, "load_shots", opposite)
+    assert shortcuts(ExistenceTask) == {"first shot"}
+
+
+def test_unbalanced_answers_are_a_shortcut():
+    class Unbalanced(Leaky):
+        def select_expected_answer(self, i: int, n: int) -> str:
+            return "No" if i % 5 == 0 else "Yes"
+
+    assert "question only" in shortcuts(Unbalanced)
+
+
+def test_a_point_is_allowed_and_luck_is_not_held_against_a_task():
+    def holds(hits: int, n: int) -> bool:
+        return Probe("p", proportion(hits, n), 0.5).holds
+
+    assert holds(50_900, 100_000)
+    assert not holds(51_100, 100_000)
+    assert holds(55, 100), "a hundred samples cannot tell"
+    assert not holds(70, 100)
+
+
+def test_the_probes_of_a_named_task():
+    names = [probe.name for probe in probe_task("shapes/coordinate", {"shapes": 4}, 200)]
+    assert names == ["question only", "description only", "any mention", "last mention", "bag of words", "first shot"]
