@@ -121,27 +121,26 @@ def load_shots(task: Task, index: int, few_shot: int, item: Item) -> list[Item]:
 
 
 def _prompt(task: Task, item: Item, shots: list[Item], modality: Modality) -> Prompt:
-    def ask(item: Item) -> Message:
-        if modality == "text":
-            return Message("user", _text(task, item, item.description))
-        return Message("user", _picture_and_text(task, item, modality))
-
-    if modality == "text" and not shots:
-        return _text(task, item, item.description)
-    turns = [turn for shot in shots for turn in (ask(shot), Message("assistant", shot.answer))]
-    return (*turns, ask(item))
-
-
-def _text(task: Task, item: Item, description: str) -> str:
-    return f"{description}\n\n{item.question} {task.instruction}".rstrip()
+    asked = _ask(task, item, modality)
+    if isinstance(asked, str) and not shots:
+        return asked
+    worked = [
+        turn
+        for shot in shots
+        for turn in (Message("user", _ask(task, shot, modality)), Message("assistant", shot.answer))
+    ]
+    return (*worked, Message("user", asked))
 
 
-def _picture_and_text(task: Task, item: Item, modality: Modality) -> tuple[Image, Text]:
-    from proctor.shapes.drawing import caption, png  # with numpy, which words do without
-
+def _ask(task: Task, item: Item, modality: Modality) -> str | tuple[Image, Text]:
+    question = f"{item.question} {task.instruction}".rstrip()
+    if modality == "text":
+        return f"{item.description}\n\n{question}"
     if not item.canvas:
-        raise TaskError(f"{task.name}: a canvas that is described by the task itself has no picture.")
+        raise TaskError(f"{task.name}: {item.question!r} is about a description of its own, which has no picture.")
+    from proctor.shapes.drawing import caption, png  # numpy
+
     words = item.description if modality == "both" else item.story
     said = caption(task.board, in_words=modality == "both")
     description = f"{said}\n{words}" if words else said
-    return Image(png(item.shapes, task.board)), Text(_text(task, item, description))
+    return Image(png(item.shapes, task.board)), Text(f"{description}\n\n{question}")

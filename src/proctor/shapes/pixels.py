@@ -1,7 +1,7 @@
 """The shapes of a picture, found from its pixels alone: the second opinion on what a picture shows.
 
-It shares no code with the drawing. Pillow decodes the file and says what the name of a colour means; the rest is what
-the caption says: how wide the picture, small and large shapes are. The order of shapes is not in a picture.
+It shares no code with the drawing. Pillow decodes the file and says what the name of a colour means; the rest is the
+scale of the picture, and how wide small and large shapes are. The order of shapes is not in a picture.
 """
 
 from __future__ import annotations
