@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from importlib import import_module
 from typing import Annotated, ClassVar
 
@@ -74,8 +75,7 @@ class Task(CoreTask):
     def balanced_answer(self, i: int) -> str:
         """Each of `answers` equally often in every block of items, in an order that the seed decides."""
         block = ROUNDS * len(self.answers)
-        order = Stream(name_key("balance"), self.seed, i // block).shuffled(range(block))
-        return self.answers[order[i % block] % len(self.answers)]
+        return self.answers[_order_of_block(self.seed, i // block, block)[i % block] % len(self.answers)]
 
     def compare_with_key(self, sample: Sample, solve: Callable[[str, str], str]) -> Iterator[str]:
         """The fault, if a solver that reads only description and question comes to another answer."""
@@ -126,3 +126,8 @@ class Task(CoreTask):
         if answer is None:
             return Score(0, "unparsed")
         return Score(self.score(str(sample.target), answer), answer=answer)
+
+
+@lru_cache(maxsize=8)
+def _order_of_block(seed: int, number: int, size: int) -> list[int]:
+    return Stream(name_key("balance"), seed, number).shuffled(range(size))
