@@ -15,27 +15,16 @@ import os
 import platform
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from process import PEER_ENV, prepare_peers, say, short, spend
+
 HERE = Path(__file__).resolve().parent
-PEER_ENV = HERE.parent / ".venv-bench"
 SPEED_SAMPLES, MEMORY_SAMPLES = 10_000, 50_000
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What one process took."""
-
-    wall: float
-    cpu: float
-    peak_mib: float
-    printed: str
 
 
 @dataclass(frozen=True)
@@ -56,21 +45,6 @@ class Row:
     target: str
     figures: dict[str, float]  # subject -> figure
     more_is_better: bool
-
-
-def spend(command: Sequence[str]) -> Cost:
-    """Runs a command to its end; a failure ends the bench."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
-        started = time.perf_counter()
-        process = subprocess.Popen(command, stdout=out, stderr=errors, cwd=HERE)
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - started
-        process.returncode = os.waitstatus_to_exitcode(status)
-        out.seek(0)
-        errors.seek(0)
-        if process.returncode != 0:
-            sys.exit(f"bench: {' '.join(command)} failed:\n{errors.read().decode()[-2000:]}")
-        return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, out.read().decode())
 
 
 def subjects() -> list[Subject]:
@@ -156,26 +130,6 @@ def table(rows: list[Row]) -> str:
             cells.append(short(figure) if name == "proctor" else f"{short(figure)} ({short(ratio)}×)")
         lines.append(f"| {row.measure}, {row.unit} | {row.target} | {' | '.join(cells)} |")
     return "\n".join(lines)
-
-
-def short(figure: float) -> str:
-    return f"{figure:,.0f}" if figure >= 100 else f"{figure:.1f}" if figure >= 10 else f"{figure:.2g}"
-
-
-def prepare_peers() -> None:
-    marker = PEER_ENV / "ready"
-    requirements = HERE / "peers" / "requirements.txt"
-    if marker.exists() and marker.read_text() == requirements.read_text():
-        return
-    say("installing the peers in .venv-bench")
-    subprocess.run([sys.executable, "-m", "venv", str(PEER_ENV)], check=True)
-    pip = [str(PEER_ENV / "bin" / "python"), "-m", "pip", "install", "--quiet"]
-    subprocess.run([*pip, "-r", str(requirements)], check=True, stderr=subprocess.DEVNULL)
-    marker.write_text(requirements.read_text())
-
-
-def say(text: str) -> None:
-    print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 import re
 from collections import Counter
+from collections.abc import Callable
 from itertools import combinations
 
 import pytest
@@ -9,9 +10,10 @@ from hypothesis import strategies as st
 from proctor.config import build_config
 from proctor.errors import TaskError
 from proctor.randomness import Stream
-from proctor.shapes import Shape, Task
+from proctor.shapes import Shape, Task, typed
 from proctor.shapes.canvas import FORMS, HALF_WIDTH, LARGE, SIZES, SMALL, board_for, draw_canvas
 from proctor.shapes.descriptions import DESCRIPTIONS
+from proctor.shapes.reading import places_in_text
 from proctor.shapes.tasks.existence import ExistenceTask
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
 from proctor.shapes.typed import ShapeTask
@@ -28,6 +30,7 @@ def samples(n: int, name: str = "existence", **options: object) -> list[Sample]:
 
 
 WORDS = (*SIZES, *LARGE.colours, *FORMS)
+SHAPE = rf"(?:{'|'.join(SIZES)}) (?:{'|'.join(LARGE.colours)}) (?:{'|'.join(FORMS)})"
 TASKS = pytest.mark.parametrize("name", REGISTERED_TASKS)
 # Of the others, the answer is one of the shapes shown: they have a test of their own.
 TASKS_WITH_FIXED_ANSWERS = pytest.mark.parametrize(
@@ -112,11 +115,23 @@ def test_neither_the_question_nor_the_canvas_alone_tells_the_answer(name: str):
     assert {cue: rate for cue, rate in rates.items() if rate > chance + allowed} == {}
 
 
-@pytest.mark.parametrize("name", ["shuffle_tracking", "superlative"])
-def test_the_choices_are_the_shapes_shown(name: str):
-    for sample in samples(50, name, settings={"shapes": 5}):
-        assert len(set(sample.choices)) == 5
-        assert all(shape in sample.input for shape in sample.choices)
+@pytest.mark.parametrize(
+    ("name", "chosen"),
+    [
+        ("shuffle_tracking", lambda shown, named: shown),
+        ("superlative", lambda shown, named: shown),
+        ("nearest", lambda shown, named: shown - set(named)),
+        ("odd_one_out", lambda shown, named: set(named[1:])),
+    ],
+)
+def test_the_choices_are_the_shapes_that_the_question_leaves_open(
+    name: str, chosen: Callable[[set[str], list[str]], set[str]]
+):
+    for sample in samples(50, name, settings={"shapes": 6}):
+        shown = set(re.findall(SHAPE, sample.input))
+        assert len(shown) == 6
+        assert set(sample.choices) == chosen(shown, re.findall(SHAPE, sample.metadata["question"]))
+        assert len(set(sample.choices)) == len(sample.choices)
 
 
 def test_no_mention_tells_whether_a_shape_is_still_there():
@@ -158,6 +173,131 @@ def test_no_cue_tells_which_shape_was_shuffled_where():
         hits.update(cue for cue, shape in cues.items() if shape == sample.target)
     allowed = 4 * (1 / 6 * 5 / 6 / 6000) ** 0.5
     assert {cue: n / 6000 for cue, n in hits.items() if abs(n / 6000 - 1 / 6) > allowed} == {}
+
+
+def squared_distance(a: tuple[int, int], b: tuple[int, int]) -> int:
+    return (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2
+
+
+def hit_rates(made: list[Sample], guess: Callable[[Sample], dict[str, str]]) -> dict[str, float]:
+    """How often each of several guessers names the right shape."""
+    hits: Counter[str] = Counter()
+    for sample in made:
+        hits.update({cue: shape == sample.target for cue, shape in guess(sample).items()})
+    return {cue: n / len(made) for cue, n in hits.items()}
+
+
+def test_no_place_tells_which_shape_is_asked_for_by_its_distance():
+    def guess(sample: Sample) -> dict[str, str]:
+        places = places_in_text(sample.input)
+        reference = re.search(SHAPE, sample.metadata["question"])[0]
+        others = [name for name in places if name != reference]
+        from_reference = sorted(others, key=lambda name: squared_distance(places[name], places[reference]))
+        from_middle = sorted(others, key=lambda name: squared_distance(places[name], (0, 0)))
+        after = (others * 2)[list(places).index(reference)]
+        alike = max(others, key=lambda name: len(set(name.split()) & set(reference.split())))
+        return {
+            "listed first": others[0],
+            "listed last": others[-1],
+            "listed after the reference": after,
+            "most like the reference": alike,
+            "nearest": from_reference[0],
+            "in the middle of the ranks": from_reference[2],
+            "farthest": from_reference[-1],
+            "most central": from_middle[0],
+            "outermost": from_middle[-1],
+            "leftmost": min(others, key=places.__getitem__),
+        }
+
+    made = samples(6000, "nearest", settings={"shapes": 6})
+    allowed = 4 * (1 / 5 * 4 / 5 / 6000) ** 0.5
+    rates = hit_rates(made, guess)
+    assert {cue: rate for cue, rate in rates.items() if abs(rate - 1 / 5) > allowed} == {}
+
+
+@given(st.integers(3, 48), st.integers(0, 1000))
+def test_no_two_shapes_are_equally_far_from_the_reference(shapes: int, seed: int):
+    for sample in samples(3, "nearest", seed=seed, settings={"shapes": shapes}):
+        places = places_in_text(sample.input)
+        reference = places[re.search(SHAPE, sample.metadata["question"])[0]]
+        assert len({squared_distance(reference, place) for place in places.values()}) == shapes
+
+
+def test_a_shape_that_could_be_the_reference_is_not_asked_for_more_often(monkeypatch: pytest.MonkeyPatch):
+    """From two of these four places all distances differ; from the others some are equal."""
+    places = [(0, 0), (1, 4), (2, 3), (4, 6)]
+    assert [len({squared_distance(a, b) for b in places}) == 4 for a in places] == [True, True, False, False]
+    monkeypatch.setattr(
+        typed,
+        "place_kinds",
+        lambda kinds, random, board: [Shape(*kind, *place) for kind, place in zip(kinds, places, strict=True)],
+    )
+    counts: Counter[tuple[int, int]] = Counter()
+    for sample in samples(6000, "nearest", settings={"shapes": 4}):
+        listed = list(places_in_text(sample.input))
+        reference = re.search(SHAPE, sample.metadata["question"])[0]
+        counts[listed.index(reference), listed.index(sample.target)] += 1
+    assert sorted(counts) == [(0, 1), (0, 2), (0, 3), (1, 0), (1, 2), (1, 3)]
+    assert all(abs(n / 6000 - 1 / 6) < 4 * (1 / 6 * 5 / 6 / 6000) ** 0.5 for n in counts.values())
+
+
+def test_no_place_alone_tells_whether_a_shape_is_between_others():
+    made = samples(8000, "between", settings={"shapes": 6})
+    cues: dict[str, list[str]] = {}
+    for sample in made:
+        places = places_in_text(sample.input)
+        axis = int("above" in sample.metadata["question"])
+        asked, *ends = re.findall(SHAPE, sample.metadata["question"])
+        ranks = {name: rank for rank, name in enumerate(sorted(places, key=lambda name: places[name][axis]))}
+        other_way = {name: rank for rank, name in enumerate(sorted(places, key=lambda name: places[name][1 - axis]))}
+        listed = list(places)
+        seen = {
+            "place": (axis, ranks[asked]),
+            "places of the ends": (axis, *(ranks[end] for end in ends)),
+            "side of the first end": ranks[asked] < ranks[ends[0]],
+            "side of the second end": ranks[asked] < ranks[ends[1]],
+            "places the other way": [other_way[asked] < other_way[end] for end in ends],
+            "order in the list": [listed.index(asked) < listed.index(end) for end in ends],
+        }
+        for cue, value in seen.items():
+            cues.setdefault(cue, []).append(str(value))
+    allowed = 4 * (0.25 / 4000) ** 0.5
+    rates = {cue: guessed_right([(c, s.target) for c, s in zip(seen, made, strict=True)]) for cue, seen in cues.items()}
+    assert {cue: rate for cue, rate in rates.items() if rate > 0.5 + allowed} == {}
+
+
+@pytest.mark.parametrize("shapes", [6, 7, 20])
+def test_the_places_of_three_shapes_do_not_tell_which_is_the_odd_one(shapes: int):
+    def guess(sample: Sample) -> dict[str, str]:
+        places = places_in_text(sample.input)
+        pivot, *three = re.findall(SHAPE, sample.metadata["question"])
+        across = sorted(three, key=lambda name: places[name][0])
+        upwards = sorted(three, key=lambda name: places[name][1])
+        in_list = [name for name in places if name in three]
+        from_middle = sorted(three, key=lambda name: squared_distance(places[name], (0, 0)))
+        apart = sorted(three, key=lambda name: sum(squared_distance(places[name], places[other]) for other in three))
+        orders = {"named": three, "listed": in_list, "across": across, "upwards": upwards}
+        orders |= {"from the middle": from_middle, "apart from the others": apart}
+        return {f"{order}, {i}": name for order, names in orders.items() for i, name in enumerate(names)} | {
+            "most like the pivot": max(three, key=lambda name: len(set(name.split()) & set(pivot.split())))
+        }
+
+    made = samples(4000, "odd_one_out", settings={"shapes": shapes})
+    allowed = 4 * (1 / 3 * 2 / 3 / 4000) ** 0.5
+    rates = hit_rates(made, guess)
+    assert {cue: rate for cue, rate in rates.items() if abs(rate - 1 / 3) > allowed} == {}
+
+
+@TASKS
+def test_an_answer_may_be_left_to_chance(name: str):
+    class LeftToChance(REGISTERED_TASKS[name]):
+        def select_expected_answer(self, i: int, n: int) -> None:
+            return None
+
+    task = create_task(LeftToChance, name, {})
+    made = list(take_samples(task, build_config({"task": name, "model": "scripted/oracle", "limit": 50})))
+    assert [fault for sample in made for fault in task.proofs(sample)] == []
+    assert len({sample.target for sample in made}) > 1
 
 
 @TASKS_WITH_FIXED_ANSWERS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from base64 import b64encode
 from typing import Any, Literal
 
@@ -175,7 +176,7 @@ class Probe(Struct, frozen=True):
         """No shortcut: not above chance by more than a point, as far as the number of samples can tell."""
         if self.accuracy is None or self.accuracy.value is None:
             return True
-        luck: float = LUCK * (self.chance * (1 - self.chance) / self.accuracy.n) ** 0.5
+        luck = LUCK * math.sqrt(self.chance * (1 - self.chance) / self.accuracy.n)
         return self.accuracy.value <= self.chance + max(MARGIN, luck)
 
 

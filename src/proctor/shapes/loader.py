@@ -97,7 +97,7 @@ def _item(task: Task, index: int, random: Stream, wanted: str | None) -> Item:
         raise TaskError(f"{task.name}, item {index}: wanted the answer {wanted!r}, generate_questions gave {answer!r}.")
     brought = task.description is not None and not task.extends_description
     canvas = "" if brought else task.describe(shapes)
-    return Item(shapes, canvas, task.description or "", question, answer, task.choices(shapes))
+    return Item(shapes, canvas, task.description or "", question, answer, task.choices(shapes, question))
 
 
 def load_shots(task: Task, index: int, few_shot: int, item: Item) -> list[Item]:

@@ -44,16 +44,25 @@ def count_values(pattern: Pattern, shapes: Iterable[Shape]) -> Counter[Values]:
     return Counter(tuple(getattr(shape, name) for name in pattern) for shape in shapes)
 
 
-def draw_existing(board: Board, shapes: Sequence[Shape], exists: bool, random: Stream) -> tuple[Pattern, Values]:
-    """Attributes of which some values occur on the canvas and some do not, with values that do or do not."""
-    choices = []
+Option = tuple[Pattern, list[Values], list[Values]]
+
+
+def partly_present(board: Board, shapes: Sequence[Shape]) -> list[Option]:
+    """The attributes of which some values occur on the canvas and some do not, with the one and the other."""
+    options = []
     for pattern in PATTERNS:
-        present = count_values(pattern, shapes)
-        possible = all_values(board, pattern)
-        if len(present) < len(possible):
-            choices.append((pattern, [values for values in possible if (values in present) == exists]))
-    pattern, fitting = random.choice(choices)
-    return pattern, random.choice(fitting)
+        counts = count_values(pattern, shapes)
+        present = [values for values in all_values(board, pattern) if values in counts]
+        absent = [values for values in all_values(board, pattern) if values not in counts]
+        if absent:
+            options.append((pattern, present, absent))
+    return options
+
+
+def draw_existing(options: Sequence[Option], exists: bool, random: Stream) -> tuple[Pattern, Values]:
+    """Attributes with values that occur, or that do not."""
+    pattern, present, absent = random.choice(options)
+    return pattern, random.choice(present if exists else absent)
 
 
 def name_values(pattern: Pattern, values: Values, *, plural: bool = False) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from importlib import import_module
 from typing import Annotated, ClassVar
 
@@ -60,8 +61,8 @@ class Task(CoreTask):
         """The answer wanted for item i of n; None leaves it to chance."""
         return None
 
-    def choices(self, shapes: list[Shape]) -> tuple[str, ...]:
-        """The answers that are possible for this canvas, where the set is closed."""
+    def choices(self, shapes: list[Shape], question: str) -> tuple[str, ...]:
+        """The answers that this question about the canvas leaves open, where the set is closed."""
         return self.answers
 
     def parse_answer(self, text: str) -> str | None:
@@ -75,8 +76,7 @@ class Task(CoreTask):
     def balanced_answer(self, i: int) -> str:
         """Each of `answers` equally often in every block of items, in an order that the seed decides."""
         block = ROUNDS * len(self.answers)
-        order = Stream(name_key("balance"), self.seed, i // block).shuffled(range(block))
-        return self.answers[order[i % block] % len(self.answers)]
+        return self.answers[_order_of_block(self.seed, i // block, block)[i % block] % len(self.answers)]
 
     def describe(self, shapes: Sequence[Shape]) -> str:
         """The canvas in words: the base description."""
@@ -134,3 +134,8 @@ class Task(CoreTask):
         if answer is None:
             return Score(0, "unparsed")
         return Score(self.score(str(sample.target), answer), answer=answer)
+
+
+@lru_cache(maxsize=8)
+def _order_of_block(seed: int, number: int, size: int) -> list[int]:
+    return Stream(name_key("balance"), seed, number).shuffled(range(size))

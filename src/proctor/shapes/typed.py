@@ -79,7 +79,7 @@ class ShapeTask(TypedTask):
         kinds += random.sample(others, self.settings.shapes - len(kinds))
         return place_kinds(random.shuffled(kinds), random, self.board)
 
-    def choices(self, shapes: list[Shape]) -> tuple[str, ...]:
+    def choices(self, shapes: list[Shape], question: str) -> tuple[str, ...]:
         return tuple(str(shape) for shape in shapes)
 
     def wanted_shapes(self, names: Sequence[str], selected_answer: str | None) -> list[str]:

@@ -29,9 +29,10 @@ class ComparisonTask(YesNoTask):
     absent_kinds = 1
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+        unequal = _unequal(self.board, shapes)
         pairs = []
         for answer in self.wanted_answers(selected_answer):
-            pattern, fewer, more = self.random.choice(_unequal(self.board, shapes))
+            pattern, fewer, more = self.random.choice(unequal)
             first, second = (more, fewer) if answer == "Yes" else (fewer, more)
             names = [name_values(pattern, values, plural=True) for values in (first, second)]
             pairs.append((f"Are there more {names[0]} than {names[1]}?", answer))

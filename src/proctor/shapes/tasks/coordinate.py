@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from proctor.randomness import Stream
 from proctor.shapes.canvas import Shape, place_kinds
+from proctor.shapes.reading import places_in_text
 from proctor.shapes.typed import DirectionTask
 from proctor.types import Sample
 
@@ -71,7 +72,7 @@ def direction(a: Shape, b: Shape) -> str:
 
 def solve(description: str, question: str) -> str:
     """The answer from the numbers in the text, by their signs."""
-    places = {name: (int(x), int(y)) for name, x, y in re.findall(r"- (.+) at \((-?\d+), (-?\d+)\)", description)}
+    places = places_in_text(description)
     asked = re.match(r"Where is the (.+) relative to the (.+)\?", question)
     if asked is None:
         return "(question not understood)"

@@ -56,9 +56,10 @@ class CountTask(NumberTask):
         return place_kinds(random.shuffled(kinds), random, board)
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+        complete = self._complete_patterns(shapes)
         pairs = []
         for answer in self.wanted_answers(selected_answer):
-            pattern = self.random.choice(self._complete_patterns(shapes))
+            pattern = self.random.choice(complete)
             counts = count_values(pattern, shapes)
             fitting = [values for values in all_values(self.board, pattern) if counts[values] == int(answer)]
             what = name_values(pattern, self.random.choice(fitting), plural=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proctor.shapes.canvas import Shape
-from proctor.shapes.patterns import draw_existing, name_values, shapes_in_text, words_of_values
+from proctor.shapes.patterns import draw_existing, name_values, partly_present, shapes_in_text, words_of_values
 from proctor.shapes.typed import SparingSettings, YesNoTask
 from proctor.types import Sample
 
@@ -27,8 +27,9 @@ class ExistenceTask(YesNoTask):
     asks_for_mention = True
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+        options = partly_present(self.board, shapes)
         return [
-            (QUESTION.format(name_values(*draw_existing(self.board, shapes, answer == "Yes", self.random))), answer)
+            (QUESTION.format(name_values(*draw_existing(options, answer == "Yes", self.random))), answer)
             for answer in self.wanted_answers(selected_answer)
         ]
 

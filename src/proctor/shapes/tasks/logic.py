@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 
 from proctor.shapes.canvas import Shape
-from proctor.shapes.patterns import draw_existing, name_values, shapes_in_text, words_of_values
+from proctor.shapes.patterns import Option, draw_existing, name_values, partly_present, shapes_in_text, words_of_values
 from proctor.shapes.typed import SparingSettings, YesNoTask
 from proctor.types import Sample
 
@@ -30,21 +30,22 @@ class LogicTask(YesNoTask):
     asks_for_mention = True
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+        options = partly_present(self.board, shapes)
         pairs = []
         for answer in self.wanted_answers(selected_answer):
             sentence = self.random.choice(tuple(SENTENCES))
             wanted = [t for t in product((True, False), repeat=2) if SENTENCES[sentence](*t) == (answer == "Yes")]
             pairs.append(
-                (f"Is it true that {sentence.format(*self._parts(shapes, self.random.choice(wanted)))}?", answer)
+                (f"Is it true that {sentence.format(*self._parts(options, self.random.choice(wanted)))}?", answer)
             )
         return pairs
 
-    def _parts(self, shapes: list[Shape], truths: tuple[bool, ...]) -> list[str]:
+    def _parts(self, options: list[Option], truths: tuple[bool, ...]) -> list[str]:
         """Two statements of these truths, about different things unless the canvas has nothing else to offer."""
         for _ in range(TRIES):
             denied = [bool(self.random.below(2)) for _ in truths]
             exists = [truth != no for truth, no in zip(truths, denied, strict=True)]
-            what = [name_values(*draw_existing(self.board, shapes, there, self.random)) for there in exists]
+            what = [name_values(*draw_existing(options, there, self.random)) for there in exists]
             if what[0] != what[1]:
                 break
         return [f"there is {'no' if no else 'a'} {thing}" for no, thing in zip(denied, what, strict=True)]

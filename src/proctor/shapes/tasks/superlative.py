@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from proctor.shapes.canvas import Shape
 from proctor.shapes.patterns import shapes_in_text
+from proctor.shapes.reading import nearer_pairs
 from proctor.shapes.typed import ORDINALS, ShapeTask
 from proctor.types import Sample
 
 SIDES = {"x": ("left", "right"), "y": ("bottom", "top")}
 SUPERLATIVES = {"left": "leftmost", "right": "rightmost", "bottom": "lowest", "top": "highest"}
-RELATION = r"- the (.+) is (above|below) and to the (left|right) of the (.+)"
 
 
 class SuperlativeTask(ShapeTask):
@@ -42,23 +41,6 @@ def solve(description: str, question: str) -> str:
     side = next((side for side, word in SUPERLATIVES.items() if word == asked), asked.split()[-1])
     number = ORDINALS.index(asked.split()[0]) if " from the " in asked else 0
     nearer = dict.fromkeys(shapes_in_text(description), 0)
-    for shape, other in _nearer_pairs(description, side):
-        nearer[other] += 1 if shape != other else 0
+    for _, other in nearer_pairs(description, side):
+        nearer[other] += 1
     return next((shape for shape, count in nearer.items() if count == number), "(no such place)")
-
-
-def _nearer_pairs(description: str, side: str) -> set[tuple[str, str]]:
-    """All pairs of which the first shape is nearer to the side than the second."""
-    words = {"left": "left", "right": "right", "bottom": "below", "top": "above"}
-    back = {"left": "right", "right": "left", "below": "above", "above": "below"}
-    pairs = set()
-    for a, vertical, horizontal, b in re.findall(RELATION, description):
-        for word in (vertical, horizontal):
-            pairs |= {(a, b)} if word == words[side] else {(b, a)} if word == back[words[side]] else set()
-    places = re.findall(r"- (.+) at \((-?\d+), (-?\d+)\)", description)
-    for a, ax, ay in places:
-        for b, bx, by in places:
-            ahead = {"left": int(ax) < int(bx), "right": int(ax) > int(bx), "bottom": int(ay) < int(by)}
-            if ahead.get(side, int(ay) > int(by)):
-                pairs.add((a, b))
-    return pairs

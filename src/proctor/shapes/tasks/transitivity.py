@@ -51,7 +51,7 @@ class TransitivityTask(DirectionTask):
             pairs.append((QUESTION.format(a, b), answer))
         return pairs
 
-    def choices(self, shapes: list[Shape]) -> tuple[str, ...]:
+    def choices(self, shapes: list[Shape], question: str) -> tuple[str, ...]:
         return AXES[self._axis]  # which one it is can be seen at once
 
     def _describe(self, row: list[Shape], axis: str) -> None:

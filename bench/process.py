@@ -1,0 +1,60 @@
+"""What every bench does alike: prepare the peers, run processes and read the system's accounts of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PEER_ENV = HERE.parent / ".venv-bench"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one process took."""
+
+    wall: float
+    cpu: float
+    peak_mib: float
+    printed: str
+
+
+def spend(command: Sequence[str]) -> Cost:
+    """Runs a command to its end; a failure ends the bench."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        started = time.perf_counter()
+        process = subprocess.Popen(command, stdout=out, stderr=errors, cwd=HERE)
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        errors.seek(0)
+        if process.returncode != 0:
+            sys.exit(f"bench: {' '.join(command)} failed:\n{errors.read().decode()[-2000:]}")
+        return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, out.read().decode())
+
+
+def prepare_peers() -> None:
+    marker = PEER_ENV / "ready"
+    requirements = HERE / "peers" / "requirements.txt"
+    if marker.exists() and marker.read_text() == requirements.read_text():
+        return
+    say("installing the peers in .venv-bench")
+    subprocess.run([sys.executable, "-m", "venv", str(PEER_ENV)], check=True)
+    pip = [str(PEER_ENV / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+    subprocess.run([*pip, "-r", str(requirements)], check=True, stderr=subprocess.DEVNULL)
+    marker.write_text(requirements.read_text())
+
+
+def short(figure: float) -> str:
+    return f"{figure:,.0f}" if figure >= 100 else f"{figure:.1f}" if figure >= 10 else f"{figure:.2g}"
+
+
+def say(text: str) -> None:
+    print(f"bench: {text}", file=sys.stderr, flush=True)
