@@ -11,6 +11,10 @@ import msgspec
 import pytest
 
 from proctor import catalog
+from proctor.randomness import Stream
+from proctor.shapes.canvas import SMALL, draw_canvas
+from proctor.shapes.drawing import svg
+from proctor.task import create_task
 
 ROOT = Path(__file__).parents[1]
 
@@ -70,6 +74,26 @@ def test_the_shapes_guide_lists_every_task_with_its_settings(name: str):
     for key, field in next(iter(schema["$defs"].values()))["properties"].items():
         if "minimum" in field:
             assert f"`{key}` {field['minimum']}–{field['maximum']}" in row
+
+
+def test_the_python_of_the_shapes_guide_runs(tmp_path: Path):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "shapes.md").read_text(), re.DOTALL)
+    assert len(blocks) >= 2
+    for block in blocks:
+        done = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", catalog.expand("shapes/*"))
+def test_the_shapes_guide_names_the_tasks_without_pictures(name: str):
+    text = (ROOT / "docs" / "shapes.md").read_text()
+    (line,) = (line for line in text.splitlines() if "have no picture to show" in line)
+    without = not create_task(catalog.task_class(name), name, {}).has_pictures()
+    assert (f"`{name.removeprefix('shapes/')}`" in line) == without
+
+
+def test_the_picture_of_the_shapes_guide_is_up_to_date():
+    assert (ROOT / "docs" / "canvas.svg").read_text() == svg(draw_canvas(10, Stream(0)), SMALL)
 
 
 def test_links_lead_somewhere():
