@@ -48,6 +48,10 @@ class Task(ABC):
         """Whether samples can also be shown as pictures: whether they heed config.modality."""
         return False
 
+    def draw_row(self, row: Mapping[str, Any]) -> bytes:
+        """The picture, as PNG, of a row that `json_lines` has written, for tasks that have pictures."""
+        raise NotImplementedError
+
     def count(self, config: RunConfig) -> int | None:
         """How many samples there will be, where that is known beforehand."""
         return config.limit

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -91,6 +91,11 @@ class Task(CoreTask):
     def has_pictures(self) -> bool:
         """The canvas can be drawn unless the task describes it in its own way, as the first item shows."""
         return bool(load_item(self, 0, self.default_limit).canvas)
+
+    def draw_row(self, row: Mapping[str, Any]) -> bytes:
+        from proctor.shapes.drawing import png  # numpy
+
+        return png(msgspec.convert(row["shapes"], list[Shape]), self.board)
 
     def proofs(self, sample: Sample) -> Iterator[str]:
         """A picture must show what the text says; a task with a solver has more to prove."""
