@@ -10,14 +10,14 @@ ROOT = Path(__file__).parents[1] / "src" / "proctor"
 # From the bottom up. A module may import from lower layers and from its own entry, nothing else.
 LAYERS = [
     ["proctor"],
-    ["types", "errors", "randomness", "machine"],
+    ["types", "errors", "randomness", "machine", "thoughts"],
     ["config", "metrics", "candidate"],
     ["models"],
     ["task", "store", "provenance"],
     ["report", "run"],
     ["catalog"],
     ["evaluation", "check"],
-    ["shapes"],
+    ["shapes", "compat"],
     ["cli"],
     ["__main__"],
 ]
