@@ -153,5 +153,6 @@ def create_task(task_class: type[Task], name: str, settings: Mapping[str, Any]) 
         task.settings = msgspec.convert(dict(settings), task_class.Settings, strict=False)
     except msgspec.ValidationError as error:
         problem, _, place = str(error).replace("`", "").partition(" - at $.")
-        raise UsageError(f"{name}: setting {place or ''}: {problem[0].lower()}{problem[1:]}.") from None
+        where = f"setting {place}: " if place else ""
+        raise UsageError(f"{name}: {where}{problem[0].lower()}{problem[1:].rstrip('.')}.") from None
     return task
