@@ -73,8 +73,8 @@ def task_class(name: str) -> type[Task]:
 
 def name_of(cls: type[Task]) -> str:
     """A name under which a class at hand can be found again, where there is one."""
-    at_hand = (family for family, place in GUESTS.items() if place.partition(":")[0] in sys.modules)
-    for family in (*REGISTRIES, *at_hand):
+    hosts = [family for family, place in GUESTS.items() if place.partition(":")[0] == cls.__module__]
+    for family in (*REGISTRIES, *hosts):
         for name, registered in _registry(family).items():
             if registered is cls:
                 return f"{family}/{name}"
