@@ -173,7 +173,7 @@ def create_task(task_class: type[Task], name: str, settings: Mapping[str, Any], 
         problem, _, place = str(error).replace("`", "").partition(" - at $.")
         key = place.partition(".")[0].partition("[")[0]
         if key not in settings:  # it is not one value that is wrong, but what they are together
-            raise UsageError(f"{name}: settings: {problem[0].lower()}{problem[1:]}.") from None
+            raise UsageError(f"{name}: settings: {problem[0].lower()}{problem[1:].rstrip('.')}.") from None
         expected = _alternatives(known[key]) or problem.partition(", got ")[0]
         said = f"{name}: setting {place}: {expected[0].lower()}{expected[1:]}, got {settings[key]!r}."
         raise SettingError(said, key) from None
