@@ -200,7 +200,7 @@ def test_settings_reach_the_data_set():
         ),
         ("chain_sum", {"size": 3}, "no setting 'size'"),
         ("chain_sum", {"min_terms": "few"}, "setting min_terms: expected int, got 'few'"),
-        ("chain_sum", {"min_terms": 9}, "reasoning-gym/chain_sum: max_terms must be >= min_terms."),
+        ("chain_sum", {"min_terms": 9}, "reasoning-gym/chain_sum: settings: max_terms must be >= min_terms."),
         ("word_sorting", {"transformation": "upside"}, "setting transformation: invalid enum value 'upside'"),
         ("spell_backward", {"data_file": "none.txt"}, "refuses its settings: FileNotFoundError"),
     ],
