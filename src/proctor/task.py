@@ -153,5 +153,7 @@ def create_task(task_class: type[Task], name: str, settings: Mapping[str, Any]) 
         task.settings = msgspec.convert(dict(settings), task_class.Settings, strict=False)
     except msgspec.ValidationError as error:
         problem, _, place = str(error).replace("`", "").partition(" - at $.")
-        raise UsageError(f"{name}: setting {place or ''}: {problem[0].lower()}{problem[1:]}.") from None
+        if not place:  # it is not one value that is wrong, but what they are together
+            raise UsageError(f"{name}: settings: {problem[0].lower()}{problem[1:]}.") from None
+        raise UsageError(f"{name}: setting {place}: {problem[0].lower()}{problem[1:]}.") from None
     return task

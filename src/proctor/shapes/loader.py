@@ -56,7 +56,7 @@ def _item(task: Task, index: int, random: Stream, wanted: str | None) -> Item:
         raise TaskError(f"{task.name}, item {index}: the answer to {question!r} is empty.")
     if wanted is not None and answer != wanted:
         raise TaskError(f"{task.name}, item {index}: wanted the answer {wanted!r}, generate_questions gave {answer!r}.")
-    return Item(shapes, _describe(task, shapes), question, answer, task.choices(shapes))
+    return Item(shapes, _describe(task, shapes), question, answer, task.choices(shapes, question))
 
 
 def _describe(task: Task, shapes: list[Shape]) -> str:

@@ -55,8 +55,8 @@ class Task(CoreTask):
         """The answer wanted for item i of n; None leaves it to chance."""
         return None
 
-    def choices(self, shapes: list[Shape]) -> tuple[str, ...]:
-        """The answers that are possible for this canvas, where the set is closed."""
+    def choices(self, shapes: list[Shape], question: str) -> tuple[str, ...]:
+        """The answers that this question about the canvas leaves open, where the set is closed."""
         return self.answers
 
     def parse_answer(self, text: str) -> str | None:

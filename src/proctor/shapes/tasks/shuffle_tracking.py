@@ -9,7 +9,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from proctor.shapes.canvas import Shape
-from proctor.shapes.typed import ORDINALS, ShapeTask
+from proctor.shapes.places import ORDINALS
+from proctor.shapes.typed import ShapeTask
 from proctor.types import Sample
 
 

@@ -10,10 +10,10 @@ from msgspec import Meta, Struct
 
 from proctor.randomness import Stream
 from proctor.shapes.canvas import Shape, place_kinds
+from proctor.shapes.places import RELATIONS
 from proctor.shapes.typed import DirectionTask
 from proctor.types import Sample
 
-WORDS = {"Left": "to the left of", "Right": "to the right of", "Above": "above", "Below": "below"}
 OPPOSITES = {"Left": "Right", "Right": "Left", "Above": "Below", "Below": "Above"}
 
 
@@ -30,7 +30,7 @@ class TransitivityTask(DirectionTask):
 
     summary = "where is A relative to B, by way of the shapes between? (four directions)"
     Settings = TransitivitySettings
-    answers = tuple(WORDS)
+    answers = tuple(RELATIONS)
     instruction = "Answer Left, Right, Above or Below."
 
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
@@ -51,7 +51,7 @@ class TransitivityTask(DirectionTask):
         self.description = "\n".join(
             ["On a canvas of shapes:"]
             + [
-                f"- the {shape} is {WORDS[side]} the {before}"
+                f"- the {shape} is {RELATIONS[side]} the {before}"
                 for side in self.random.shuffled(self.answers)
                 for before, shape in zip([pivot, *chains[side]], chains[side], strict=False)
             ]
@@ -76,8 +76,8 @@ def _chains(shapes: list[Shape], random: Stream) -> dict[str, list[Shape]]:
     chance decides which of the two chains it joins.
     """
     pivot, *others = shapes
-    chains = {side: [shape] for side, shape in zip(WORDS, others, strict=False)}
-    for shape in others[len(WORDS) :]:
+    chains = {side: [shape] for side, shape in zip(RELATIONS, others, strict=False)}
+    for shape in others[len(RELATIONS) :]:
         if random.below(2):
             chains["Left" if shape.x < pivot.x else "Right"].append(shape)
         else:
