@@ -34,7 +34,7 @@ class MissingExtraError(UsageError):
 
 
 class SettingError(UsageError):
-    """The task has no such setting, or does not take this value for it."""
+    """The task has no such setting, or does not take this value for it, or not with the others (then it is '')."""
 
     def __init__(self, message: str, setting: str) -> None:
         super().__init__(message)

@@ -181,7 +181,7 @@ def create_task(task_class: type[T], name: str, settings: Mapping[str, Any], mod
         said = f"{name}: setting {place}: {expected[0].lower()}{expected[1:]}, got {settings[key]!r}."
         raise SettingError(said, key) from None
     if modality != "text" and not task.has_pictures():
-        raise UsageError(f"{name} has no pictures to show: it can be set with --modality text only.")
+        raise SettingError(f"{name} has no pictures to show: it can be set with --modality text only.", "modality")
     return task
 
 

@@ -19,7 +19,7 @@ from proctor.cli.output import print_json, say
 from proctor.cli.progress import open_display
 from proctor.config import RunConfig, build_config
 from proctor.curve import Curve, trace_curves
-from proctor.errors import ProctorError, UsageError
+from proctor.errors import ProctorError, SettingError, UsageError
 from proctor.evaluation import evaluate
 from proctor.report import Report
 from proctor.store import store_folder
@@ -59,12 +59,23 @@ def _configurations(args: argparse.Namespace) -> tuple[list[RunConfig], str]:
     if not options.get("model"):
         raise UsageError("No model given: --model smollm2, for example. `proctor list models` shows the kinds.")
     names = [name for pattern in patterns for name in catalog.expand(pattern)]
+    named = {name for name in patterns if not catalog.is_wildcard(name)}
     if "sweep" in options:
-        return _sweep(names, options, named={name for name in patterns if not catalog.is_wildcard(name)})
-    configurations = [build_config(options | {"task": name}) for name in names]
-    for config in configurations:
-        create_task(catalog.task_class(config.task), config.task, config.settings, config.modality)
-    return configurations, ""
+        return _sweep(names, options, named)
+    return [config for name in names if (config := _configuration(name, options, name in named))], ""
+
+
+def _configuration(name: str, options: dict[str, Any], named: bool) -> RunConfig | None:
+    """None for a task without pictures that only a wildcard means, where pictures are wanted."""
+    config = build_config(options | {"task": name})
+    try:
+        create_task(catalog.task_class(name), name, config.settings, config.modality)
+    except SettingError as error:
+        if named or error.setting != "modality":
+            raise
+        print(f"note: left out: {error}", file=sys.stderr)
+        return None
+    return config
 
 
 def _sweep(names: list[str], options: dict[str, Any], named: set[str]) -> tuple[list[RunConfig], str]:
