@@ -2,6 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 \
+  --generate-hashes --no-emit-index-url --no-header --quiet
+
 .PHONY: help setup demo test lint bench lock clean
 
 help:
@@ -10,12 +13,15 @@ help:
 	@echo "make lint   ruff and mypy only"
 	@echo "make bench  speed and memory against other harnesses (installs them in .venv-bench)"
 	@echo "make setup  just the environment, in .venv"
-	@echo "make lock   renew requirements.lock after a change of pyproject.toml"
+	@echo "make lock   renew the locked packages after a change of pyproject.toml"
 
 setup: .venv/ready
 
 .venv/ready: requirements.lock pyproject.toml scripts/setup
 	@PYTHON=$(PYTHON) scripts/setup
+
+.venv/reasoning-gym: .venv/ready requirements-reasoning-gym.lock scripts/setup-reasoning-gym
+	@scripts/setup-reasoning-gym
 
 demo: setup
 	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo
@@ -25,7 +31,7 @@ lint: setup
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 
-test: lint
+test: lint .venv/reasoning-gym
 	@$(BIN)/pytest
 
 bench: setup
@@ -33,8 +39,8 @@ bench: setup
 
 lock: setup
 	@$(BIN)/python -m pip install --quiet uv
-	@$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
-	  --generate-hashes --no-emit-index-url --no-header --quiet --output-file requirements.lock
+	@$(COMPILE) --extra embedded --extra pandas --extra parquet --extra dev --output-file requirements.lock
+	@$(COMPILE) --extra reasoning-gym --constraints requirements.lock --output-file requirements-reasoning-gym.lock
 
 clean:
 	rm -rf .venv .venv-bench .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -93,3 +93,24 @@ def test_entry_point_of_an_installed_package(tmp_path: Path, adding: str):
     first, second = done.stdout.splitlines()
     assert first == "Adding ['acme/adding', 'acme/broken']"
     assert second.startswith("UsageError Task acme/broken (acme_exams:Gone) could not be loaded: AttributeError")
+
+
+@pytest.mark.parametrize("name", ["reasoning-gym/chain_sum", "reasoning-gym/*"])
+def test_a_family_whose_extra_is_not_installed(name: str):
+    done = without_reasoning_gym("run", name, "--model", "scripted/oracle")
+    said = "proctor: reasoning-gym/NAME needs the extra 'reasoning-gym': pip install 'proctor[reasoning-gym]'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
+def test_the_other_families_do_not_need_it():
+    listed = without_reasoning_gym("list", "tasks")
+    assert listed.returncode == 0, listed.stderr
+    assert "shapes/existence" in listed.stdout
+    assert "reasoning-gym/*" in listed.stdout
+    done = without_reasoning_gym("run", "shapes/*", "--model", "scripted/oracle", "--limit", "1", "--quiet")
+    assert done.returncode == 0, done.stderr
+
+
+def without_reasoning_gym(*arguments: str) -> subprocess.CompletedProcess[str]:
+    code = "import sys; sys.modules['reasoning_gym'] = None; from proctor.cli.main import main; sys.exit(main())"
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)

@@ -108,3 +108,13 @@ def test_a_run_with_a_scripted_model_imports_no_http_client_and_no_runtime(addin
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"imported: {done.stderr}"
+
+
+def test_listing_imports_no_guest():
+    code = (
+        "import sys; from proctor.cli.main import main; main(['list', 'tasks']);"
+        "sys.exit(', '.join(sorted({'reasoning_gym', 'proctor.compat.reasoning_gym'} & set(sys.modules))) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"imported: {done.stderr}"
+    assert "reasoning-gym/*" in done.stdout

@@ -13,7 +13,8 @@ import pyarrow.parquet
 import pytest
 
 from proctor.errors import UsageError
-from proctor.shapes import ShapeDataset
+from proctor.shapes import Shape, ShapeDataset
+from proctor.shapes.pixels import read_png
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
 
 
@@ -85,6 +86,23 @@ def test_a_task_of_any_family_can_be_written(adding: str, tmp_path: Path):
     ]
 
 
+def test_pictures_go_along_with_the_lines(tmp_path: Path):
+    for folder, shard in (("whole", "1/1"), ("half", "2/2")):
+        arguments = ("-n", 6, "--out", tmp_path / f"{folder}.jsonl", "--images", tmp_path / folder, "--shard", shard)
+        assert generate("shapes/count", *arguments).returncode == 0
+    rows = [msgspec.json.decode(line) for line in (tmp_path / "whole.jsonl").read_bytes().splitlines()]
+    assert [row["image"] for row in rows] == [f"0-{index}.png" for index in range(6)]
+    for row in rows:
+        shown = read_png((tmp_path / "whole" / row["image"]).read_bytes())
+        assert sorted(map(repr, shown)) == sorted(repr(Shape(**shape)) for shape in row["shapes"])
+    assert sorted(path.name for path in (tmp_path / "half").iterdir()) == ["0-3.png", "0-4.png", "0-5.png"]
+    for path in (tmp_path / "half").iterdir():
+        assert path.read_bytes() == (tmp_path / "whole" / path.name).read_bytes()
+    plain = generate("shapes/count", "-n", 6, "--out", "-").stdout
+    del rows[0]["image"]
+    assert msgspec.json.decode(plain.splitlines()[0]) == rows[0]
+
+
 def test_a_killed_writer_leaves_no_file_that_looks_complete(tmp_path: Path):
     out = tmp_path / "d.jsonl"
     command = [sys.executable, "-m", "proctor", "generate", "shapes/logic", "-n", "1000000", "--out", str(out)]
@@ -113,6 +131,8 @@ def test_a_killed_writer_leaves_no_file_that_looks_complete(tmp_path: Path):
         (["shapes/cuont", "--out", "-"], "shapes/count"),
         (["shapes/*", "--out", "-"], "name one"),
         (["shapes/count"], "--out"),
+        (["shapes/transitivity", "--out", "-", "--images", "d"], "no pictures"),
+        (["shapes/count", "--out", "-", "--images", "/proc/d"], "Cannot write"),
     ],
 )
 def test_bad_input_is_one_sentence(arguments: list[str], said: str):

@@ -28,7 +28,7 @@ from proctor.shapes import Shape, Task, drawing
 from proctor.shapes.canvas import HALF_WIDTH, LARGE, SMALL, Board, draw_canvas
 from proctor.shapes.drawing import COLOURS, caption, png, svg
 from proctor.shapes.pixels import read_png
-from proctor.shapes.tasks.existence import solve
+from proctor.shapes.tasks.existence import ExistenceTask
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
 from proctor.store import open_store
 from proctor.task import create_task, take_samples
@@ -369,7 +369,9 @@ def look(content: list[dict[str, Any]]) -> tuple[list[Shape], str]:
 
 def answer_by_looking(body: dict[str, Any], _: int) -> str:
     shapes, text = look(body["messages"][-1]["content"])
-    return solve("\n".join(f"- {shape} at ({shape.x}, {shape.y})" for shape in shapes), text.rpartition("\n\n")[2])
+    return ExistenceTask.solve(
+        "\n".join(f"- {shape} at ({shape.x}, {shape.y})" for shape in shapes), text.rpartition("\n\n")[2]
+    )
 
 
 @pytest.mark.parametrize("modality", ["image", "both"])

@@ -23,22 +23,25 @@ ENTRY_POINT_GROUP = "proctor.tasks"
 # Each family keeps a mapping from short name to task class. Named here as text: the core imports no family.
 REGISTRIES = {"shapes": "proctor.shapes.tasks.registered_tasks:REGISTERED_TASKS"}
 
+# Families of other packages, behind extras, which take a second to import: asked only for names that begin with theirs.
+GUESTS = {"reasoning-gym": "proctor.compat.reasoning_gym:DATA_SETS"}
+
 
 def expand(pattern: str) -> list[str]:
     """The task names that a name or a wildcard stands for, in order."""
     if is_file(pattern):
         return [pattern]
+    family, _, short = pattern.partition("/")
     if is_wildcard(pattern):
-        names = task_names()
-        found = fnmatch.filter(names, pattern)
+        found = fnmatch.filter(task_names(family), pattern)
         if not found:
-            raise UsageError(f"No task matches {pattern!r}. Tasks: {', '.join(names)}.")
+            raise UsageError(f"No task matches {pattern!r}. `proctor list tasks` shows all.")
         return found
-    if pattern not in _family_tasks(pattern.partition("/")[0]) and pattern not in _installed_tasks():
+    if short not in _registry(family) and pattern not in _installed_tasks():
         raise UnknownNameError(
             "task",
             pattern,
-            task_names(),
+            task_names(family),
             "`proctor list tasks` shows all; a task of your own is path/to/file.py:Class.",
         )
     return [pattern]
@@ -52,8 +55,10 @@ def single(pattern: str) -> str:
     return name
 
 
-def task_names() -> list[str]:
-    return sorted({name for family in REGISTRIES for name in _family_tasks(family)} | _installed_tasks().keys())
+def task_names(guest: str = "") -> list[str]:
+    """All names, with those of a guest family if it is asked for."""
+    families = [*REGISTRIES, *({guest} & GUESTS.keys())]
+    return sorted({f"{family}/{name}" for family in families for name in _registry(family)} | _installed_tasks().keys())
 
 
 def task_class(name: str) -> type[Task]:
@@ -61,8 +66,9 @@ def task_class(name: str) -> type[Task]:
     if is_file(name):
         return _from_file(name)
     name = single(name)
-    family = _family_tasks(name.partition("/")[0]).get(name)
-    return family if family is not None else _from_entry_point(_installed_tasks()[name])
+    family, _, short = name.partition("/")
+    found = _registry(family).get(short)
+    return found if found is not None else _from_entry_point(_installed_tasks()[name])
 
 
 def resolve(task: str | type[Task]) -> tuple[str, type[Task]]:
@@ -75,21 +81,23 @@ def resolve(task: str | type[Task]) -> tuple[str, type[Task]]:
 
 def name_of(cls: type[Task]) -> str:
     """A name under which a class at hand can be found again, where there is one."""
-    for family in REGISTRIES:
-        for name, registered in _family_tasks(family).items():
+    hosts = [family for family, place in GUESTS.items() if place.partition(":")[0] == cls.__module__]
+    for family in (*REGISTRIES, *hosts):
+        for name, registered in _registry(family).items():
             if registered is cls:
-                return name
+                return f"{family}/{name}"
     file = getattr(sys.modules.get(cls.__module__), "__file__", None)
     return f"{file}:{cls.__qualname__}" if file else cls.__qualname__
 
 
-def _family_tasks(family: str) -> dict[str, type[Task]]:
-    """The tasks of one family; the others need not be imported for it."""
-    if family not in REGISTRIES:
+def _registry(family: str) -> Mapping[str, type[Task]]:
+    """The tasks of one family by short name; the others need not be imported for it."""
+    place = REGISTRIES.get(family) or GUESTS.get(family)
+    if place is None:
         return {}
-    module, _, attribute = REGISTRIES[family].partition(":")
+    module, _, attribute = place.partition(":")
     registry: Mapping[str, type[Task]] = getattr(import_module(module), attribute)
-    return {f"{family}/{name}": cls for name, cls in registry.items()}
+    return registry
 
 
 def _installed_tasks() -> dict[str, EntryPoint]:

@@ -46,6 +46,20 @@ def write_data(lines: Iterable[bytes], path: str) -> None:
         part.unlink(missing_ok=True)
 
 
+def with_pictures(lines: Iterable[bytes], draw: Callable[[dict[str, Any]], bytes], folder: Path) -> Iterator[bytes]:
+    """The same lines, each with the name of its picture, which is drawn into the folder."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for piece in lines:
+            for line in piece.splitlines():
+                row = msgspec.json.decode(line)
+                row["image"] = f"{row['id']}.png"
+                (folder / row["image"]).write_bytes(draw(row))
+                yield msgspec.json.encode(row) + b"\n"
+    except OSError as error:
+        raise UsageError(f"Cannot write to {folder}: {error.strerror}.") from None
+
+
 def format_of(path: str) -> Write:
     ending = Path(path).suffix
     if path == "-" or ending in (".jsonl", ".ndjson"):

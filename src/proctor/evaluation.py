@@ -169,7 +169,8 @@ def _write_files(report: Report, folder: Path) -> None:
 
 def _with_full_settings(config: RunConfig, task: Task) -> RunConfig:
     # Stored with the defaults filled in: a later change of a default must not change an old run.
-    return msgspec.structs.replace(config, settings=msgspec.to_builtins(task.settings))
+    # By way of JSON, so that a tuple is the list that will be read back.
+    return msgspec.structs.replace(config, settings=msgspec.json.decode(msgspec.json.encode(task.settings)))
 
 
 def _refuse_changes(run: Run, config: RunConfig, task: Task) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 
 from proctor import __version__, machine
 
-_PACKAGES = ("msgspec", "aiohttp", "numpy", "xllamacpp")  # those that touch a question, an answer or a metric
+# Those that touch a question, an answer or a metric.
+_PACKAGES = ("msgspec", "aiohttp", "numpy", "xllamacpp", "reasoning-gym", "sympy")
 
 
 def collect(task_class: type) -> dict[str, Any]:

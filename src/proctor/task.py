@@ -48,6 +48,10 @@ class Task(ABC):
         """Whether samples can also be shown as pictures: whether they heed config.modality."""
         return False
 
+    def draw_row(self, row: Mapping[str, Any]) -> bytes:
+        """The picture, as PNG, of a row that `json_lines` has written, for tasks that have pictures."""
+        raise NotImplementedError
+
     def count(self, config: RunConfig) -> int | None:
         """How many samples there will be, where that is known beforehand."""
         return config.limit
@@ -169,7 +173,7 @@ def create_task(task_class: type[Task], name: str, settings: Mapping[str, Any], 
         problem, _, place = str(error).replace("`", "").partition(" - at $.")
         key = place.partition(".")[0].partition("[")[0]
         if key not in settings:  # it is not one value that is wrong, but what they are together
-            raise UsageError(f"{name}: settings: {problem[0].lower()}{problem[1:]}.") from None
+            raise UsageError(f"{name}: settings: {problem[0].lower()}{problem[1:].rstrip('.')}.") from None
         expected = _alternatives(known[key]) or problem.partition(", got ")[0]
         said = f"{name}: setting {place}: {expected[0].lower()}{expected[1:]}, got {settings[key]!r}."
         raise SettingError(said, key) from None

@@ -55,6 +55,7 @@ def examine(store: str | None) -> Iterator[Symptom]:
     yield _runtime()
     yield _weights()
     yield _key()
+    yield _reasoning_gym()
     yield _git()
 
 
@@ -110,6 +111,13 @@ def _key() -> Symptom:
     if os.environ.get("OPENAI_API_KEY"):
         return Symptom("API key", True, "OPENAI_API_KEY is set")
     return Symptom("API key", False, "OPENAI_API_KEY is not set", "Needed for openai/NAME without --base-url.")
+
+
+def _reasoning_gym() -> Symptom:
+    if importlib.util.find_spec("reasoning_gym") is None:
+        cure = "pip install 'proctor[reasoning-gym]'"
+        return Symptom("reasoning-gym", False, "not installed", cure)
+    return Symptom("reasoning-gym", True, f"{metadata.version('reasoning-gym')}, its exams are reasoning-gym/NAME")
 
 
 def _git() -> Symptom:

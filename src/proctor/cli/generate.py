@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator
 
 from proctor import catalog
 from proctor.cli.options import add_settings_flag, parse_settings
-from proctor.config import build_config
-from proctor.datafile import format_of, shard_of, write_data
+from proctor.config import build_config, user_path
+from proctor.datafile import format_of, shard_of, with_pictures, write_data
+from proctor.errors import UsageError
 from proctor.task import create_task, take_samples
 
 PERIOD = 10.0  # seconds between two lines of progress
@@ -25,6 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", default=0, metavar="N", help="seed of the samples (default: 0)")
     parser.add_argument("--few-shot", default=0, metavar="N", help="worked examples with each sample (default: 0)")
     parser.add_argument("--shard", default="1/1", metavar="K/M", help="only the K-th of M parts of the samples")
+    parser.add_argument(
+        "--images", metavar="DIR", help="also draw each sample, into this folder; `image` is its name there"
+    )
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress")
     add_settings_flag(parser)
 
@@ -39,8 +43,13 @@ def call(args: argparse.Namespace) -> int:
         n = sum(1 for _ in take_samples(task, config))
     part = shard_of(args.shard, n)
     format_of(args.out)
+    lines = task.json_lines(config, part)
+    if args.images is not None:
+        if not task.has_pictures():
+            raise UsageError(f"{name} has no pictures to draw.")
+        lines = with_pictures(lines, task.draw_row, user_path(args.images))
     started = time.monotonic()
-    write_data(_counted(task.json_lines(config, part), len(part), args.quiet), args.out)
+    write_data(_counted(lines, len(part), args.quiet), args.out)
     if not args.quiet:
         print(f"{args.out}: {len(part):,} samples in {time.monotonic() - started:.1f} s", file=sys.stderr)
     return 0

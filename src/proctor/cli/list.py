@@ -1,4 +1,6 @@
-"""List tasks, models or runs; all three without an argument."""
+"""List tasks, models or runs; all three without an argument.
+
+A family that comes with an extra is one line; `proctor list tasks 'reasoning-gym/*'` shows its tasks."""
 
 from __future__ import annotations
 
@@ -14,14 +16,17 @@ from proctor.types import Run
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="?", choices=("tasks", "models", "runs"), help="what to list")
+    parser.add_argument("pattern", nargs="?", metavar="PATTERN", help="only the tasks of this name or wildcard")
     parser.add_argument("--json", action="store_true", help="print as JSON")
     add_store_flag(parser)
 
 
 def call(args: argparse.Namespace) -> int:
     store = getattr(args, "store", None)
+    if args.pattern and args.what != "tasks":
+        raise UsageError(f"proctor list {args.what} takes no pattern; proctor list tasks does.")
     listings: dict[str, Callable[[], list[dict[str, str]]]] = {
-        "tasks": _tasks,
+        "tasks": lambda: _tasks(args.pattern),
         "models": _models,
         "runs": lambda: _runs(store, required=args.what == "runs"),
     }
@@ -37,17 +42,18 @@ def call(args: argparse.Namespace) -> int:
     return 0
 
 
-def _tasks() -> list[dict[str, str]]:
+def _tasks(pattern: str | None) -> list[dict[str, str]]:
     from proctor import catalog
 
     rows = []
-    for name in catalog.task_names():
+    for name in catalog.expand(pattern) if pattern else catalog.task_names():
         try:
             about = catalog.task_class(name).summary
         except UsageError as error:  # one broken package must not hide the rest
             about = str(error)
         rows.append({"name": name, "about": about})
-    return rows
+    guests = [] if pattern else catalog.GUESTS
+    return rows + [{"name": f"{family}/*", "about": f"the exams of {family} (extra: {family})"} for family in guests]
 
 
 def _models() -> list[dict[str, str]]:

@@ -86,7 +86,7 @@ def _show_task(args: argparse.Namespace) -> int:
         return 0
     print(f"{name} (version {task.version}): {task.summary}")
     for key, value in msgspec.to_builtins(task.settings).items():
-        print(f"  --set {key}={value}")
+        print(f"  --set {key}={value if isinstance(value, str) else msgspec.json.encode(value).decode()}")
     print(f"\n--- sample {sample.id}, as the candidate sees it ---")
     print("\n".join(_lines(sample, iter(pictures))))
     print(f"--- right answer: {task.gold(sample)} ---")

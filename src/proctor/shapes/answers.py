@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Iterable
 
 from proctor.shapes.canvas import FORMS, LARGE, SIZES
+from proctor.thoughts import without_thoughts
 
-_THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _ANNOUNCED = re.compile(r"\banswer(?:\s+is)?\s*[:=]?\s*([^\n]*)", re.IGNORECASE)
 
 Finder = Callable[[str], list[str]]  # all answers that occur in a text, in their order
@@ -20,7 +20,7 @@ Finder = Callable[[str], list[str]]  # all answers that occur in a text, in thei
 
 def parse_yes_no(text: str) -> str | None:
     """Yes or No; a reply that begins with one of them means it."""
-    first = re.match(r"\W*(yes|no)\b", _THOUGHT.sub("", text), re.IGNORECASE)
+    first = re.match(r"\W*(yes|no)\b", without_thoughts(text), re.IGNORECASE)
     return first[1].capitalize() if first else _settle(text, _yes_no)
 
 
@@ -40,7 +40,7 @@ def parse_shape(text: str) -> str | None:
 
 
 def _settle(text: str, find: Finder) -> str | None:
-    text = _THOUGHT.sub("", text).strip()
+    text = without_thoughts(text)
     lines = [line for line in text.splitlines() if line.strip()]
     for part in (*lines[:1], *lines[-1:]):
         if len(part.split()) <= 4 and (answer := _only(find(part))) is not None:

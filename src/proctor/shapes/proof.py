@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from proctor.shapes.canvas import Shape
 from proctor.types import Message, Sample
 
-Solver = Callable[[str, str], str]  # answers from description and question, and from nothing else
+Solver = Callable[[str, str], str | None]  # answers from description and question, and from nothing else
 Describer = Callable[[Sequence[Shape]], str]
 
 
-def find_faults(sample: Sample, describe: Describer, solve: Solver | None) -> Iterator[str]:
-    """Faults of the sample and of its worked examples; without a solver, only of what its pictures show."""
+def find_faults(sample: Sample, describe: Describer, solve: Solver) -> Iterator[str]:
+    """Faults of the sample and of its worked examples; of a task without a solver, only of what its pictures show."""
     turns = (Message("user", sample.input),) if isinstance(sample.input, str) else sample.input
     answers = [*(message.text for message in turns[1::2]), sample.target]
     for message, answer in zip(turns[::2], answers, strict=True):
@@ -22,7 +22,7 @@ def find_faults(sample: Sample, describe: Describer, solve: Solver | None) -> It
 class _Turn:
     """A question as the candidate is asked it."""
 
-    def __init__(self, message: Message, answer: str, describe: Describer, solve: Solver | None) -> None:
+    def __init__(self, message: Message, answer: str, describe: Describer, solve: Solver) -> None:
         self.message, self.answer, self.describe, self.solve = message, answer, describe, solve
         self.description, _, self.question = message.text.rpartition("\n\n")
 
@@ -48,7 +48,8 @@ class _Turn:
         yield from self._compare("picture", _join(self.describe(shapes), story))
 
     def _compare(self, source: str, account: str) -> Iterator[str]:
-        if self.solve is not None and (solved := self.solve(account, self.question)) != self.answer:
+        solved = self.solve(account, self.question)
+        if solved not in (None, self.answer):
             yield f"the {source} says {solved}, the key says {self.answer}"
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -16,7 +16,7 @@ from proctor.randomness import Stream, mix, name_key
 from proctor.shapes.canvas import Board, Shape, board_for, draw_canvas
 from proctor.shapes.descriptions import DESCRIPTIONS, Kind
 from proctor.shapes.loader import load_item, load_row, load_sample
-from proctor.shapes.proof import Solver, find_faults
+from proctor.shapes.proof import find_faults
 from proctor.task import Task as CoreTask
 from proctor.types import Probe, Sample, Score
 
@@ -82,9 +82,13 @@ class Task(CoreTask):
         """The canvas in words: the base description."""
         return DESCRIPTIONS[self.settings.description](shapes)
 
-    def compare_with_key(self, sample: Sample, solve: Solver | None = None) -> Iterator[str]:
-        """Faults, if a solver that knows only what the candidate is shown comes to another answer."""
-        return find_faults(sample, self.describe, solve)
+    @staticmethod
+    def solve(description: str, question: str) -> str | None:
+        """The answer from the words alone, found in another way than the questions are made: `proctor check` compares.
+
+        None where a task has no second way.
+        """
+        return None
 
     # -- the core's contract ------------------------------------------------------------------
 
@@ -92,9 +96,13 @@ class Task(CoreTask):
         """The canvas can be drawn unless the task describes it in its own way, as the first item shows."""
         return bool(load_item(self, 0, self.default_limit).canvas)
 
+    def draw_row(self, row: Mapping[str, Any]) -> bytes:
+        from proctor.shapes.drawing import png  # numpy
+
+        return png(msgspec.convert(row["shapes"], list[Shape]), self.board)
+
     def proofs(self, sample: Sample) -> Iterator[str]:
-        """A picture must show what the text says; a task with a solver has more to prove."""
-        return self.compare_with_key(sample)
+        return find_faults(sample, self.describe, self.solve)
 
     def count(self, config: RunConfig) -> int:
         return config.limit or self.default_limit

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -12,7 +11,6 @@ from proctor.shapes.canvas import Shape
 from proctor.shapes.descriptions import Kind
 from proctor.shapes.reading import nearer_pairs
 from proctor.shapes.typed import YesNoTask
-from proctor.types import Sample
 
 AXES = {"x": "left and right", "y": "above and below"}
 
@@ -45,14 +43,11 @@ class BetweenTask(YesNoTask):
         a, b = self.random.shuffled([third, first if between else last])
         return f"Looking only at {words}, is the {second} between the {a} and the {b}?"
 
-    def proofs(self, sample: Sample) -> Iterator[str]:
-        yield from self.compare_with_key(sample, solve)
-
-
-def solve(description: str, question: str) -> str:
-    """The answer from the words alone: between two shapes, one has exactly one of them before it."""
-    asked = re.match(r"Looking only at (\w+) .+, is the (.+) between the (.+) and the (.+)\?", question)
-    if asked is None:
-        return "(question not understood)"
-    pairs = nearer_pairs(description, "left" if asked[1] == "left" else "top")
-    return "Yes" if sum((end, asked[2]) in pairs for end in (asked[3], asked[4])) == 1 else "No"
+    @staticmethod
+    def solve(description: str, question: str) -> str:
+        """The answer from the words alone: between two shapes, one has exactly one of them before it."""
+        asked = re.match(r"Looking only at (\w+) .+, is the (.+) between the (.+) and the (.+)\?", question)
+        if asked is None:
+            return "(question not understood)"
+        pairs = nearer_pairs(description, "left" if asked[1] == "left" else "top")
+        return "Yes" if sum((end, asked[2]) in pairs for end in (asked[3], asked[4])) == 1 else "No"

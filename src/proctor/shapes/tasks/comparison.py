@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from itertools import combinations
 
 from proctor.shapes.canvas import Board, Shape
@@ -18,7 +17,6 @@ from proctor.shapes.patterns import (
     words_of_values,
 )
 from proctor.shapes.typed import SparingSettings, YesNoTask
-from proctor.types import Sample
 
 
 class ComparisonTask(YesNoTask):
@@ -38,8 +36,13 @@ class ComparisonTask(YesNoTask):
             pairs.append((f"Are there more {names[0]} than {names[1]}?", answer))
         return pairs
 
-    def proofs(self, sample: Sample) -> Iterator[str]:
-        yield from self.compare_with_key(sample, solve)
+    @staticmethod
+    def solve(description: str, question: str) -> str:
+        """The answer from the words alone: counts the names that hold the words on either side of 'than'."""
+        names = shapes_in_text(description)
+        sides = re.split(r"\bthan\b", question)
+        more, fewer = (sum(words_of_values(side) <= set(name.split()) for name in names) for side in sides)
+        return "Yes" if more > fewer else "No"
 
 
 def _unequal(board: Board, shapes: list[Shape]) -> list[tuple[Pattern, Values, Values]]:
@@ -52,11 +55,3 @@ def _unequal(board: Board, shapes: list[Shape]) -> list[tuple[Pattern, Values, V
                 if counts[a] != counts[b]:
                     found.append((pattern, a, b) if counts[a] < counts[b] else (pattern, b, a))
     return found
-
-
-def solve(description: str, question: str) -> str:
-    """The answer from the words alone: counts the names that hold the words on either side of 'than'."""
-    names = shapes_in_text(description)
-    sides = re.split(r"\bthan\b", question)
-    more, fewer = (sum(words_of_values(side) <= set(name.split()) for name in names) for side in sides)
-    return "Yes" if more > fewer else "No"

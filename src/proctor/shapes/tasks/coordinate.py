@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from itertools import permutations
 from typing import Annotated, Literal
 
@@ -14,7 +13,6 @@ from proctor.randomness import Stream
 from proctor.shapes.canvas import Shape, place_kinds
 from proctor.shapes.reading import places_in_text
 from proctor.shapes.typed import DirectionTask
-from proctor.types import Sample
 
 QUESTION = "Where is the {} relative to the {}?"
 DIRECTIONS = ("Left", "Right", "Above", "Below", "Above Left", "Above Right", "Below Left", "Below Right")
@@ -60,23 +58,20 @@ class CoordinateTask(DirectionTask):
             pairs.append((QUESTION.format(a, b), answer))
         return pairs
 
-    def proofs(self, sample: Sample) -> Iterator[str]:
-        yield from self.compare_with_key(sample, solve)
+    @staticmethod
+    def solve(description: str, question: str) -> str:
+        """The answer from the numbers in the text, by their signs."""
+        places = places_in_text(description)
+        asked = re.match(r"Where is the (.+) relative to the (.+)\?", question)
+        if asked is None:
+            return "(question not understood)"
+        (ax, ay), (bx, by) = places[asked[1]], places[asked[2]]
+        words = {(0, 1): "Above", (0, -1): "Below", (1, 1): "Right", (1, -1): "Left"}
+        differences = enumerate((ay - by, ax - bx))
+        return " ".join(words[axis, 1 if d > 0 else -1] for axis, d in differences if d)
 
 
 def direction(a: Shape, b: Shape) -> str:
     vertical = "" if a.y == b.y else "Above" if a.y > b.y else "Below"
     horizontal = "" if a.x == b.x else "Right" if a.x > b.x else "Left"
     return f"{vertical} {horizontal}".strip()
-
-
-def solve(description: str, question: str) -> str:
-    """The answer from the numbers in the text, by their signs."""
-    places = places_in_text(description)
-    asked = re.match(r"Where is the (.+) relative to the (.+)\?", question)
-    if asked is None:
-        return "(question not understood)"
-    (ax, ay), (bx, by) = places[asked[1]], places[asked[2]]
-    words = {(0, 1): "Above", (0, -1): "Below", (1, 1): "Right", (1, -1): "Left"}
-    differences = enumerate((ay - by, ax - bx))
-    return " ".join(words[axis, 1 if d > 0 else -1] for axis, d in differences if d)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -11,7 +10,6 @@ from proctor.shapes.canvas import Board, Shape
 from proctor.shapes.descriptions import Kind
 from proctor.shapes.patterns import PATTERNS, all_values, name_values, shapes_in_text, words_of_values
 from proctor.shapes.typed import YesNoTask
-from proctor.types import Sample
 
 WAYS = ("removed", "removed", "listed", "added")  # how shapes may have been mentioned last
 ADDITION = "A {} is added."
@@ -78,8 +76,26 @@ class ExistenceTrackingTask(YesNoTask):
             mentions[name] = "removed" if present else "added"
         return way, mentions, lines
 
-    def proofs(self, sample: Sample) -> Iterator[str]:
-        yield from self.compare_with_key(sample, solve)
+    @staticmethod
+    def solve(description: str, question: str) -> str:
+        """The answer from the words alone: goes through the events and keeps what is there and what was taken away."""
+        lines = description.splitlines()
+        events = [line for line in lines[1:] if not line.startswith("- ")]
+        there = shapes_in_text("\n".join(line for line in lines if line not in events))
+        gone: set[str] = set()
+        for event in events:
+            sought = words_of_values(event)
+            if event.startswith("A "):
+                there |= shapes_in_text(event)
+                continue
+            touched = {name for name in there | gone if sought <= set(name.split())}
+            if event.endswith("come back."):
+                there |= touched & gone
+            else:
+                gone |= touched & there
+                there -= touched
+        asked = question.partition(" on the canvas")[0].removeprefix("Is there a ")
+        return "Yes" if asked in there else "No"
 
 
 def _groups_that_part(board: Board, names: list[str]) -> list[tuple[str, set[str]]]:
@@ -92,24 +108,3 @@ def _groups_that_part(board: Board, names: list[str]) -> list[tuple[str, set[str
                 if 0 < len(group) < len(names):
                     groups.append((name_values(pattern, values, plural=True), group))
     return groups
-
-
-def solve(description: str, question: str) -> str:
-    """The answer from the words alone: goes through the events and keeps what is there and what was taken away."""
-    lines = description.splitlines()
-    events = [line for line in lines[1:] if not line.startswith("- ")]
-    there = shapes_in_text("\n".join(line for line in lines if line not in events))
-    gone: set[str] = set()
-    for event in events:
-        sought = words_of_values(event)
-        if event.startswith("A "):
-            there |= shapes_in_text(event)
-            continue
-        touched = {name for name in there | gone if sought <= set(name.split())}
-        if event.endswith("come back."):
-            there |= touched & gone
-        else:
-            gone |= touched & there
-            there -= touched
-    asked = question.partition(" on the canvas")[0].removeprefix("Is there a ")
-    return "Yes" if asked in there else "No"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -13,7 +12,6 @@ from proctor.randomness import Stream
 from proctor.shapes.canvas import Shape
 from proctor.shapes.reading import places_in_text
 from proctor.shapes.typed import ORDINALS, ShapeTask
-from proctor.types import Sample
 
 TRIES = 200  # of 48 shapes, every second canvas is kept
 NEAREST, FARTHEST = "nearest to", "farthest from"
@@ -60,8 +58,19 @@ class NearestTask(ShapeTask):
         """All but the reference."""
         return tuple(name for name in super().choices(shapes, question) if name not in question)
 
-    def proofs(self, sample: Sample) -> Iterator[str]:
-        yield from self.compare_with_key(sample, solve)
+    @staticmethod
+    def solve(description: str, question: str) -> str:
+        """The answer from the numbers in the text: counts for each shape how many others come before it."""
+        asked = re.search(rf"is (?:([\w-]+) )?({NEAREST}|{FARTHEST}) the (.+?)\?", question)
+        if asked is None:
+            return "(question not understood)"
+        places = {name: complex(*place) for name, place in places_in_text(description).items()}
+        reference = places.pop(asked[3])
+        sign = 1 if asked[2] == NEAREST else -1
+        lengths = {name: sign * abs(place - reference) for name, place in places.items()}
+        number = ORDINALS.index(asked[1]) if asked[1] else 0
+        found = [name for name, own in lengths.items() if sum(other < own for other in lengths.values()) == number]
+        return found[0] if len(found) == 1 else "(not one shape)"
 
 
 def _without(name: str | None, shapes: list[Shape]) -> list[Shape]:
@@ -82,17 +91,3 @@ def _rank(index: int, length: int) -> str:
     from_end = length - 1 - index
     number, words = (index, NEAREST) if index <= from_end else (from_end, FARTHEST)
     return f"{ORDINALS[number]} {words}" if number else words
-
-
-def solve(description: str, question: str) -> str:
-    """The answer from the numbers in the text: counts for each shape how many others come before it."""
-    asked = re.search(rf"is (?:([\w-]+) )?({NEAREST}|{FARTHEST}) the (.+?)\?", question)
-    if asked is None:
-        return "(question not understood)"
-    places = {name: complex(*place) for name, place in places_in_text(description).items()}
-    reference = places.pop(asked[3])
-    sign = 1 if asked[2] == NEAREST else -1
-    lengths = {name: sign * abs(place - reference) for name, place in places.items()}
-    number = ORDINALS.index(asked[1]) if asked[1] else 0
-    found = [name for name, own in lengths.items() if sum(other < own for other in lengths.values()) == number]
-    return found[0] if len(found) == 1 else "(not one shape)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import combinations
 from typing import Annotated
@@ -17,7 +17,6 @@ from proctor.shapes.canvas import Shape
 from proctor.shapes.descriptions import Kind
 from proctor.shapes.reading import nearer_pairs
 from proctor.shapes.typed import ShapeTask
-from proctor.types import Sample
 
 TRIES = 500  # of six shapes, every eighth canvas will do
 TRIED_TRIPLES = 100  # of one canvas; of all of them, where there are not so many
@@ -80,8 +79,17 @@ class OddOneOutTask(ShapeTask):
         named = question.partition(": ")[2]
         return tuple(name for name in super().choices(shapes, question) if name in named)
 
-    def proofs(self, sample: Sample) -> Iterator[str]:
-        yield from self.compare_with_key(sample, solve)
+    @staticmethod
+    def solve(description: str, question: str) -> str:
+        """The answer from the words alone: the direction of each shape, and the one that is alone in its own."""
+        asked = re.match(r"Seen from the (.+?), .+: the (.+), the (.+) and the (.+?)\. Which", question)
+        if asked is None:
+            return "(question not understood)"
+        left, top = nearer_pairs(description, "left"), nearer_pairs(description, "top")
+        pivot, *named = asked.groups()
+        directions = [((name, pivot) in left, (name, pivot) in top) for name in named]
+        alone = [name for name, own in zip(named, directions, strict=True) if directions.count(own) == 1]
+        return alone[0] if len(alone) == 1 else "(not one shape)"
 
 
 class Views:
@@ -123,15 +131,3 @@ def _exchange(shapes: list[Shape], a: int, b: int) -> list[Shape]:
     moved[a] = msgspec.structs.replace(shapes[a], x=shapes[b].x, y=shapes[b].y)
     moved[b] = msgspec.structs.replace(shapes[b], x=shapes[a].x, y=shapes[a].y)
     return moved
-
-
-def solve(description: str, question: str) -> str:
-    """The answer from the words alone: the direction of each shape, and the one that is alone in its own."""
-    asked = re.match(r"Seen from the (.+?), .+: the (.+), the (.+) and the (.+?)\. Which", question)
-    if asked is None:
-        return "(question not understood)"
-    left, top = nearer_pairs(description, "left"), nearer_pairs(description, "top")
-    pivot, *named = asked.groups()
-    directions = [((name, pivot) in left, (name, pivot) in top) for name in named]
-    alone = [name for name, own in zip(named, directions, strict=True) if directions.count(own) == 1]
-    return alone[0] if len(alone) == 1 else "(not one shape)"

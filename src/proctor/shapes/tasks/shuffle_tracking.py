@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from proctor.shapes.canvas import Shape
 from proctor.shapes.typed import ORDINALS, ShapeTask
-from proctor.types import Sample
 
 HEADING = "Shapes stand in a line, from top to bottom:"
 SWAP = "The {} and the {} swap places."
@@ -40,26 +38,23 @@ class ShuffleTrackingTask(ShapeTask):
         asked = self.wanted_shapes(line, selected_answer)
         return [(QUESTION.format(name_place(line.index(shape), len(line))), shape) for shape in asked]
 
-    def proofs(self, sample: Sample) -> Iterator[str]:
-        yield from self.compare_with_key(sample, solve)
+    @staticmethod
+    def solve(description: str, question: str) -> str:
+        """The answer from the words alone: keeps the place of every shape instead of the line."""
+        first, *events = description.splitlines()
+        line = first.partition(": ")[2].rstrip(".").split(", ")
+        asked = re.match(r"Which shape is ([\w-]+) from the (top|bottom)", question)
+        if asked is None:
+            return "(question not understood)"
+        index = ORDINALS.index(asked[1])
+        index = index if asked[2] == "top" else len(line) - 1 - index
+        place = {shape: position for position, shape in enumerate(line)}
+        for event in events:
+            a, b = re.findall(r"[Tt]he (\w+ \w+ \w+)", event)
+            place[a], place[b] = place[b], place[a]
+        return next(shape for shape, position in place.items() if position == index)
 
 
 def name_place(index: int, length: int) -> str:
     from_end = length - 1 - index
     return f"{ORDINALS[index]} from the top" if index <= from_end else f"{ORDINALS[from_end]} from the bottom"
-
-
-def solve(description: str, question: str) -> str:
-    """The answer from the words alone: keeps the place of every shape instead of the line."""
-    first, *events = description.splitlines()
-    line = first.partition(": ")[2].rstrip(".").split(", ")
-    asked = re.match(r"Which shape is ([\w-]+) from the (top|bottom)", question)
-    if asked is None:
-        return "(question not understood)"
-    index = ORDINALS.index(asked[1])
-    index = index if asked[2] == "top" else len(line) - 1 - index
-    place = {shape: position for position, shape in enumerate(line)}
-    for event in events:
-        a, b = re.findall(r"[Tt]he (\w+ \w+ \w+)", event)
-        place[a], place[b] = place[b], place[a]
-    return next(shape for shape, position in place.items() if position == index)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from proctor.shapes.canvas import Shape
 from proctor.shapes.patterns import shapes_in_text
 from proctor.shapes.reading import nearer_pairs
 from proctor.shapes.typed import ORDINALS, ShapeTask
-from proctor.types import Sample
 
 SIDES = {"x": ("left", "right"), "y": ("bottom", "top")}
 SUPERLATIVES = {"left": "leftmost", "right": "rightmost", "bottom": "lowest", "top": "highest"}
@@ -31,16 +28,13 @@ class SuperlativeTask(ShapeTask):
         number, side = (from_low, low) if from_low <= from_high else (from_high, high)
         return f"{ORDINALS[number]} from the {side}" if number else SUPERLATIVES[side]
 
-    def proofs(self, sample: Sample) -> Iterator[str]:
-        yield from self.compare_with_key(sample, solve)
-
-
-def solve(description: str, question: str) -> str:
-    """The answer from the words alone: counts for each shape how many others are nearer to the side."""
-    asked = question.removeprefix("Which shape is ").split("?")[0]
-    side = next((side for side, word in SUPERLATIVES.items() if word == asked), asked.split()[-1])
-    number = ORDINALS.index(asked.split()[0]) if " from the " in asked else 0
-    nearer = dict.fromkeys(shapes_in_text(description), 0)
-    for _, other in nearer_pairs(description, side):
-        nearer[other] += 1
-    return next((shape for shape, count in nearer.items() if count == number), "(no such place)")
+    @staticmethod
+    def solve(description: str, question: str) -> str:
+        """The answer from the words alone: counts for each shape how many others are nearer to the side."""
+        asked = question.removeprefix("Which shape is ").split("?")[0]
+        side = next((side for side, word in SUPERLATIVES.items() if word == asked), asked.split()[-1])
+        number = ORDINALS.index(asked.split()[0]) if " from the " in asked else 0
+        nearer = dict.fromkeys(shapes_in_text(description), 0)
+        for _, other in nearer_pairs(description, side):
+            nearer[other] += 1
+        return next((shape for shape, count in nearer.items() if count == number), "(no such place)")

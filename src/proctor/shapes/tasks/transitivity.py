@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from typing import Annotated
@@ -13,7 +12,6 @@ from msgspec import Meta, Struct
 from proctor.shapes.canvas import Shape
 from proctor.shapes.descriptions import RELATIONS
 from proctor.shapes.typed import QUESTIONS, DirectionTask
-from proctor.types import Sample
 
 QUESTION = "Where is the {} relative to the {}?"
 LINE = "- the {} is {} the {}"
@@ -62,31 +60,28 @@ class TransitivityTask(DirectionTask):
         ]
         self.description = "\n".join([RELATIONS, *self.random.shuffled(lines)])
 
-    def proofs(self, sample: Sample) -> Iterator[str]:
-        yield from self.compare_with_key(sample, solve)
+    @staticmethod
+    def solve(description: str, question: str) -> str:
+        """The answer from the words alone: walks from the second shape each way until it meets the first."""
+        asked = re.match(r"Where is the (.+) relative to the (.+)\?", question)
+        if asked is None:
+            return "(question not understood)"
+        steps: dict[str, dict[str, str]] = {word: {} for word in ("left", "right", "above", "below")}
+        opposites = {"left": "right", "right": "left", "above": "below", "below": "above"}
+        line = r"- the (.+) is (?:to the )?(left|right|above|below)(?: of)? the (.+)"
+        for shape, word, other in re.findall(line, description):
+            steps[word][other] = shape
+            steps[opposites[word]][shape] = other
+        for word, step in steps.items():
+            place = asked[2]
+            while place in step:
+                place = step[place]
+                if place == asked[1]:
+                    return word.capitalize()
+        return "(not in one row)"
 
 
 @cache
 def pairs_apart(n: int) -> tuple[tuple[int, int], ...]:
     """The places in a row of n that have others between them and beyond them."""
     return tuple((low, high) for low in range(1, n - 1) for high in range(low + 2, n - 1))
-
-
-def solve(description: str, question: str) -> str:
-    """The answer from the words alone: walks from one shape to the next, away from each of the two, to the other."""
-    asked = re.match(r"Where is the (.+) relative to the (.+)\?", question)
-    if asked is None:
-        return "(question not understood)"
-    steps: dict[str, dict[str, str]] = {word: {} for word in ("left", "right", "above", "below")}
-    opposites = {"left": "right", "right": "left", "above": "below", "below": "above"}
-    line = r"- the (.+) is (?:to the )?(left|right|above|below)(?: of)? the (.+)"
-    for shape, word, other in re.findall(line, description):
-        steps[word][other] = shape
-        steps[opposites[word]][shape] = other
-    for word, step in steps.items():
-        place = asked[2]
-        while place in step:
-            place = step[place]
-            if place == asked[1]:
-                return word.capitalize()
-    return "(not in one row)"

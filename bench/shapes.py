@@ -1,0 +1,133 @@
+"""How fast shapes items are made, as text and as pictures, beside others that make items or pictures.
+
+    python bench/shapes.py             everything (about 10 minutes)
+    python bench/shapes.py --solvers   instead: every task's second solver against its key, on a million items each
+
+Text: `proctor generate` as a whole process that writes a file, by its CPU seconds; the peer's items are made in a loop,
+nothing written, nothing but the loop counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from process import HERE, PEER_ENV, prepare_peers, say, short, spend
+from proctor.shapes.loader import load_item
+from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
+from proctor.task import create_task
+
+SIX = ("existence", "count", "transitivity", "coordinate", "existence_tracking", "shuffle_tracking")
+PEER_SETS = ("shortest_path", "chain_sum", "family_relationships")
+ITEMS, ITEMS_ONE_BY_ONE, REPEAT = 500_000, 10_000, 3
+PROVEN = 1_000_000
+PART = 10_000  # items that a process proves at a time
+
+
+def generate_seconds(work: Path, task: str, n: int, *settings: str) -> float:
+    """CPU seconds of the whole command."""
+    command = [str(Path(sys.executable).parent / "proctor"), "generate", f"shapes/{task}", "-n", str(n), "--quiet"]
+    flags = [word for setting in settings for word in ("--set", setting)]
+    costs = [spend([*command, *flags, "--out", str(work / "data.jsonl")]).cpu for _ in range(REPEAT)]
+    return statistics.median(costs)
+
+
+def text_rates(work: Path) -> dict[str, float]:
+    rates = {}
+    for name, task in REGISTERED_TASKS.items():
+        n = ITEMS if task.maker else ITEMS_ONE_BY_ONE
+        say(f"shapes/{name}: {n:,} items at 7 shapes")
+        rates[name] = n / generate_seconds(work, name, n, "shapes=7")
+    return rates
+
+
+def peer_rates() -> dict[str, float]:
+    say(f"reasoning-gym: {', '.join(PEER_SETS)}")
+    script = HERE / "peers" / "reasoning_gym_items.py"
+    rates: dict[str, float] = json.loads(
+        spend([str(PEER_ENV / "bin" / "python"), str(script), "5000", *PEER_SETS]).printed
+    )
+    return rates
+
+
+def growth(work: Path) -> dict[str, dict[int, float]]:
+    """CPU seconds by the number of items, and of 20,000 items by the number of shapes in the longest description."""
+    say("growth with items and with shapes")
+    return {
+        "items": {n: generate_seconds(work, "existence", n) for n in (250_000, 500_000, 1_000_000)},
+        "shapes, full": {
+            shapes: generate_seconds(work, "existence", 20_000, f"shapes={shapes}", "description=full")
+            for shapes in (6, 12, 24, 47)
+        },
+    }
+
+
+def prove(name: str, start: int, stop: int, count: int) -> int:
+    """How many of these items the second solver answers otherwise than the key."""
+    task = create_task(REGISTERED_TASKS[name], f"shapes/{name}", {})
+    items = (load_item(task, index, count) for index in range(start, stop))
+    return sum(task.solve(item.description, item.question) != item.answer for item in items)
+
+
+def disagreements(names: Sequence[str], count: int) -> dict[str, int]:
+    wrong = dict.fromkeys(names, 0)
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for name in names:
+            starts = range(0, count, PART)
+            parts = [pool.submit(prove, name, start, min(start + PART, count), count) for start in starts]
+            wrong[name] = sum(part.result() for part in parts)
+            say(f"shapes/{name}: {wrong[name]} of {count:,} items answered otherwise")
+    return wrong
+
+
+def table(rates: dict[str, float], peers: dict[str, float], grown: dict[str, dict[int, float]]) -> str:
+    floor = max(peers.values())
+    lines = ["| made as text, at 7 shapes | items per CPU second | times the fastest peer |", "|---|---|---|"]
+    lines += [
+        f"| `shapes/{name}`{'' if name in SIX else ', one by one'} | {rate:,.0f} | {short(rate / floor)} |"
+        for name, rate in sorted(rates.items(), key=lambda pair: -pair[1])
+    ]
+    lines += [f"| reasoning-gym {name} | {rate:,.0f} | |" for name, rate in peers.items()]
+    for what, seconds in grown.items():
+        first = next(iter(seconds))
+        growth = ", ".join(f"{n:,}: {cost / seconds[first]:.2f}" for n, cost in seconds.items())
+        lines.append(f"\nCPU by {what}, in units of the first: {growth}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--solvers", action="store_true", help="prove the keys instead of measuring speed")
+    parser.add_argument("--only", nargs="+", choices=tuple(REGISTERED_TASKS), help="only these tasks, with --solvers")
+    parser.add_argument("-n", type=int, default=PROVEN, help=f"items per task, with --solvers (default: {PROVEN:,})")
+    parser.add_argument("--out", type=Path, help="where the figures go (default: bench/results)")
+    args = parser.parse_args()
+    if args.solvers:
+        wrong = disagreements(args.only or tuple(REGISTERED_TASKS), args.n)
+        write(args.out or HERE / "results" / "solvers.json", {"items_per_task": args.n, "disagreements": wrong})
+        sys.exit(1 if any(wrong.values()) else 0)
+    prepare_peers()
+    with tempfile.TemporaryDirectory() as work:
+        rates, peers, grown = text_rates(Path(work)), peer_rates(), growth(Path(work))
+    print(table(rates, peers, grown))
+    figures = {"items_per_cpu_second": rates, "reasoning_gym": peers, "cpu_seconds": grown}
+    write(args.out or HERE / "results" / "shapes.json", figures)
+
+
+def write(path: Path, figures: dict[str, object]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    machine = {"python": platform.python_version(), "cores": len(os.sched_getaffinity(0))}
+    path.write_text(json.dumps(machine | figures, indent=2, ensure_ascii=False) + "\n")
+    say(f"written to {path}")
+
+
+if __name__ == "__main__":
+    main()

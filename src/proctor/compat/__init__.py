@@ -1,0 +1,1 @@
+"""Exams of other packages, set and marked by Proctor."""

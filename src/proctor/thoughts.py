@@ -1,0 +1,12 @@
+"""The thinking aloud of a model, which is no part of its answer."""
+
+from __future__ import annotations
+
+import re
+
+_THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
+
+
+def without_thoughts(text: str) -> str:
+    """The text without what stands between <think> and </think>, or after a <think> that never ends."""
+    return _THOUGHT.sub("", text).strip()
