@@ -2,9 +2,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.shapes.answers import parse_direction, parse_integer, parse_shape, parse_yes_no
+from proctor.shapes.answers import (
+    parse_colour,
+    parse_direction,
+    parse_entailment,
+    parse_integer,
+    parse_shape,
+    parse_yes_no,
+)
+from proctor.shapes.canvas import LARGE
 
-PARSERS = (parse_yes_no, parse_integer, parse_direction, parse_shape)
+PARSERS = (parse_yes_no, parse_entailment, parse_integer, parse_direction, parse_colour, parse_shape)
 
 
 @pytest.mark.parametrize(
@@ -28,6 +36,34 @@ PARSERS = (parse_yes_no, parse_integer, parse_direction, parse_shape)
 )
 def test_yes_no(text: str, answer: str | None):
     assert parse_yes_no(text) == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("Yes", "Yes"),
+        ("no.", "No"),
+        ("**Cannot be determined**", "Cannot be determined"),
+        ("It can’t be definitively determined from the lines.", "Cannot be determined"),
+        ("cannot tell", "Cannot be determined"),
+        ("There is no way to know.", "Cannot be determined"),
+        ("Not enough information.", "Cannot be determined"),
+        ("Unknown", "Cannot be determined"),
+        ("Cannot be determined. Yes and no are both possible.", "Cannot be determined"),
+        ("Yes, there is no doubt.", "Yes"),
+        ("Yes, it is. The rest is unknown.", "Yes"),
+        ("The first line says no such thing.\n\nAnswer: Cannot be determined", "Cannot be determined"),
+        ("It is to the left of it, so the answer is yes.", "Yes"),
+        ("<think>yes? no?</think>Cannot be determined.", "Cannot be determined"),
+        ("No, it cannot be determined.", None),
+        ("It could be yes, or it cannot be determined.", None),
+        ("I do not know.", None),
+        ("Nothing, yesterday.", None),
+        ("", None),
+    ],
+)
+def test_entailment(text: str, answer: str | None):
+    assert parse_entailment(text) == answer
 
 
 @pytest.mark.parametrize(
@@ -90,6 +126,30 @@ def test_direction(text: str, answer: str | None):
 )
 def test_shape(text: str, answer: str | None):
     assert parse_shape(text) == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("red", "red"),
+        ("Blue.", "blue"),
+        ("**Purple**", "purple"),
+        ("The small square there is green now.", "green"),
+        ("It was red, then blue.\nAnswer: green", "green"),
+        ("It was red and turned blue, so the answer is blue.", "blue"),
+        ("red or blue", None),
+        ("It was bored.", None),
+        ("I do not know.", None),
+        ("", None),
+    ],
+)
+def test_colour(text: str, answer: str | None):
+    assert parse_colour(text) == answer
+
+
+@pytest.mark.parametrize("colour", LARGE.colours)
+def test_every_colour_is_read_back(colour: str):
+    assert parse_colour(f"It is {colour}.") == colour
 
 
 @given(st.text())

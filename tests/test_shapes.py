@@ -19,7 +19,7 @@ from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
 from proctor.shapes.typed import ShapeTask
 from proctor.task import create_task, take_samples
 from proctor.types import Sample
-from shapes_settings import limits, settings_of
+from shapes_settings import extreme, settings_of
 
 
 def samples(n: int, name: str = "existence", **options: object) -> list[Sample]:
@@ -70,17 +70,17 @@ def test_the_answer_is_entailed_by_the_text(name: str, data: st.DataObject, seed
 
 
 @TASKS
-@pytest.mark.parametrize("place", ["smallest", 7, "largest"])
-def test_answers_are_balanced_in_every_block(name: str, place: str | int):
-    shapes = dict(zip(("smallest", "largest"), limits(name), strict=True)).get(place, place)
-    made = samples(480, name, settings={"shapes": shapes})
-    answers = create_task(REGISTERED_TASKS[name], name, {"shapes": shapes}).answers
+@pytest.mark.parametrize("limit", ["minimum", "default", "maximum"])
+def test_answers_are_balanced_in_every_block(name: str, limit: str):
+    settings = extreme(name, limit) if limit != "default" else {}
+    made = samples(480, name, settings=settings)
+    answers = create_task(REGISTERED_TASKS[name], name, settings).answers
     block = 10 * len(answers)
     for start in range(0, 480 // block * block, block):
         counts = Counter(sample.target for sample in made[start : start + block])
         assert counts == dict.fromkeys(answers, 10)
     assert [s.target for s in made] != sorted(s.target for s in made), "the order within a block is shuffled"
-    assert [s.target for s in made] != [s.target for s in samples(480, name, seed=1, settings={"shapes": shapes})]
+    assert [s.target for s in made] != [s.target for s in samples(480, name, seed=1, settings=settings)]
 
 
 def guessed_right(pairs: list[tuple[str, str]]) -> float:
@@ -120,6 +120,7 @@ def test_neither_the_question_nor_the_canvas_alone_tells_the_answer(name: str):
     [
         ("shuffle_tracking", lambda shown, named: shown),
         ("superlative", lambda shown, named: shown),
+        ("move_tracking", lambda shown, named: shown),
         ("nearest", lambda shown, named: shown - set(named)),
         ("odd_one_out", lambda shown, named: set(named[1:])),
     ],

@@ -68,7 +68,7 @@ def plan_runs(
             try:
                 create_task(task_class, name, settings, config.modality)
             except SettingError as error:
-                if name not in lenient or error.setting != sweep.setting:
+                if name not in lenient or error.setting not in (sweep.setting, ""):
                     raise
                 refusals.append((place, error))
             else:

@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, ClassVar, Literal, get_args, get_origin
+from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
@@ -120,6 +120,9 @@ class Task(ABC):
         return ()
 
 
+T = TypeVar("T", bound=Task)
+
+
 def average(scores: Sequence[Score]) -> Score:
     """One score for several texts. Where one could not be valued, neither can the whole."""
     if len(scores) == 1:
@@ -155,7 +158,7 @@ def take_samples(task: Task, config: RunConfig) -> Iterator[Sample]:
 _decode_sample = msgspec.json.Decoder(Sample).decode
 
 
-def create_task(task_class: type[Task], name: str, settings: Mapping[str, Any], modality: Modality = "text") -> Task:
+def create_task(task_class: type[T], name: str, settings: Mapping[str, Any], modality: Modality = "text") -> T:
     """A task of this class with these settings, which may come as text from a command line."""
     known = {field.name: field.type for field in msgspec.structs.fields(task_class.Settings)}
     for key in settings:
@@ -173,7 +176,7 @@ def create_task(task_class: type[Task], name: str, settings: Mapping[str, Any], 
         problem, _, place = str(error).replace("`", "").partition(" - at $.")
         key = place.partition(".")[0].partition("[")[0]
         if key not in settings:  # it is not one value that is wrong, but what they are together
-            raise UsageError(f"{name}: settings: {problem[0].lower()}{problem[1:].rstrip('.')}.") from None
+            raise SettingError(f"{name}: settings: {problem[0].lower()}{problem[1:].rstrip('.')}.", "") from None
         expected = _alternatives(known[key]) or problem.partition(", got ")[0]
         said = f"{name}: setting {place}: {expected[0].lower()}{expected[1:]}, got {settings[key]!r}."
         raise SettingError(said, key) from None

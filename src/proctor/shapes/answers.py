@@ -15,6 +15,8 @@ from proctor.thoughts import without_thoughts
 
 _ANNOUNCED = re.compile(r"\banswer(?:\s+is)?\s*[:=]?\s*([^\n]*)", re.IGNORECASE)
 
+UNDETERMINED = "Cannot be determined"
+
 Finder = Callable[[str], list[str]]  # all answers that occur in a text, in their order
 
 
@@ -22,6 +24,15 @@ def parse_yes_no(text: str) -> str | None:
     """Yes or No; a reply that begins with one of them means it."""
     first = re.match(r"\W*(yes|no)\b", without_thoughts(text), re.IGNORECASE)
     return first[1].capitalize() if first else _settle(text, _yes_no)
+
+
+def parse_entailment(text: str) -> str | None:
+    """Yes, No, or Cannot be determined, which may be said in other words; a reply that begins with one means it."""
+    first = _OPENING.match(without_thoughts(text))
+    found = _entailments(first[0]) if first else []
+    if found and (UNDETERMINED in found) == (found[0] == UNDETERMINED):  # "No, it cannot be determined" means neither
+        return found[0]
+    return _settle(text, _entailments)
 
 
 def parse_integer(text: str) -> str | None:
@@ -32,6 +43,11 @@ def parse_integer(text: str) -> str | None:
 def parse_direction(text: str) -> str | None:
     """Left, Right, Above, Below, or a vertical and a horizontal one together, such as 'Below Right'."""
     return _settle(text, _directions)
+
+
+def parse_colour(text: str) -> str | None:
+    """A colour: 'red'."""
+    return _settle(text, _colours)
 
 
 def parse_shape(text: str) -> str | None:
@@ -59,6 +75,19 @@ def _only(found: Iterable[str]) -> str | None:
 
 def _yes_no(text: str) -> list[str]:
     return [word.capitalize() for word in re.findall(r"\b(yes|no)\b", text, re.IGNORECASE)]
+
+
+_UNDETERMINED_WORDS = (
+    r"\b(?:(?:can ?not|can['’]t|could not|couldn['’]t|(?:impossible|not possible|no way|unable) to)(?: \w+){0,2}"
+    r" (?:determined?|tell|told|say|said|know|known|infer|inferred|deduced?)|(?:not enough|insufficient) information"
+    r"|not (?:determined|known)|undetermined|indeterminate|unknown)\b"
+)
+_OPENING = re.compile(rf"\W*(?:yes\b|no\b|(?:it |it is )?{_UNDETERMINED_WORDS})[^.!?\n]*", re.IGNORECASE)
+
+
+def _entailments(text: str) -> list[str]:
+    rest, count = re.subn(_UNDETERMINED_WORDS, "", text, flags=re.IGNORECASE)  # "no way to tell" is not a No
+    return _yes_no(rest) + [UNDETERMINED] * count
 
 
 _SMALL = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -104,6 +133,13 @@ def _directions(text: str) -> list[str]:
     if not found or len(vertical) > 1 or len(horizontal) > 1:
         return []  # nothing, or both sides of an axis
     return [" ".join([*vertical, *horizontal])]
+
+
+_COLOUR = re.compile(rf"\b({'|'.join(LARGE.colours)})\b", re.IGNORECASE)
+
+
+def _colours(text: str) -> list[str]:
+    return [word.lower() for word in _COLOUR.findall(text)]
 
 
 _SHAPE = re.compile(rf"\b({'|'.join(SIZES)})[ ,]+({'|'.join(LARGE.colours)})[ ,]+({'|'.join(FORMS)})\b", re.IGNORECASE)

@@ -8,8 +8,8 @@ from typing import Literal
 
 from proctor.shapes.canvas import Shape
 
-COORDINATES = "A canvas shows these shapes, each with the (x, y) position of its centre:"
-RELATIONS = "On a canvas of shapes:"
+COORDINATES_HEADING = "A canvas shows these shapes, each with the (x, y) position of its centre:"
+RELATIONS_HEADING = "On a canvas of shapes:"
 
 Kind = Literal["coordinates", "full", "partial"]
 
@@ -17,7 +17,7 @@ Kind = Literal["coordinates", "full", "partial"]
 def coordinates(shapes: Sequence[Shape]) -> str:
     """The centre of each shape."""
     lines = [f"- {shape} at ({shape.x}, {shape.y})" for shape in shapes]
-    return "\n".join([COORDINATES, *lines])
+    return "\n".join([COORDINATES_HEADING, *lines])
 
 
 def full(shapes: Sequence[Shape]) -> str:
@@ -39,7 +39,7 @@ DESCRIPTIONS: dict[Kind, Callable[[Sequence[Shape]], str]] = {
 
 def _relations(pairs: Iterable[tuple[Shape, Shape]]) -> str:
     lines = [f"- the {a} is {relation(a, b)} the {b}" for a, b in pairs]
-    return "\n".join([RELATIONS, *lines])
+    return "\n".join([RELATIONS_HEADING, *lines])
 
 
 def relation(a: Shape, b: Shape) -> str:

@@ -8,16 +8,20 @@ from typing import Annotated, ClassVar
 from msgspec import Meta, Struct
 
 from proctor.randomness import Stream
-from proctor.shapes.answers import parse_direction, parse_integer, parse_shape, parse_yes_no
+from proctor.shapes.answers import (
+    UNDETERMINED,
+    parse_colour,
+    parse_direction,
+    parse_entailment,
+    parse_integer,
+    parse_shape,
+    parse_yes_no,
+)
 from proctor.shapes.canvas import Shape, place_kinds
 from proctor.shapes.descriptions import Kind
 from proctor.shapes.task import Task
 
 QUESTIONS = 3  # pairs that a task makes of one canvas
-_NINE = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
-_TEENS = ("thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth")
-_TWENTIES = ("twentieth", *(f"twenty-{word}" for word in _NINE[:4]))
-ORDINALS = (*_NINE, "tenth", "eleventh", "twelfth", *_TEENS, *_TWENTIES)
 
 
 class SparingSettings(Struct, frozen=True):
@@ -48,6 +52,16 @@ class YesNoTask(TypedTask):
         return parse_yes_no(text)
 
 
+class EntailmentTask(TypedTask):
+    """Does it follow from the text, or its opposite, or neither?"""
+
+    answers = ("Yes", "No", UNDETERMINED)
+    instruction: ClassVar[str] = f"Answer Yes, No or {UNDETERMINED}."
+
+    def parse_answer(self, text: str) -> str | None:
+        return parse_entailment(text)
+
+
 class NumberTask(TypedTask):
     instruction: ClassVar[str] = "Answer with a number."
 
@@ -58,6 +72,19 @@ class NumberTask(TypedTask):
 class DirectionTask(TypedTask):
     def parse_answer(self, text: str) -> str | None:
         return parse_direction(text)
+
+
+class ColourTask(TypedTask):
+    """The answer is one of the colours that there are on the board."""
+
+    instruction: ClassVar[str] = "Answer with a colour."
+
+    @property
+    def answers(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.board.colours
+
+    def parse_answer(self, text: str) -> str | None:
+        return parse_colour(text)
 
 
 class ShapeTask(TypedTask):

@@ -14,7 +14,7 @@ from proctor.shapes.batch.canvas import Canvas, draw_canvas
 from proctor.shapes.batch.phrases import Column, Phrasebook
 from proctor.shapes.batch.streams import Integers, Streams, mix_rows
 from proctor.shapes.canvas import Shape
-from proctor.shapes.descriptions import COORDINATES, RELATIONS, relation
+from proctor.shapes.descriptions import COORDINATES_HEADING, RELATIONS_HEADING, relation
 from proctor.shapes.task import ROUNDS, Task
 from proctor.shapes.typed import QUESTIONS
 
@@ -127,11 +127,11 @@ class Maker(ABC):
         self._kind_of_base = self.task.settings.description
         bound = range(-self.board.bound, self.board.bound + 1)
         if self._kind_of_base == "coordinates":
-            self._heading = self.book.add([COORDINATES])
+            self._heading = self.book.add([COORDINATES_HEADING])
             self._line_to_x = self.book.add(f"\n- {name} at ({x}, " for name in self.board.names for x in bound)
             self._line_from_y = self.book.add(f"{y})" for y in bound)
             return
-        self._heading = self.book.add([RELATIONS])
+        self._heading = self.book.add([RELATIONS_HEADING])
         # Four shapes around a fifth show all relations.
         words = [relation(Shape("", "", "", x, y), Shape("", "", "", 0, 0)) for y in (-1, 1) for x in (-1, 1)]
         self._relations = self.book.add(

@@ -8,8 +8,9 @@ from proctor.shapes.batch.canvas import Canvas
 from proctor.shapes.batch.maker import Maker
 from proctor.shapes.batch.phrases import Column
 from proctor.shapes.batch.streams import Integers, Streams
-from proctor.shapes.descriptions import RELATIONS
-from proctor.shapes.tasks.transitivity import LINE, QUESTION, WORDS, pairs_apart
+from proctor.shapes.descriptions import RELATIONS_HEADING
+from proctor.shapes.places import RELATIONS
+from proctor.shapes.tasks.transitivity import LINE, QUESTION, pairs_apart
 from proctor.shapes.typed import QUESTIONS
 
 
@@ -18,9 +19,9 @@ class TransitivityMaker(Maker):
 
     def write_phrases(self) -> None:
         names = self.board.names
-        self._heading = self.book.add([RELATIONS])
+        self._heading = self.book.add([RELATIONS_HEADING])
         self._lines_of_neighbours = self.book.add(
-            "\n" + LINE.format(a, words, b) for words in WORDS.values() for a in names for b in names
+            "\n" + LINE.format(a, words, b) for words in RELATIONS.values() for a in names for b in names
         )
         self._where, self._relative = self.book.add_pair(QUESTION, names)
         self._apart = np.array(pairs_apart(self.n))

@@ -10,8 +10,9 @@ from msgspec import Meta, Struct
 from proctor.errors import TaskError
 from proctor.randomness import Stream
 from proctor.shapes.canvas import Shape
+from proctor.shapes.places import ORDINALS
 from proctor.shapes.reading import places_in_text
-from proctor.shapes.typed import ORDINALS, ShapeTask
+from proctor.shapes.typed import ShapeTask
 
 TRIES = 200  # of 48 shapes, every second canvas is kept
 NEAREST, FARTHEST = "nearest to", "farthest from"

@@ -8,7 +8,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from proctor.shapes.canvas import Shape
-from proctor.shapes.typed import ORDINALS, ShapeTask
+from proctor.shapes.places import ORDINALS
+from proctor.shapes.typed import ShapeTask
 
 HEADING = "Shapes stand in a line, from top to bottom:"
 SWAP = "The {} and the {} swap places."

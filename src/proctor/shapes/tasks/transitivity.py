@@ -10,13 +10,12 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from proctor.shapes.canvas import Shape
-from proctor.shapes.descriptions import RELATIONS
+from proctor.shapes.descriptions import RELATIONS_HEADING
+from proctor.shapes.places import AXES, RELATIONS
 from proctor.shapes.typed import QUESTIONS, DirectionTask
 
 QUESTION = "Where is the {} relative to the {}?"
 LINE = "- the {} is {} the {}"
-WORDS = {"Left": "to the left of", "Right": "to the right of", "Below": "below", "Above": "above"}
-AXES = {"x": ("Left", "Right"), "y": ("Below", "Above")}  # the answers along each, the lower coordinate first
 
 
 class TransitivitySettings(Struct, frozen=True):
@@ -33,7 +32,7 @@ class TransitivityTask(DirectionTask):
     summary = "where is A relative to B, by way of the shapes between? (four directions)"
     maker = "proctor.shapes.batch.transitivity:TransitivityMaker"
     Settings = TransitivitySettings
-    answers = tuple(WORDS)
+    answers = tuple(RELATIONS)
     instruction = "Answer Left, Right, Above or Below."
     _axis = "x"
 
@@ -53,12 +52,12 @@ class TransitivityTask(DirectionTask):
         return AXES[self._axis]  # which one it is can be seen at once
 
     def _describe(self, row: list[Shape], axis: str) -> None:
-        low, high = (WORDS[answer] for answer in AXES[axis])
+        low, high = (RELATIONS[answer] for answer in AXES[axis])
         lines = [
             LINE.format(before, low, after) if self.random.below(2) == 0 else LINE.format(after, high, before)
             for before, after in pairwise(row)
         ]
-        self.description = "\n".join([RELATIONS, *self.random.shuffled(lines)])
+        self.description = "\n".join([RELATIONS_HEADING, *self.random.shuffled(lines)])
 
     @staticmethod
     def solve(description: str, question: str) -> str:

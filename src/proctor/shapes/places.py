@@ -1,0 +1,39 @@
+"""Places on a canvas in words: leftmost, third from the top, to the left of another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proctor.randomness import Stream
+from proctor.shapes.canvas import Shape
+
+SIDES = {"x": ("left", "right"), "y": ("bottom", "top")}
+SUPERLATIVES = {"left": "leftmost", "right": "rightmost", "bottom": "lowest", "top": "highest"}
+AXES = {
+    "x": ("Left", "Right"),
+    "y": ("Below", "Above"),
+}  # directions, that of the lower coordinate first
+RELATIONS = {"Left": "to the left of", "Right": "to the right of", "Below": "below", "Above": "above"}
+
+_NINE = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+_TEENS = ("thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth")
+_TWENTIES = ("twentieth", *(f"twenty-{word}" for word in _NINE[:4]))
+ORDINALS = (*_NINE, "tenth", "eleventh", "twelfth", *_TEENS, *_TWENTIES)
+
+
+def draw_place(shapes: Sequence[Shape], name: str, random: Stream) -> str:
+    """The place of a shape along one of the axes, counted from the nearer side: so far the ordinals reach."""
+    axis, (low, high) = random.choice(tuple(SIDES.items()))
+    line = [str(shape) for shape in sorted(shapes, key=lambda shape: getattr(shape, axis))]
+    from_low, from_high = line.index(name), len(line) - 1 - line.index(name)
+    number, side = (from_low, low) if from_low <= from_high else (from_high, high)
+    return f"{ORDINALS[number]} from the {side}" if number else SUPERLATIVES[side]
+
+
+def read_place(place: str) -> tuple[str, int]:
+    """The side from which a place is counted, and how many shapes are nearer to it; for solvers."""
+    for side, word in SUPERLATIVES.items():
+        if place == word:
+            return side, 0
+    number, _, side = place.partition(" from the ")
+    return side, ORDINALS.index(number)

@@ -1,0 +1,158 @@
+"""Where is one shape relative to another, after many single steps from neighbour to neighbour?"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from proctor.errors import TaskError
+from proctor.randomness import Stream
+from proctor.shapes.canvas import HALF_WIDTH, Shape
+from proctor.shapes.places import AXES, RELATIONS
+from proctor.shapes.typed import DirectionTask
+
+Square = tuple[int, int]  # counted from the middle of the paper, to the right and upwards
+
+SIDE = 2 * max(HALF_WIDTH.values()) + 1  # of a square: the largest shapes on neighbouring ones do not touch
+STEPS: tuple[Square, ...] = ((-1, 0), (1, 0), (0, 1), (0, -1))
+ALTERNATIVES = {"x": "to the left or to the right of", "y": "above or below"}
+TRIES = 10_000  # moves of a path until it is as wanted; on average a hundred or fewer are enough
+
+
+class MultiHopSettings(Struct, frozen=True):
+    shapes: Annotated[int, Meta(ge=3, le=48)] = 10
+    hops: Annotated[int, Meta(ge=2, le=47)] = 5
+
+    def __post_init__(self) -> None:
+        if self.hops >= self.shapes:
+            raise ValueError(f"hops={self.hops} needs shapes={self.hops + 1} or more, got shapes={self.shapes}")
+
+
+class MultiHopTask(DirectionTask):
+    """Shapes stand on squared paper; each line tells the step from one to a neighbour, and the lines form a tree.
+
+    A path of so many hops leads from one of the shapes asked about to the other; the rest hang on to those between.
+    The two are level on neither axis, so that every answer is true of them, by axis and order. From four hops on, one
+    of the two lines that name them leads towards the other shape and one away from it, so that neither tells the
+    answer. Shorter paths cannot turn back.
+    """
+
+    summary = "is A to the left or to the right of B, or above or below it, after many steps? (four directions)"
+    Settings = MultiHopSettings
+    answers = tuple(RELATIONS)
+    instruction = "Answer Left, Right, Above or Below."
+
+    def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
+        """The path in its order, and then the others, each next to one that is there already.
+
+        Next to an end of the path, they would stand more often on its far side, where there is more room, and so give
+        away where the other end is.
+        """
+        reach = (self.board.bound - max(HALF_WIDTH.values())) // SIDE
+        squares = draw_path(self.settings.hops, reach, random)
+        hosts, taken = squares[1:-1], set(squares)
+        while len(squares) < self.settings.shapes:
+            around = [(x + dx, y + dy) for x, y in hosts for dx, dy in STEPS]
+            square = random.choice([s for s in around if s not in taken and _on_paper(s, reach)])
+            squares.append(square)
+            hosts.append(square)
+            taken.add(square)
+        kinds = random.sample(self.board.kinds, len(squares))
+        return [Shape(*kind, x * SIDE, y * SIDE) for kind, (x, y) in zip(kinds, squares, strict=True)]
+
+    def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+        path, others = shapes[: self.settings.hops + 1], shapes[self.settings.hops + 1 :]
+        steps, hosts = list(pairwise(path)), path[1:-1]
+        for shape in others:
+            steps.append((self.random.choice([host for host in hosts if _are_neighbours(host, shape)]), shape))
+            hosts.append(shape)
+        lines = [_tell(*self.random.shuffled(step)) for step in self.random.shuffled(steps)]
+        self.description = "\n".join(
+            ["Shapes stand on squared paper. One step leads to the next square in the same row or column:", *lines]
+        )
+        return [(_ask(answer, path[0], path[-1]), answer) for answer in self.wanted_answers(selected_answer)]
+
+    def choices(self, shapes: list[Shape], question: str) -> tuple[str, ...]:
+        return next(AXES[axis] for axis, words in ALTERNATIVES.items() if words in question)
+
+    @staticmethod
+    def solve(description: str, question: str) -> str:
+        """The answer from the words alone: puts the second shape at the origin and the others where the lines say."""
+        asked = re.match(r"Is the (\w+ \w+ \w+) (to the left|above) or .+ the (\w+ \w+ \w+)\?", question)
+        if asked is None:
+            return "(question not understood)"
+        first, words, second = asked.groups()
+        told = re.findall(r"- the (\w+ \w+ \w+) is one step (?:to the )?(\w+)(?: of)? the (\w+ \w+ \w+)", description)
+        steps = {"left": (-1, 0), "right": (1, 0), "above": (0, 1), "below": (0, -1)}
+        places = {second: (0, 0)}
+        for _ in told:  # each time through, the neighbours of those already placed find their places
+            for a, side, b in told:
+                dx, dy = steps[side]
+                if b in places:
+                    places.setdefault(a, (places[b][0] + dx, places[b][1] + dy))
+                elif a in places:
+                    places[b] = (places[a][0] - dx, places[a][1] - dy)
+        x, y = places[first]
+        return ("Left" if x < 0 else "Right") if words == "to the left" else ("Below" if y < 0 else "Above")
+
+
+def draw_path(hops: int, reach: int, random: Stream) -> list[Square]:
+    """Different squares, each next to the one before it, from one end to another that is level with it on neither axis.
+
+    It crawls over the paper like a snake, growing to its length, until it is as wanted: its end hops disagree, unless
+    it is too short for that.
+    """
+    path = [(0, 0)]
+    for _ in range(TRIES):
+        if random.below(2):
+            path.reverse()
+        (x, y), (dx, dy) = path[-1], random.choice(STEPS)
+        _crawl(path, (x + dx, y + dy), hops + 1, reach)
+        if len(path) > hops and not _is_level(path) and (hops < 4 or _turns_back(path) != _turns_back(path[::-1])):
+            return path
+    raise TaskError(f"No path of {hops} hops found in {TRIES} moves.")
+
+
+def _crawl(path: list[Square], square: Square, length: int, reach: int) -> None:
+    """The head goes to the square and the tail follows. Where the path itself is in the way, it is joined to it there
+    and opened behind: so it is never stuck."""
+    if square in path:
+        behind = path.index(square) + 1
+        path[behind:] = path[behind:][::-1]
+    elif _on_paper(square, reach):
+        path.append(square)
+        del path[:-length]
+
+
+def _on_paper(square: Square, reach: int) -> bool:
+    return max(map(abs, square)) <= reach
+
+
+def _is_level(path: list[Square]) -> bool:
+    (ax, ay), (bx, by) = path[0], path[-1]
+    return ax == bx or ay == by
+
+
+def _turns_back(path: list[Square]) -> bool:
+    """Whether the first hop leads away from the end."""
+    (ax, ay), (bx, by), (x, y) = path[0], path[1], path[-1]
+    return (bx - ax) * (x - ax) + (by - ay) * (y - ay) < 0
+
+
+def _are_neighbours(a: Shape, b: Shape) -> bool:
+    return abs(a.x - b.x) + abs(a.y - b.y) == SIDE
+
+
+def _tell(a: Shape, b: Shape) -> str:
+    side = "Left" if a.x < b.x else "Right" if a.x > b.x else "Above" if a.y > b.y else "Below"
+    return f"- the {a} is one step {RELATIONS[side]} the {b}"
+
+
+def _ask(answer: str, *ends: Shape) -> str:
+    """Names first the end of which the answer is true."""
+    axis = next(axis for axis, answers in AXES.items() if answer in answers)
+    a, b = sorted(ends, key=lambda shape: getattr(shape, axis), reverse=answer != AXES[axis][0])
+    return f"Is the {a} {ALTERNATIVES[axis]} the {b}?"

@@ -1,0 +1,167 @@
+"""Shapes that move and shapes that turn to other colours: what happens is possible, and no cue tells how it ends."""
+
+import re
+from collections import Counter
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proctor.randomness import Stream
+from proctor.shapes.canvas import HALF_WIDTH, board_for, draw_canvas
+from proctor.shapes.tasks.move_tracking import MoveTrackingTask, free_moves
+from proctor.shapes.tasks.recolour_tracking import RecolourTrackingTask
+from proctor.task import create_task
+from proctor.types import Sample
+from test_shapes import guessed_right, samples
+
+PLACE = r"- (.+) at \((-?\d+), (-?\d+)\)"
+MOVE = r"The (.+) moves (\d+) (?:to the )?(left|right|up|down)\."
+TURN = r"The (\w+) (\w+) (\w+) turns (\w+)\."
+
+
+def places(text: str) -> dict[str, tuple[int, int]]:
+    return {name: (int(x), int(y)) for name, x, y in re.findall(PLACE, text)}
+
+
+def without_events(sample: Sample) -> str:
+    return "\n".join(line for line in sample.input.rpartition("\n\n")[0].splitlines() if not line.startswith("The "))
+
+
+def assert_fits(where: dict[str, tuple[int, int]], bound: int) -> None:
+    half = {name: HALF_WIDTH[name.split()[0]] for name in where}
+    for name, (x, y) in where.items():
+        assert max(abs(x), abs(y)) + half[name] <= bound
+    for (a, (ax, ay)), (b, (bx, by)) in combinations(where.items(), 2):
+        assert max(abs(ax - bx), abs(ay - by)) > half[a] + half[b], "they touch"
+        assert ax != bx, "they are level"
+        assert ay != by, "they are level"
+
+
+@settings(max_examples=30)
+@given(st.integers(2, 48), st.integers(1, 40), st.integers(0, 1000))
+def test_shapes_move_without_touching_or_leaving_the_canvas_or_standing_level(shapes: int, events: int, seed: int):
+    (sample,) = samples(1, "move_tracking", seed=seed, settings={"shapes": shapes, "events": events})
+    where = places(sample.input)
+    steps = {"left": (-1, 0), "right": (1, 0), "up": (0, 1), "down": (0, -1)}
+    moves = re.findall(MOVE, sample.input)
+    assert len(moves) == events
+    for name, distance, way in moves:
+        assert int(distance) > 0
+        (x, y), (dx, dy) = where[name], steps[way]
+        where[name] = x + dx * int(distance), y + dy * int(distance)
+        assert_fits(where, board_for(shapes).bound)
+
+
+@given(st.integers(2, 48), st.integers())
+def test_every_shape_of_a_new_canvas_can_move(n: int, seed: int):
+    board = board_for(n)
+    shapes = draw_canvas(n, Stream(seed), board)
+    assert all(free_moves(shapes, index, board.bound) for index in range(n))
+
+
+def test_every_shape_is_moved_as_often_and_every_way():
+    made = samples(6000, "move_tracking", settings={"shapes": 6, "events": 1})
+    movers: Counter[int] = Counter()
+    ways: Counter[str] = Counter()
+    for sample in made:
+        ((name, _, way),) = re.findall(MOVE, sample.input)
+        movers[list(places(sample.input)).index(name)] += 1
+        ways[way] += 1
+    for counts, chance in ((movers, 1 / 6), (ways, 1 / 4)):
+        assert len(counts) == round(1 / chance)
+        assert all(abs(n / 6000 - chance) < 4 * (chance * (1 - chance) / 6000) ** 0.5 for n in counts.values())
+
+
+def test_no_cue_tells_which_shape_moved_where():
+    made = samples(6000, "move_tracking", settings={"shapes": 6})
+    hits: Counter[str] = Counter()
+    for sample in made:
+        listed = list(places(sample.input))
+        moves = re.findall(MOVE, sample.input)
+        named = [name for name, _, _ in moves]
+        cues = {"listed first": listed[0], "listed last": listed[-1], "moved first": named[0], "moved last": named[-1]}
+        cues["moved most often"] = Counter(named).most_common(1)[0][0]
+        cues["moved furthest"] = max(moves, key=lambda move: int(move[1]))[0]
+        cues["never moved"] = next((name for name in listed if name not in named), listed[0])
+        hits.update(cue for cue, name in cues.items() if name == sample.target)
+    allowed = 4 * (1 / 6 * 5 / 6 / 6000) ** 0.5
+    assert {cue: n / 6000 for cue, n in hits.items() if abs(n / 6000 - 1 / 6) > allowed} == {}
+
+
+def test_after_many_moves_the_list_no_longer_tells_where_a_shape_is():
+    made = samples(2000, "move_tracking", settings={"shapes": 4, "events": 60})
+    right = sum(
+        MoveTrackingTask.solve(without_events(sample), sample.metadata["question"]) == sample.target for sample in made
+    )
+    assert abs(right / 2000 - 1 / 4) < 4 * (1 / 4 * 3 / 4 / 2000) ** 0.5
+
+
+@given(st.integers(4, 42), st.integers(1, 100), st.integers(0, 1000))
+def test_kinds_differ_at_every_moment_and_all_colours_are_there_in_the_end(shapes: int, events: int, seed: int):
+    task = create_task(RecolourTrackingTask, "shapes/recolour_tracking", {"shapes": shapes, "events": events})
+    (sample,) = samples(1, "recolour_tracking", seed=seed, settings={"shapes": shapes, "events": events})
+    names = list(places(sample.input))
+    assert len(set(names)) == shapes
+    turns = re.findall(TURN, sample.input)
+    assert len(turns) == events
+    for size, old, form, new in turns:
+        assert f"{size} {new} {form}" not in names, "another shape of that kind, or no change"
+        names[names.index(f"{size} {old} {form}")] = f"{size} {new} {form}"
+    assert {name.split()[1] for name in names} == set(task.answers) == set(sample.choices)
+
+
+def test_no_cue_tells_which_colour_a_shape_has_in_the_end():
+    made = samples(8000, "recolour_tracking")
+    cues: dict[str, list[str]] = {}
+    for sample in made:
+        where = places(sample.input)
+        turns = re.findall(TURN, sample.input)
+        x, y = map(int, re.search(r"\((-?\d+), (-?\d+)\)", sample.metadata["question"]).groups())
+        seen = {
+            "place in the list": list(where.values()).index((x, y)),
+            "side": (x < 0, y < 0),
+            "first event": turns[0][3],
+            "last event": turns[-1][3],
+            "last name": turns[-1][1],
+            "most common colour of the events": Counter(new for *_, new in turns).most_common(1)[0][0],
+            "most common colour of the list": Counter(name.split()[1] for name in where).most_common(1)[0][0],
+            "first listed": next(iter(where)).split()[1],
+        }
+        for cue, value in seen.items():
+            cues.setdefault(cue, []).append(str(value))
+    allowed = 4 * (1 / 4 * 3 / 4 / 4000) ** 0.5
+    rates = {cue: guessed_right([(c, s.target) for c, s in zip(seen, made, strict=True)]) for cue, seen in cues.items()}
+    assert {cue: rate for cue, rate in rates.items() if rate > 1 / 4 + allowed} == {}
+
+
+def test_the_last_event_of_its_size_and_form_seldom_is_that_of_the_shape():
+    """Shapes come in threes of a size and form here, so this guesser is right about one in three."""
+    made = samples(4000, "recolour_tracking", settings={"shapes": 9, "events": 60})
+    right = 0
+    for sample in made:
+        place = re.search(r"\(.+?\)", sample.metadata["question"])[0]
+        size, _, form = re.search(rf"- (.+) at {re.escape(place)}", sample.input)[1].split()
+        right += [new for s, _, f, new in re.findall(TURN, sample.input) if (s, f) == (size, form)][-1] == sample.target
+    assert abs(right / 4000 - 1 / 3) < 4 * (2 / 9 / 4000) ** 0.5
+
+
+def test_after_many_events_the_list_no_longer_tells_the_colour():
+    made = samples(2000, "recolour_tracking", settings={"shapes": 5, "events": 60})
+    right = sum(
+        RecolourTrackingTask.solve(without_events(sample), sample.metadata["question"]) == sample.target
+        for sample in made
+    )
+    assert abs(right / 2000 - 1 / 4) < 4 * (1 / 4 * 3 / 4 / 2000) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "cls"), [("move_tracking", MoveTrackingTask), ("recolour_tracking", RecolourTrackingTask)]
+)
+def test_what_is_neither_a_shape_nor_a_colour_is_unparsed(name: str, cls: type):
+    task = create_task(cls, f"shapes/{name}", {})
+    (sample,) = samples(1, name)
+    other = next(choice for choice in sample.choices if choice != sample.target)
+    scores = [task.score_text(sample, text) for text in (f"It is {sample.target}.", other, "perhaps")]
+    assert [(s.value, s.outcome) for s in scores] == [(1, "correct"), (0, "wrong"), (0, "unparsed")]
