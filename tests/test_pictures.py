@@ -273,6 +273,16 @@ def test_a_task_with_a_description_of_its_own_has_no_picture(proctor, name: str,
     assert not Path("store").exists(), "not even the first one was begun"
 
 
+def test_a_wildcard_means_the_tasks_with_pictures_where_pictures_are_wanted(proctor):
+    done = proctor(
+        "run", "shapes/*", "--model", "scripted/oracle", "--modality", "image", "--limit", "1", "--json", "-q"
+    )
+    assert done.returncode == 0, done.stderr
+    ran = {run["task"].removeprefix("shapes/") for run in json.loads(done.stdout)["runs"]}
+    assert ran == REGISTERED_TASKS.keys() - set(WITHOUT)
+    assert len(done.stderr.splitlines()) == len(WITHOUT), "a note for each of the others"
+
+
 def test_any_other_task_has_no_picture(adding: str):
     with pytest.raises(UsageError, match="has no pictures to show"):
         package.evaluate(adding, "scripted/oracle", modality="image")

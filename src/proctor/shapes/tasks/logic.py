@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from itertools import product
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from proctor.shapes.canvas import Shape
-from proctor.shapes.patterns import Option, draw_existing, name_values, partly_present, shapes_in_text, words_of_values
-from proctor.shapes.typed import SparingSettings, YesNoTask
-
-TRIES = 20
+from proctor.shapes.descriptions import Kind
+from proctor.shapes.patterns import Option, name_values, partly_present, shapes_in_text, words_of_values
+from proctor.shapes.typed import YesNoTask
 
 # What a sentence says of its two parts, each of which is "there is …" or "there is no …".
 SENTENCES: dict[str, Callable[[bool, bool], bool]] = {
@@ -20,34 +22,42 @@ SENTENCES: dict[str, Callable[[bool, bool], bool]] = {
 }
 
 
+class LogicSettings(Struct, frozen=True):
+    shapes: Annotated[int, Meta(ge=2, le=46)] = 7  # two kinds at least are there, and two are not
+    description: Kind = "coordinates"
+
+
 class LogicTask(YesNoTask):
-    """Every form of sentence is true as often as false, and its parts are drawn so that the answer comes out."""
+    """Every form of sentence is true as often as false, and its parts are drawn so that the answer comes out.
+
+    Both parts are about the same attributes, with different values: so neither follows from the other, and whether
+    two things are there is as likely for any two of them. Of other things, such as red shapes and red circles, the
+    question alone would tell something.
+    """
 
     summary = "is a statement with and, or, not true of the canvas? (Yes / No)"
-    Settings = SparingSettings
-    absent_kinds = 1
+    Settings = LogicSettings
+    absent_kinds = 2
     asks_for_mention = True
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
-        options = partly_present(self.board, shapes)
+        options = [option for option in partly_present(self.board, shapes) if min(map(len, option[1:])) >= 2]
         pairs = []
         for answer in self.wanted_answers(selected_answer):
             sentence = self.random.choice(tuple(SENTENCES))
             wanted = [t for t in product((True, False), repeat=2) if SENTENCES[sentence](*t) == (answer == "Yes")]
-            pairs.append(
-                (f"Is it true that {sentence.format(*self._parts(options, self.random.choice(wanted)))}?", answer)
-            )
+            parts = self._parts(options, self.random.choice(wanted))
+            pairs.append((f"Is it true that {sentence.format(*parts)}?", answer))
         return pairs
 
     def _parts(self, options: list[Option], truths: tuple[bool, ...]) -> list[str]:
-        """Two statements of these truths, about different things unless the canvas has nothing else to offer."""
-        for _ in range(TRIES):
-            denied = [bool(self.random.below(2)) for _ in truths]
-            exists = [truth != no for truth, no in zip(truths, denied, strict=True)]
-            what = [name_values(*draw_existing(options, there, self.random)) for there in exists]
-            if what[0] != what[1]:
-                break
-        return [f"there is {'no' if no else 'a'} {thing}" for no, thing in zip(denied, what, strict=True)]
+        """Two statements of these truths, about different things."""
+        denied = [bool(self.random.below(2)) for _ in truths]
+        exist = [truth != no for truth, no in zip(truths, denied, strict=True)]
+        pattern, present, absent = self.random.choice(options)
+        drawn = {True: self.random.sample(present, 2), False: self.random.sample(absent, 2)}
+        things = [name_values(pattern, drawn[there].pop()) for there in exist]
+        return [f"there is {'no' if no else 'a'} {thing}" for no, thing in zip(denied, things, strict=True)]
 
     @staticmethod
     def solve(description: str, question: str) -> str:
