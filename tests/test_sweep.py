@@ -349,7 +349,6 @@ def test_every_metric_has_its_curve(proctor, task_file):
 
         def metrics(self):
             from proctor.types import Metric
-from test_resume import plain
 
             points = Metric(-40.0, 1.0, -42.0, 9.0, self.n, "x")
             return {"half": Metric(0.5, 0.1, 0.4, 0.6, self.n, "x"), "points": points}
