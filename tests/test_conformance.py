@@ -10,6 +10,7 @@ from proctor import catalog
 from proctor.check import check_task
 from proctor.config import build_config
 from proctor.task import create_task
+from shapes_settings import extreme
 
 TASKS = catalog.task_names()
 
@@ -36,12 +37,15 @@ def test_the_whole_path_with_the_scripted_candidates(name: str):
 
 @pytest.mark.parametrize("name", TASKS)
 def test_few_shot_never_shows_the_question_that_is_evaluated(name: str):
-    task = create_task(catalog.task_class(name), name, {})
-    config = build_config({"task": name, "model": "scripted/oracle", "limit": 50, "few_shot": 3})
-    for sample in task.samples(config):
-        assert not isinstance(sample.input, str)
-        asked = [message.content for message in sample.input if message.role == "user"]
-        assert len(set(asked)) == len(asked) == 4
+    for settings, few_shot in (({}, 3), ({}, 10), (extreme(name.removeprefix("shapes/"), "minimum"), 3)):
+        task = create_task(catalog.task_class(name), name, settings)
+        config = build_config({"task": name, "model": "scripted/oracle", "limit": 50, "few_shot": few_shot})
+        for sample in task.samples(config):
+            assert not isinstance(sample.input, str)
+            asked = [message.content for message in sample.input if message.role == "user"]
+            assert len(set(asked)) == len(asked) == few_shot + 1
+            *shots, evaluated = (content.rpartition("\n\n")[2] for content in asked)
+            assert evaluated not in shots
 
 
 def broken(task_file, body: str) -> list[str]:
@@ -54,7 +58,7 @@ def broken(task_file, body: str) -> list[str]:
     [
         ("    def score_text(self, sample, text): return Score(0.5)", "the right answer gets full marks"),
         ("    def score_text(self, sample, text): return Score(1.0)", "a blank answer gets none"),
-        ("    def proofs(self, sample): yield 'no'", "an independent solver agrees"),
+        ("    def proofs(self, sample): yield 'no'", "an independent solver, where there is one, agrees"),
         (
             "    def samples(self, config):\n"
             "        for s in super().samples(config): yield Sample('same', s.index, s.input, s.target)",

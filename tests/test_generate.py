@@ -7,8 +7,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 import msgspec
+import numpy as np
 import pyarrow.parquet
 import pytest
 
@@ -103,6 +105,72 @@ def test_pictures_go_along_with_the_lines(tmp_path: Path):
     assert msgspec.json.decode(plain.splitlines()[0]) == rows[0]
 
 
+def test_pictures_of_another_data_set_are_not_overwritten(tmp_path: Path):
+    into = ("-n", 3, "--out", tmp_path / "d.jsonl", "--images", tmp_path / "pictures")
+    assert generate("shapes/count", *into).returncode == 0
+    assert generate("shapes/count", *into).returncode == 0, "the same ones again"
+    done = generate("shapes/existence", *into)
+    assert done.returncode == 2
+    assert b"0-0.png is the picture of something else" in done.stderr
+
+
+def test_pictures_may_be_drawings(tmp_path: Path):
+    into = ("-n", 2, "--out", tmp_path / "d.jsonl", "--images", tmp_path / "pictures", "--image-format", "svg")
+    assert generate("shapes/count", *into).returncode == 0
+    for line in (tmp_path / "d.jsonl").read_bytes().splitlines():
+        row = msgspec.json.decode(line)
+        drawing = ElementTree.parse(tmp_path / "pictures" / row["image"]).getroot()
+        assert len(drawing) == 1 + len(row["shapes"]), "the background and the shapes"
+
+
+def test_what_is_said_of_a_file_is_true(tmp_path: Path, task_file):
+    path = task_file("""
+        from adding import *
+
+        class Three(Adding):
+            def samples(self, config):
+                yield from list(super().samples(config))[:3]
+    """)
+    done = generate(f"{path}:Three", "-n", 10, "--out", tmp_path / "d.jsonl")
+    assert b": 3 samples in" in done.stderr
+    assert len((tmp_path / "d.jsonl").read_bytes().splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("raise SystemExit(0)", "item 2: SystemExit: 0"),
+        ("raise KeyError('x')", "item 2: KeyError: 'x'"),
+        ("return []", "item 2: generate_questions returned no pair."),
+        ("return ['qa']", "item 2: generate_questions returned ['qa'], not a list of pairs of texts."),
+        ("return [('q', 7)]", "item 2: generate_questions returned [('q', 7)], not a list of pairs of texts."),
+        ("return iter([('q', 'a')])", "item 2: generate_questions returned <list_iterator"),
+        ("return [(None, 'x')]", "item 2: generate_questions returned [(None, 'x')], not a list of pairs of texts."),
+        ("return [('q', '  ')]", "item 2: the answer to 'q' is empty."),
+        ("return [('', 'a')]", "item 2: the question with the answer 'a' is empty."),
+        ("self.description = ['d']; return [('q', 'a')]", "item 2: self.description is ['d'], not a text."),
+    ],
+)
+def test_a_faulty_task_is_named_with_its_item_and_leaves_no_file(tmp_path: Path, body: str, said: str):
+    (tmp_path / "faulty.py").write_text(f"""\
+from proctor.shapes import Task
+
+class Faulty(Task):
+    def generate_questions(self, shapes, selected_answer=None):
+        if self.number < 2:
+            self.number += 1
+            return [("How many?", "7")]
+        {body}
+
+    number = 0
+""")
+    done = generate(tmp_path / "faulty.py:Faulty", "-n", 5, "--out", tmp_path / "d.jsonl")
+    assert done.returncode == 1
+    assert said in done.stderr.decode()
+    assert "faulty.py:Faulty" in done.stderr.decode()
+    assert list(tmp_path.glob("d.jsonl*")) == []
+
+
 def test_a_killed_writer_leaves_no_file_that_looks_complete(tmp_path: Path):
     out = tmp_path / "d.jsonl"
     command = [sys.executable, "-m", "proctor", "generate", "shapes/logic", "-n", "1000000", "--out", str(out)]
@@ -121,12 +189,14 @@ def test_a_killed_writer_leaves_no_file_that_looks_complete(tmp_path: Path):
         (["shapes/count", "--out", "d.txt"], ".jsonl or .parquet"),
         (["shapes/count", "--out", "d"], ".jsonl or .parquet"),
         (["shapes/count", "--out", "no/such/folder/d.jsonl"], "Cannot write"),
+        (["shapes/count", "--out", f"{__file__}/d.jsonl"], "Cannot write"),
+        (["shapes/count", "--out", f"{'d' * 300}.jsonl"], "Cannot write"),
         (["shapes/count", "-n", "0", "--out", "-"], "expected int >= 1"),
         (["shapes/count", "-n", "many", "--out", "-"], "expected int"),
         (["shapes/count", "--out", "-", "--shard", "0/3"], "K/M"),
         (["shapes/count", "--out", "-", "--shard", "4/3"], "K/M"),
         (["shapes/count", "--out", "-", "--shard", "half"], "K/M"),
-        (["shapes/count", "--out", "-", "--set", "shapes=500"], "expected int <= 47"),
+        (["shapes/count", "--out", "-", "--set", "shapes=500"], "expected int <= 27"),
         (["shapes/transitivity", "--out", "-", "--set", "shapes=2"], "expected int >= 5"),
         (["shapes/cuont", "--out", "-"], "shapes/count"),
         (["shapes/*", "--out", "-"], "name one"),
@@ -162,6 +232,11 @@ def test_a_data_set_is_the_file():
     assert ShapeDataset("shapes/count", n=100, seed=3)[42] == (row["description"], row["question"], row["answer"])
 
 
+def test_a_data_set_takes_the_numbers_of_numpy():
+    dataset = ShapeDataset("shapes/existence", n=5)
+    assert [dataset[i] for i in np.arange(5)] == list(dataset)
+
+
 def test_a_data_set_goes_to_other_processes():
     """As the workers of a DataLoader need it."""
     dataset = ShapeDataset("shapes/existence_tracking", n=10)
@@ -172,7 +247,8 @@ def test_a_data_set_goes_to_other_processes():
 def test_a_data_set_of_something_else_is_refused(adding: str):
     with pytest.raises(UsageError, match="shapes family"):
         ShapeDataset(adding)
-    with pytest.raises(UsageError, match="expected int <= 47"):
+    with pytest.raises(UsageError, match="expected int <= 27"):
         ShapeDataset("shapes/count", shapes=99)
-    with pytest.raises(UsageError):
-        ShapeDataset("shapes/count", n=-1)
+    for wrong in ({"n": -1}, {"n": "5"}, {"seed": "a"}):
+        with pytest.raises(UsageError, match="n is a number of items"):
+            ShapeDataset("shapes/count", **wrong)

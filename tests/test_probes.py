@@ -1,11 +1,13 @@
 """The probes find the shortcuts that are there, and none that are not."""
 
+import msgspec
 import pytest
 
 from proctor.check import probe_task
 from proctor.config import build_config
 from proctor.metrics.statistics import proportion
 from proctor.shapes import Shape, Task, probes
+from proctor.shapes.descriptions import Kind
 from proctor.shapes.loader import Item
 from proctor.shapes.tasks.existence import ExistenceTask
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
@@ -14,20 +16,29 @@ from proctor.task import create_task
 from proctor.types import Probe
 
 
-def found(task_class: type[Task], n: int = 3000) -> dict[str, Probe]:
-    task = create_task(task_class, task_class.__name__, {})
+def has_descriptions(task: type[Task]) -> bool:
+    return any(field.name == "description" and field.type == Kind for field in msgspec.structs.fields(task.Settings))
+
+
+def found(task_class: type[Task], n: int = 3000, **settings: str) -> dict[str, Probe]:
+    task = create_task(task_class, task_class.__name__, settings)
     config = build_config({"task": task.name, "model": "scripted/oracle", "limit": n})
     return {probe.name: probe for probe in task.probes(config)}
 
 
-def shortcuts(task_class: type[Task]) -> set[str]:
-    return {name for name, probe in found(task_class).items() if not probe.holds}
+def shortcuts(task_class: type[Task], **settings: str) -> set[str]:
+    return {name for name, probe in found(task_class, **settings).items() if not probe.holds}
 
 
 @pytest.mark.parametrize("name", REGISTERED_TASKS)
 def test_the_tasks_of_the_family_have_no_shortcut(name: str):
     # With so few samples the interval is wide: 100,000 are for `proctor check --probes`.
     assert shortcuts(REGISTERED_TASKS[name]) == set()
+
+
+@pytest.mark.parametrize("name", [name for name, task in REGISTERED_TASKS.items() if has_descriptions(task)])
+def test_no_description_opens_a_shortcut(name: str):
+    assert shortcuts(REGISTERED_TASKS[name], description="full") == set()
 
 
 class Leaky(YesNoTask):

@@ -343,3 +343,12 @@ def test_the_guide_names_what_is_left_out_and_what_is_evaluated():
     table, rest = text.split("## What is left out")[1].split("## What to know")
     assert set(re.findall(r"`(\w+)`", table)) == {*adapter.LEFT_OUT, *adapter.HASH_ORDERED}
     assert all(f"`{name}`" in rest for name in adapter.EVALUATED | adapter.PARSED)
+
+
+def test_what_is_too_deep_to_be_parsed_is_not_handed_on():
+    """Where the parser gives up, an evaluator that starts with more of the stack may not."""
+    for depth in (100, 10_000, 300_000):
+        parsed = parse_expression("[open('x', 'w').fileno()" + "+1" * depth + "]")
+        assert parsed is not None
+        assert not only_lists(parsed)
+        assert not only_calculates(parsed)

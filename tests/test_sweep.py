@@ -130,7 +130,7 @@ def test_values_that_are_words(proctor):
     [
         (["shapes/count", "--sweep", "shape=3,5"], "no setting 'shape'; did you mean shapes? Settings: shapes, desc"),
         (["shapes/*", "--sweep", "shape=3,5"], "no setting 'shape'; did you mean shapes? Settings: shapes, desc"),
-        (["shapes/count", "--sweep", "shapes=3,500"], "shapes/count: setting shapes: expected int <= 47, got 500."),
+        (["shapes/count", "--sweep", "shapes=3,500"], "shapes/count: setting shapes: expected int <= 27, got 500."),
         (["shapes/*", "--sweep", "shapes=3,500"], "setting shapes: expected int <= 48, got 500."),
         (
             ["shapes/*", "shapes/transitivity", "--sweep", "shapes=3,7"],

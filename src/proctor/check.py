@@ -42,7 +42,7 @@ def check_task(name: str, settings: dict[str, Any], n: int = 100, seed: int = 0)
         "samples survive storing": subject.faults_of_storing,
         "the right answer gets full marks": subject.faults_of_gold,
         "a blank answer gets none": subject.faults_of_blank,
-        "an independent solver agrees": subject.faults_of_proofs,
+        "an independent solver, where there is one, agrees": subject.faults_of_proofs,
         "pictures, where it has any, show the same": subject.faults_of_pictures,
     }
     findings = []

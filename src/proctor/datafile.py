@@ -6,11 +6,14 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from errno import EISDIR
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 
+from proctor.config import user_path
 from proctor.errors import MissingExtraError, TaskError, UsageError
 
 PARQUET_ROWS = 8192  # in a row group
@@ -33,31 +36,42 @@ def write_data(lines: Iterable[bytes], path: str) -> None:
         _write_lines(lines, sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
-    write = format_of(path)
+    write, target = format_of(path), user_path(path)
     # Under another name until it is complete: nobody takes half a file for the whole.
-    part = Path(f"{path}.part")
+    part = target.with_name(f"{target.name}.part")
     try:
+        if target.is_dir():  # said before the work begins
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
         with part.open("wb") as file:
             write(lines, file)
-        os.replace(part, path)
+        os.replace(part, target)
     except OSError as error:
         raise UsageError(f"Cannot write {path}: {error.strerror}.") from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
-def with_pictures(lines: Iterable[bytes], draw: Callable[[dict[str, Any]], bytes], folder: Path) -> Iterator[bytes]:
+def with_pictures(
+    lines: Iterable[bytes], draw: Callable[[dict[str, Any]], bytes], folder: Path, ending: str
+) -> Iterator[bytes]:
     """The same lines, each with the name of its picture, which is drawn into the folder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for piece in lines:
             for line in piece.splitlines():
                 row = msgspec.json.decode(line)
-                row["image"] = f"{row['id']}.png"
-                (folder / row["image"]).write_bytes(draw(row))
+                row["image"] = f"{row['id']}.{ending}"
+                _write_picture(folder / row["image"], draw(row))
                 yield msgspec.json.encode(row) + b"\n"
     except OSError as error:
         raise UsageError(f"Cannot write to {folder}: {error.strerror}.") from None
+
+
+def _write_picture(path: Path, data: bytes) -> None:
+    if path.exists() and path.read_bytes() != data:
+        raise UsageError(f"{path} is the picture of something else: every data set needs a folder of its own.")
+    path.write_bytes(data)
 
 
 def format_of(path: str) -> Write:

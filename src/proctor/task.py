@@ -48,8 +48,8 @@ class Task(ABC):
         """Whether samples can also be shown as pictures: whether they heed config.modality."""
         return False
 
-    def draw_row(self, row: Mapping[str, Any]) -> bytes:
-        """The picture, as PNG, of a row that `json_lines` has written, for tasks that have pictures."""
+    def draw_row(self, row: Mapping[str, Any], ending: str) -> bytes:
+        """The picture, as png or svg, of a row that `json_lines` has written, for tasks that have pictures."""
         raise NotImplementedError
 
     def count(self, config: RunConfig) -> int | None:

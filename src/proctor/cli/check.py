@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import Any
+
+import msgspec
 
 from proctor import catalog
 from proctor.check import Finding, check_task, probe_task
@@ -41,8 +44,12 @@ def call(args: argparse.Namespace) -> int:
             lines = [f"  {'ok  ' if found.holds else 'FAIL'}  {_say(found)}" for found in results[name]]
             print(f"{name}:", *lines, sep="\n", flush=True)
     if args.json:
-        print_json(results)
+        print_json({name: [_verdict(found) for found in result] for name, result in results.items()})
     return 0 if all(found.holds for result in results.values() for found in result) else 1
+
+
+def _verdict(found: Finding | Probe) -> dict[str, Any]:
+    return {"holds": found.holds, **msgspec.to_builtins(found)}
 
 
 def _say(found: Finding | Probe) -> str:

@@ -8,6 +8,7 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from proctor import catalog
 from proctor.cli.options import add_settings_flag, parse_settings
@@ -29,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--images", metavar="DIR", help="also draw each sample, into this folder; `image` is its name there"
     )
+    parser.add_argument("--image-format", choices=("png", "svg"), default="png", help="of the pictures (default: png)")
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress")
     add_settings_flag(parser)
 
@@ -47,20 +49,33 @@ def call(args: argparse.Namespace) -> int:
     if args.images is not None:
         if not task.has_pictures():
             raise UsageError(f"{name} has no pictures to draw.")
-        lines = with_pictures(lines, task.draw_row, user_path(args.images))
-    started = time.monotonic()
-    write_data(_counted(lines, len(part), args.quiet), args.out)
+        draw = partial(task.draw_row, ending=args.image_format)
+        lines = with_pictures(lines, draw, user_path(args.images), args.image_format)
+    written = _Counted(lines, len(part), args.quiet)
+    write_data(written, args.out)
     if not args.quiet:
-        print(f"{args.out}: {len(part):,} samples in {time.monotonic() - started:.1f} s", file=sys.stderr)
+        plural = "" if written.done == 1 else "s"
+        print(f"{args.out}: {written.done:,} sample{plural} in {written.seconds:.1f} s", file=sys.stderr)
     return 0
 
 
-def _counted(lines: Iterable[bytes], total: int, quiet: bool) -> Iterator[bytes]:
+class _Counted:
     """The same lines; says from time to time how many there were."""
-    done, next_line = 0, time.monotonic() + PERIOD
-    for piece in lines:
-        yield piece
-        done += piece.count(b"\n")
-        if not quiet and time.monotonic() >= next_line:
-            next_line = time.monotonic() + PERIOD
-            print(f"  {done:,} of {total:,}", file=sys.stderr, flush=True)
+
+    def __init__(self, lines: Iterable[bytes], total: int, quiet: bool) -> None:
+        self._lines, self._total, self._quiet = lines, total, quiet
+        self._started = time.monotonic()
+        self.done = 0
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._started
+
+    def __iter__(self) -> Iterator[bytes]:
+        next_line = PERIOD
+        for piece in self._lines:
+            yield piece
+            self.done += piece.count(b"\n")
+            if not self._quiet and self.seconds >= next_line:
+                next_line = self.seconds + PERIOD
+                print(f"  {self.done:,} of {self._total:,}", file=sys.stderr, flush=True)

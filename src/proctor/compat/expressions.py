@@ -20,10 +20,16 @@ NESTED_POWERS = 3
 
 
 def parse_expression(text: str) -> ast.expr | None:
-    """The text as a Python expression, or None where it is none."""
+    """The text as a Python expression, or None where it is none.
+
+    One too deep for us to parse may not be too deep for whoever evaluates it: it comes back as a call, which no rule
+    lets pass.
+    """
     try:
         return ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (RecursionError, MemoryError):
+        return ast.Call(ast.Name("unknown"), [], [])
+    except (SyntaxError, ValueError):
         return None
 
 

@@ -15,15 +15,21 @@ from proctor.thoughts import without_thoughts
 
 _ANNOUNCED = re.compile(r"\banswer(?:\s+is)?\s*[:=]?\s*([^\n]*)", re.IGNORECASE)
 
+_NEITHER = re.compile(
+    r"\b(?:yes\s*(?:/|and|or)\s*no|no\s*(?:/|and|or)\s*yes|no\s+(?:idea|clue|way|information|answer))\b", re.IGNORECASE
+)
+
 UNDETERMINED = "Cannot be determined"
 
 Finder = Callable[[str], list[str]]  # all answers that occur in a text, in their order
 
 
 def parse_yes_no(text: str) -> str | None:
-    """Yes or No; a reply that begins with one of them means it."""
-    first = re.match(r"\W*(yes|no)\b", without_thoughts(text), re.IGNORECASE)
-    return first[1].capitalize() if first else _settle(text, _yes_no)
+    """Yes or No; a reply that begins with one of them means it, unless it takes it back."""
+    text = _NEITHER.sub("", without_thoughts(text))
+    alone = {sentence.strip().lower() for sentence in re.split(r"[.!?,\n]+", text)} & {"yes", "no"}
+    first = re.match(r"\W*(yes|no)\b", text, re.IGNORECASE)
+    return first[1].capitalize() if first and len(alone) < 2 else _settle(text, _yes_no)
 
 
 def parse_entailment(text: str) -> str | None:
@@ -58,9 +64,9 @@ def parse_shape(text: str) -> str | None:
 def _settle(text: str, find: Finder) -> str | None:
     text = without_thoughts(text)
     lines = [line for line in text.splitlines() if line.strip()]
-    for part in (*lines[:1], *lines[-1:]):
-        if len(part.split()) <= 4 and (answer := _only(find(part))) is not None:
-            return answer
+    short = [find(part) for part in (*lines[:1], *lines[-1:]) if len(part.split()) <= 4]
+    if alone := [found[0] for found in short if len(set(found)) == 1]:
+        return _only(alone)
     announced = _ANNOUNCED.findall(text)
     for part in reversed(announced):
         if (answer := _only(find(part))) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple, overload
 
@@ -28,8 +29,8 @@ class ShapeDataset(Sequence[Example]):
     """
 
     def __init__(self, task: str, n: int = 1000, seed: int = 0, **settings: Any) -> None:
-        if n < 0:
-            raise UsageError(f"A data set has 0 items or more, not {n}.")
+        if not isinstance(n, int) or not isinstance(seed, int) or n < 0:
+            raise UsageError(f"n is a number of items and seed a whole number, not {n!r} and {seed!r}.")
         made = create_task(catalog.task_class(task), task, settings)
         if not isinstance(made, Task):
             raise UsageError(f"{task} is no task of the shapes family.")
@@ -47,6 +48,7 @@ class ShapeDataset(Sequence[Example]):
     def __getitem__(self, index: int | slice) -> Example | list[Example]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(self._n))]
+        index = operator.index(index)  # of numpy, too
         if not -self._n <= index < self._n:
             raise IndexError(f"item {index} of {self._n}")
         item = load_item(self.task, index % self._n, self._n)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
-from proctor.errors import ProctorError, TaskError
+from proctor.errors import TaskError, UsageError
 from proctor.randomness import Stream
 from proctor.shapes.canvas import Shape
 from proctor.types import Image, Message, Modality, Prompt, Sample, Text
@@ -76,48 +78,80 @@ def load_row(task: Task, index: int, count: int, few_shot: int) -> Row:
 
 
 def load_item(task: Task, index: int, count: int) -> Item:
-    return _item(task, index, Stream(task.item_key(index)), task.select_expected_answer(index, count))
+    with _named(task, index):
+        return _item(task, Stream(task.item_key(index)), task.select_expected_answer(index, count))
 
 
-def _item(task: Task, index: int, random: Stream, wanted: str | None) -> Item:
+def _item(task: Task, random: Stream, wanted: str | None) -> Item:
     task.random, task.description = random, None
-    try:
-        shapes = task.draw_shapes(random, wanted)
-        pairs = task.generate_questions(shapes, wanted)
-    except ProctorError:
-        raise
-    except Exception as error:
-        raise TaskError(f"{task.name}, item {index}: {type(error).__name__}: {error}") from error
-    if not pairs:
-        raise TaskError(f"{task.name}, item {index}: generate_questions returned no pair.")
-    question, answer = pairs[0]
-    if not answer:
-        raise TaskError(f"{task.name}, item {index}: the answer to {question!r} is empty.")
+    shapes = task.draw_shapes(random, wanted)
+    pairs = task.generate_questions(shapes, wanted)
+    question, answer = _first(pairs)
     if wanted is not None and answer != wanted:
-        raise TaskError(f"{task.name}, item {index}: wanted the answer {wanted!r}, generate_questions gave {answer!r}.")
+        raise TaskError(f"wanted the answer {wanted!r}, generate_questions gave {answer!r}.")
+    if not isinstance(task.description, str | None):
+        raise TaskError(f"self.description is {task.description!r}, not a text.")
     brought = task.description is not None and not task.extends_description
     canvas = "" if brought else task.describe(shapes)
     return Item(shapes, canvas, task.description or "", question, answer, task.choices(shapes, question))
 
 
+def _first(pairs: Any) -> tuple[str, str]:
+    """The pair that is evaluated."""
+    if isinstance(pairs, list | tuple) and not pairs:
+        raise TaskError("generate_questions returned no pair.")
+    match pairs:
+        case [[str(question), str(answer)], *_]:
+            pass
+        case _:
+            raise TaskError(f"generate_questions returned {pairs!r:.200}, not a list of pairs of texts.")
+    if not question.strip():
+        raise TaskError(f"the question with the answer {answer!r} is empty.")
+    if not answer.strip():
+        raise TaskError(f"the answer to {question!r} is empty.")
+    return question, answer
+
+
+@contextmanager
+def _named(task: Task, index: int) -> Iterator[None]:
+    """A fault in the making of an item names the task and the item."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except TaskError as error:
+        raise type(error)(f"{task.name}, item {index}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise TaskError(f"{task.name}, item {index}: {type(error).__name__}: {error}") from error
+
+
+class NoExamplesError(TaskError):
+    """The task does not know enough canvases or questions."""
+
+
 def load_shots(task: Task, index: int, few_shot: int, item: Item) -> list[Item]:
     """Worked examples from canvases of their own, whose answers know nothing of the evaluated one."""
     shots: list[Item] = []
-    asked, shown = {item.question}, {item.description}
+    asked_again: list[Item] = []
+    same_words: list[Item] = []
+    shown = {item.description}
     for attempt in range(TRIES + few_shot):
         if len(shots) == few_shot:
-            break
+            return shots
         random = Stream(task.item_key(index), attempt + 1)
-        wanted = random.choice(task.answers) if task.answers else None
-        shot = _item(task, index, random, wanted)
-        # A task that knows few questions at all may ask the same again, of another canvas.
-        if shot.description not in shown and (shot.question not in asked or attempt >= TRIES // 2):
-            shots.append(shot)
-            asked.add(shot.question)
-            shown.add(shot.description)
-    if len(shots) < few_shot:
-        raise TaskError(f"{task.name}, item {index}: cannot find {few_shot} different worked examples; ask for fewer.")
-    return shots
+        with _named(task, index):
+            shot = _item(task, random, random.choice(task.answers) if task.answers else None)
+        if shot.description in shown:
+            continue
+        shown.add(shot.description)
+        known = any(shot.question == other.question for other in shots)
+        (same_words if shot.question == item.question else asked_again if known else shots).append(shot)
+    # A task that knows few questions asks them again, of other canvases; one that knows a single question, that one.
+    enough = [*shots, *asked_again, *(() if shots else same_words)][:few_shot]
+    if len(enough) < few_shot:
+        said = f"cannot find {few_shot} different worked examples; ask for fewer."
+        raise NoExamplesError(f"{task.name}, item {index}: {said}")
+    return enough
 
 
 def _prompt(task: Task, item: Item, shots: list[Item], modality: Modality) -> Prompt:

@@ -72,6 +72,11 @@ def name_values(pattern: Pattern, values: Values, *, plural: bool = False) -> st
     return f"shape{'s' if plural else ''} that {'are' if plural else 'is'} {' and '.join(values)}"
 
 
+def with_article(name: str) -> str:
+    """'an orange circle'; of all that there is, only this colour begins with a vowel."""
+    return f"{'an' if name.startswith('orange') else 'a'} {name}"
+
+
 def words_of_values(question: str) -> set[str]:
     """The values that a question names; for solvers, which see only its words."""
     words = {word.strip("?.,") for word in question.split()}

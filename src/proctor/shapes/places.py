@@ -22,12 +22,17 @@ ORDINALS = (*_NINE, "tenth", "eleventh", "twelfth", *_TEENS, *_TWENTIES)
 
 
 def draw_place(shapes: Sequence[Shape], name: str, random: Stream) -> str:
-    """The place of a shape along one of the axes, counted from the nearer side: so far the ordinals reach."""
+    """The place of a shape along one of the axes."""
     axis, (low, high) = random.choice(tuple(SIDES.items()))
     line = [str(shape) for shape in sorted(shapes, key=lambda shape: getattr(shape, axis))]
-    from_low, from_high = line.index(name), len(line) - 1 - line.index(name)
-    number, side = (from_low, low) if from_low <= from_high else (from_high, high)
+    number, side = from_nearer_end(line.index(name), len(line), low, high)
     return f"{ORDINALS[number]} from the {side}" if number else SUPERLATIVES[side]
+
+
+def from_nearer_end(index: int, length: int, start: str, end: str) -> tuple[int, str]:
+    """A place in a line, counted from the end that is nearer, and which one that is: so far the ordinals reach."""
+    from_end = length - 1 - index
+    return (index, start) if index <= from_end else (from_end, end)
 
 
 def read_place(place: str) -> tuple[str, int]:

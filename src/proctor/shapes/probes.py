@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.errors import TaskError, UsageError
+from proctor.errors import UsageError
 from proctor.metrics.statistics import proportion
 from proctor.shapes.canvas import FORMS, LARGE, SIZES
-from proctor.shapes.loader import load_item, load_shots
+from proctor.shapes.loader import NoExamplesError, load_item, load_shots
 from proctor.types import Probe
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 LEARN, CHOOSE = 0.4, 0.5  # up to which part of the items they learn, and then choose; the rest is the measurement
 FEWEST = 100
+MOST_ASKED = 4  # shapes that a question names
 WORDS_KNOWN = 2000
 RIDGE = 1e-3  # how much the weights of words are held back
 
@@ -144,6 +146,11 @@ def _last_mention(item: Seen, name: str) -> tuple[str, bool]:
     return _outline(line), first is not None and first[0] == name
 
 
+def _last_mention_of_asked(number: int, item: Seen) -> Hashable:
+    names = _asked(item)
+    return _last_mention(item, names[number]) if number < len(names) else None
+
+
 def _rank(item: Seen, choice: str, place: Callable[[str], int]) -> tuple[int, int]:
     """The place of a choice among all, by where it occurs."""
     places = [place(other) for other in item.choices]
@@ -172,7 +179,8 @@ PROBES: dict[str, Callable[[], list[Guesser]]] = {
         ByCueOfChoice(lambda item, choice: item.description.count(choice)),
     ],
     "last mention": lambda: [
-        ByCue(lambda item: tuple(_last_mention(item, name) for name in _asked(item))),
+        # One shape at a time: what is said of several together is what there is to understand.
+        *(ByCue(partial(_last_mention_of_asked, number)) for number in range(MOST_ASKED)),
         ByCueOfChoice(_last_mention),
         ByCueOfChoice(lambda item, choice: _rank(item, choice, item.description.rfind)),
     ],
@@ -195,7 +203,7 @@ def probe(task: Task, n: int) -> Iterator[Probe]:
     for name, guessers in PROBES.items():
         if name.endswith("mention") and task.asks_for_mention:
             yield Probe(name, None, chance, "to find the mention is what this task asks for")
-        elif name == "first shot" and measured[0].shot is None:
+        elif name == "first shot" and any(item.shot is None for item in items):
             yield Probe(name, None, chance, "the task has no worked examples")
         else:
             best = _best(guessers(), learnt, chosen)
@@ -216,7 +224,7 @@ def _see(task: Task, index: int, n: int) -> Seen:
     item = load_item(task, index, n)
     try:
         shot = load_shots(task, index, 1, item)[0].answer
-    except TaskError:
+    except NoExamplesError:
         shot = None
     return Seen(item.description, item.question, item.answer, item.choices, shot)
 

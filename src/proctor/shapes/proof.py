@@ -11,20 +11,23 @@ Solver = Callable[[str, str], str | None]  # answers from description and questi
 Describer = Callable[[Sequence[Shape]], str]
 
 
-def find_faults(sample: Sample, describe: Describer, solve: Solver) -> Iterator[str]:
+def find_faults(sample: Sample, describe: Describer, solve: Solver | None, instruction: str) -> Iterator[str]:
     """Faults of the sample and of its worked examples; of a task without a solver, only of what its pictures show."""
     turns = (Message("user", sample.input),) if isinstance(sample.input, str) else sample.input
     answers = [*(message.text for message in turns[1::2]), sample.target]
     for message, answer in zip(turns[::2], answers, strict=True):
-        yield from _Turn(message, answer, describe, solve).faults()
+        yield from _Turn(message, answer, describe, solve, instruction).faults()
 
 
 class _Turn:
     """A question as the candidate is asked it."""
 
-    def __init__(self, message: Message, answer: str, describe: Describer, solve: Solver) -> None:
+    def __init__(
+        self, message: Message, answer: str, describe: Describer, solve: Solver | None, instruction: str
+    ) -> None:
         self.message, self.answer, self.describe, self.solve = message, answer, describe, solve
-        self.description, _, self.question = message.text.rpartition("\n\n")
+        self.description, _, question = message.text.rpartition("\n\n")
+        self.question = question.removesuffix(instruction).rstrip()
 
     def faults(self) -> Iterator[str]:
         if self.message.images:
@@ -48,8 +51,7 @@ class _Turn:
         yield from self._compare("picture", _join(self.describe(shapes), story))
 
     def _compare(self, source: str, account: str) -> Iterator[str]:
-        solved = self.solve(account, self.question)
-        if solved not in (None, self.answer):
+        if self.solve is not None and (solved := self.solve(account, self.question)) != self.answer:
             yield f"the {source} says {solved}, the key says {self.answer}"
 
 

@@ -76,7 +76,7 @@ class Task(CoreTask):
     def balanced_answer(self, i: int) -> str:
         """Each of `answers` equally often in every block of items, in an order that the seed decides."""
         block = ROUNDS * len(self.answers)
-        return self.answers[_order_of_block(self.seed, i // block, block)[i % block] % len(self.answers)]
+        return self.answers[_order_of_block(self.balance_key_parts, i // block, block)[i % block] % len(self.answers)]
 
     def describe(self, shapes: Sequence[Shape]) -> str:
         """The canvas in words: the base description."""
@@ -84,10 +84,7 @@ class Task(CoreTask):
 
     @staticmethod
     def solve(description: str, question: str) -> str | None:
-        """The answer from the words alone, found in another way than the questions are made: `proctor check` compares.
-
-        None where a task has no second way.
-        """
+        """The answer from the words alone, found in another way than the questions are made; for `proctor check`."""
         return None
 
     # -- the core's contract ------------------------------------------------------------------
@@ -96,22 +93,24 @@ class Task(CoreTask):
         """The canvas can be drawn unless the task describes it in its own way, as the first item shows."""
         return bool(load_item(self, 0, self.default_limit).canvas)
 
-    def draw_row(self, row: Mapping[str, Any]) -> bytes:
-        from proctor.shapes.drawing import png  # numpy
+    def draw_row(self, row: Mapping[str, Any], ending: str) -> bytes:
+        from proctor.shapes.drawing import png, svg  # numpy
 
-        return png(msgspec.convert(row["shapes"], list[Shape]), self.board)
+        shapes = msgspec.convert(row["shapes"], list[Shape])
+        return png(shapes, self.board) if ending == "png" else svg(shapes, self.board).encode()
 
     def proofs(self, sample: Sample) -> Iterator[str]:
-        return find_faults(sample, self.describe, self.solve)
+        solve = None if type(self).solve is Task.solve else self.solve
+        return find_faults(sample, self.describe, solve, self.instruction)
 
     def count(self, config: RunConfig) -> int:
         return config.limit or self.default_limit
 
     def samples(self, config: RunConfig) -> Iterator[Sample]:
         self.seed = config.seed
-        count = self.count(config)
-        for index in range(config.limit_start, config.limit_start + count):
-            yield load_sample(self, index, count, config.few_shot, config.modality)
+        end = config.limit_start + self.count(config)
+        for index in range(config.limit_start, end):
+            yield load_sample(self, index, end, config.few_shot, config.modality)
 
     def probes(self, config: RunConfig) -> Iterable[Probe]:
         from proctor.shapes.probes import probe  # numpy
@@ -137,6 +136,11 @@ class Task(CoreTask):
     def item_key_parts(self) -> tuple[int, int]:
         return name_key(f"{type(self).__name__} {self.version}"), self.seed
 
+    @property
+    def balance_key_parts(self) -> tuple[int, int, int]:
+        """Another order of answers for every task: one key does not fit all."""
+        return name_key("balance"), *self.item_key_parts
+
     def score_text(self, sample: Sample, text: str) -> Score:
         answer = self.parse_answer(text)
         if answer is None:
@@ -145,5 +149,5 @@ class Task(CoreTask):
 
 
 @lru_cache(maxsize=8)
-def _order_of_block(seed: int, number: int, size: int) -> list[int]:
-    return Stream(name_key("balance"), seed, number).shuffled(range(size))
+def _order_of_block(key: tuple[int, ...], number: int, size: int) -> list[int]:
+    return Stream(*key, number).shuffled(range(size))

@@ -9,7 +9,7 @@ from proctor.shapes.batch.canvas import Canvas, as_set, value_table
 from proctor.shapes.batch.maker import Maker
 from proctor.shapes.batch.phrases import Column
 from proctor.shapes.batch.streams import Integers, Streams, choose
-from proctor.shapes.patterns import name_values
+from proctor.shapes.patterns import name_values, with_article
 from proctor.shapes.tasks.existence import QUESTION
 
 YES = 0
@@ -18,7 +18,7 @@ YES = 0
 class ExistenceMaker(Maker):
     def write_phrases(self) -> None:
         values = value_table(self.board).values
-        self._questions = self.book.add(QUESTION.format(name_values(*pair)) for pair in values)
+        self._questions = self.book.add(QUESTION.format(with_article(name_values(*pair))) for pair in values)
 
     def ask(self, canvas: Canvas, streams: Streams, wanted: Integers) -> tuple[list[Column], list[Column]]:
         self.skip_wanted_answers(streams)

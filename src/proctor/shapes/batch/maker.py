@@ -9,7 +9,6 @@ from itertools import combinations, permutations
 import msgspec
 import numpy as np
 
-from proctor.randomness import name_key
 from proctor.shapes.batch.canvas import Canvas, draw_canvas
 from proctor.shapes.batch.phrases import Column, Phrasebook
 from proctor.shapes.batch.streams import Integers, Streams, mix_rows
@@ -74,7 +73,7 @@ class Maker(ABC):
         block, place = np.divmod(indices, ROUNDS * answers)
         blocks, inverse = np.unique(block, return_inverse=True)
         # A stream of several keys begins where one of their mix would: the last of them is the block.
-        streams = Streams(mix_rows(name_key("balance"), self.task.seed, last=blocks))
+        streams = Streams(mix_rows(*self.task.balance_key_parts, last=blocks))
         order = streams.sample(ROUNDS * answers, ROUNDS * answers)
         return order[inverse, place] % answers
 

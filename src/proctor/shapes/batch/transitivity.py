@@ -10,7 +10,8 @@ from proctor.shapes.batch.phrases import Column
 from proctor.shapes.batch.streams import Integers, Streams
 from proctor.shapes.descriptions import RELATIONS_HEADING
 from proctor.shapes.places import RELATIONS
-from proctor.shapes.tasks.transitivity import LINE, QUESTION, pairs_apart
+from proctor.shapes.tasks.coordinate import QUESTION
+from proctor.shapes.tasks.transitivity import LINE, pairs_apart
 from proctor.shapes.typed import QUESTIONS
 
 

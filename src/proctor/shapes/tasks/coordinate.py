@@ -35,8 +35,8 @@ class CoordinateTask(DirectionTask):
     Settings = CoordinateSettings
     answers = DIRECTIONS
     instruction = (
-        "x grows to the right and y grows upwards. Answer with Left, Right, Above or Below where the shapes are "
-        "exactly level, else with two words: Above Left, Above Right, Below Left or Below Right."
+        "x grows to the right and y grows upwards. Answer with Left, Right, Above or Below where the shapes have the "
+        "same x or the same y, else with two words: Above Left, Above Right, Below Left or Below Right."
     )
 
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:

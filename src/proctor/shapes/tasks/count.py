@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from proctor.randomness import Stream
 from proctor.shapes.canvas import Board, Shape, place_kinds
+from proctor.shapes.descriptions import Kind
 from proctor.shapes.patterns import (
     PATTERNS,
     Pattern,
@@ -17,9 +21,14 @@ from proctor.shapes.patterns import (
     shapes_in_text,
     words_of_values,
 )
-from proctor.shapes.typed import NumberTask, SparingSettings
+from proctor.shapes.typed import NumberTask
 
 QUESTION = "How many {} are there?"
+
+
+class CountSettings(Struct, frozen=True):
+    shapes: Annotated[int, Meta(ge=2, le=27)] = 7  # beyond, there are too few kinds for numbers as large
+    description: Kind = "coordinates"
 
 
 class CountTask(NumberTask):
@@ -31,8 +40,8 @@ class CountTask(NumberTask):
 
     summary = "how many shapes have these attributes? (a number)"
     maker = "proctor.shapes.batch.count:CountMaker"
-    Settings = SparingSettings
-    absent_kinds = 1
+    Settings = CountSettings
+    absent_kinds = 10  # with fewer, larger numbers would find no room on one canvas
     asks_for_mention = True
 
     @property

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from proctor.shapes.canvas import Shape
-from proctor.shapes.patterns import draw_existing, name_values, partly_present, shapes_in_text, words_of_values
+from proctor.shapes.patterns import (
+    draw_existing,
+    name_values,
+    partly_present,
+    shapes_in_text,
+    with_article,
+    words_of_values,
+)
 from proctor.shapes.typed import SparingSettings, YesNoTask
 
-QUESTION = "Is there a {}?"
+QUESTION = "Is there {}?"
 
 
 class ExistenceTask(YesNoTask):
@@ -26,7 +33,7 @@ class ExistenceTask(YesNoTask):
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         options = partly_present(self.board, shapes)
         return [
-            (QUESTION.format(name_values(*draw_existing(options, answer == "Yes", self.random))), answer)
+            (QUESTION.format(with_article(name_values(*draw_existing(options, answer == "Yes", self.random)))), answer)
             for answer in self.wanted_answers(selected_answer)
         ]
 

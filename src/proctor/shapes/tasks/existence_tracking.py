@@ -15,7 +15,7 @@ WAYS = ("removed", "removed", "listed", "added")  # how shapes may have been men
 ADDITION = "A {} is added."
 REMOVAL = "The {} is removed."
 GROUP_REMOVAL = "All {} are removed."
-GROUP_RETURN = "All {} that were removed come back."
+GROUP_RETURN = "All removed {} come back."
 QUESTION = "Is there a {} on the canvas now?"
 
 

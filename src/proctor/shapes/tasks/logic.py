@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from proctor.shapes.canvas import Shape
 from proctor.shapes.descriptions import Kind
-from proctor.shapes.patterns import Option, name_values, partly_present, shapes_in_text, words_of_values
+from proctor.shapes.patterns import Option, name_values, partly_present, shapes_in_text, with_article, words_of_values
 from proctor.shapes.typed import YesNoTask
 
 # What a sentence says of its two parts, each of which is "there is …" or "there is no …".
@@ -57,15 +57,17 @@ class LogicTask(YesNoTask):
         pattern, present, absent = self.random.choice(options)
         drawn = {True: self.random.sample(present, 2), False: self.random.sample(absent, 2)}
         things = [name_values(pattern, drawn[there].pop()) for there in exist]
-        return [f"there is {'no' if no else 'a'} {thing}" for no, thing in zip(denied, things, strict=True)]
+        return [
+            f"there is {f'no {thing}' if no else with_article(thing)}" for no, thing in zip(denied, things, strict=True)
+        ]
 
     @staticmethod
     def solve(description: str, question: str) -> str:
         """The answer from the words alone: settles the two parts, then counts how many of them are true."""
         names = shapes_in_text(description)
-        parts = re.findall(r"there is (a|no) (.*?)(?= and there| or there|, |\?)", question)
+        parts = re.findall(r"there is (an?|no) (.*?)(?= and there| or there|, |\?)", question)
         true = sum(
-            any(words_of_values(what) <= set(name.split()) for name in names) == (article == "a")
+            any(words_of_values(what) <= set(name.split()) for name in names) == (article != "no")
             for article, what in parts
         )
         enough = {1} if "either" in question else {1, 2} if " or there" in question else {2}

@@ -64,6 +64,7 @@ class MultiHopTask(DirectionTask):
         return [Shape(*kind, x * SIDE, y * SIDE) for kind, (x, y) in zip(kinds, squares, strict=True)]
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+        # As draw_shapes lists them: the path in its order comes first.
         path, others = shapes[: self.settings.hops + 1], shapes[self.settings.hops + 1 :]
         steps, hosts = list(pairwise(path)), path[1:-1]
         for shape in others:
@@ -113,7 +114,7 @@ def draw_path(hops: int, reach: int, random: Stream) -> list[Square]:
         _crawl(path, (x + dx, y + dy), hops + 1, reach)
         if len(path) > hops and not _is_level(path) and (hops < 4 or _turns_back(path) != _turns_back(path[::-1])):
             return path
-    raise TaskError(f"No path of {hops} hops found in {TRIES} moves.")
+    raise TaskError(f"no path of {hops} hops found in {TRIES} moves.")
 
 
 def _crawl(path: list[Square], square: Square, length: int, reach: int) -> None:

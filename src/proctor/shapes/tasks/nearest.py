@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from proctor.errors import TaskError
 from proctor.randomness import Stream
 from proctor.shapes.canvas import Shape
-from proctor.shapes.places import ORDINALS
+from proctor.shapes.places import ORDINALS, from_nearer_end
 from proctor.shapes.reading import places_in_text
 from proctor.shapes.typed import ShapeTask
 
@@ -43,7 +43,7 @@ class NearestTask(ShapeTask):
             shapes = super().draw_shapes(random, selected_answer)
             if _is_reference(random.choice(_without(selected_answer, shapes)), shapes):
                 return shapes
-        raise TaskError(f"{self.name}: no canvas of {len(shapes)} shapes without equal distances in {TRIES} tries.")
+        raise TaskError(f"no canvas of {len(shapes)} shapes without equal distances in {TRIES} tries.")
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         candidates = self.random.shuffled(_without(selected_answer, shapes))
@@ -88,7 +88,5 @@ def _is_reference(shape: Shape, shapes: list[Shape]) -> bool:
 
 
 def _rank(index: int, length: int) -> str:
-    """Counted from the nearer end, so that no rank is higher than the ordinals reach."""
-    from_end = length - 1 - index
-    number, words = (index, NEAREST) if index <= from_end else (from_end, FARTHEST)
+    number, words = from_nearer_end(index, length, NEAREST, FARTHEST)
     return f"{ORDINALS[number]} {words}" if number else words

@@ -52,7 +52,7 @@ class OddOneOutTask(ShapeTask):
                 if all(views.pivots(triple)):
                     names = [str(shape) for shape in shapes]
                     return _exchange(shapes, names.index(selected_answer or names[0]), random.choice(triple))
-        raise TaskError(f"{self.name}: no canvas on which any of three shapes can be the odd one, in {TRIES} tries.")
+        raise TaskError(f"no canvas on which any of three shapes can be the odd one, in {TRIES} tries.")
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         names = [str(shape) for shape in shapes]

@@ -26,7 +26,7 @@ class RecolourTrackingTask(ColourTask):
 
     The history is drawn backwards, from a canvas of all colours. Kinds are different at every moment, so that a
     shape can be named by the kind it has just then; and many shapes have the same size and form, so that it takes
-    the whole history to know which of them it is.
+    the whole history to know which of them it is. The questions need the canvas that was drawn last, with its history.
     """
 
     summary = "shapes turn to other colours; what colour is the one at this place now? (a colour)"

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from proctor.shapes.canvas import Shape
-from proctor.shapes.places import ORDINALS
+from proctor.shapes.places import ORDINALS, from_nearer_end
 from proctor.shapes.typed import ShapeTask
 
 HEADING = "Shapes stand in a line, from top to bottom:"
@@ -57,5 +57,5 @@ class ShuffleTrackingTask(ShapeTask):
 
 
 def name_place(index: int, length: int) -> str:
-    from_end = length - 1 - index
-    return f"{ORDINALS[index]} from the top" if index <= from_end else f"{ORDINALS[from_end]} from the bottom"
+    number, side = from_nearer_end(index, length, "top", "bottom")
+    return f"{ORDINALS[number]} from the {side}"

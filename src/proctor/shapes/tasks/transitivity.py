@@ -12,9 +12,9 @@ from msgspec import Meta, Struct
 from proctor.shapes.canvas import Shape
 from proctor.shapes.descriptions import RELATIONS_HEADING
 from proctor.shapes.places import AXES, RELATIONS
+from proctor.shapes.tasks.coordinate import QUESTION
 from proctor.shapes.typed import QUESTIONS, DirectionTask
 
-QUESTION = "Where is the {} relative to the {}?"
 LINE = "- the {} is {} the {}"
 
 
