@@ -27,7 +27,7 @@ from proctor.task import create_task
 
 SIX = ("existence", "count", "transitivity", "coordinate", "existence_tracking", "shuffle_tracking")
 PEER_SETS = ("shortest_path", "chain_sum", "family_relationships")
-ITEMS, ITEMS_ONE_BY_ONE, REPEAT = 500_000, 10_000, 3
+ITEMS, ITEMS_ONE_BY_ONE, REPEAT = 1_000_000, 10_000, 3
 PROVEN = 1_000_000
 PART = 10_000  # items that a process proves at a time
 
@@ -62,7 +62,7 @@ def growth(work: Path) -> dict[str, dict[int, float]]:
     """CPU seconds by the number of items, and of 20,000 items by the number of shapes in the longest description."""
     say("growth with items and with shapes")
     return {
-        "items": {n: generate_seconds(work, "existence", n) for n in (250_000, 500_000, 1_000_000)},
+        "items": {n: generate_seconds(work, "existence", n) for n in (500_000, 1_000_000, 2_000_000)},
         "shapes, full": {
             shapes: generate_seconds(work, "existence", 20_000, f"shapes={shapes}", "description=full")
             for shapes in (6, 12, 24, 47)

@@ -46,11 +46,11 @@ def _offsets(line: Integers, cell: Integers, streams: Streams, board: Board) -> 
     return (start + step[:, None] * cell) % board.cells - board.jitter
 
 
-def others(taken: Integers, n: int) -> Integers:
-    """Those of range(n) that a row has not taken, in order."""
-    free = np.ones((len(taken), n), np.bool_)
-    np.put_along_axis(free, taken, False, axis=1)
-    return np.nonzero(free)[1].reshape(len(taken), n - taken.shape[1])
+def past(taken: Integers, numbers: Integers) -> Integers:
+    """The n-th of those that a row has not taken, for each of its numbers n."""
+    for column in np.sort(taken, axis=1).T:
+        numbers += numbers >= column[:, None]
+    return numbers
 
 
 def as_set(kinds: Integers) -> Integers:

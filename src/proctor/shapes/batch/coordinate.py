@@ -6,7 +6,7 @@ from itertools import permutations
 
 import numpy as np
 
-from proctor.shapes.batch.canvas import Canvas, others, place_kinds
+from proctor.shapes.batch.canvas import Canvas, past, place_kinds
 from proctor.shapes.batch.maker import Maker
 from proctor.shapes.batch.phrases import Column
 from proctor.shapes.batch.streams import Integers, Streams, choose
@@ -32,7 +32,7 @@ class CoordinateMaker(Maker):
         lines = self.board.cells
         rows, columns = streams.sample(lines, 2), streams.sample(lines, 2)
         corners = np.stack([rows[:, i] * lines + columns[:, j] for i in (0, 1) for j in (0, 1)], axis=1)
-        cells = np.hstack([corners, streams.sample(others(corners, lines**2), self.n - 4)])
+        cells = np.hstack([corners, past(corners, streams.sample(lines**2 - 4, self.n - 4))])
         canvas = place_kinds(streams.sample(len(self.board.kinds), self.n), streams, self.board, cells)
         canvas.y[:, 1] = canvas.y[:, 0]
         canvas.x[:, 2] = canvas.x[:, 0]

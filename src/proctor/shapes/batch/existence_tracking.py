@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.shapes.batch.canvas import Canvas, others, value_table
+from proctor.shapes.batch.canvas import Canvas, past, value_table
 from proctor.shapes.batch.existence import YES
 from proctor.shapes.batch.maker import Maker
 from proctor.shapes.batch.phrases import Column
@@ -44,7 +44,7 @@ class ExistenceTrackingMaker(Maker):
     def _history(self, listed: Integers, streams: Streams) -> tuple[Integers, NDArray[np.int8], list[Column]]:
         """As the task draws it; the mentions are a column for each kind."""
         row, kinds, slots = np.arange(len(listed)), len(self.board.kinds), self.task.settings.events - 1
-        absent = streams.sample(others(listed, kinds), 2)
+        absent = past(listed, streams.sample(kinds - self.n, 2))
         way, places = np.full(len(listed), LISTED), np.full((len(listed), 2), -1)
         if slots > 1:
             way, places = _WAYS[streams.below(len(WAYS))], streams.sample(slots, 2)

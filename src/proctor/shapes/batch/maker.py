@@ -61,11 +61,19 @@ class Maker(ABC):
         description, question = self.ask(canvas, streams, wanted)
         if not self.brings_description:
             description = [*self._base(canvas), *description]
-        number = self.book.end + np.arange(len(indices))
+        number, thousands = self._in_digits(indices)
         columns: list[Column] = [self._id, number, self._index, number, self._description, *description]
         columns += [self._question, *question, self._answer, self.answers + wanted, self._shapes]
         columns += [self._shapes_of(canvas), self._settings]
-        return self.book.write(columns, [b"%d" % index for index in indices.tolist()])
+        return self.book.write(columns, len(indices), thousands)
+
+    def _in_digits(self, indices: Integers) -> tuple[Integers, list[bytes]]:
+        """Each index as two phrases: its thousands, which are new to the book and come back too, and the rest."""
+        thousands, units = np.divmod(indices, 1000)
+        heads = range(int(thousands[0]), int(thousands[-1]) + 1)
+        head = np.where(thousands == 0, self._nothing, self.book.end + thousands - heads.start)
+        tail = np.where(thousands == 0, self._number, self._three_digits) + units
+        return np.stack([head, tail], axis=1), [b"%d" % number for number in heads]
 
     def _wanted(self, indices: Integers) -> Integers:
         """`Task.balanced_answer` of each item, as the number of the answer."""
@@ -98,6 +106,9 @@ class Maker(ABC):
         self._id, self._index, self._description, self._question, self._answer, self._shapes, self._settings = range(
             first, first + len(syntax)
         )
+        self._nothing = self.book.add_json([""])
+        self._number = self.book.add_json(f"{number}" for number in range(1000))
+        self._three_digits = self.book.add_json(f"{number:03}" for number in range(1000))
         bound = range(-self.board.bound, self.board.bound + 1)
         self._shape_to_x = self.book.add_json(
             f'{{"size":"{size}","colour":"{colour}","form":"{form}","x":{x},'

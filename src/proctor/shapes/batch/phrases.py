@@ -35,20 +35,20 @@ class Phrasebook:
         head, rest = template.split("{}", 1)
         return self.add(head + name for name in names), self.add(rest.format(name) for name in names)
 
-    def write(self, columns: Sequence[Column], own: Sequence[bytes]) -> Iterator[bytes]:
-        """The rows in pieces. Phrases beyond the book's are the rows' `own`."""
+    def write(self, columns: Sequence[Column], rows: int, more: Sequence[bytes]) -> Iterator[bytes]:
+        """The rows in pieces. `more` are phrases beyond the book's, for these rows alone."""
         widths = [column.shape[1] if isinstance(column, np.ndarray) and column.ndim == 2 else 1 for column in columns]
-        numbers = np.empty((len(own), sum(widths)), np.int32)
+        numbers = np.empty((rows, sum(widths)), np.int32)
         at = 0
         for column, width in zip(columns, widths, strict=True):
             numbers[:, at : at + width] = column if isinstance(column, int) or column.ndim == 2 else column[:, None]
             at += width
-        phrases = np.empty(len(self._phrases) + len(own), object)
-        phrases[:] = [*self._phrases, *own]
-        for start in range(0, len(own), _PIECE):
+        phrases = np.empty(len(self._phrases) + len(more), object)
+        phrases[:] = [*self._phrases, *more]
+        for start in range(0, rows, _PIECE):
             yield b"".join(phrases.take(numbers[start : start + _PIECE].reshape(-1)).tolist())
 
     @property
     def end(self) -> int:
-        """The number of the first row's own phrase."""
+        """The number of the first phrase beyond the book's."""
         return len(self._phrases)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from proctor.shapes.batch.canvas import Canvas, place_kinds
+from proctor.shapes.batch.canvas import Canvas, past, place_kinds
 from proctor.shapes.batch.maker import Maker
 from proctor.shapes.batch.phrases import Column
 from proctor.shapes.batch.streams import Integers, Streams
@@ -24,9 +24,9 @@ class ShuffleTrackingMaker(Maker):
         self._questions = self.book.add(QUESTION.format(name_place(place, self.n)) for place in range(self.n))
 
     def draw_shapes(self, streams: Streams, wanted: Integers) -> Canvas:
-        drawn = streams.sample(len(self.board.kinds) - 1, self.n - 1)
-        drawn += drawn >= wanted[:, None]  # counted past the selected one
-        return place_kinds(streams.shuffled(np.hstack([wanted[:, None], drawn])), streams, self.board)
+        selected = wanted[:, None]
+        drawn = past(selected, streams.sample(len(self.board.kinds) - 1, self.n - 1))
+        return place_kinds(streams.shuffled(np.hstack([selected, drawn])), streams, self.board)
 
     def ask(self, canvas: Canvas, streams: Streams, wanted: Integers) -> tuple[list[Column], list[Column]]:
         line = canvas.ordered(np.argsort(-canvas.y, axis=1)).kinds
