@@ -18,6 +18,7 @@ from proctor.shapes.task import ROUNDS, Task
 from proctor.shapes.typed import QUESTIONS
 
 ROWS = 4096  # made at once: their arrays stay in the processor's cache
+PAIRS = 200_000  # … also where pairs of shapes are described
 SPAN = 16 * ROWS  # answers are balanced block by block: the more blocks at once, the better
 
 
@@ -52,8 +53,9 @@ class Maker(ABC):
         for start in range(part.start, part.stop, SPAN):
             indices = np.arange(start, min(start + SPAN, part.stop))
             wanted = self._wanted(indices)
-            for at in range(0, len(indices), ROWS):
-                yield from self._lines(indices[at : at + ROWS], wanted[at : at + ROWS])
+            rows = min(ROWS, max(1, PAIRS // self.n**2))
+            for at in range(0, len(indices), rows):
+                yield from self._lines(indices[at : at + rows], wanted[at : at + rows])
 
     def _lines(self, indices: Integers, wanted: Integers) -> Iterator[bytes]:
         streams = Streams.seeded(mix_rows(*self.task.item_key_parts, last=indices))

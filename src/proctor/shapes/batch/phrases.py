@@ -9,7 +9,7 @@ import numpy as np
 
 from proctor.shapes.batch.streams import Integers
 
-_PIECE = 256  # rows joined at once: larger pieces need fresh memory each time, which costs more than the joining
+_PIECE = 12_000  # phrases joined at once: more need fresh memory each time, which costs more than the joining
 
 Column = int | Integers  # a phrase for all rows, one for each row, or several for each row
 
@@ -45,8 +45,9 @@ class Phrasebook:
             at += width
         phrases = np.empty(len(self._phrases) + len(more), object)
         phrases[:] = [*self._phrases, *more]
-        for start in range(0, rows, _PIECE):
-            yield b"".join(phrases.take(numbers[start : start + _PIECE].reshape(-1)).tolist())
+        piece = max(1, _PIECE // numbers.shape[1])
+        for start in range(0, rows, piece):
+            yield b"".join(phrases.take(numbers[start : start + piece].reshape(-1)).tolist())
 
     @property
     def end(self) -> int:
