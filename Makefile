@@ -36,6 +36,8 @@ test: lint .venv/reasoning-gym
 
 bench: setup
 	@$(BIN)/python bench/core.py
+	@$(BIN)/python bench/shapes.py
+	@$(BIN)/python bench/png.py
 
 lock: setup
 	@$(BIN)/python -m pip install --quiet uv
