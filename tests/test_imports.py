@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[1] / "src" / "proctor"
 LAYERS = [
     ["proctor"],
     ["types", "errors", "randomness", "machine", "thoughts"],
-    ["config", "metrics", "candidate", "datafile"],
-    ["models"],
+    ["config", "metrics", "candidate"],
+    ["models", "datafile"],
     ["task", "store", "provenance"],
     ["report", "run"],
     ["catalog", "curve"],
