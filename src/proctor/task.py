@@ -50,7 +50,7 @@ class Task(ABC):
 
     def draw_row(self, row: Mapping[str, Any], ending: str) -> bytes:
         """The picture, as png or svg, of a row that `json_lines` has written, for tasks that have pictures."""
-        raise NotImplementedError
+        raise UsageError(f"{self.name} has no pictures to draw.")
 
     def count(self, config: RunConfig) -> int | None:
         """How many samples there will be, where that is known beforehand."""
