@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1] / "src" / "proctor"
 LAYERS = [
     ["proctor"],
     ["types", "errors", "randomness", "machine", "thoughts"],
-    ["config", "metrics", "candidate"],
+    ["config", "metrics", "candidate", "sandbox"],
     ["models", "datafile"],
     ["task", "store", "provenance"],
     ["report", "run"],

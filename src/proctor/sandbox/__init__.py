@@ -1,0 +1,1 @@
+"""Runs untrusted programs: contained, judged, fast."""
