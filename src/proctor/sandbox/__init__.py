@@ -1,1 +1,50 @@
 """Runs untrusted programs: contained, judged, fast."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from proctor.sandbox.pool import Pool
+    from proctor.sandbox.program import Limits, Program
+    from proctor.sandbox.running import open_sandbox, run
+    from proctor.sandbox.sandbox import Sandbox
+    from proctor.sandbox.survey import best_level, survey
+    from proctor.sandbox.verdict import Outcome, Testing, Verdict
+
+__all__ = [
+    "Limits",
+    "Outcome",
+    "Pool",
+    "Program",
+    "Sandbox",
+    "Testing",
+    "Verdict",
+    "best_level",
+    "open_sandbox",
+    "run",
+    "survey",
+]
+
+_HOMES = {
+    "Limits": "program",
+    "Outcome": "verdict",
+    "Pool": "pool",
+    "Program": "program",
+    "Sandbox": "sandbox",
+    "Testing": "verdict",
+    "Verdict": "verdict",
+    "best_level": "survey",
+    "open_sandbox": "running",
+    "run": "running",
+    "survey": "survey",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded on first use: the zygote imports this package too, and has to stay small.
+    if name not in _HOMES:
+        raise AttributeError(f"module 'proctor.sandbox' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"proctor.sandbox.{_HOMES[name]}"), name)

@@ -8,8 +8,8 @@ from msgspec import Struct
 class Program(Struct, frozen=True, kw_only=True):
     """One untrusted source, with the trusted tests that judge it.
 
-    With ``tests`` in Python the source is loaded as a module and the tests are run against it: in a process of their
-    own whenever they call it by name (``entry_point``, or any name that only the source defines), else beside it.
+    With ``tests``, which are Python, the source is loaded as a module and the tests are run against it: in a process
+    of their own whenever plain data is all that passes between the two, else beside it.
     Without tests the source is a whole program: it passes when it ends with exit status 0.
     """
 
@@ -17,6 +17,7 @@ class Program(Struct, frozen=True, kw_only=True):
     language: str = "python"
     tests: str = ""
     entry_point: str = ""
+    """What the tests call. Not needed where the tests themselves name what only the source defines."""
     prelude: str = ""
     """Trusted code that the tests may use, such as the prompt with its helper functions."""
     stdin: str = ""
@@ -27,9 +28,14 @@ class Limits(Struct, frozen=True, kw_only=True):
 
     seconds: float = 3.0
     """Of its own time: the wall clock without the waiting for a processor, so that a busy machine changes nothing."""
-    wall_seconds: float = 60.0
-    """Of the wall clock: the ceiling, for machines that are too busy to finish anything."""
+    wall_seconds: float | None = None
+    """Of the wall clock: the ceiling on a machine too busy to finish anything. Default: ten times `seconds`, at least 60."""
     memory_mib: int = 1024
     output_kib: int = 1024
+    """On stdout, and the same on stderr."""
     disk_mib: int = 256
     processes: int = 64
+
+    @property
+    def ceiling(self) -> float:
+        return max(60.0, 10 * self.seconds) if self.wall_seconds is None else self.wall_seconds

@@ -1,0 +1,67 @@
+"""Programs that are judged by how they end: a Python script, or a command of any other language."""
+
+import marshal
+import os
+import stat
+import sys
+
+from proctor.sandbox.inside import subject, wire
+
+_LARGEST = 1 << 30
+_STDIN = ".stdin"
+
+
+def serve(ear: int, mouth: int) -> None:
+    """In the subject: the first message says what kind of program this is."""
+    message = wire.receive(ear, _LARGEST)
+    verb, *arguments = marshal.loads(message)
+    if verb == "command":
+        command, environment, stdin = arguments
+        _set_stdin(stdin)
+        os.execve(command[0], command, {**os.environ, **environment})
+    sys.path.insert(0, os.getcwd())
+    if verb == "script":
+        code, stdin = arguments
+        _set_stdin(stdin)
+        os._exit(subject.run_script(code))
+    subject.Subject(ear, mouth).serve(message)
+
+
+def lay_out(files: list, blob: bytes) -> None:
+    """Puts what a program needs into the working folder: its source, or what a compiler made of it."""
+    start = 0
+    for name, mode, size in files:
+        os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+        with open(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(blob[start : start + size])
+        os.chmod(name, mode)
+        start += size
+
+
+def collect(most: int) -> "tuple[list, bytes]":
+    """The files that a compiler left in the working folder, as `lay_out` takes them."""
+    files, contents = [], []
+    for folder, _, names in os.walk("."):
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            if not stat.S_ISREG(os.lstat(path).st_mode):
+                continue
+            with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+                content = file.read(most + 1)
+                mode = os.fstat(file.fileno()).st_mode & 0o777
+            most -= len(content)
+            if most < 0:
+                raise OSError("the compiler left too much behind")
+            files.append([os.path.relpath(path), mode, len(content)])
+            contents.append(content)
+    return files, b"".join(contents)
+
+
+def _set_stdin(text: str) -> None:
+    if text:
+        with open(_STDIN, "w+", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+            file.flush()
+            os.lseek(file.fileno(), 0, os.SEEK_SET)
+            os.dup2(file.fileno(), 0)
+        os.unlink(_STDIN)

@@ -1,0 +1,410 @@
+"""The process that holds the tests. No program is ever forked from it, and it believes nothing but plain data."""
+
+import builtins
+import gc
+import importlib
+import json
+import marshal
+import os
+import random
+import resource
+import select
+import signal
+import socket
+
+from proctor.sandbox.inside import commands, kernel, plain, purity, traces, wire
+from proctor.sandbox.inside.plain import Packer, Unpacker
+
+_LARGEST_ANSWER = 64 << 20
+_LARGEST_PRODUCT = 128 << 20
+_MEMORY = 2 << 30
+_DETAIL = 4000
+_SHOWN = 300
+_REMEMBERED = 256
+_PATIENCE = 1000  # milliseconds for a program that hung up to end
+
+
+class SubjectEndedError(BaseException):
+    """The program is gone: it crashed, left, or ran out of memory. Not an Exception, so that tests let it through."""
+
+
+class NotPlainError(Exception):
+    """The tests would hand the program something that is no plain data: they have to run beside it."""
+
+
+class IncomparableError(TypeError):
+    """The program answered with an object of its own where the tests want to look at a value."""
+
+
+def serve(orders: socket.socket, jobs: int, verdicts: socket.socket) -> None:
+    """Judges one program after another, until the zygote is gone."""
+    kernel.set_undumpable()
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
+    gc.enable()
+    exams = Exams()
+    while True:
+        order, descriptors, _, _ = socket.recv_fds(orders, 8, 3)
+        if not order:
+            return
+        job, blob = _read_job(jobs, int.from_bytes(order, "little"))
+        report, product = exams.hold(job, blob, Link(*descriptors))
+        socket.send_fds(verdicts, [json.dumps(report).encode()], product)
+        for descriptor in (*descriptors, *product):
+            os.close(descriptor)
+        orders.send(b".")
+
+
+def _read_job(jobs: int, length: int) -> "tuple[dict, bytes]":
+    """Four bytes of length, the job as JSON, then the contents of the files that it brings."""
+    parts = []
+    while length > 0:
+        parts.append(os.read(jobs, min(length, 1 << 20)))
+        length -= len(parts[-1])
+    data = b"".join(parts)
+    size = int.from_bytes(data[:4], "little")
+    return json.loads(data[4 : 4 + size]), data[4 + size :]
+
+
+class Exams:
+    """Holds exams; remembers tests it has compiled, because the samples of one problem share them."""
+
+    def __init__(self) -> None:
+        self._compiled: dict = {}
+
+    def hold(self, job: dict, blob: bytes, link: "Link") -> "tuple[dict, list[int]]":
+        """The report, and what a compiler made, if that was asked for."""
+        try:
+            if job["command"]:
+                commands.lay_out(job["files"], blob)
+                report = link.run(["command", job["command"], job["environment"], job["stdin"]])
+                return report, [_collected()] if job["collect"] else []
+            return self._hold(job, link), []
+        except BaseException as error:  # a fault of ours, not the program's
+            return {"outcome": "sandbox error", "detail": f"examiner: {traces.summary(error)}"}, []
+
+    def _hold(self, job: dict, link: "Link") -> dict:
+        testing = job["testing"]
+        try:
+            program = compile(job["source"], "solution.py", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            told = traces.frames(error, "solution.py") + traces.summary(error)
+            return {"outcome": "failed", "detail": told, "testing": testing}
+        if testing == "exit status":
+            return link.run(["script", program, job["stdin"]])
+        try:
+            tests, prelude, pure = self._compile(job["tests"], job["prelude"])
+        except (SyntaxError, ValueError) as error:
+            return {"outcome": "sandbox error", "detail": f"The tests do not compile: {traces.summary(error)}"}
+        if testing == "in-process":
+            return {**_judge(link, lambda: link.test(program, tests), ""), "testing": testing}
+
+        def exam() -> dict:
+            space = _tests_space(link, tests, prelude)
+
+            def run() -> None:
+                _add_program(space, link, tests, program, job["entry_point"])
+                exec(tests, space)
+
+            report = _judge(link, run, job["tests"])
+            space.clear()  # its functions refer to it, and it to them
+            return {**report, "testing": testing}
+
+        random.seed(0)  # tests that draw their cases draw the same ones every time
+        return exam() if pure else _apart(exam)
+
+    def _compile(self, tests: str, prelude: str):
+        key = tests, prelude
+        if key not in self._compiled:
+            if len(self._compiled) >= _REMEMBERED:
+                self._compiled.clear()
+            code = compile(tests, "tests.py", "exec", dont_inherit=True)
+            helpers = _compile_prelude(prelude, code)
+            pure = purity.leaves_nothing_behind(code) and (helpers is None or purity.leaves_nothing_behind(helpers))
+            self._compiled[key] = code, helpers, pure
+        return self._compiled[key]
+
+
+def _compile_prelude(prelude: str, tests):
+    """None where the tests use none of its names, or it is half a function or prose: then the program has the names."""
+    if not any(name in prelude for name in purity.names(tests)):
+        return None
+    try:
+        return compile(prelude, "prelude.py", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return None
+
+
+def _apart(exam) -> dict:
+    """In a process of its own, for tests that might leave something behind: a changed module, a file, a process."""
+    ear, mouth = os.pipe()
+    process = os.fork()
+    if process == 0:
+        try:
+            os.write(mouth, json.dumps(exam()).encode())
+        finally:
+            os._exit(0)
+    os.close(mouth)
+    with open(ear, "rb") as pipe:
+        report = pipe.read()
+    _, status = os.waitpid(process, 0)
+    if os.getpid() == 1:  # of a namespace of our own: whatever the tests started ends with them
+        os.kill(-1, signal.SIGKILL)
+    return json.loads(report) if report else {"outcome": "failed", "detail": f"The tests ended with status {status}."}
+
+
+def _collected() -> int:
+    """The compiler's product as a file that lies nowhere, written as: length of the list, the list, the contents."""
+    files, contents = commands.collect(_LARGEST_PRODUCT)
+    listed = json.dumps(files).encode()
+    product = os.memfd_create("product", os.MFD_CLOEXEC)
+    with open(os.dup(product), "wb") as file:
+        file.write(len(listed).to_bytes(4, "little") + listed + contents)
+    return product
+
+
+class Link:
+    """Asks the subject. Remembers how it ended, because tests may swallow what is raised here."""
+
+    def __init__(self, ear: int, mouth: int, end: int) -> None:
+        self._ear = ear
+        self._mouth = mouth
+        self._end = end
+        self._packer = Packer(self._refer)
+        self._unpacker = Unpacker(self._remote)
+        self._poll = select.poll()
+        self._poll.register(ear, select.POLLIN)
+        self._poll.register(end, select.POLLIN)
+        self._names: dict[int, str] = {}
+        self._classes: dict = {}
+        self.ended: tuple[str, str] | None = None
+        self.not_plain = False
+        self.last_call: tuple | None = None
+
+    def run(self, message) -> dict:
+        """A whole program: how it ended, the zygote will say."""
+        wire.send(self._mouth, marshal.dumps(message))
+        self._await_end(None)
+        return {"outcome": "ended", "detail": "", "testing": "exit status"}
+
+    def load(self, program, wanted):
+        """The program's own names among those wanted; a module is the tests' own copy of it."""
+        answer = self._ask(["load", program, wanted])
+        if answer[0] != "ok" or type(answer[1]) is not dict:
+            self._value(answer)
+            return {}
+        found = {}
+        for name, packed in answer[1].items():
+            tag = packed.get(plain.TAG) if type(packed) is dict else None
+            if tag == "module":
+                found[name] = importlib.import_module(str(packed["v"]))
+            elif tag == "exception":
+                found[name] = self._class_of(*packed["v"])
+            else:
+                found[name] = self._value(["ok", packed])
+                if type(found[name]) is Remote:
+                    self._names[found[name]._target] = name
+        return found
+
+    def test(self, program, tests) -> None:
+        self._value(self._ask(["test", program, tests]))
+
+    def call(self, target, positional, named):
+        message = ["call", target, self._pack(list(positional)), self._pack(named)]
+        answer = self._ask(message)
+        value = self._value(answer)
+        if len(answer) == 3 and answer[2] is not None:
+            for argument, now in zip(positional, self._value(["ok", answer[2]]), strict=False):
+                _take_over(argument, now)
+        self.last_call = (self._names.get(target, "it"), positional, value)
+        return value
+
+    def ask(self, verb, target, *rest):
+        return self._value(self._ask([verb, target, *(self._pack(value) for value in rest)]))
+
+    def _ask(self, message):
+        if self.ended:
+            raise SubjectEndedError
+        try:
+            wire.send(self._mouth, marshal.dumps(message))
+            if not any(descriptor == self._ear for descriptor, _ in self._poll.poll()):
+                raise BrokenPipeError
+            answer = plain.loads(wire.receive(self._ear, _LARGEST_ANSWER))
+            if type(answer) is not list or not answer:
+                raise ValueError("no answer")
+            return answer
+        except (OSError, wire.BrokenMessageError) as error:
+            self._await_end(_PATIENCE)
+            self.ended = ("ended", f"The program closed its line to the tests: {error}")
+        except (ValueError, RecursionError) as error:
+            self.ended = ("failed", f"The program's answer is no plain data: {type(error).__name__}")
+        raise SubjectEndedError
+
+    def _await_end(self, milliseconds) -> None:
+        poll = select.poll()
+        poll.register(self._end, select.POLLIN)
+        poll.poll(milliseconds)
+
+    def _value(self, answer):
+        try:
+            kind = answer[0]
+            if kind == "ok":
+                return self._unpacker.unpack(answer[1])
+            if kind == "raise":
+                _, name, builtin, message, told = answer
+                error = self._class_of(name, builtin)(str(message))
+                error.told = str(told)
+            else:
+                error = None
+                self.ended = {
+                    "exit": ("exited early", f"The program left with sys.exit({answer[-1]!s:.60})."),
+                    "memory": ("memory", "MemoryError"),
+                    "processes": ("timeout", "The program started processes until no more were allowed."),
+                }[kind]
+        except (TypeError, KeyError, IndexError, AttributeError, ValueError, ArithmeticError, RecursionError) as wrong:
+            error = None
+            self.ended = ("failed", f"The program's answer is no plain data: {type(wrong).__name__}")
+        raise error or SubjectEndedError
+
+    def _class_of(self, name, builtin):
+        """The program's own exceptions are told apart by name, and caught like the built-in one they derive from."""
+        base = getattr(builtins, str(builtin), Exception)
+        if not (isinstance(base, type) and issubclass(base, Exception)):
+            base = Exception
+        if base.__name__ == name:
+            return base
+        return self._classes.setdefault((str(name), base), type(str(name), (base,), {}))
+
+    def _pack(self, value):
+        try:
+            return self._packer.pack(value)
+        except NotPlainError:
+            self.not_plain = True
+            raise
+
+    def _refer(self, value):
+        if type(value) is Remote:
+            return [value._target, ""]
+        raise NotPlainError(type(value).__qualname__)
+
+    def _remote(self, number, kind):
+        if type(number) is not int:
+            raise ValueError("no reference")
+        return Remote(self, number, str(kind))
+
+
+class Remote:
+    """An object of the program, as the tests see it: to be called and walked through, never to be believed."""
+
+    __slots__ = ("_kind", "_link", "_target")
+
+    def __init__(self, link, target, kind):
+        self._link = link
+        self._target = target
+        self._kind = kind
+
+    def __call__(self, *positional, **named):
+        return self._link.call(self._target, positional, named)
+
+    def __getattr__(self, name):
+        return self._link.ask("attribute", self._target, name)
+
+    def __iter__(self):
+        return self._link.ask("iterate", self._target)
+
+    def __next__(self):
+        return self._link.ask("next", self._target)
+
+    def __len__(self):
+        return self._link.ask("length", self._target)
+
+    def __getitem__(self, key):
+        return self._link.ask("item", self._target, key)
+
+    def __eq__(self, other):
+        if type(other) is Remote:  # the tests compare two objects of the program: its own notion of equal is asked for
+            return self._link.ask("equal", self._target, other)
+        raise self._incomparable()
+
+    def __bool__(self):
+        raise self._incomparable()
+
+    def __hash__(self):
+        raise self._incomparable()
+
+    def __instancecheck__(self, value):
+        return type(value) is Remote and self._link.ask("instance", value._target, self)
+
+    def __mro_entries__(self, _bases):
+        self._link.not_plain = True  # the tests derive a class from one of the program
+        raise NotPlainError(self._kind)
+
+    def __repr__(self):
+        return f"<{self._kind} of the program>"
+
+    def _incomparable(self):
+        return IncomparableError(
+            f"The program answered with an object of its own class {self._kind}, not with a value."
+        )
+
+
+def _tests_space(link: Link, tests, prelude) -> dict:
+    space = {"__name__": "__main__", "__builtins__": builtins}
+    if prelude is not None:
+        try:
+            exec(prelude, space)
+        except Exception:  # it needs what only the whole program has
+            return {"__name__": "__main__", "__builtins__": builtins}
+    return space
+
+
+def _add_program(space: dict, link: Link, tests, program, entry_point: str) -> None:
+    """The entry point, and all that only the program defines among the names that the tests use."""
+    missing = [name for name in purity.names(tests) if name not in space and not hasattr(builtins, name)]
+    if entry_point:
+        missing.append(entry_point)
+    space.update(link.load(program, missing))
+
+
+def _judge(link: Link, run, tests: str) -> dict:
+    try:
+        run()
+        outcome, detail = "passed", ""
+    except SubjectEndedError:
+        outcome, detail = "failed", ""
+    except MemoryError:
+        outcome, detail = "memory", "MemoryError while testing"
+    except BaseException as error:
+        outcome, detail = "failed", _explain(error, tests, link.last_call)
+    if link.not_plain:
+        return {"outcome": "not plain", "detail": detail}
+    if link.ended:
+        outcome, detail = link.ended
+    return {"outcome": outcome, "detail": detail[-_DETAIL:]}
+
+
+def _take_over(argument, now) -> None:
+    """The program changed an argument in place: the tests see it too."""
+    if type(argument) is not type(now):
+        return
+    if type(argument) is list or type(argument) is bytearray:
+        argument[:] = now
+    elif type(argument) is dict or type(argument) is set:
+        argument.clear()
+        argument.update(now)
+
+
+def _explain(error: BaseException, tests: str, last_call) -> str:
+    told = traces.frames(error, "tests.py", tests) + getattr(error, "told", "") + traces.summary(error)
+    if isinstance(error, AssertionError) and last_call:
+        name, arguments, value = last_call
+        shown = ", ".join(_short(argument) for argument in arguments)
+        told += f"\nThe last call before: {name}({shown}) returned {_short(value)}"
+    return told
+
+
+def _short(value) -> str:
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + " …"

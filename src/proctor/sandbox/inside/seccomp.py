@@ -1,0 +1,184 @@
+"""System calls that no exam needs, refused by the kernel.
+
+Two filters. The *base* one is put on the zygote and holds for everything below it. The *last* one is put on each program
+and takes away what only the zygote needs: making namespaces.
+"""
+
+import ctypes
+import errno
+import os
+import socket
+import struct
+
+from proctor.sandbox.inside import kernel
+
+# name: (x86_64, aarch64); None where the machine has no such call. From 424 on, all machines count alike.
+_REFUSED = {
+    "acct": (163, 89),
+    "add_key": (248, 217),
+    "adjtimex": (159, 171),
+    "bpf": (321, 280),
+    "chroot": (161, 51),
+    "clock_adjtime": (305, 266),
+    "clock_settime": (227, 112),
+    "delete_module": (176, 106),
+    "fanotify_init": (300, 262),
+    "finit_module": (313, 273),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fsopen": (430, 430),
+    "fspick": (433, 433),
+    "init_module": (175, 105),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "io_uring_setup": (425, 425),
+    "ioperm": (173, None),
+    "iopl": (172, None),
+    "kcmp": (312, 272),
+    "kexec_file_load": (320, 294),
+    "kexec_load": (246, 104),
+    "keyctl": (250, 219),
+    "lookup_dcookie": (212, 18),
+    "migrate_pages": (256, 238),
+    "modify_ldt": (154, None),
+    "mount": (165, 40),
+    "mount_setattr": (442, 442),
+    "move_mount": (429, 429),
+    "move_pages": (279, 239),
+    "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265),
+    "open_tree": (428, 428),
+    "perf_event_open": (298, 241),
+    "pidfd_getfd": (438, 438),
+    "pivot_root": (155, 41),
+    "process_madvise": (440, 440),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "ptrace": (101, 117),
+    "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
+    "reboot": (169, 142),
+    "request_key": (249, 218),
+    "sethostname": (170, 161),
+    "setdomainname": (171, 162),
+    "settimeofday": (164, 170),
+    "swapoff": (168, 225),
+    "swapon": (167, 224),
+    "syslog": (103, 116),
+    "umount2": (166, 39),
+    "userfaultfd": (323, 282),
+    "vhangup": (153, 58),
+    "vmsplice": (278, 75),
+}
+_NUMBERS = {
+    "clone": (56, 220),
+    "kill": (62, 129),
+    "memfd_create": (319, 279),
+    "seccomp": (317, 277),
+    "setns": (308, 268),
+    "shmget": (29, 194),
+    "socket": (41, 198),
+    "socketpair": (53, 199),
+    "tgkill": (234, 131),
+    "tkill": (200, 130),
+    "unshare": (272, 97),
+}
+_CLONE3 = 435  # its flags lie in memory, where no filter sees them; the C library falls back on clone
+_PIDFD_SEND_SIGNAL = 424
+_LAST_KNOWN = 463  # newer calls do not exist here until somebody has looked at them
+
+_COLUMN = {"x86_64": 0, "aarch64": 1}.get(os.uname().machine)
+_AUDIT = {"x86_64": 0xC000_003E, "aarch64": 0xC000_00B7}.get(os.uname().machine, 0)
+
+_LOAD, _EQUAL, _ABOVE, _ANY_BIT, _RETURN = 0x20, 0x15, 0x25, 0x45, 0x06
+_NUMBER_AT, _MACHINE_AT, _ARGUMENT_AT = 0, 4, 16
+_ALLOW, _REFUSE, _KILL = 0x7FFF_0000, 0x0005_0000, 0x8000_0000
+_SET_FILTER = 1
+
+SUPPORTED = _COLUMN is not None
+
+
+def number_of(name: str) -> int:
+    assert _COLUMN is not None
+    number = (_NUMBERS.get(name) or _REFUSED[name])[_COLUMN]
+    assert number is not None
+    return number
+
+
+def base_filter() -> bytes:
+    program = _head()
+    program += [(_ABOVE, 0, 1, _LAST_KNOWN), (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)]
+    program += _on(_CLONE3, _REFUSE | errno.ENOSYS)
+    for numbers in _REFUSED.values():
+        if (number := numbers[_COLUMN or 0]) is not None:
+            program += _on(number, _REFUSE | errno.EPERM)
+    for name in ("socket", "socketpair"):  # only the kind that stays inside: no internet, no host of a virtual machine
+        program += [
+            (_EQUAL, 0, 4, number_of(name)),
+            (_LOAD, 0, 0, _ARGUMENT_AT),
+            (_EQUAL, 1, 0, socket.AF_UNIX),
+            (_RETURN, 0, 0, _REFUSE | errno.EACCES),
+            (_RETURN, 0, 0, _ALLOW),
+        ]
+    return _pack(program)
+
+
+def last_filter() -> bytes:
+    program = _head()
+    program += _on(number_of("unshare"), _REFUSE | errno.EPERM)
+    program += _on(number_of("setns"), _REFUSE | errno.EPERM)
+    for name in ("memfd_create", "shmget"):  # memory that no limit counts
+        program += _on(number_of(name), _REFUSE | errno.ENOSYS)
+    program += [
+        (_EQUAL, 0, 4, number_of("clone")),
+        (_LOAD, 0, 0, _ARGUMENT_AT),
+        (_ANY_BIT, 0, 1, kernel.ALL_NAMESPACES),
+        (_RETURN, 0, 0, _REFUSE | errno.EPERM),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+    return _pack(program)
+
+
+def own_signals_filter(process: int) -> bytes:
+    """Where neither a PID namespace nor Landlock keeps signals in: a program may signal only its first process."""
+    program = _head() + _on(_PIDFD_SEND_SIGNAL, _REFUSE | errno.EPERM)
+    for name in ("kill", "tkill", "tgkill"):
+        program += [
+            (_EQUAL, 0, 4, number_of(name)),
+            (_LOAD, 0, 0, _ARGUMENT_AT),
+            (_EQUAL, 1, 0, process),
+            (_RETURN, 0, 0, _REFUSE | errno.EPERM),
+            (_RETURN, 0, 0, _ALLOW),
+        ]
+    return _pack(program)
+
+
+class Filter:
+    """Made ready once, installed in many processes."""
+
+    def __init__(self, program: bytes) -> None:
+        self._code = ctypes.create_string_buffer(program, len(program))
+        self._header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(self._code))
+
+    def install(self) -> None:
+        """On the calling thread and all that it starts; needs no_new_privs."""
+        kernel.system_call("seccomp", number_of("seccomp"), ctypes.c_long(_SET_FILTER), ctypes.c_long(0), self._header)
+
+
+def _head() -> "list[tuple[int, int, int, int]]":
+    """Ends with the number of the call loaded."""
+    return [
+        (_LOAD, 0, 0, _MACHINE_AT),
+        (_EQUAL, 1, 0, _AUDIT),
+        (_RETURN, 0, 0, _KILL),
+        (_LOAD, 0, 0, _NUMBER_AT),
+    ]
+
+
+def _on(number: int, answer: int) -> "list[tuple[int, int, int, int]]":
+    return [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, answer)]
+
+
+def _pack(program: "list[tuple[int, int, int, int]]") -> bytes:
+    program = [*program, (_RETURN, 0, 0, _ALLOW)]
+    return b"".join(struct.pack("HBBI", *instruction) for instruction in program)

@@ -1,0 +1,65 @@
+"""What went wrong, in a few lines, also when the exception itself is hostile."""
+
+import os
+import resource
+
+_FRAMES = 6
+_MESSAGE = 2000
+
+
+def of_subject(error: BaseException) -> list:
+    """An exception of the program, told as plain data: kind, class, nearest built-in class, message, frames."""
+    if isinstance(error, SystemExit):
+        return ["exit", _text(error.code)]
+    if isinstance(error, MemoryError):
+        return ["memory"]
+    if _started_too_many(error):
+        return ["processes"]
+    builtin = nearest_builtin(type(error)).__name__
+    return ["raise", type(error).__name__, builtin, _text(error), frames(error, "solution.py")]
+
+
+def nearest_builtin(kind: type) -> type:
+    return next((base for base in kind.__mro__ if base.__module__ == "builtins"), Exception)
+
+
+def of_script(error: BaseException) -> str:
+    return "".join(["Traceback (most recent call last):\n", frames(error, "solution.py"), summary(error), "\n"])
+
+
+def summary(error: BaseException) -> str:
+    text = _text(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def frames(error: BaseException, file: str, source: str = "") -> str:
+    """The last frames that lie in one file, innermost last, with their lines where the source is given."""
+    lines = source.splitlines()
+    told = []
+    if isinstance(error, SyntaxError) and error.filename == file:
+        told.append(f'  File "{file}", line {error.lineno}\n    {(error.text or "").strip()}\n')
+    step = error.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        if code.co_filename == file:
+            line = step.tb_lineno
+            shown = f"    {lines[line - 1].strip()}\n" if 0 < (line or 0) <= len(lines) else ""
+            told.append(f'  File "{file}", line {line}, in {code.co_name}\n{shown}')
+        step = step.tb_next
+    return "".join(told[-_FRAMES:])
+
+
+def _started_too_many(error: BaseException) -> bool:
+    """Whether the limit on processes and threads is what the program ran into."""
+    if isinstance(error, BlockingIOError):
+        alive = sum(name.isdigit() for name in os.listdir("/proc"))
+        return alive > resource.getrlimit(resource.RLIMIT_NPROC)[0] // 2
+    return isinstance(error, RuntimeError) and _text(error) == "can't start new thread"
+
+
+def _text(value: object) -> str:
+    try:
+        text = str(value)
+    except BaseException as error:
+        return f"<{type(value).__name__} whose text cannot be had: {type(error).__name__}>"
+    return text if len(text) <= _MESSAGE else text[:_MESSAGE] + " …"

@@ -1,0 +1,140 @@
+"""Puts this process behind its walls, before the first program comes.
+
+Where bubblewrap has built the room already, only the rules that a process lays upon itself are left to do; otherwise
+the room is built here from the kernel's namespaces and mounts.
+"""
+
+import ctypes
+import os
+import struct
+
+from proctor.sandbox.inside import kernel, landlock, seccomp
+
+_MOUNT_SETATTR = 442
+_AT_FDCWD = -100
+_AT_RECURSIVE = 0x8000
+_READ_ONLY = 0x1 | 0x2 | 0x4  # read-only, no set-uid, no devices
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+_INODES = 16_384
+
+
+def raise_walls(plan: dict) -> None:
+    if plan["walls"] == "kernel":
+        _enter_namespaces(plan["user_namespace"])
+        _build_room(plan)
+    elif plan["user_namespace"] and not kernel.has_capability(kernel.CAP_SYS_ADMIN):
+        kernel.unshare(kernel.CLONE_NEWUSER)  # a bubblewrap that keeps the rights to itself
+    if plan["walls"] == "none":
+        kernel.adopt_orphans()
+    kernel.set_no_new_privileges()
+    if plan["landlock"]:
+        devices = [f"/dev/{name}" for name in _DEVICES]
+        landlock.confine(plan["readable"], [plan["scratch"]], devices)
+    if plan["seccomp"]:
+        seccomp.Filter(seccomp.base_filter()).install()
+
+
+def _enter_namespaces(as_ordinary_user: bool) -> None:
+    flags = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC
+    flags |= kernel.CLONE_NEWUTS | kernel.CLONE_NEWCGROUP
+    user, group = os.getuid(), os.getgid()
+    kernel.unshare(flags | (kernel.CLONE_NEWUSER if as_ordinary_user else 0))
+    if as_ordinary_user:
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"0 {user} 1")
+        _write("/proc/self/gid_map", f"0 {group} 1")
+    first = os.fork()
+    if first:
+        _, status = os.waitpid(first, 0)
+        os._exit(0 if status == 0 else 1)
+    kernel.die_with_parent()
+
+
+def _build_room(plan: dict) -> None:
+    kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
+    kernel.mount("tmpfs", "/tmp", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV)  # any folder will do: it is left at once
+    os.chdir("/tmp")
+    os.mkdir("old")
+    os.mkdir("new")
+    kernel.pivot_root(".", "old")
+    os.chdir("/")
+    kernel.mount("tmpfs", "/new", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=1m")
+    scratch = "/new" + plan["scratch"]
+    os.makedirs(scratch)
+    options = f"mode=1777,size={plan['scratch_bytes']},nr_inodes={_INODES}"
+    kernel.mount("tmpfs", scratch, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, options)
+    for island in plan["islands"]:
+        os.mkdir(f"/new{island}")
+        kernel.mount("tmpfs", f"/new{island}", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=1m")
+    for folder in plan["folders"]:
+        _bind_read_only(f"/old{folder}", f"/new{folder}")
+    for link, target in plan["links"]:
+        _parents(f"/new{link}")
+        os.symlink(target, f"/new{link}")
+    for name, content in plan["files"].items():
+        _parents(f"/new{name}")
+        _write(f"/new{name}", content)
+    _make_devices(plan["scratch"])
+    _make_proc()
+    for place in ("/new", *(f"/new{island}" for island in plan["islands"])):
+        _make_read_only(place)
+    os.chdir("/new")
+    kernel.pivot_root(".", ".")
+    kernel.unmount(".")
+    os.chdir("/")
+
+
+def _make_read_only(place: str) -> None:
+    flags = kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV
+    kernel.mount("none", place, "", kernel.MS_REMOUNT | kernel.MS_BIND | flags)
+
+
+def _bind_read_only(source: str, target: str) -> None:
+    if os.path.isdir(source):
+        os.makedirs(target, exist_ok=True)
+    else:
+        _parents(target)
+        _write(target, "")
+    kernel.mount(source, target, "", kernel.MS_BIND | kernel.MS_REC)
+    _protect(target)
+
+
+def _protect(target: str) -> None:
+    attributes = struct.pack("QQQQ", _READ_ONLY, 0, 0, 0)
+    kernel.system_call(
+        f"mount_setattr {target}",
+        _MOUNT_SETATTR,
+        ctypes.c_int(_AT_FDCWD),
+        target.encode(),
+        ctypes.c_uint(_AT_RECURSIVE),
+        attributes,
+        ctypes.c_size_t(len(attributes)),
+    )
+
+
+def _make_devices(scratch: str) -> None:
+    os.mkdir("/new/dev")
+    for name in _DEVICES:
+        _write(f"/new/dev/{name}", "")
+        kernel.mount(f"/old/dev/{name}", f"/new/dev/{name}", "", kernel.MS_BIND)
+    for link, target in (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
+        os.symlink(target, f"/new/dev/{link}")
+    os.symlink(scratch, "/new/dev/shm")
+
+
+def _make_proc() -> None:
+    os.mkdir("/new/proc")
+    flags = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+    try:
+        kernel.mount("proc", "/new/proc", "proc", flags, "subset=pid,hidepid=invisible")
+    except OSError:  # a kernel before 5.8
+        kernel.mount("proc", "/new/proc", "proc", flags)
+
+
+def _parents(path: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)

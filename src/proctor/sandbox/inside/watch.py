@@ -1,0 +1,115 @@
+"""What the processes of one program use, read from outside them."""
+
+import os
+import signal
+import time
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Meter:
+    """Of one program and of the examiner while it judges that program. Made when the program starts."""
+
+    def __init__(self, examiner: int) -> None:
+        self._examiner = examiner
+        self._cpu_clock = ~examiner << 3 | 2  # the kernel's name for the processor time of a process
+        self._cpu_before = time.clock_gettime(self._cpu_clock)
+        self._waited_before: float | None = None
+
+    def read(self) -> "Usage":
+        waited = _waited(self._examiner, 1)
+        if self._waited_before is None:
+            self._waited_before = waited
+        return Usage(
+            cpu_seconds=time.clock_gettime(self._cpu_clock) - self._cpu_before,
+            waited_seconds=waited - self._waited_before,
+            without={self._examiner},
+        )
+
+
+class Usage:
+    """All processes of the program, summed up at one moment, on top of what the examiner used."""
+
+    def __init__(self, cpu_seconds: float, waited_seconds: float, without: "set[int]") -> None:
+        self.cpu_seconds = cpu_seconds
+        self.waited_seconds = waited_seconds
+        """For a processor, which is the machine's fault and not the program's."""
+        self.resident_bytes = 0
+        self._processes = []
+        for process, fields in descendants(without):
+            self._processes.append(process)
+            self.cpu_seconds += sum(map(int, fields[11:15])) / _TICKS
+            self.resident_bytes += int(fields[21]) * _PAGE
+            self.waited_seconds += _waited(process, int(fields[17]))
+
+    def own_seconds(self, wall_seconds: float) -> float:
+        """The clock that counts: the wall clock without the waiting, and never less than the processor time."""
+        return max(self.cpu_seconds, wall_seconds - self.waited_seconds)
+
+    def memory_bytes(self) -> int:
+        """What the processes hold together, with pages they share counted once. Costs more than the resident size."""
+        total = 0
+        for process in self._processes:
+            try:
+                with open(f"/proc/{process}/smaps_rollup") as lines:
+                    total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
+            except OSError:  # it has ended
+                continue
+        return total
+
+
+def descendants(without: "set[int]") -> "list[tuple[int, list[str]]]":
+    """Every process below this one with the fields of its `stat` from the state on; those named and all below them not."""
+    fields_of = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat") as file:
+                    fields_of[int(name)] = file.read().rpartition(")")[2].split()
+            except OSError:
+                continue
+    below = {os.getpid()}
+    found = []
+    grown = True
+    while grown:
+        grown = False
+        for process, fields in fields_of.items():
+            if process not in below and process not in without and int(fields[1]) in below:
+                below.add(process)
+                found.append((process, fields))
+                grown = True
+    return found
+
+
+def end_descendants(without: "set[int]") -> None:
+    """Without a PID namespace: what a program left behind has come to us as its next parent; nothing of it may stay."""
+    while left := descendants(without):
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # first stop them all, so that they do not multiply
+            for process, _ in left:
+                try:
+                    os.kill(process, number)
+                except ProcessLookupError:
+                    continue
+        for process, _ in left:
+            try:
+                os.waitpid(process, 0)
+            except ChildProcessError:  # not ours: its parent was killed too, and it comes to us in the next round
+                continue
+
+
+def _waited(process: int, threads: int) -> float:
+    places = [f"/proc/{process}/schedstat"]
+    if threads > 1:
+        try:
+            places = [f"/proc/{process}/task/{thread}/schedstat" for thread in os.listdir(f"/proc/{process}/task")]
+        except OSError:
+            return 0.0
+    total = 0.0
+    for place in places:
+        try:
+            with open(place) as file:
+                total += int(file.read().split()[1]) / 1e9
+        except (OSError, IndexError):  # it has ended, or the kernel keeps no such account: then the wall clock counts
+            continue
+    return total

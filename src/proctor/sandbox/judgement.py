@@ -1,0 +1,110 @@
+"""From what the processes of one job said and how they ended to a verdict."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+from msgspec import Struct
+
+from proctor.sandbox.languages import Language
+from proctor.sandbox.program import Limits
+from proctor.sandbox.verdict import Outcome, Testing, Verdict
+
+_TAIL = 2000
+
+
+class End(Struct, frozen=True):
+    """What the zygote saw from outside."""
+
+    stopped: str
+    """Why it ended the program; '' when the examiner came to its end."""
+    status: int | None
+    """The program's exit status, negative for a signal; None where it was still alive and was ended."""
+    wall: float
+    cpu: float
+    memory: int
+    stdout: int
+    stderr: int
+
+
+class Exchange(Struct, frozen=True):
+    """What one job brought back."""
+
+    report: dict[str, Any] | None
+    """The examiner's word."""
+    end: End
+    stdout: str
+    stderr: str
+    product: bytes = b""
+    """What a compiler made, if that was the job."""
+
+
+def verdict_of(exchange: Exchange, limits: Limits, level: str, language: Language, compiling: bool = False) -> Verdict:
+    report = exchange.report or {}
+    end = exchange.end
+    testing = Testing(report.get("testing", Testing.NONE))
+    outcome, detail = _outcome(exchange, report, limits, testing, language)
+    if compiling:
+        detail = f"While compiling: {detail}"
+    return Verdict(
+        outcome=outcome,
+        detail=detail,
+        testing=testing,
+        level=level,
+        stdout=exchange.stdout,
+        stderr=exchange.stderr,
+        cpu_seconds=end.cpu,
+        wall_seconds=end.wall,
+        memory_mib=end.memory / 1024,
+    )
+
+
+def _outcome(
+    exchange: Exchange, report: dict[str, Any], limits: Limits, testing: Testing, language: Language
+) -> tuple[Outcome, str]:
+    end = exchange.end
+    said = report.get("outcome", "")
+    if said == Outcome.ERROR:
+        return Outcome.ERROR, report["detail"]
+    if end.stopped == "output" or max(end.stdout, end.stderr) >= limits.output_kib << 10:
+        return Outcome.OUTPUT, f"More than {limits.output_kib} KiB of output."
+    match end.stopped:
+        case "timeout":
+            return Outcome.TIMEOUT, f"More than {limits.seconds:g} seconds of its own time."
+        case "wall":
+            return Outcome.TIMEOUT, f"More than {limits.ceiling:g} seconds on the wall clock."
+        case "memory":
+            return Outcome.MEMORY, f"More than {limits.memory_mib} MiB of memory in all its processes."
+        case "examiner":
+            return Outcome.CRASHED, "The process that held the tests ended while it judged this program."
+    if said == "ended":
+        return _by_status(exchange, report["detail"], testing, language)
+    return Outcome(said), report["detail"]
+
+
+def _by_status(exchange: Exchange, otherwise: str, testing: Testing, language: Language) -> tuple[Outcome, str]:
+    status = exchange.end.status
+    tail = exchange.stderr[-_TAIL:].strip()
+    if status is None:
+        return Outcome.FAILED, otherwise
+    if status != 0 and any(sign in exchange.stderr for sign in language.memory_signs):
+        return Outcome.MEMORY, tail
+    if status == -signal.SIGXCPU:
+        return Outcome.TIMEOUT, "The kernel's limit on processor time."
+    if status < 0:
+        return Outcome.CRASHED, "\n".join(filter(None, [tail, f"Killed by {_signal_name(-status)}."]))
+    if testing is not Testing.NONE:
+        return Outcome.EXITED, f"The program ended with exit status {status} before the tests were over."
+    if status == 0 and any(sign in exchange.stderr for sign in language.failure_signs):
+        return Outcome.FAILED, tail
+    if status == 0:
+        return Outcome.PASSED, ""
+    return Outcome.FAILED, "\n".join(filter(None, [tail, f"Exit status {status}."]))
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

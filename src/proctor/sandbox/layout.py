@@ -1,0 +1,101 @@
+"""What a program can see of the machine: the system's programs and libraries, Python, and an empty working folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from collections.abc import Iterable
+from pathlib import Path
+
+from msgspec import Struct
+
+SCRATCH = "/tmp"
+SCRATCH_BYTES = 512 << 20
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime")
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+_FILES = {
+    "/etc/passwd": "root:x:0:0:root:/tmp:/bin/sh\nnobody:x:65534:65534:nobody:/tmp:/bin/sh\n",
+    "/etc/group": "root:x:0:\nnogroup:x:65534:\n",
+    "/etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
+    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+}
+ENVIRONMENT = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "HOME": SCRATCH,
+    "TMPDIR": SCRATCH,
+    "LANG": "C.UTF-8",
+}
+
+
+class Layout(Struct, frozen=True):
+    """Absolute paths, the same inside and outside."""
+
+    folders: tuple[str, ...]
+    """Visible, read-only."""
+    links: tuple[tuple[str, str], ...]
+    files: dict[str, str]
+    packages: tuple[str, ...]
+    """Where Python finds what is installed besides its standard library."""
+    islands: tuple[str, ...]
+    """Folders in the scratch folder, not to be written to, because something that must be seen lies beneath them."""
+
+
+def plan_layout(more: Iterable[str] = ()) -> Layout:
+    """The usual room, with more folders to be seen in it, such as a compiler that is installed elsewhere."""
+    places = [*_SYSTEM, *(f"/etc/{name}" for name in _ETC)]
+    links = [(place, os.readlink(place)) for place in places if os.path.islink(place)]
+    links += [("/var/tmp", SCRATCH)]
+    folders = [place for place in places if os.path.exists(place) and not os.path.islink(place)]
+    package = str(Path(__file__).resolve().parents[1])
+    packages = sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+    folders += _not_beneath([sys.prefix, sys.base_prefix, package, *packages, *more], folders)
+    beneath = [Path(folder).relative_to(SCRATCH) for folder in folders if Path(folder).is_relative_to(SCRATCH)]
+    islands = sorted({f"{SCRATCH}/{path.parts[0]}" for path in beneath})
+    return Layout(tuple(folders), tuple(links), _FILES, tuple(packages), tuple(islands))
+
+
+def _not_beneath(places: Iterable[str], others: Iterable[str]) -> list[str]:
+    """Those that are not shown already, each once, outer folders first."""
+    found: list[str] = []
+    for place in sorted({os.path.abspath(place) for place in places if os.path.exists(place)}):
+        if not any(Path(place).is_relative_to(other) for other in [*others, *found]):
+            found.append(place)
+    return found
+
+
+def open_to_all(layout: Layout) -> bool:
+    """Whether another user could see all of it where it lies."""
+    places = {parent for folder in layout.folders for parent in Path(folder).parents}
+    return all(place.stat().st_mode & 0o001 for place in places)
+
+
+def bubblewrap_command(bubblewrap: str, layout: Layout, as_root: bool) -> list[str]:
+    """The same room, built by bubblewrap."""
+    command = [
+        bubblewrap,
+        "--die-with-parent",
+        "--as-pid-1",
+        "--unshare-pid",
+        "--unshare-net",
+        "--unshare-ipc",
+        "--unshare-uts",
+    ]
+    command += ["--unshare-cgroup-try"] if as_root else ["--unshare-cgroup-try", "--unshare-user"]
+    command += ["--cap-add", "ALL", "--perms", "1777", "--size", str(SCRATCH_BYTES), "--tmpfs", SCRATCH]
+    for island in layout.islands:
+        command += ["--size", str(1 << 20), "--tmpfs", island]
+    for folder in layout.folders:
+        for parent in reversed(Path(folder).parents[:-1]):  # else bubblewrap makes them for its own user alone
+            command += ["--perms", "0755", "--dir", str(parent)]
+        command += ["--ro-bind", folder, folder]
+    for link, target in layout.links:
+        command += ["--symlink", target, link]
+    command += ["--proc", "/proc", "--dir", "/dev"]
+    for name in _DEVICES:
+        command += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+    command += ["--symlink", "/proc/self/fd", "/dev/fd", "--symlink", SCRATCH, "/dev/shm"]
+    for place in (*layout.islands, "/"):
+        command += ["--remount-ro", place]
+    return command

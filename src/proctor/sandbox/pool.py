@@ -1,0 +1,130 @@
+"""The sandbox of this machine: a pool of workers, each with a zygote behind walls."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from proctor import machine
+from proctor.errors import MissingToolchainError, UsageError
+from proctor.sandbox.judgement import Exchange, verdict_of
+from proctor.sandbox.ladder import Level
+from proctor.sandbox.languages import Language, find_language
+from proctor.sandbox.layout import plan_layout
+from proctor.sandbox.program import Limits, Program
+from proctor.sandbox.sandbox import Sandbox
+from proctor.sandbox.verdict import Outcome, Testing, Verdict
+from proctor.sandbox.worker import Worker, WorkerError
+from proctor.sandbox.workshop import CompilationError, Workshop
+
+_GRACE = 30.0  # beyond the ceiling, for the zygote itself to answer
+
+
+class Pool(Sandbox):
+    """Takes programs one by one, many at once. A worker that fails is replaced, and its program tried once more."""
+
+    def __init__(self, level: Level, workers: int | None = None) -> None:
+        self.workers = workers or machine.cores()
+        self.level = str(level)
+        self._rung = level
+        self._layout = plan_layout()
+        self._idle: asyncio.LifoQueue[Worker | None] = asyncio.LifoQueue()  # None: to be started when it is needed
+        self._beside: set[str] = set()  # tests that are known to need the program's own process
+        self._workshop = Workshop(self._exchange)
+
+    async def open(self) -> None:
+        started = await asyncio.gather(
+            *(Worker.start(self._rung, self._layout) for _ in range(self.workers)), return_exceptions=True
+        )
+        for worker in started:
+            self._idle.put_nowait(worker if isinstance(worker, Worker) else None)
+        failures = [error for error in started if isinstance(error, BaseException)]
+        if failures:
+            await self.close()
+            raise failures[0]
+
+    async def close(self) -> None:
+        while not self._idle.empty():
+            if worker := self._idle.get_nowait():
+                await worker.close()
+        self._workshop.close()
+
+    async def judge(self, program: Program, limits: Limits) -> Verdict:
+        language = find_language(program.language)
+        try:
+            if language.name == "python":
+                return await self._judge_python(program, language, limits)
+            return await self._judge_command(program, language, limits)
+        except (MissingToolchainError, WorkerError) as error:
+            return Verdict(outcome=Outcome.ERROR, detail=str(error), level=self.level)
+
+    async def _judge_python(self, program: Program, language: Language, limits: Limits) -> Verdict:
+        testing = Testing.SPLIT if program.tests else Testing.NONE
+        if program.tests in self._beside:
+            testing = Testing.IN_PROCESS
+        exchange = await self._exchange(_python_job(program, testing), limits)
+        if exchange.report and exchange.report["outcome"] == "not plain":
+            self._beside.add(program.tests)
+            exchange = await self._exchange(_python_job(program, Testing.IN_PROCESS), limits)
+        return verdict_of(exchange, limits, self.level, language)
+
+    async def _judge_command(self, program: Program, language: Language, limits: Limits) -> Verdict:
+        if program.tests:
+            raise UsageError(
+                f"Tests in Python cannot call a program in {language.name}: put its tests into its source."
+            )
+        try:
+            work = await self._workshop.prepare(language, program.source, limits.memory_mib)
+        except CompilationError as error:
+            return verdict_of(error.exchange, error.limits, self.level, language, compiling=True)
+        exchange = await self._exchange(work.job(program.stdin), limits, work.contents(), work.folders)
+        return verdict_of(exchange, limits, self.level, language)
+
+    async def _exchange(
+        self, job: dict[str, Any], limits: Limits, blob: bytes = b"", folders: tuple[str, ...] = ()
+    ) -> Exchange:
+        """One job on the next free worker."""
+        for last in (False, True):
+            worker = await self._idle.get()
+            try:
+                worker = await self._fit(worker, folders)
+                async with asyncio.timeout(limits.ceiling + _GRACE):
+                    return await worker.exchange(job, limits, blob)
+            except (WorkerError, TimeoutError) as error:
+                _discard(worker)
+                worker = None
+                if last:
+                    raise WorkerError(str(error) or "the sandbox did not answer") from None
+            except BaseException:  # cancelled in the middle of a job
+                _discard(worker)
+                worker = None
+                raise
+            finally:
+                self._idle.put_nowait(worker)
+        raise AssertionError
+
+    async def _fit(self, worker: Worker | None, folders: tuple[str, ...]) -> Worker:
+        """A worker that sees these folders: this one, or another in its place."""
+        if not set(folders) <= set(self._layout.folders):
+            self._layout = plan_layout([*self._layout.folders, *folders])
+        if worker and not set(folders) <= worker.folders:
+            await worker.close()
+            worker = None
+        return worker or await Worker.start(self._rung, self._layout)
+
+
+def _discard(worker: Worker | None) -> None:
+    if worker:
+        worker.kill()
+
+
+def _python_job(program: Program, testing: Testing) -> dict[str, Any]:
+    return {
+        "testing": testing,
+        "source": program.source,
+        "tests": program.tests,
+        "prelude": program.prelude,
+        "entry_point": program.entry_point,
+        "stdin": program.stdin,
+        "command": None,
+    }

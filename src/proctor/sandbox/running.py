@@ -1,0 +1,42 @@
+"""The short way: programs in, verdicts out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from proctor.sandbox.pool import Pool
+from proctor.sandbox.program import Limits, Program
+from proctor.sandbox.sandbox import Sandbox
+from proctor.sandbox.survey import best_level
+from proctor.sandbox.verdict import Verdict
+
+
+async def open_sandbox(*, workers: int | None = None, unsafe: bool = False) -> Sandbox:
+    """The strongest sandbox of this machine, not opened yet: use it with ``async with``."""
+    return Pool(await best_level(unsafe), workers)
+
+
+async def run(
+    programs: Iterable[Program],
+    limits: Limits | None = None,
+    *,
+    workers: int | None = None,
+    unsafe: bool = False,
+    sandbox: Sandbox | None = None,
+) -> list[Verdict]:
+    """The verdicts on all programs, in their order. With ``sandbox``, on one that is open already."""
+    if sandbox is None:
+        async with await open_sandbox(workers=workers, unsafe=unsafe) as opened:
+            return await run(programs, limits, sandbox=opened)
+    verdicts: dict[int, Verdict] = {}
+    waiting = enumerate(programs)  # shared by all, so that each takes the next one
+
+    async def work() -> None:
+        for index, program in waiting:
+            verdicts[index] = await sandbox.judge(program, limits or Limits())
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(sandbox.workers):
+            group.create_task(work())
+    return [verdicts[index] for index in sorted(verdicts)]

@@ -1,0 +1,72 @@
+"""Which level this machine offers, found out by running a program on each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+
+from msgspec import Struct
+
+from proctor.errors import SandboxUnavailableError
+from proctor.sandbox.ladder import FULL, Level, Walls, rungs
+from proctor.sandbox.pool import Pool
+from proctor.sandbox.program import Limits, Program
+from proctor.sandbox.worker import WorkerError
+
+_TRIAL = Program(source="def double(x):\n    return 2 * x\n", tests="assert double(21) == 42\n", entry_point="double")
+_TRIAL_LIMITS = Limits(seconds=20.0)
+
+
+class Finding(Struct, frozen=True):
+    level: Level
+    works: bool
+    obstacle: str = ""
+
+    @property
+    def cure(self) -> str:
+        """What a user can do to get this level."""
+        if self.works:
+            return ""
+        if self.level.walls is Walls.BUBBLEWRAP:
+            return "Update bubblewrap, or run without it."
+        if self.level.name == FULL:
+            return (
+                "Install bubblewrap (Debian: apt-get install bubblewrap), or allow user namespaces:"
+                " sysctl user.max_user_namespaces=10000, and on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0."
+            )
+        return "Needs a Linux kernel from 5.13 on with Landlock."
+
+
+async def survey() -> AsyncIterator[Finding]:
+    """Every level that might be had here, strongest first. A level is there when a program passes on it."""
+    for level in rungs():
+        yield await _try(level)
+
+
+async def best_level(unsafe: bool = False) -> Level:
+    """The strongest level that works; raises where that is below the floor and not asked for in so many words."""
+    findings = []
+    async for finding in survey():
+        findings.append(finding)
+        if finding.works and (finding.level.safe or unsafe):
+            return finding.level
+    raise SandboxUnavailableError(_refusal(findings))
+
+
+async def _try(level: Level) -> Finding:
+    try:
+        async with Pool(level, workers=1) as pool:
+            verdict = await pool.judge(_TRIAL, _TRIAL_LIMITS)
+    except (WorkerError, OSError) as error:
+        return Finding(level, False, str(error))
+    return Finding(level, verdict.passed, verdict.detail)
+
+
+def _refusal(findings: list[Finding]) -> str:
+    if not sys.platform.startswith("linux"):
+        return "The sandbox needs Linux. Elsewhere run programs in containers: --sandbox docker (or podman)."
+    tried = "; ".join(f"{finding.level.name}: {finding.obstacle}" for finding in findings if not finding.works)
+    return (
+        f"Programs cannot be contained on this machine ({tried}). {findings[0].cure}"
+        " `proctor doctor` says more. To run them without protection, say --unsafe."
+    )

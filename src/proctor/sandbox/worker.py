@@ -1,0 +1,202 @@
+"""One sandbox with its zygote, seen from the harness: takes a job, gives back how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from proctor.sandbox.inside.zygote import JOB
+from proctor.sandbox.judgement import End, Exchange
+from proctor.sandbox.ladder import Level, Walls
+from proctor.sandbox.layout import ENVIRONMENT, SCRATCH, SCRATCH_BYTES, Layout, bubblewrap_command, open_to_all
+from proctor.sandbox.program import Limits
+
+_SOURCES = str(Path(__file__).resolve().parents[2])
+_START = f"import sys; sys.path.insert(0, {_SOURCES!r}); from proctor.sandbox.inside.zygote import main; main()"
+_LARGEST_REPORT = 1 << 16
+_FIRST_USER = 1_900_000_000  # far above any that a system hands out
+_FAREWELL = 5.0
+
+
+class WorkerError(Exception):
+    """The sandbox failed; the program is not to blame."""
+
+
+class Worker:
+    def __init__(self, process: subprocess.Popen[bytes], jobs: socket.socket, verdicts: socket.socket) -> None:
+        self.folders: frozenset[str] = frozenset()
+        self._process = process
+        self._jobs = jobs
+        self._verdicts = verdicts
+        self._scratch: Path | None = None
+        self._messages: asyncio.Queue[tuple[bytes, list[int]]] = asyncio.Queue()
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(verdicts, self._read)
+
+    @classmethod
+    async def start(cls, level: Level, layout: Layout) -> Worker:
+        scratch = None if level.namespaces else _scratch_folder()
+        theirs_jobs, ours_jobs = socket.socketpair()
+        theirs_verdicts, ours_verdicts = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        harness = os.pidfd_open(os.getpid())
+        handed = [theirs_jobs.fileno(), theirs_verdicts.fileno(), harness]
+        environment = ENVIRONMENT if scratch is None else {**ENVIRONMENT, "HOME": str(scratch), "TMPDIR": str(scratch)}
+        try:
+            process = subprocess.Popen(
+                _command(level, layout, handed, scratch), pass_fds=handed, env=environment, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            )  # fmt: skip
+        except OSError as error:
+            raise WorkerError(str(error)) from None
+        finally:
+            os.close(harness)
+            theirs_jobs.close()
+            theirs_verdicts.close()
+        ours_jobs.setblocking(False)
+        ours_verdicts.setblocking(False)
+        worker = cls(process, ours_jobs, ours_verdicts)
+        worker.folders = frozenset(layout.folders)
+        worker._scratch = scratch
+        try:
+            await worker._next_message()  # it is ready
+        except BaseException:
+            worker.kill()
+            raise
+        return worker
+
+    async def exchange(self, job: dict[str, Any], limits: Limits, blob: bytes = b"") -> Exchange:
+        body = msgspec.json.encode(job)
+        header = JOB.pack(
+            limits.seconds, limits.ceiling, limits.memory_mib << 20, limits.output_kib << 10, limits.disk_mib << 20,
+            limits.processes, 4 + len(body) + len(blob),
+        )  # fmt: skip
+        await self._send(b"".join([header, len(body).to_bytes(4, "little"), body, blob]))
+        report = None
+        product = b""
+        while True:
+            message, descriptors = await self._next_message()
+            try:
+                content = msgspec.json.decode(message)
+                if "outcome" in content:  # the examiner's word comes first, the zygote's last
+                    report = content
+                    product = _read_all(descriptors[0]) if descriptors else b""
+                    continue
+                end = msgspec.convert(content, End)
+                files = iter(descriptors)
+                stdout, stderr = (
+                    os.pread(next(files), size, 0).decode(errors="replace") if size else ""
+                    for size in (end.stdout, end.stderr)
+                )
+                return Exchange(report, end, stdout, stderr, product)
+            finally:
+                for descriptor in descriptors:
+                    os.close(descriptor)
+
+    async def close(self) -> None:
+        """Ends the sandbox in an orderly way: the zygote leaves when nobody can send it anything any more."""
+        self._hang_up()
+        try:
+            await asyncio.to_thread(self._process.wait, _FAREWELL)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        self._bury()
+
+    def kill(self) -> None:
+        self._hang_up()
+        self._process.kill()
+        self._bury()
+
+    def _hang_up(self) -> None:
+        self._loop.remove_reader(self._verdicts)
+        self._jobs.close()
+        self._verdicts.close()
+
+    def _bury(self) -> None:
+        self._process.wait()
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+        if self._scratch:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    async def _send(self, data: bytes) -> None:
+        try:
+            try:
+                sent = self._jobs.send(data)
+            except BlockingIOError:
+                sent = 0
+            if sent < len(data):
+                await self._loop.sock_sendall(self._jobs, memoryview(data)[sent:])
+        except OSError as error:
+            raise WorkerError(f"the sandbox does not listen: {error}") from None
+
+    def _read(self) -> None:
+        try:
+            message, descriptors, _, _ = socket.recv_fds(self._verdicts, _LARGEST_REPORT, 4)
+        except BlockingIOError:
+            return
+        except OSError:
+            message, descriptors = b"", []
+        if not message:
+            self._loop.remove_reader(self._verdicts)
+        self._messages.put_nowait((message, descriptors))
+
+    async def _next_message(self) -> tuple[bytes, list[int]]:
+        message, descriptors = await self._messages.get()
+        if not message:
+            raise WorkerError(await asyncio.to_thread(self._last_words))
+        return message, descriptors
+
+    def _last_words(self) -> str:
+        """Why it failed, as it said itself. Whoever may still hold its stderr open is ended first."""
+        self._process.kill()
+        assert self._process.stderr is not None
+        said = self._process.stderr.read().decode(errors="replace").strip()
+        return said.splitlines()[-1] if said else "the sandbox ended without a word"
+
+
+def _scratch_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="proctor-"))
+    folder.chmod(0o1777)  # like the system's own: the program may be another user
+    return folder
+
+
+def _command(level: Level, layout: Layout, handed: list[int], scratch: Path | None) -> list[str]:
+    as_root = os.getuid() == 0
+    own_users = as_root and (level.namespaces or open_to_all(layout))
+    plan = {
+        "walls": level.walls,
+        "descriptors": handed,
+        "scratch": str(scratch or SCRATCH),
+        "scratch_bytes": SCRATCH_BYTES,
+        "folders": layout.folders,
+        "links": layout.links,
+        "files": layout.files,
+        "packages": layout.packages,
+        "islands": layout.islands,
+        "pid_namespace": level.namespaces,
+        "user_namespace": level.namespaces and not as_root,
+        "examiner_user": _FIRST_USER + 2 * handed[0] if own_users else None,
+        "subject_user": _FIRST_USER + 2 * handed[0] + 1 if own_users else None,
+        "seccomp": level.seccomp,
+        "landlock": bool(level.landlock),
+        "readable": ["/"] if level.namespaces else [*layout.folders, "/proc"],
+    }
+    command = [sys.executable, "-I", "-S", "-c", _START, msgspec.json.encode(plan).decode()]
+    if level.walls is Walls.BUBBLEWRAP:
+        bubblewrap = shutil.which("bwrap")
+        assert bubblewrap is not None
+        command = [*bubblewrap_command(bubblewrap, layout, as_root), *command]
+    return command
+
+
+def _read_all(descriptor: int) -> bytes:
+    return os.pread(descriptor, os.fstat(descriptor).st_size, 0)

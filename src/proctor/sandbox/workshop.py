@@ -1,0 +1,126 @@
+"""Programs of languages other than Python, made ready to run: each source is compiled once, in the sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from proctor.sandbox.judgement import Exchange
+from proctor.sandbox.languages import Language
+from proctor.sandbox.program import Limits
+from proctor.sandbox.toolchain import NOT_PREPARED, Recipe, Toolchain, locate
+from proctor.sandbox.verdict import Testing
+
+_COMPILER = Limits(seconds=60.0, memory_mib=4096, processes=256, output_kib=256)
+
+Run = Callable[..., Awaitable[Exchange]]
+
+
+class CompilationError(Exception):
+    """The source does not compile: that is a verdict on the program."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self.limits = _COMPILER
+
+
+class Work(Struct, frozen=True):
+    """What is needed to run a program: its command, and the files that go into the working folder."""
+
+    recipe: Recipe
+    path: str
+    folders: tuple[str, ...]
+    files: list[tuple[str, int, int]]
+    """Name, mode and size of each."""
+    source: bytes = b""
+    product: Path | None = None
+    """Where the contents lie; it can be large, and there can be many."""
+
+    def job(self, stdin: str = "") -> dict[str, Any]:
+        return _job(self.recipe.run, self, stdin)
+
+    def contents(self) -> bytes:
+        return self.product.read_bytes() if self.product else self.source
+
+
+class Workshop:
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._toolchains: dict[str, asyncio.Task[tuple[Toolchain, str]]] = {}
+        self._works: dict[tuple[str, bytes, int], asyncio.Task[Work]] = {}
+        self._folder = tempfile.TemporaryDirectory(prefix="proctor-")
+
+    async def prepare(self, language: Language, source: str, memory_mib: int) -> Work:
+        """Programs with the same source share one compilation, also when they come at the same time."""
+        key = language.name, hashlib.sha256(source.encode()).digest(), memory_mib
+        if key not in self._works:
+            self._works[key] = asyncio.create_task(self._make(language, source, memory_mib))
+        return await asyncio.shield(self._works[key])
+
+    def close(self) -> None:
+        self._folder.cleanup()
+
+    async def _make(self, language: Language, source: str, memory_mib: int) -> Work:
+        toolchain, prepared = await self._toolchain(language)
+        recipe = toolchain.recipe(source, memory_mib, prepared)
+        folders = toolchain.folders if prepared == NOT_PREPARED else (*toolchain.folders, prepared)
+        content = source.encode(errors="surrogateescape")
+        work = Work(recipe, toolchain.path, folders, [(recipe.file, 0o644, len(content))], content)
+        if not recipe.compile:
+            return work
+        compiler = toolchain.recipe(source, _COMPILER.memory_mib, prepared)
+        exchange = await self._run(_job(compiler.compile, work, collect=True), _COMPILER, content, folders)
+        if exchange.end.status != 0 or exchange.end.stopped:
+            raise CompilationError(exchange)
+        files, contents = _open(exchange.product)
+        product = Path(self._folder.name) / f"{len(self._works)}-{language.name}"
+        product.write_bytes(contents)
+        return Work(recipe, toolchain.path, folders, files, product=product)
+
+    async def _toolchain(self, language: Language) -> tuple[Toolchain, str]:
+        if language.name not in self._toolchains:
+            self._toolchains[language.name] = asyncio.create_task(self._get_ready(language))
+        return await asyncio.shield(self._toolchains[language.name])
+
+    async def _get_ready(self, language: Language) -> tuple[Toolchain, str]:
+        """Finds the tools, and lets them prepare what makes every later compilation faster."""
+        toolchain = await asyncio.to_thread(locate, language)
+        if not language.prepare:
+            return toolchain, NOT_PREPARED
+        work = Work(toolchain.preparation(_COMPILER.memory_mib), toolchain.path, toolchain.folders, [])
+        exchange = await self._run({**work.job(), "collect": True}, _COMPILER, b"", work.folders)
+        if exchange.end.status != 0 or exchange.end.stopped:
+            return toolchain, NOT_PREPARED  # slower, but as right
+        folder = Path(self._folder.name) / f"prepared-{language.name}"
+        files, contents = _open(exchange.product)
+        start = 0
+        for name, mode, size in files:
+            place = folder / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(contents[start : start + size])
+            place.chmod(mode)
+            start += size
+        return toolchain, str(folder)
+
+
+def _job(command: tuple[str, ...], work: Work, stdin: str = "", collect: bool = False) -> dict[str, Any]:
+    return {
+        "testing": Testing.NONE,
+        "command": command,
+        "environment": {"PATH": work.path, **work.recipe.environment},
+        "files": work.files,
+        "stdin": stdin,
+        "collect": collect,
+    }
+
+
+def _open(product: bytes) -> tuple[list[tuple[str, int, int]], bytes]:
+    size = int.from_bytes(product[:4], "little")
+    return msgspec.json.decode(product[4 : 4 + size], type=list[tuple[str, int, int]]), product[4 + size :]
