@@ -160,7 +160,7 @@ ATTACKS = [
     case("mounts", "import ctypes\nif ctypes.CDLL(None).mount(b'x', b'/tmp', b'tmpfs', 0, None) != 0: raise PermissionError\n" + RIGHT, F, needs="network"),
     case("becomes root", "import os\nos.setuid(0)\n" + RIGHT, F, P),
     case("plants a module for the tests", "open('math.py', 'w').write('def floor(x): return 2')\n" + WRONG, F, tests="import math\nassert add_one(1) == 2"),
-    case("fills the folder", "import os\nfor i in range(100000):\n    os.mkdir(f'd{i}')\n" + RIGHT, F, T, needs="processes"),
+    case("fills the folder", "import os\nfor i in range(100000):\n    os.mkdir(f'd{i}')\n" + RIGHT, F, T, P, needs="processes"),
     case("fills the disk", "import os\nfor i in range(10):\n    open(f'f{i}', 'wb').write(b'x' * 200_000_000)\n" + RIGHT, F, M, C, needs="processes"),
     case("locks its folder", "import os\nos.makedirs('a/b')\nos.chmod('a/b', 0)\nos.chmod('a', 0)\n" + WRONG, F),
 ]  # fmt: skip

@@ -44,6 +44,10 @@ class Worker:
 
     @classmethod
     async def start(cls, level: Level, layout: Layout) -> Worker:
+        if not level.namespaces and level.safe and os.getuid() == 0 and not open_to_all(layout):
+            raise WorkerError(
+                "this Python lies in a folder that other users cannot enter, so programs would run as root"
+            )
         scratch = None if level.namespaces else _scratch_folder()
         theirs_jobs, ours_jobs = socket.socketpair()
         theirs_verdicts, ours_verdicts = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -104,10 +108,16 @@ class Worker:
     async def close(self) -> None:
         """Ends the sandbox in an orderly way: the zygote leaves when nobody can send it anything any more."""
         self._hang_up()
+        ended = asyncio.Event()
+        end = os.pidfd_open(self._process.pid)
+        self._loop.add_reader(end, ended.set)
         try:
-            await asyncio.to_thread(self._process.wait, _FAREWELL)
-        except subprocess.TimeoutExpired:
+            await asyncio.wait_for(ended.wait(), _FAREWELL)
+        except TimeoutError:
             self._process.kill()
+        finally:
+            self._loop.remove_reader(end)
+            os.close(end)
         self._bury()
 
     def kill(self) -> None:
@@ -152,7 +162,7 @@ class Worker:
     async def _next_message(self) -> tuple[bytes, list[int]]:
         message, descriptors = await self._messages.get()
         if not message:
-            raise WorkerError(await asyncio.to_thread(self._last_words))
+            raise WorkerError(self._last_words())
         return message, descriptors
 
     def _last_words(self) -> str:

@@ -32,8 +32,7 @@ def confine(readable: "list[str]", writable: "list[str]", devices: "list[str]") 
     abi = version()
     everything = _EVERYTHING.get(abi, (1 << 16) - 1)
     attributes = struct.pack("QQQ", everything, _TCP if abi >= 4 else 0, _SCOPES if abi >= SIGNALS_SINCE else 0)
-    size = 8 if abi < 4 else 16 if abi < SIGNALS_SINCE else 24
-    rules = kernel.system_call("landlock", _CREATE, attributes, ctypes.c_size_t(size), ctypes.c_uint32(0))
+    rules = _create(attributes[: 8 if abi < 4 else 16 if abi < SIGNALS_SINCE else 24])
     try:
         for paths, rights in ((readable, _READ), (writable, everything), (devices, everything & _ON_FILES)):
             for path in paths:
@@ -41,6 +40,19 @@ def confine(readable: "list[str]", writable: "list[str]", devices: "list[str]") 
         kernel.system_call("landlock", _RESTRICT, ctypes.c_int(rules), ctypes.c_uint32(0))
     finally:
         os.close(rules)
+
+
+def keep_signals_in() -> None:
+    """One more wall, around this process and what it starts: no signal gets out."""
+    rules = _create(struct.pack("QQQ", 0, 0, _SCOPES))
+    try:
+        kernel.system_call("landlock", _RESTRICT, ctypes.c_int(rules), ctypes.c_uint32(0))
+    finally:
+        os.close(rules)
+
+
+def _create(attributes: bytes) -> int:
+    return kernel.system_call("landlock", _CREATE, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
 
 
 def _allow(rules: int, path: str, rights: int) -> None:

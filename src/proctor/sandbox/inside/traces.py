@@ -1,7 +1,6 @@
 """What went wrong, in a few lines, also when the exception itself is hostile."""
 
-import os
-import resource
+import errno
 
 _FRAMES = 6
 _MESSAGE = 2000
@@ -51,9 +50,8 @@ def frames(error: BaseException, file: str, source: str = "") -> str:
 
 def _started_too_many(error: BaseException) -> bool:
     """Whether the limit on processes and threads is what the program ran into."""
-    if isinstance(error, BlockingIOError):
-        alive = sum(name.isdigit() for name in os.listdir("/proc"))
-        return alive > resource.getrlimit(resource.RLIMIT_NPROC)[0] // 2
+    if isinstance(error, BlockingIOError):  # what fork raises; programs have no other reason to meet it
+        return error.errno == errno.EAGAIN
     return isinstance(error, RuntimeError) and _text(error) == "can't start new thread"
 
 

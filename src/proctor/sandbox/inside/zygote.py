@@ -20,7 +20,7 @@ import struct
 import sys
 import time
 
-from proctor.sandbox.inside import commands, examiner, kernel, seccomp, watch
+from proctor.sandbox.inside import commands, examiner, kernel, landlock, seccomp, watch
 from proctor.sandbox.inside.walls import raise_walls
 
 # Handed over by the harness, and kept at these numbers.
@@ -72,6 +72,8 @@ class Zygote:
         outputs = _capped_file(output), _capped_file(output)
         hear_tests, tell_subject = os.pipe()
         hear_subject, tell_tests = os.pipe()
+        if not self._plan["pid_namespace"]:  # then the kernel counts whatever else this user runs
+            processes += watch.threads_of(self._plan["subject_user"] or os.getuid())
         limits = _limits(seconds, memory, disk, processes)
         process = os.fork()
         if process == 0:
@@ -112,6 +114,8 @@ class Zygote:
         self._drop_rights(self._plan["subject_user"])
         if self._last_filter:
             self._last_filter.install()
+            if not self._plan["pid_namespace"]:
+                self._keep_signals_in()
         gc.enable()
         commands.serve(3, 4)
 
@@ -122,6 +126,13 @@ class Zygote:
         elif self._plan["user_namespace"]:
             kernel.unshare(kernel.CLONE_NEWUSER)
             kernel.drop_capabilities()
+
+    def _keep_signals_in(self) -> None:
+        """Where no PID namespace does."""
+        if landlock.version() >= landlock.SIGNALS_SINCE:
+            landlock.keep_signals_in()
+        else:
+            seccomp.Filter(seccomp.own_signals_filter(os.getpid())).install()
 
     def _watch(self, started, seconds, wall_seconds, memory, outputs, output) -> str:
         """Waits for the examiner's word. Returns '' when it came, else why the program must end now."""
