@@ -29,7 +29,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     seconds: float = 3.0
     """Of its own time: the wall clock without the waiting for a processor, so that a busy machine changes nothing."""
     wall_seconds: float | None = None
-    """Of the wall clock: the ceiling on a machine too busy to finish anything. Default: ten times `seconds`, at least 60."""
+    """Of the wall clock, for a machine too busy to finish anything. Default: ten times `seconds`, at least 60."""
     memory_mib: int = 1024
     output_kib: int = 1024
     """On stdout, and the same on stderr."""

@@ -55,10 +55,7 @@ class Worker:
         handed = [theirs_jobs.fileno(), theirs_verdicts.fileno(), harness]
         environment = ENVIRONMENT if scratch is None else {**ENVIRONMENT, "HOME": str(scratch), "TMPDIR": str(scratch)}
         try:
-            process = subprocess.Popen(
-                _command(level, layout, handed, scratch), pass_fds=handed, env=environment, start_new_session=True,
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            )  # fmt: skip
+            process = _launch(_command(level, layout, handed, scratch), handed, environment)
         except OSError as error:
             raise WorkerError(str(error)) from None
         finally:
@@ -171,6 +168,13 @@ class Worker:
         assert self._process.stderr is not None
         said = self._process.stderr.read().decode(errors="replace").strip()
         return said.splitlines()[-1] if said else "the sandbox ended without a word"
+
+
+def _launch(command: list[str], handed: list[int], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command, pass_fds=handed, env=environment, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
 
 
 def _scratch_folder() -> Path:

@@ -1,5 +1,7 @@
 """Programs that are judged by how they end: a Python script, or a command of any other language."""
 
+from __future__ import annotations
+
 import marshal
 import os
 import stat
@@ -27,7 +29,7 @@ def serve(ear: int, mouth: int) -> None:
     subject.Subject(ear, mouth).serve(message)
 
 
-def lay_out(files: list, blob: bytes) -> None:
+def lay_out(files: list[tuple[str, int, int]], blob: bytes) -> None:
     """Puts what a program needs into the working folder: its source, or what a compiler made of it."""
     start = 0
     for name, mode, size in files:
@@ -38,9 +40,10 @@ def lay_out(files: list, blob: bytes) -> None:
         start += size
 
 
-def collect(most: int) -> "tuple[list, bytes]":
+def collect(most: int) -> tuple[list[tuple[str, int, int]], bytes]:
     """The files that a compiler left in the working folder, as `lay_out` takes them."""
-    files, contents = [], []
+    files: list[tuple[str, int, int]] = []
+    contents: list[bytes] = []
     for folder, _, names in os.walk("."):
         for name in sorted(names):
             path = os.path.join(folder, name)
@@ -52,7 +55,7 @@ def collect(most: int) -> "tuple[list, bytes]":
             most -= len(content)
             if most < 0:
                 raise OSError("the compiler left too much behind")
-            files.append([os.path.relpath(path), mode, len(content)])
+            files.append((os.path.relpath(path), mode, len(content)))
             contents.append(content)
     return files, b"".join(contents)
 

@@ -1,5 +1,7 @@
 """The process that holds the tests. No program is ever forked from it, and it believes nothing but plain data."""
 
+from __future__ import annotations
+
 import builtins
 import gc
 import importlib
@@ -11,6 +13,9 @@ import resource
 import select
 import signal
 import socket
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
 
 from proctor.sandbox.inside import commands, kernel, plain, purity, traces, wire
 from proctor.sandbox.inside.plain import Packer, Unpacker
@@ -54,7 +59,7 @@ def serve(orders: socket.socket, jobs: int, verdicts: socket.socket) -> None:
         orders.send(b".")
 
 
-def _read_job(jobs: int, length: int) -> "tuple[dict, bytes]":
+def _read_job(jobs: int, length: int) -> tuple[dict[str, Any], bytes]:
     """Four bytes of length, the job as JSON, then the contents of the files that it brings."""
     parts = []
     while length > 0:
@@ -69,9 +74,9 @@ class Exams:
     """Holds exams; remembers tests it has compiled, because the samples of one problem share them."""
 
     def __init__(self) -> None:
-        self._compiled: dict = {}
+        self._compiled: dict[tuple[str, str], tuple[CodeType, CodeType | None, bool]] = {}
 
-    def hold(self, job: dict, blob: bytes, link: "Link") -> "tuple[dict, list[int]]":
+    def hold(self, job: dict[str, Any], blob: bytes, link: Link) -> tuple[dict[str, Any], list[int]]:
         """The report, and what a compiler made, if that was asked for."""
         try:
             if job["command"]:
@@ -82,7 +87,7 @@ class Exams:
         except BaseException as error:  # a fault of ours, not the program's
             return {"outcome": "sandbox error", "detail": f"examiner: {traces.summary(error)}"}, []
 
-    def _hold(self, job: dict, link: "Link") -> dict:
+    def _hold(self, job: dict[str, Any], link: Link) -> dict[str, Any]:
         testing = job["testing"]
         try:
             program = compile(job["source"], "solution.py", "exec", dont_inherit=True)
@@ -98,8 +103,8 @@ class Exams:
         if testing == "in-process":
             return {**_judge(link, lambda: link.test(program, tests), ""), "testing": testing}
 
-        def exam() -> dict:
-            space = _tests_space(link, tests, prelude)
+        def exam() -> dict[str, Any]:
+            space = _tests_space(prelude)
 
             def run() -> None:
                 _add_program(space, link, tests, program, job["entry_point"])
@@ -112,7 +117,7 @@ class Exams:
         random.seed(0)  # tests that draw their cases draw the same ones every time
         return exam() if pure else _apart(exam)
 
-    def _compile(self, tests: str, prelude: str):
+    def _compile(self, tests: str, prelude: str) -> tuple[CodeType, CodeType | None, bool]:
         key = tests, prelude
         if key not in self._compiled:
             if len(self._compiled) >= _REMEMBERED:
@@ -124,7 +129,7 @@ class Exams:
         return self._compiled[key]
 
 
-def _compile_prelude(prelude: str, tests):
+def _compile_prelude(prelude: str, tests: CodeType) -> CodeType | None:
     """None where the tests use none of its names, or it is half a function or prose: then the program has the names."""
     if not any(name in prelude for name in purity.names(tests)):
         return None
@@ -134,7 +139,7 @@ def _compile_prelude(prelude: str, tests):
         return None
 
 
-def _apart(exam) -> dict:
+def _apart(exam: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """In a process of its own, for tests that might leave something behind: a changed module, a file, a process."""
     ear, mouth = os.pipe()
     process = os.fork()
@@ -149,7 +154,10 @@ def _apart(exam) -> dict:
     _, status = os.waitpid(process, 0)
     if os.getpid() == 1:  # of a namespace of our own: whatever the tests started ends with them
         os.kill(-1, signal.SIGKILL)
-    return json.loads(report) if report else {"outcome": "failed", "detail": f"The tests ended with status {status}."}
+    if not report:
+        return {"outcome": "failed", "detail": f"The tests ended with status {status}."}
+    told: dict[str, Any] = json.loads(report)
+    return told
 
 
 def _collected() -> int:
@@ -175,24 +183,24 @@ class Link:
         self._poll.register(ear, select.POLLIN)
         self._poll.register(end, select.POLLIN)
         self._names: dict[int, str] = {}
-        self._classes: dict = {}
+        self._classes: dict[tuple[str, type[Exception]], type[Exception]] = {}
         self.ended: tuple[str, str] | None = None
         self.not_plain = False
-        self.last_call: tuple | None = None
+        self.last_call: tuple[str, tuple[Any, ...], Any] | None = None
 
-    def run(self, message) -> dict:
+    def run(self, message: list[Any]) -> dict[str, Any]:
         """A whole program: how it ended, the zygote will say."""
         wire.send(self._mouth, marshal.dumps(message))
         self._await_end(None)
         return {"outcome": "ended", "detail": "", "testing": "exit status"}
 
-    def load(self, program, wanted):
+    def load(self, program: CodeType, wanted: list[str]) -> dict[str, Any]:
         """The program's own names among those wanted; a module is the tests' own copy of it."""
         answer = self._ask(["load", program, wanted])
         if answer[0] != "ok" or type(answer[1]) is not dict:
             self._value(answer)
             return {}
-        found = {}
+        found: dict[str, Any] = {}
         for name, packed in answer[1].items():
             tag = packed.get(plain.TAG) if type(packed) is dict else None
             if tag == "module":
@@ -205,10 +213,10 @@ class Link:
                     self._names[found[name]._target] = name
         return found
 
-    def test(self, program, tests) -> None:
+    def test(self, program: CodeType, tests: CodeType) -> None:
         self._value(self._ask(["test", program, tests]))
 
-    def call(self, target, positional, named):
+    def call(self, target: int, positional: tuple[Any, ...], named: dict[str, Any]) -> Any:
         message = ["call", target, self._pack(list(positional)), self._pack(named)]
         answer = self._ask(message)
         value = self._value(answer)
@@ -218,10 +226,10 @@ class Link:
         self.last_call = (self._names.get(target, "it"), positional, value)
         return value
 
-    def ask(self, verb, target, *rest):
+    def ask(self, verb: str, target: int, *rest: Any) -> Any:
         return self._value(self._ask([verb, target, *(self._pack(value) for value in rest)]))
 
-    def _ask(self, message):
+    def _ask(self, message: list[Any]) -> list[Any]:
         if self.ended:
             raise SubjectEndedError
         try:
@@ -239,12 +247,13 @@ class Link:
             self.ended = ("failed", f"The program's answer is no plain data: {type(error).__name__}")
         raise SubjectEndedError
 
-    def _await_end(self, milliseconds) -> None:
+    def _await_end(self, milliseconds: int | None) -> None:
         poll = select.poll()
         poll.register(self._end, select.POLLIN)
         poll.poll(milliseconds)
 
-    def _value(self, answer):
+    def _value(self, answer: list[Any]) -> Any:
+        error: Any = None
         try:
             kind = answer[0]
             if kind == "ok":
@@ -254,18 +263,16 @@ class Link:
                 error = self._class_of(name, builtin)(str(message))
                 error.told = str(told)
             else:
-                error = None
                 self.ended = {
                     "exit": ("exited early", f"The program left with sys.exit({answer[-1]!s:.60})."),
                     "memory": ("memory", "MemoryError"),
                     "processes": ("timeout", "The program started processes until no more were allowed."),
                 }[kind]
         except (TypeError, KeyError, IndexError, AttributeError, ValueError, ArithmeticError, RecursionError) as wrong:
-            error = None
             self.ended = ("failed", f"The program's answer is no plain data: {type(wrong).__name__}")
         raise error or SubjectEndedError
 
-    def _class_of(self, name, builtin):
+    def _class_of(self, name: Any, builtin: Any) -> type[Exception]:
         """The program's own exceptions are told apart by name, and caught like the built-in one they derive from."""
         base = getattr(builtins, str(builtin), Exception)
         if not (isinstance(base, type) and issubclass(base, Exception)):
@@ -274,19 +281,19 @@ class Link:
             return base
         return self._classes.setdefault((str(name), base), type(str(name), (base,), {}))
 
-    def _pack(self, value):
+    def _pack(self, value: Any) -> Any:
         try:
             return self._packer.pack(value)
         except NotPlainError:
             self.not_plain = True
             raise
 
-    def _refer(self, value):
+    def _refer(self, value: Any) -> list[Any]:
         if type(value) is Remote:
             return [value._target, ""]
         raise NotPlainError(type(value).__qualname__)
 
-    def _remote(self, number, kind):
+    def _remote(self, number: Any, kind: Any) -> Remote:
         if type(number) is not int:
             raise ValueError("no reference")
         return Remote(self, number, str(kind))
@@ -297,58 +304,58 @@ class Remote:
 
     __slots__ = ("_kind", "_link", "_target")
 
-    def __init__(self, link, target, kind):
+    def __init__(self, link: Link, target: int, kind: str) -> None:
         self._link = link
         self._target = target
         self._kind = kind
 
-    def __call__(self, *positional, **named):
+    def __call__(self, *positional: Any, **named: Any) -> Any:
         return self._link.call(self._target, positional, named)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return self._link.ask("attribute", self._target, name)
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return self._link.ask("iterate", self._target)
 
-    def __next__(self):
+    def __next__(self) -> Any:
         return self._link.ask("next", self._target)
 
-    def __len__(self):
+    def __len__(self) -> Any:
         return self._link.ask("length", self._target)
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> Any:
         return self._link.ask("item", self._target, key)
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> Any:
         if type(other) is Remote:  # the tests compare two objects of the program: its own notion of equal is asked for
             return self._link.ask("equal", self._target, other)
         raise self._incomparable()
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         raise self._incomparable()
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         raise self._incomparable()
 
-    def __instancecheck__(self, value):
+    def __instancecheck__(self, value: object) -> Any:
         return type(value) is Remote and self._link.ask("instance", value._target, self)
 
-    def __mro_entries__(self, _bases):
+    def __mro_entries__(self, _bases: object) -> Any:
         self._link.not_plain = True  # the tests derive a class from one of the program
         raise NotPlainError(self._kind)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<{self._kind} of the program>"
 
-    def _incomparable(self):
+    def _incomparable(self) -> IncomparableError:
         return IncomparableError(
             f"The program answered with an object of its own class {self._kind}, not with a value."
         )
 
 
-def _tests_space(link: Link, tests, prelude) -> dict:
-    space = {"__name__": "__main__", "__builtins__": builtins}
+def _tests_space(prelude: CodeType | None) -> dict[str, Any]:
+    space: dict[str, Any] = {"__name__": "__main__", "__builtins__": builtins}
     if prelude is not None:
         try:
             exec(prelude, space)
@@ -357,7 +364,7 @@ def _tests_space(link: Link, tests, prelude) -> dict:
     return space
 
 
-def _add_program(space: dict, link: Link, tests, program, entry_point: str) -> None:
+def _add_program(space: dict[str, Any], link: Link, tests: CodeType, program: CodeType, entry_point: str) -> None:
     """The entry point, and all that only the program defines among the names that the tests use."""
     missing = [name for name in purity.names(tests) if name not in space and not hasattr(builtins, name)]
     if entry_point:
@@ -365,7 +372,7 @@ def _add_program(space: dict, link: Link, tests, program, entry_point: str) -> N
     space.update(link.load(program, missing))
 
 
-def _judge(link: Link, run, tests: str) -> dict:
+def _judge(link: Link, run: Callable[[], None], tests: str) -> dict[str, Any]:
     try:
         run()
         outcome, detail = "passed", ""
@@ -382,7 +389,7 @@ def _judge(link: Link, run, tests: str) -> dict:
     return {"outcome": outcome, "detail": detail[-_DETAIL:]}
 
 
-def _take_over(argument, now) -> None:
+def _take_over(argument: Any, now: Any) -> None:
     """The program changed an argument in place: the tests see it too."""
     if type(argument) is not type(now):
         return
@@ -393,7 +400,7 @@ def _take_over(argument, now) -> None:
         argument.update(now)
 
 
-def _explain(error: BaseException, tests: str, last_call) -> str:
+def _explain(error: BaseException, tests: str, last_call: tuple[str, tuple[Any, ...], Any] | None) -> str:
     told = traces.frames(error, "tests.py", tests) + getattr(error, "told", "") + traces.summary(error)
     if isinstance(error, AssertionError) and last_call:
         name, arguments, value = last_call
@@ -402,7 +409,7 @@ def _explain(error: BaseException, tests: str, last_call) -> str:
     return told
 
 
-def _short(value) -> str:
+def _short(value: object) -> str:
     try:
         text = repr(value)
     except Exception:

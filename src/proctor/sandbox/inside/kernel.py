@@ -1,5 +1,7 @@
 """The kernel's own means of isolation, called through the C library."""
 
+from __future__ import annotations
+
 import ctypes
 import os
 import struct

@@ -1,5 +1,7 @@
 """Landlock: rules about files, ports and signals that a process lays upon itself and cannot take off again."""
 
+from __future__ import annotations
+
 import ctypes
 import os
 import struct
@@ -27,7 +29,7 @@ def version() -> int:
         return 0
 
 
-def confine(readable: "list[str]", writable: "list[str]", devices: "list[str]") -> None:
+def confine(readable: list[str], writable: list[str], devices: list[str]) -> None:
     """Everything else is refused to this process and all that it starts: files, TCP, signals to those outside."""
     abi = version()
     everything = _EVERYTHING.get(abi, (1 << 16) - 1)

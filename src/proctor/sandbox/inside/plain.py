@@ -3,19 +3,23 @@
 What is no plain data stays where it is; the other side gets a reference to it.
 """
 
+from __future__ import annotations
+
 import json
 import sys
+from collections.abc import Callable
+from typing import Any
 
 TAG = "#"
 _SIMPLE = frozenset({int, str, float, bool, type(None)})
 
 
-def dumps(message) -> bytes:
+def dumps(message: Any) -> bytes:
     with _NumbersOfAnySize():
         return json.dumps(message).encode()
 
 
-def loads(data: bytes):
+def loads(data: bytes) -> Any:
     with _NumbersOfAnySize():
         return json.loads(data)
 
@@ -23,21 +27,33 @@ def loads(data: bytes):
 class _NumbersOfAnySize:
     """Python refuses to write out very long integers; the program shall meet that limit, its answers shall not."""
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self._limit = sys.get_int_max_str_digits()
         sys.set_int_max_str_digits(0)
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         sys.set_int_max_str_digits(self._limit)
+
+
+_EXACTLY: dict[type, Callable[[Any], Any]] = {
+    int: int.__int__,
+    float: float.__float__,
+    str: str.__str__,
+    tuple: lambda items: (*tuple.__iter__(items),),
+    list: lambda items: [*list.__iter__(items)],
+    dict: lambda items: {key: dict.__getitem__(items, key) for key in dict.__iter__(items)},
+    set: lambda items: {*set.__iter__(items)},
+    frozenset: lambda items: frozenset({*frozenset.__iter__(items)}),
+}
 
 
 class Packer:
     """Turns values into what JSON can say. `refer` is asked about everything else, and may raise."""
 
-    def __init__(self, refer):
+    def __init__(self, refer: Callable[[Any], Any]) -> None:
         self._refer = refer
 
-    def pack(self, value):
+    def pack(self, value: Any) -> Any:
         kind = type(value)
         if kind in _SIMPLE:
             return value
@@ -57,17 +73,17 @@ class Packer:
             return {TAG: "range", "v": [value.start, value.stop, value.step]}
         return self._library(value, kind)
 
-    def _items(self, values):
+    def _items(self, values: Any) -> list[Any]:
         if _SIMPLE.issuperset(map(type, values)):
             return list(values)
         return [self.pack(value) for value in values]
 
-    def _mapping(self, values):
+    def _mapping(self, values: dict[Any, Any]) -> dict[str, Any]:
         if TAG not in values and all(type(key) is str for key in values):
             return {key: self.pack(value) for key, value in values.items()}
         return {TAG: "dict", "v": [[self.pack(key), self.pack(value)] for key, value in values.items()]}
 
-    def _library(self, value, kind):
+    def _library(self, value: Any, kind: type) -> Any:
         name = f"{kind.__module__}.{kind.__qualname__}"
         if name == "collections.OrderedDict":
             return {TAG: name, "v": self._mapping(dict(value))}
@@ -87,35 +103,28 @@ class Packer:
             return self._numpy(value, name)
         return self._derived(value)
 
-    def _numpy(self, value, name):
+    def _numpy(self, value: Any, name: str) -> Any:
         if name == "numpy.ndarray" and value.dtype.kind in "biufcSU":
             return {TAG: name, "v": [self.pack(value.tolist()), value.dtype.str, list(value.shape)]}
         if hasattr(value, "dtype") and value.dtype.kind in "biufcSU" and hasattr(value, "item"):
             return {TAG: "numpy.scalar", "v": [self.pack(value.item()), value.dtype.str]}
         return self._derived(value)
 
-    def _derived(self, value):
+    def _derived(self, value: Any) -> Any:
         """A class made from a plain one counts as what it is made from, whatever its methods claim."""
-        for base, exact in (
-            (bool, bool), (int, int.__int__), (float, float.__float__), (str, str.__str__),
-            (tuple, lambda items: (*tuple.__iter__(items),)), (list, lambda items: [*list.__iter__(items)]),
-            (dict, lambda items: {key: dict.__getitem__(items, key) for key in dict.__iter__(items)}),
-            (set, lambda items: {*set.__iter__(items)}), (frozenset, lambda items: frozenset(frozenset.__iter__(items))),
-        ):  # fmt: skip
+        for base, exactly in _EXACTLY.items():
             if isinstance(value, base):
-                exactly = exact(value)
-                if type(exactly) is base:
-                    return self.pack(exactly)
+                return self.pack(exactly(value))
         return {TAG: "object", "v": self._refer(value)}
 
 
 class Unpacker:
     """The way back. Nothing that is read here runs anybody's code: it makes plain values, or raises."""
 
-    def __init__(self, resolve):
+    def __init__(self, resolve: Callable[..., Any]) -> None:
         self._resolve = resolve
 
-    def unpack(self, value):
+    def unpack(self, value: Any) -> Any:
         kind = type(value)
         if kind in _SIMPLE:
             return value
@@ -125,7 +134,7 @@ class Unpacker:
             return {key: self.unpack(item) for key, item in value.items()}
         return self._tagged(value[TAG], value["v"])
 
-    def _tagged(self, tag, value):
+    def _tagged(self, tag: str, value: Any) -> Any:
         if tag == "tuple":
             return tuple(self.unpack(value))
         if tag == "dict":
@@ -146,7 +155,7 @@ class Unpacker:
             return self._resolve(*value)
         return self._library(tag, value)
 
-    def _library(self, tag, value):
+    def _library(self, tag: str, value: Any) -> Any:
         module, _, name = tag.partition(".")
         if module == "collections":
             import collections
@@ -167,9 +176,8 @@ class Unpacker:
 
             if name == "timedelta":
                 return datetime.timedelta(*value)
-            return {"datetime": datetime.datetime, "date": datetime.date, "time": datetime.time}[name].fromisoformat(
-                value
-            )
+            kinds: dict[str, Any] = {"datetime": datetime.datetime, "date": datetime.date, "time": datetime.time}
+            return kinds[name].fromisoformat(value)
         if module == "numpy":
             import numpy
 

@@ -4,7 +4,10 @@ Tests that only compute share one process with the next ones; all others get a p
 answered from the compiled code, and on the safe side.
 """
 
+from __future__ import annotations
+
 import dis
+from types import CodeType
 
 _CHANGES = bytes(dis.opmap[name] for name in ("STORE_ATTR", "DELETE_ATTR"))
 # Modules without a state that anybody could change by calling them. `random` is seeded anew before each exam.
@@ -17,24 +20,24 @@ _POWERFUL = frozenset({
 })  # fmt: skip
 
 
-def leaves_nothing_behind(code) -> bool:
+def leaves_nothing_behind(code: CodeType) -> bool:
     if any(change in code.co_code[::2] for change in _CHANGES):
         return False
     if any(name in _POWERFUL or (name.startswith("__") and name != "__name__") for name in code.co_names):
         return False
     if not _imports(code) <= _STATELESS:
         return False
-    return all(leaves_nothing_behind(constant) for constant in code.co_consts if type(constant) is type(code))
+    return all(leaves_nothing_behind(constant) for constant in code.co_consts if isinstance(constant, CodeType))
 
 
-def names(code) -> "set[str]":
+def names(code: CodeType) -> set[str]:
     """Every name that is looked up, also inside functions (and attributes, which does no harm)."""
     found = set(code.co_names)
     for constant in code.co_consts:
-        if type(constant) is type(code):
+        if isinstance(constant, CodeType):
             found |= names(constant)
     return found
 
 
-def _imports(code) -> "set[str]":
+def _imports(code: CodeType) -> set[str]:
     return {step.argval.partition(".")[0] for step in dis.get_instructions(code) if step.opname == "IMPORT_NAME"}

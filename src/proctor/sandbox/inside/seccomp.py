@@ -1,8 +1,10 @@
 """System calls that no exam needs, refused by the kernel.
 
-Two filters. The *base* one is put on the zygote and holds for everything below it. The *last* one is put on each program
-and takes away what only the zygote needs: making namespaces.
+Two filters. The *base* one is put on the zygote and holds for everything below it. The *last* one is put on each
+program and takes away what only the zygote and the examiner need: namespaces, and memory that no limit counts.
 """
+
+from __future__ import annotations
 
 import ctypes
 import errno
@@ -165,7 +167,7 @@ class Filter:
         kernel.system_call("seccomp", number_of("seccomp"), ctypes.c_long(_SET_FILTER), ctypes.c_long(0), self._header)
 
 
-def _head() -> "list[tuple[int, int, int, int]]":
+def _head() -> list[tuple[int, int, int, int]]:
     """Ends with the number of the call loaded."""
     return [
         (_LOAD, 0, 0, _MACHINE_AT),
@@ -175,10 +177,10 @@ def _head() -> "list[tuple[int, int, int, int]]":
     ]
 
 
-def _on(number: int, answer: int) -> "list[tuple[int, int, int, int]]":
+def _on(number: int, answer: int) -> list[tuple[int, int, int, int]]:
     return [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, answer)]
 
 
-def _pack(program: "list[tuple[int, int, int, int]]") -> bytes:
+def _pack(program: list[tuple[int, int, int, int]]) -> bytes:
     program = [*program, (_RETURN, 0, 0, _ALLOW)]
     return b"".join(struct.pack("HBBI", *instruction) for instruction in program)

@@ -1,9 +1,12 @@
 """The process that holds the untrusted source: loads it, and answers calls with plain data."""
 
+from __future__ import annotations
+
 import marshal
 import os
 import sys
 import types
+from typing import Any
 
 from proctor.sandbox.inside import plain, traces, wire
 from proctor.sandbox.inside.plain import Packer, Unpacker
@@ -20,7 +23,7 @@ class Subject:
     def __init__(self, ear: int, mouth: int) -> None:
         self._ear = ear
         self._mouth = mouth
-        self._objects: list = []  # what the tests hold a reference to
+        self._objects: list[Any] = []  # what the tests hold a reference to
         self._packer = Packer(self._refer)
         self._unpacker = Unpacker(lambda number, _kind: self._objects[number])
         self._module = types.ModuleType("solution")
@@ -39,18 +42,18 @@ class Subject:
 
     # What the tests can ask for. Each answer is ["ok", value, arguments if they were changed].
 
-    def _load(self, code, wanted):
+    def _load(self, code: types.CodeType, wanted: list[str]) -> list[Any]:
         self._execute(code, SOURCE_FILE, "solution")
         found = self._module.__dict__
         return ["ok", {name: self._global(found[name]) for name in wanted if name in found}, None]
 
-    def _test(self, code, tests):
+    def _test(self, code: types.CodeType, tests: types.CodeType) -> list[Any]:
         """Both in one process: for tests that need more than calls."""
         self._execute(code, SOURCE_FILE, "solution")
         self._execute(tests, TESTS_FILE, "__main__")
         return ["ok", None, None]
 
-    def _call(self, target, positional, named):
+    def _call(self, target: int, positional: Any, named: Any) -> list[Any]:
         function = self._objects[target]
         arguments = self._unpacker.unpack(positional)
         value = self._packer.pack(function(*arguments, **self._unpacker.unpack(named)))
@@ -60,45 +63,45 @@ class Subject:
             changed = after if after != positional else None
         return ["ok", value, changed]
 
-    def _attribute(self, target, name):
+    def _attribute(self, target: int, name: str) -> list[Any]:
         return ["ok", self._packer.pack(getattr(self._objects[target], name)), None]
 
-    def _iterate(self, target):
+    def _iterate(self, target: int) -> list[Any]:
         return ["ok", self._packer.pack(iter(self._objects[target])), None]
 
-    def _next(self, target):
+    def _next(self, target: int) -> list[Any]:
         return ["ok", self._packer.pack(next(self._objects[target])), None]
 
-    def _length(self, target):
+    def _length(self, target: int) -> list[Any]:
         return ["ok", len(self._objects[target]), None]
 
-    def _item(self, target, key):
+    def _item(self, target: int, key: Any) -> list[Any]:
         return ["ok", self._packer.pack(self._objects[target][self._unpacker.unpack(key)]), None]
 
-    def _equal(self, one, other):
+    def _equal(self, one: int, other: Any) -> list[Any]:
         return ["ok", bool(self._objects[one] == self._unpacker.unpack(other)), None]
 
-    def _instance(self, one, kind):
+    def _instance(self, one: int, kind: Any) -> list[Any]:
         return ["ok", isinstance(self._objects[one], self._unpacker.unpack(kind)), None]
 
-    def _refer(self, value):
+    def _refer(self, value: Any) -> list[Any]:
         self._objects.append(value)
         return [len(self._objects) - 1, type(value).__qualname__]
 
-    def _global(self, value):
+    def _global(self, value: Any) -> Any:
         if isinstance(value, types.ModuleType):
             return {"#": "module", "v": value.__name__}
         if isinstance(value, type) and issubclass(value, Exception):
             return {"#": "exception", "v": [value.__name__, traces.nearest_builtin(value).__name__]}
         return self._packer.pack(value)
 
-    def _execute(self, code, file, name):
+    def _execute(self, code: types.CodeType, file: str, name: str) -> None:
         sys.modules[name] = self._module
         self._module.__dict__.update(__name__=name, __file__=os.path.join(os.getcwd(), file), __builtins__=__builtins__)
         exec(code, self._module.__dict__)
 
 
-def run_script(code) -> int:
+def run_script(code: types.CodeType) -> int:
     """The source as a program of its own, from the top to a normal end; returns the exit status."""
     module = types.ModuleType("__main__")
     module.__dict__.update(__file__=os.path.join(os.getcwd(), SOURCE_FILE), __builtins__=__builtins__)

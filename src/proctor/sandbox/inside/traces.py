@@ -1,12 +1,14 @@
 """What went wrong, in a few lines, also when the exception itself is hostile."""
 
+from __future__ import annotations
+
 import errno
 
 _FRAMES = 6
 _MESSAGE = 2000
 
 
-def of_subject(error: BaseException) -> list:
+def of_subject(error: BaseException) -> list[str]:
     """An exception of the program, told as plain data: kind, class, nearest built-in class, message, frames."""
     if isinstance(error, SystemExit):
         return ["exit", _text(error.code)]

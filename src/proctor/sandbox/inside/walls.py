@@ -4,9 +4,12 @@ Where bubblewrap has built the room already, only the rules that a process lays 
 the room is built here from the kernel's namespaces and mounts.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import struct
+from typing import Any
 
 from proctor.sandbox.inside import kernel, landlock, seccomp
 
@@ -18,7 +21,7 @@ _DEVICES = ("null", "zero", "full", "random", "urandom")
 _INODES = 16_384
 
 
-def raise_walls(plan: dict) -> None:
+def raise_walls(plan: dict[str, Any]) -> None:
     if plan["walls"] == "kernel":
         _enter_namespaces(plan["user_namespace"])
         _build_room(plan)
@@ -50,7 +53,7 @@ def _enter_namespaces(as_ordinary_user: bool) -> None:
     kernel.die_with_parent()
 
 
-def _build_room(plan: dict) -> None:
+def _build_room(plan: dict[str, Any]) -> None:
     kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
     kernel.mount("tmpfs", "/tmp", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV)  # any folder will do: it is left at once
     os.chdir("/tmp")

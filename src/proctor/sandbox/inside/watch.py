@@ -1,5 +1,7 @@
 """What the processes of one program use, read from outside them."""
 
+from __future__ import annotations
+
 import os
 import signal
 import time
@@ -17,7 +19,7 @@ class Meter:
         self._cpu_before = time.clock_gettime(self._cpu_clock)
         self._waited_before: float | None = None
 
-    def read(self) -> "Usage":
+    def read(self) -> Usage:
         waited = _waited(self._examiner, 1)
         if self._waited_before is None:
             self._waited_before = waited
@@ -31,7 +33,7 @@ class Meter:
 class Usage:
     """All processes of the program, summed up at one moment, on top of what the examiner used."""
 
-    def __init__(self, cpu_seconds: float, waited_seconds: float, without: "set[int]") -> None:
+    def __init__(self, cpu_seconds: float, waited_seconds: float, without: set[int]) -> None:
         self.cpu_seconds = cpu_seconds
         self.waited_seconds = waited_seconds
         """For a processor, which is the machine's fault and not the program's."""
@@ -59,8 +61,8 @@ class Usage:
         return total
 
 
-def descendants(without: "set[int]") -> "list[tuple[int, list[str]]]":
-    """Every process below this one with the fields of its `stat` from the state on; those named and all below them not."""
+def descendants(without: set[int]) -> list[tuple[int, list[str]]]:
+    """Every process below this one, but for those named and theirs, with the fields of its `stat` from the state on."""
     fields_of = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -82,7 +84,7 @@ def descendants(without: "set[int]") -> "list[tuple[int, list[str]]]":
     return found
 
 
-def end_descendants(without: "set[int]") -> None:
+def end_descendants(without: set[int]) -> None:
     """Without a PID namespace: what a program left behind has come to us as its next parent; nothing of it may stay."""
     while left := descendants(without):
         for number in (signal.SIGSTOP, signal.SIGKILL):  # first stop them all, so that they do not multiply

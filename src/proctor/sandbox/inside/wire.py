@@ -1,5 +1,7 @@
 """Whole messages over a pipe: four bytes of length, then the body."""
 
+from __future__ import annotations
+
 import os
 import struct
 

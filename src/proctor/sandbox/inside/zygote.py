@@ -7,6 +7,8 @@ A worker's processes:
             └─ subject               one program, in the room's PID namespace; killed when the tests are over
 """
 
+from __future__ import annotations
+
 import fcntl
 import gc
 import json
@@ -19,6 +21,7 @@ import socket
 import struct
 import sys
 import time
+from typing import Any
 
 from proctor.sandbox.inside import commands, examiner, kernel, landlock, seccomp, watch
 from proctor.sandbox.inside.walls import raise_walls
@@ -38,15 +41,18 @@ _RLIMIT_MSGQUEUE = 12  # not named by Python
 _PRELOADED = ("collections", "copy", "functools", "heapq", "itertools", "math", "random", "re", "string", "typing")
 
 
+Outputs = tuple[int, int]
+Limit = tuple[int, tuple[int, int]]
+
+
 class Zygote:
-    def __init__(self, plan: dict) -> None:
+    def __init__(self, plan: dict[str, Any]) -> None:
         self._plan = plan
         self._scratch = plan["scratch"]
         self._islands = {os.path.basename(island) for island in plan["islands"]}
         self._verdicts = socket.socket(fileno=VERDICTS)
         self._last_filter = seccomp.Filter(seccomp.last_filter()) if plan["seccomp"] else None
         self._own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-        self._examiner = self._orders = -1
         self._init = -1
         self._judged = 0
         self._start_examiner()
@@ -66,7 +72,9 @@ class Zygote:
             if not self._run(*JOB.unpack(header)):
                 return
 
-    def _run(self, seconds, wall_seconds, memory, output, disk, processes, length) -> bool:
+    def _run(
+        self, seconds: float, wall_seconds: float, memory: int, output: int, disk: int, processes: int, length: int
+    ) -> bool:
         """One program, from fork to clean-up. False when the harness has gone."""
         started = time.monotonic()
         outputs = _capped_file(output), _capped_file(output)
@@ -101,7 +109,7 @@ class Zygote:
             os.close(file)
         return stopped != "gone"
 
-    def _become_subject(self, ear, mouth, outputs, limits) -> None:
+    def _become_subject(self, ear: int, mouth: int, outputs: Outputs, limits: list[Limit]) -> None:
         """In the new process: leave behind whatever a program must not have. Short, for every program pays for it."""
         os.setsid()
         os.dup2(outputs[0], 1)
@@ -119,7 +127,7 @@ class Zygote:
         gc.enable()
         commands.serve(3, 4)
 
-    def _drop_rights(self, user) -> None:
+    def _drop_rights(self, user: int | None) -> None:
         if user is not None:  # from root: all capabilities go with the user
             os.setresgid(user, user, user)
             os.setresuid(user, user, user)
@@ -134,7 +142,9 @@ class Zygote:
         else:
             seccomp.Filter(seccomp.own_signals_filter(os.getpid())).install()
 
-    def _watch(self, started, seconds, wall_seconds, memory, outputs, output) -> str:
+    def _watch(
+        self, started: float, seconds: float, wall_seconds: float, memory: int, outputs: Outputs, output: int
+    ) -> str:
         """Waits for the examiner's word. Returns '' when it came, else why the program must end now."""
         poll = select.poll()
         poll.register(self._orders, select.POLLIN)
@@ -217,7 +227,7 @@ class Zygote:
             finally:
                 os._exit(72)
 
-    def _clear_room(self):
+    def _clear_room(self) -> resource.struct_rusage | None:
         """Ends whatever outlived the program. Returns what it used, if there was any."""
         if not self._plan["pid_namespace"]:
             watch.end_descendants({self._examiner})
@@ -242,7 +252,9 @@ class Zygote:
             except OSError:
                 shutil.rmtree(path, ignore_errors=True)
 
-    def _send_end(self, stopped, status, cpu, memory, wall, outputs, most) -> None:
+    def _send_end(
+        self, stopped: str, status: int | None, cpu: float, memory: int, wall: float, outputs: Outputs, most: int
+    ) -> None:
         sizes = [min(most, os.lseek(file, 0, os.SEEK_CUR)) for file in outputs]
         end = {
             "stopped": stopped,
@@ -257,7 +269,7 @@ class Zygote:
         socket.send_fds(self._verdicts, [json.dumps(end).encode()], files)
 
 
-def _end(process: int):
+def _end(process: int) -> tuple[int | None, resource.struct_rusage]:
     """Its exit status, None if it had to be killed; and what it used."""
     ended, status, usage = os.wait4(process, os.WNOHANG)
     if ended:
@@ -283,7 +295,7 @@ def _capped_file(size: int) -> int:
     return file
 
 
-def _limits(seconds: float, memory: int, disk: int, processes: int) -> "list[tuple[int, tuple[int, int]]]":
+def _limits(seconds: float, memory: int, disk: int, processes: int) -> list[Limit]:
     """What differs from program to program; never above what the harness itself may use."""
     wanted = (
         (resource.RLIMIT_CPU, int(seconds) + 2),  # should the zygote be stopped, the kernel still counts
@@ -294,7 +306,7 @@ def _limits(seconds: float, memory: int, disk: int, processes: int) -> "list[tup
     return [(kind, _within_hard_limit(kind, most)) for kind, most in wanted]
 
 
-def _within_hard_limit(kind: int, most: int) -> "tuple[int, int]":
+def _within_hard_limit(kind: int, most: int) -> tuple[int, int]:
     hard = resource.getrlimit(kind)[1]
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     return most, most
