@@ -1,7 +1,10 @@
 """Programs that attack the sandbox, and honest ones that look a little like them; each with the right verdicts."""
 
+# ruff: noqa: E501
+
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 from proctor.sandbox import Limits, Outcome, Program
@@ -18,12 +21,33 @@ WRONG = "def add_one(x):\n    return x\n"
 LIMITS = Limits(seconds=1.5, memory_mib=512, output_kib=256)
 
 
+# What each level of the ladder promises. Programs that need more must not be run there: they would do harm.
+CLAIMS = {"full": {"walls", "namespaces"}, "confined": {"walls"}, "limits": set[str]()}
+MARK = "proctor-was-here"
+PLACES = (
+    "/",
+    "/etc",
+    "/usr",
+    "/usr/bin",
+    "/var",
+    "/var/tmp",
+    "/tmp",
+    "/dev",
+    "/dev/shm",
+    "/opt",
+    "/srv",
+    "/home",
+    "/root",
+    "/run",
+)
+
+
 class Case(NamedTuple):
     name: str
     program: Program
     right: frozenset[Outcome]
     needs: frozenset[str] = frozenset()
-    """What a level must have to claim this one: 'files', 'network', 'processes', 'signals'."""
+    """What a level must have to claim this one, see `CLAIMS`."""
 
 
 def case(name: str, source: str, *right: Outcome, tests: str = TESTS, needs: str = "") -> Case:
@@ -31,7 +55,7 @@ def case(name: str, source: str, *right: Outcome, tests: str = TESTS, needs: str
     return Case(name, program, frozenset(right), frozenset(needs.split()))
 
 
-P, F, T, M, O, C, E = (
+P, F, T, M, O, C, E = (  # noqa: E741
     Outcome.PASSED, Outcome.FAILED, Outcome.TIMEOUT, Outcome.MEMORY, Outcome.OUTPUT, Outcome.CRASHED, Outcome.EXITED,
 )  # fmt: skip
 
@@ -126,10 +150,10 @@ ATTACKS = [
     case("exception whose text raises", "class Bad(Exception):\n    def __str__(self): raise Bad()\n    __repr__ = __str__\ndef add_one(x):\n    raise Bad()", F),
     case("exception whose text ends the process", "import os\nclass Bad(Exception):\n    def __str__(self): os._exit(0)\ndef add_one(x):\n    raise Bad()", E),
     case("exception class that pretends", "def add_one(x):\n    raise type('AssertionError', (BaseException,), {})('passed')", F),
-    case("kills its parent", "import os, signal\ndef add_one(x):\n    os.kill(os.getppid(), signal.SIGKILL)\n    return None", F, C, E, needs="signals"),
-    case("kills everybody", "import os, signal\ndef add_one(x):\n    os.kill(-1, signal.SIGKILL)\n    return None", F, C, E, M, needs="signals"),
+    case("kills its parent", "import os, signal\ndef add_one(x):\n    os.kill(os.getppid(), signal.SIGKILL)\n    return None", F, C, E, needs="walls"),
+    case("kills everybody", "import os, signal\ndef add_one(x):\n    os.kill(-1, signal.SIGKILL)\n    return None", F, C, E, M, needs="walls"),
     case("kills its process group", "import os, signal\ndef add_one(x):\n    os.kill(0, signal.SIGKILL)\n    return None", C, M),
-    case("stops everybody", "import os, signal\ndef add_one(x):\n    os.kill(-1, signal.SIGSTOP)\n    return None", F, T, C, needs="signals"),
+    case("stops everybody", "import os, signal\ndef add_one(x):\n    os.kill(-1, signal.SIGSTOP)\n    return None", F, T, C, needs="walls"),
     case("grandchild in a session of its own", "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        time.sleep(600)\n    os._exit(0)\n" + WRONG, F),
     case("child that ignores signals", "import os, signal, time\nif os.fork() == 0:\n    for n in range(1, 32):\n        try: signal.signal(n, signal.SIG_IGN)\n        except (OSError, ValueError): pass\n    while True: time.sleep(1)\n" + WRONG, F),
     case("child that answers in its place", "import os\nif os.fork():\n    while True: os.wait()\n" + WRONG, F),
@@ -142,26 +166,26 @@ ATTACKS = [
     case("50 MB on stderr", RIGHT + "import os\ntry: os.write(2, b'x' * 50_000_000)\nexcept OSError: pass\n", O),
     case("1.5 GB of memory", RIGHT + "hoard = bytearray(1_500_000_000)", M),
     case("1.5 GB of memory, in pieces", "def add_one(x):\n    hoard = []\n    while True: hoard.append(bytearray(10_000_000))", M),
-    case("1.5 GB of shared memory", RIGHT + "import mmap\nhoard = mmap.mmap(-1, 1_500_000_000)\nfor i in range(0, 1_500_000_000, 4096): hoard[i] = 1\nimport time; time.sleep(5)", M, needs="processes"),
+    case("1.5 GB of shared memory", RIGHT + "import mmap\nhoard = mmap.mmap(-1, 1_500_000_000)\nfor i in range(0, 1_500_000_000, 4096): hoard[i] = 1\nimport time; time.sleep(5)", M, needs="namespaces"),
     case("1.5 GB over many processes", "import os, time\nfor _ in range(8):\n    if os.fork() == 0:\n        hoard = bytearray(b'x') * 190_000_000\n        time.sleep(600)\ntime.sleep(600)", M, T),
-    case("memory without a limit", "import os\ndef add_one(x):\n    files = [os.memfd_create(str(i)) for i in range(64)]\n    for f in files:\n        os.write(f, b'x' * 50_000_000)\n    return None", F, needs="network"),
+    case("memory without a limit", "import os\ndef add_one(x):\n    files = [os.memfd_create(str(i)) for i in range(64)]\n    for f in files:\n        os.write(f, b'x' * 50_000_000)\n    return None", F, needs="walls"),
     case("recursion without end", "import sys\nsys.setrecursionlimit(10**9)\ndef add_one(x): return add_one(x)", C, M, F, T),
-    case("writes outside its folder", "open('/etc/proctor-was-here', 'w').write('x')\n" + RIGHT, F, needs="files"),
-    case("writes into the system's programs", "open('/usr/proctor-was-here', 'w').write('x')\n" + RIGHT, F, needs="files"),
-    case("reads the passwords", "open('/etc/shadow').read()\n" + RIGHT, F, needs="files"),
-    case("reads the home folder", "import os\nassert os.listdir('/root') or os.listdir('/home')\nopen('/root/.bashrc').read()\n" + RIGHT, F, needs="files"),
-    case("reads the environment of others", "import glob\nfor place in glob.glob('/proc/[0-9]*/environ'):\n    if b'PROCTOR' in open(place, 'rb').read(): raise SystemExit(0)\n" + RIGHT, P, F, needs="files"),
+    case("writes outside its folder", f"open('/etc/{MARK}', 'w').write('x')\n" + RIGHT, F, needs="walls"),
+    case("writes wherever it can", f"import os\nfor place in {(*PLACES, os.getcwd(), os.path.expanduser('~'))!r}:\n    try: open(os.path.join(place, {MARK!r}), 'w').write('x')\n    except OSError: pass\n" + RIGHT, P, needs="walls"),
+    case("reads the passwords", "open('/etc/shadow').read()\n" + RIGHT, F, needs="walls"),
+    case("reads the home folder", "import os\nassert os.listdir('/root') or os.listdir('/home')\nopen('/root/.bashrc').read()\n" + RIGHT, F, needs="walls"),
+    case("reads the environment of others", "import glob\nfor place in glob.glob('/proc/[0-9]*/environ'):\n    if b'PROCTOR' in open(place, 'rb').read(): raise SystemExit(0)\n" + RIGHT, P, F, needs="walls"),
     case("environment holds a secret", "import os\nassert not any('SECRET' in name for name in os.environ)\n" + RIGHT, P),
-    case("opens a socket", "import socket\nsocket.socket().connect(('127.0.0.1', 22))\n" + RIGHT, F, needs="network"),
-    case("opens a datagram socket", "import socket\nsocket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))\n" + RIGHT, F, needs="network"),
-    case("talks to the virtual machine's host", "import socket\nsocket.socket(socket.AF_VSOCK)\n" + RIGHT, F, needs="network"),
-    case("traces its parent", "import ctypes, os\nif ctypes.CDLL(None).ptrace(16, os.getppid(), 0, 0) != 0: raise PermissionError\n" + RIGHT, F, needs="signals"),
-    case("makes a user namespace", "import ctypes\nif ctypes.CDLL(None).unshare(0x10000000) != 0: raise PermissionError\n" + RIGHT, F, needs="network"),
-    case("mounts", "import ctypes\nif ctypes.CDLL(None).mount(b'x', b'/tmp', b'tmpfs', 0, None) != 0: raise PermissionError\n" + RIGHT, F, needs="network"),
+    case("opens a socket", "import socket\nsocket.socket().connect(('127.0.0.1', 22))\n" + RIGHT, F, needs="walls"),
+    case("opens a datagram socket", "import socket\nsocket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))\n" + RIGHT, F, needs="walls"),
+    case("talks to the virtual machine's host", "import socket\nsocket.socket(socket.AF_VSOCK)\n" + RIGHT, F, needs="walls"),
+    case("traces its parent", "import ctypes, os\nif ctypes.CDLL(None).ptrace(16, os.getppid(), 0, 0) != 0: raise PermissionError\n" + RIGHT, F, needs="walls"),
+    case("makes a user namespace", "import ctypes\nif ctypes.CDLL(None).unshare(0x10000000) != 0: raise PermissionError\n" + RIGHT, F, needs="walls"),
+    case("mounts", "import ctypes\nif ctypes.CDLL(None).mount(b'x', b'/tmp', b'tmpfs', 0, None) != 0: raise PermissionError\n" + RIGHT, F, needs="walls"),
     case("becomes root", "import os\nos.setuid(0)\n" + RIGHT, F, P),
     case("plants a module for the tests", "open('math.py', 'w').write('def floor(x): return 2')\n" + WRONG, F, tests="import math\nassert add_one(1) == 2"),
-    case("fills the folder", "import os\nfor i in range(100000):\n    os.mkdir(f'd{i}')\n" + RIGHT, F, T, P, needs="processes"),
-    case("fills the disk", "import os\nfor i in range(10):\n    open(f'f{i}', 'wb').write(b'x' * 200_000_000)\n" + RIGHT, F, M, C, needs="processes"),
+    case("fills the folder", "import os\nfor i in range(100000):\n    os.mkdir(f'd{i}')\n" + RIGHT, F, T, P, needs="namespaces"),
+    case("fills the disk", "import os\nfor i in range(10):\n    open(f'f{i}', 'wb').write(b'x' * 200_000_000)\n" + RIGHT, F, M, C, needs="namespaces"),
     case("locks its folder", "import os\nos.makedirs('a/b')\nos.chmod('a/b', 0)\nos.chmod('a', 0)\n" + WRONG, F),
 ]  # fmt: skip
 
@@ -175,8 +199,8 @@ HONEST = [
     case("uses a shell", "import os\ndef add_one(x):\n    return int(os.popen(f'expr {x} + 1').read())", P),
     case("uses pickle", "import pickle\nclass Box:\n    def __init__(self, x): self.x = x\ndef add_one(x):\n    return pickle.loads(pickle.dumps(Box(x))).x + 1", P),
     case("has a main guard", RIGHT + "if __name__ == '__main__':\n    raise RuntimeError('called, not run')\n", P),
-    case("uses multiprocessing", "import multiprocessing\ndef one_more(x): return x + 1\ndef add_one(x):\n    with multiprocessing.Pool(2) as pool: return pool.map(one_more, [x])[0]", P),
-    case("uses a process pool", "from concurrent.futures import ProcessPoolExecutor\ndef one_more(x): return x + 1\ndef add_one(x):\n    with ProcessPoolExecutor(1) as pool: return pool.submit(one_more, x).result()", P),
+    case("uses multiprocessing", "import multiprocessing\ndef one_more(x): return x + 1\ndef add_one(x):\n    with multiprocessing.Pool(2) as pool: return pool.map(one_more, [x])[0]", P, needs="namespaces"),
+    case("uses a process pool", "from concurrent.futures import ProcessPoolExecutor\ndef one_more(x): return x + 1\ndef add_one(x):\n    with ProcessPoolExecutor(1) as pool: return pool.submit(one_more, x).result()", P, needs="namespaces"),
     case("uses threads", "from concurrent.futures import ThreadPoolExecutor\ndef add_one(x):\n    with ThreadPoolExecutor(4) as pool: return sum(pool.map(int, [x, 1]))", P),
     case("uses asyncio", "import asyncio\nasync def later(x):\n    await asyncio.sleep(0)\n    return x + 1\ndef add_one(x): return asyncio.run(later(x))", P),
     case("prints", "def add_one(x):\n    print('adding', x)\n    return x + 1", P),

@@ -333,7 +333,7 @@ class Remote:
         raise self._incomparable()
 
     def __bool__(self) -> bool:
-        raise self._incomparable()
+        return self._link.ask("truth", self._target) is True  # no more than a program could answer outright
 
     def __hash__(self) -> int:
         raise self._incomparable()
@@ -366,10 +366,13 @@ def _tests_space(prelude: CodeType | None) -> dict[str, Any]:
 
 def _add_program(space: dict[str, Any], link: Link, tests: CodeType, program: CodeType, entry_point: str) -> None:
     """The entry point, and all that only the program defines among the names that the tests use."""
-    missing = [name for name in purity.names(tests) if name not in space and not hasattr(builtins, name)]
+    used = [name for name in purity.names(tests) if name not in space]
+    missing = [name for name in used if not hasattr(builtins, name)]
     if entry_point:
         missing.append(entry_point)
-    space.update(link.load(program, missing))
+    # Tests that use nothing but built-in names mean the program's own function of such a name. Otherwise the tests'
+    # built-ins are not the program's business.
+    space.update(link.load(program, missing or used))
 
 
 def _judge(link: Link, run: Callable[[], None], tests: str) -> dict[str, Any]:

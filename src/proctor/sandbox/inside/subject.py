@@ -78,6 +78,9 @@ class Subject:
     def _item(self, target: int, key: Any) -> list[Any]:
         return ["ok", self._packer.pack(self._objects[target][self._unpacker.unpack(key)]), None]
 
+    def _truth(self, target: int) -> list[Any]:
+        return ["ok", bool(self._objects[target]), None]
+
     def _equal(self, one: int, other: Any) -> list[Any]:
         return ["ok", bool(self._objects[one] == self._unpacker.unpack(other)), None]
 

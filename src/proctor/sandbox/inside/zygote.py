@@ -72,6 +72,13 @@ class Zygote:
             if not self._run(*JOB.unpack(header)):
                 return
 
+    def close(self) -> None:
+        """Nobody stays: with a PID namespace they would end with us, without one they have to be told."""
+        os.kill(self._examiner, signal.SIGKILL)
+        os.waitpid(self._examiner, 0)
+        if not self._plan["pid_namespace"]:
+            watch.end_descendants(set())
+
     def _run(
         self, seconds: float, wall_seconds: float, memory: int, output: int, disk: int, processes: int, length: int
     ) -> bool:
@@ -187,6 +194,7 @@ class Zygote:
                 os.close(HARNESS)
                 os.dup2(0, 2)
                 self._drop_rights(self._plan["examiner_user"])
+                kernel.die_with_parent()
                 examiner.serve(theirs, JOBS, self._verdicts)
             finally:
                 os._exit(70)
@@ -331,4 +339,8 @@ def main() -> None:
     gc.collect()
     gc.disable()
     gc.freeze()
-    Zygote(plan).serve()
+    zygote = Zygote(plan)
+    try:
+        zygote.serve()
+    finally:
+        zygote.close()

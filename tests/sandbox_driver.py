@@ -1,0 +1,42 @@
+"""A harness of its own for the attack table: sandbox_driver.py LEVEL WALLS. Prints what became of it, as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+
+from hostile_programs import ATTACKS, CLAIMS, HONEST, LIMITS
+from proctor.sandbox import Pool, run
+from proctor.sandbox.inside import kernel, watch
+from proctor.sandbox.ladder import Level, rungs
+
+WORKERS = 2
+
+
+def find_level(name: str, walls: str) -> Level | None:
+    return next((level for level in rungs() if (level.name, level.walls) == (name, walls)), None)
+
+
+async def hold(level: Level) -> dict[str, object]:
+    cases = [case for case in (*ATTACKS, *HONEST) if case.needs <= CLAIMS[level.name]]
+    async with Pool(level, WORKERS) as pool:
+        verdicts = await run([case.program for case in cases], LIMITS, sandbox=pool)
+        ready = pool._idle.qsize()
+    return {
+        "level": pool.level,
+        "wrong": [
+            f"{case.name}: {verdict.outcome} ({verdict.testing}) {verdict.detail}"
+            for case, verdict in zip(cases, verdicts, strict=True)
+            if verdict.outcome not in case.right
+        ],
+        "held": len(cases),
+        "ready": ready,
+    }
+
+
+if __name__ == "__main__":
+    kernel.adopt_orphans()  # whatever gets away comes to us
+    level = find_level(*sys.argv[1:])
+    result: dict[str, object] = asyncio.run(hold(level)) if level else {"missing": True}
+    print(json.dumps({**result, "strays": [process for process, _ in watch.descendants(set())]}))

@@ -1,0 +1,89 @@
+"""The attack table, on every level that claims to withstand it, as root and as an ordinary user."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hostile_programs import ATTACKS, HONEST, LIMITS, MARK, PLACES
+from proctor.sandbox import Limits, Outcome, Pool, best_level, run
+from sandbox_driver import WORKERS
+
+HERE = Path(__file__).parent
+RUNGS = ["full bubblewrap", "full kernel", "confined none"]
+
+
+@pytest.mark.parametrize("user", ["this user", "ordinary user"])
+@pytest.mark.parametrize("rung", RUNGS)
+def test_the_attack_table(rung: str, user: str):
+    if "bubblewrap" in rung and not shutil.which("bwrap"):
+        pytest.skip("bubblewrap is not installed: apt-get install bubblewrap")
+    command = [sys.executable, str(HERE / "sandbox_driver.py"), *rung.split()]
+    if user == "ordinary user":
+        if os.getuid() != 0:
+            pytest.skip("this user is an ordinary one already")
+        command = [sys.executable, str(HERE / "ordinary_user.py"), *command]
+    elif rung.startswith("confined") and os.getuid() == 0:
+        pytest.skip("the table kills every process it can reach: as root only behind walls that are tested already")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=HERE, check=False)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["wrong"] == []
+    assert result["held"] > 60
+    assert result["ready"] == WORKERS
+    assert result["strays"] == []
+    assert [place for place in PLACES if os.path.exists(f"{place}/{MARK}")] == []
+
+
+QUICK = Limits(seconds=0.3, memory_mib=96, output_kib=64, processes=16)
+SLOW = {Outcome.TIMEOUT, Outcome.MEMORY, Outcome.OUTPUT}
+
+
+def test_ten_thousand_hostile_programs():
+    draw = random.Random(4)
+    fast = [case.program for case in ATTACKS if not case.right & SLOW]
+    slow = [case.program for case in ATTACKS if case.right & SLOW]
+    programs = [draw.choice(slow) if index % 100 == 0 else draw.choice(fast) for index in range(10_000)]
+    honest = HONEST[0].program
+
+    async def hold() -> tuple[list[Outcome], list[Outcome], int]:
+        async with Pool(await best_level(), WORKERS) as pool:
+            outcomes = [verdict.outcome for verdict in await run(programs, QUICK, sandbox=pool)]
+            after = [verdict.outcome for verdict in await run([honest] * 50, QUICK, sandbox=pool)]
+            return outcomes, after, pool._idle.qsize()
+
+    outcomes, after, ready = asyncio.run(hold())
+    assert len(outcomes) == 10_000
+    assert Outcome.ERROR not in outcomes
+    assert after == [Outcome.PASSED] * 50
+    assert ready == WORKERS
+
+
+BUSY = "while True: pass"
+STEADY = [case for case in (*ATTACKS, *HONEST) if len(case.right) == 1 and "bomb" not in case.name]
+
+
+def test_verdicts_do_not_depend_on_load():
+    programs = [case.program for case in STEADY]
+
+    async def hold() -> list[Outcome]:
+        async with Pool(await best_level(), WORKERS) as pool:
+            return [verdict.outcome for verdict in await run(programs, LIMITS, sandbox=pool)]
+
+    idle = asyncio.run(hold())
+    loops = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(4)]
+    try:
+        busy = asyncio.run(hold())
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+    assert busy == idle == [next(iter(case.right)) for case in STEADY]
