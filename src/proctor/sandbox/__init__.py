@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from proctor.sandbox.running import open_sandbox, run
     from proctor.sandbox.sandbox import Sandbox
     from proctor.sandbox.survey import best_level, survey
-    from proctor.sandbox.verdict import Outcome, Testing, Verdict
+    from proctor.sandbox.verdict import Mode, Outcome, Verdict
 
 __all__ = [
     "Limits",
+    "Mode",
     "Outcome",
     "Pool",
     "Program",
     "Sandbox",
-    "Testing",
     "Verdict",
     "best_level",
     "open_sandbox",
@@ -32,7 +32,7 @@ _HOMES = {
     "Pool": "pool",
     "Program": "program",
     "Sandbox": "sandbox",
-    "Testing": "verdict",
+    "Mode": "verdict",
     "Verdict": "verdict",
     "best_level": "survey",
     "open_sandbox": "running",

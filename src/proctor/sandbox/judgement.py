@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from proctor.sandbox.languages import Language
 from proctor.sandbox.program import Limits
-from proctor.sandbox.verdict import Outcome, Testing, Verdict
+from proctor.sandbox.verdict import Mode, Outcome, Verdict
 
 _TAIL = 2000
 
@@ -43,7 +43,7 @@ class Exchange(Struct, frozen=True):
 def verdict_of(exchange: Exchange, limits: Limits, level: str, language: Language, compiling: bool = False) -> Verdict:
     report = exchange.report or {}
     end = exchange.end
-    testing = Testing(report.get("testing", Testing.NONE))
+    testing = Mode(report.get("testing", Mode.NONE))
     outcome, detail = _outcome(exchange, report, limits, testing, language)
     if compiling:
         detail = f"While compiling: {detail}"
@@ -61,7 +61,7 @@ def verdict_of(exchange: Exchange, limits: Limits, level: str, language: Languag
 
 
 def _outcome(
-    exchange: Exchange, report: dict[str, Any], limits: Limits, testing: Testing, language: Language
+    exchange: Exchange, report: dict[str, Any], limits: Limits, testing: Mode, language: Language
 ) -> tuple[Outcome, str]:
     end = exchange.end
     said = report.get("outcome", "")
@@ -83,7 +83,7 @@ def _outcome(
     return Outcome(said), report["detail"]
 
 
-def _by_status(exchange: Exchange, otherwise: str, testing: Testing, language: Language) -> tuple[Outcome, str]:
+def _by_status(exchange: Exchange, otherwise: str, testing: Mode, language: Language) -> tuple[Outcome, str]:
     status = exchange.end.status
     tail = exchange.stderr[-_TAIL:].strip()
     if status is None:
@@ -94,7 +94,7 @@ def _by_status(exchange: Exchange, otherwise: str, testing: Testing, language: L
         return Outcome.TIMEOUT, "The kernel's limit on processor time."
     if status < 0:
         return Outcome.CRASHED, "\n".join(filter(None, [tail, f"Killed by {_signal_name(-status)}."]))
-    if testing is not Testing.NONE:
+    if testing is not Mode.NONE:
         return Outcome.EXITED, f"The program ended with exit status {status} before the tests were over."
     if status == 0 and any(sign in exchange.stderr for sign in language.failure_signs):
         return Outcome.FAILED, tail

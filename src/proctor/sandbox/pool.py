@@ -13,7 +13,7 @@ from proctor.sandbox.languages import Language, find_language
 from proctor.sandbox.layout import plan_layout
 from proctor.sandbox.program import Limits, Program
 from proctor.sandbox.sandbox import Sandbox
-from proctor.sandbox.verdict import Outcome, Testing, Verdict
+from proctor.sandbox.verdict import Mode, Outcome, Verdict
 from proctor.sandbox.worker import Worker, WorkerError
 from proctor.sandbox.workshop import CompilationError, Workshop
 
@@ -59,13 +59,13 @@ class Pool(Sandbox):
             return Verdict(outcome=Outcome.ERROR, detail=str(error), level=self.level)
 
     async def _judge_python(self, program: Program, language: Language, limits: Limits) -> Verdict:
-        testing = Testing.SPLIT if program.tests else Testing.NONE
+        testing = Mode.SPLIT if program.tests else Mode.NONE
         if program.tests in self._beside:
-            testing = Testing.IN_PROCESS
+            testing = Mode.IN_PROCESS
         exchange = await self._exchange(_python_job(program, testing), limits)
         if exchange.report and exchange.report["outcome"] == "not plain":
             self._beside.add(program.tests)
-            exchange = await self._exchange(_python_job(program, Testing.IN_PROCESS), limits)
+            exchange = await self._exchange(_python_job(program, Mode.IN_PROCESS), limits)
         return verdict_of(exchange, limits, self.level, language)
 
     async def _judge_command(self, program: Program, language: Language, limits: Limits) -> Verdict:
@@ -118,7 +118,7 @@ def _discard(worker: Worker | None) -> None:
         worker.kill()
 
 
-def _python_job(program: Program, testing: Testing) -> dict[str, Any]:
+def _python_job(program: Program, testing: Mode) -> dict[str, Any]:
     return {
         "testing": testing,
         "source": program.source,

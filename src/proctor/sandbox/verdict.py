@@ -19,7 +19,7 @@ class Outcome(StrEnum):
     """Says nothing about the program: the sandbox or the toolchain failed."""
 
 
-class Testing(StrEnum):
+class Mode(StrEnum):
     """Where the tests ran, which says what a pass is worth."""
 
     SPLIT = "split"
@@ -34,14 +34,12 @@ class Verdict(Struct, frozen=True, kw_only=True):
     outcome: Outcome
     detail: str = ""
     """Why: the assertion and the end of the traceback, the signal, the limit that was hit."""
-    testing: Testing = Testing.NONE
+    testing: Mode = Mode.NONE
     level: str = ""
     """The sandbox's level, see `proctor.sandbox.ladder`."""
     stdout: str = ""
     stderr: str = ""
     """What the program wrote, up to the limit."""
-    seconds: float = 0.0
-    """Of the program's own time, as `Limits.seconds` counts it."""
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
     memory_mib: float = 0.0

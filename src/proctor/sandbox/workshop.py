@@ -16,7 +16,7 @@ from proctor.sandbox.judgement import Exchange
 from proctor.sandbox.languages import Language
 from proctor.sandbox.program import Limits
 from proctor.sandbox.toolchain import NOT_PREPARED, Recipe, Toolchain, locate
-from proctor.sandbox.verdict import Testing
+from proctor.sandbox.verdict import Mode
 
 _COMPILER = Limits(seconds=60.0, memory_mib=4096, processes=256, output_kib=256)
 
@@ -112,7 +112,7 @@ class Workshop:
 
 def _job(command: tuple[str, ...], work: Work, stdin: str = "", collect: bool = False) -> dict[str, Any]:
     return {
-        "testing": Testing.NONE,
+        "testing": Mode.NONE,
         "command": command,
         "environment": {"PATH": work.path, **work.recipe.environment},
         "files": work.files,

