@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import importlib
 import json
 import os
 import resource
 import select
-import shutil
 import signal
 import socket
 import struct
@@ -23,7 +23,7 @@ import sys
 import time
 from typing import Any
 
-from proctor.sandbox.inside import commands, examiner, kernel, landlock, seccomp, watch
+from proctor.sandbox.inside import commands, examiner, kernel, landlock, seccomp, subject, watch
 from proctor.sandbox.inside.walls import raise_walls
 
 # Handed over by the harness, and kept at these numbers.
@@ -38,7 +38,7 @@ _OPEN_FILES = 256
 _RLIMIT_MSGQUEUE = 12  # not named by Python
 
 # What nearly every program imports. Loaded once here; each makes every fork a little dearer, so there are not more.
-_PRELOADED = ("collections", "copy", "functools", "heapq", "itertools", "math", "random", "re", "string", "typing")
+_PRELOADED = ("collections", "copy", "functools", "heapq", "itertools", "math", "re", "string", "typing")
 
 
 Outputs = tuple[int, int]
@@ -258,7 +258,7 @@ class Zygote:
             try:
                 os.unlink(path)
             except OSError:
-                shutil.rmtree(path, ignore_errors=True)
+                importlib.import_module("shutil").rmtree(path, ignore_errors=True)  # large, and seldom needed
 
     def _send_end(
         self, stopped: str, status: int | None, cpu: float, memory: int, wall: float, outputs: Outputs, most: int
@@ -333,9 +333,10 @@ def main() -> None:
         resource.setrlimit(kind, _within_hard_limit(kind, most))
     sys.path[:] = [*sys.path[1:], *plan["packages"]]  # without ourselves
     for name in _PRELOADED:
-        __import__(name)
+        importlib.import_module(name)
     for name in [name for name in sys.modules if name.partition(".")[0] == "proctor"]:
         del sys.modules[name]
+    subject.warm_up()
     gc.collect()
     gc.disable()
     gc.freeze()
