@@ -14,14 +14,14 @@ from typing import Any
 
 import msgspec
 
-from proctor.sandbox.inside.zygote import JOB
+from proctor.sandbox.inside.warden import JOB
 from proctor.sandbox.judgement import End, Exchange
 from proctor.sandbox.ladder import Level, Walls
 from proctor.sandbox.layout import ENVIRONMENT, SCRATCH, SCRATCH_BYTES, Layout, bubblewrap_command, open_to_all
 from proctor.sandbox.program import Limits
 
 _SOURCES = str(Path(__file__).resolve().parents[2])
-_START = f"import sys; sys.path.insert(0, {_SOURCES!r}); from proctor.sandbox.inside.zygote import main; main()"
+_START = f"import sys; sys.path.insert(0, {_SOURCES!r}); from proctor.sandbox.inside.warden import main; main()"
 _LARGEST_REPORT = 1 << 16
 _FIRST_USER = 1_900_000_000  # far above any that a system hands out
 _FAREWELL = 5.0
