@@ -33,6 +33,14 @@ class MissingExtraError(UsageError):
         super().__init__(f"{feature} needs the extra {extra!r}: pip install 'proctor[{extra}]'")
 
 
+class MissingToolchainError(UsageError):
+    """Programs of this language cannot be run here."""
+
+    def __init__(self, language: str, tool: str, packages: str, site: str) -> None:
+        remedy = f"on Debian: apt-get install {packages}" if packages else f"Debian has no package, see {site}"
+        super().__init__(f"Programs in {language} need {tool}, which was not found; {remedy}")
+
+
 class SettingError(UsageError):
     """The task has no such setting, or does not take this value for it, or not with the others (then it is '')."""
 

@@ -1,0 +1,179 @@
+"""Toolchains: where a language's tools are on this machine, and what they need to do their work in a sandbox."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from glob import glob
+from pathlib import Path
+
+from msgspec import Struct
+
+from proctor.errors import MissingToolchainError
+from proctor.sandbox.languages import Language
+
+SYSTEM_FOLDERS = ("/usr", "/bin", "/lib", "/lib64", "/sbin")
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+NOT_PREPARED = "/tmp/.prepared"
+"""Stands for the prepared folder where nothing was prepared: the tools look there in vain, or fill it themselves."""
+
+
+class Recipe(Struct, frozen=True):
+    """What to write and to execute for one program. Commands begin with a full path or ``./``."""
+
+    file: str
+    compile: tuple[str, ...]
+    run: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+class Toolchain(Struct, frozen=True):
+    """A language's tools on this machine."""
+
+    language: Language
+    tools: Mapping[str, str]
+    """Where the first words of the commands are."""
+    folders: tuple[str, ...]
+    """Must be visible inside the sandbox, read-only, beyond the system's folders and /etc/alternatives."""
+    path: str
+    """PATH inside the sandbox."""
+    home: str
+
+    def recipe(self, source: str, memory_mib: int, prepared: str = NOT_PREPARED) -> Recipe:
+        language = self.language
+        names = Names.of(source) if "{" in language.file else Names()
+        file = language.file.replace("{public}", names.public)
+        values = self._values(memory_mib, prepared) | {"{file}": file, "{main}": names.main}
+        further = [word for text, words in language.compile_with.items() if text in source for word in words]
+        return Recipe(
+            file=file,
+            compile=self._command((*language.compile, *further), values) if language.compile else (),
+            run=self._command(language.run, values),
+            environment={name: _fill(value, values) for name, value in language.environment.items()},
+        )
+
+    def preparation(self, memory_mib: int) -> Recipe:
+        """Runs the language's ``prepare`` in the working directory, which is then the prepared folder."""
+        values = self._values(memory_mib, prepared="/tmp")
+        return Recipe(
+            file="",
+            compile=(),
+            run=("/bin/sh", "-ec", _fill(self.language.prepare, values)),
+            environment={name: _fill(value, values) for name, value in self.language.environment.items()},
+        )
+
+    def _values(self, memory_mib: int, prepared: str) -> dict[str, str]:
+        return {"{heap}": str(memory_mib * 3 // 4), "{prepared}": prepared, "{home}": self.home}
+
+    def _command(self, words: tuple[str, ...], values: Mapping[str, str]) -> tuple[str, ...]:
+        return (self.tools.get(words[0], words[0]), *(_fill(word, values) for word in words[1:]))
+
+
+class Names(Struct, frozen=True):
+    """The names that a Java or Scala source gives its file and the class to run."""
+
+    public: str = "Main"
+    main: str = "Main"
+
+    @classmethod
+    def of(cls, source: str) -> Names:
+        depth, outermost, public, main, package = 0, "", "", "", ""
+        for token in _JVM_TOKENS.finditer(source):
+            if token["brace"]:
+                depth += 1 if token["brace"] == "{" else -1
+            elif token["package"]:
+                package = package or token["package"] + "."
+            elif token["name"] and depth == 0:
+                outermost = token["name"]
+                public = public or (outermost if token["public"] else "")
+            elif token["main"] and depth <= 1:
+                main = main or outermost
+        main = main or public or outermost or "Main"
+        return cls(public or main, package + main)
+
+
+_JVM_TOKENS = re.compile(
+    r'"""(?s:.*?)"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'|//[^\n]*|/\*(?s:.*?)\*/'
+    r"|(?P<brace>[{}])"
+    r"|^\s*package\s+(?P<package>[\w.]+)"
+    r"|(?P<public>\bpublic\s+)?(?:\b(?:abstract|final|sealed|strictfp)\s+)*"
+    r"\b(?:class|interface|enum|record|object)\s+(?P<name>\w+)"
+    r"|(?P<main>\bvoid\s+main\s*\(|\bdef\s+main\s*\(|\bextends\s+App\b)",
+    re.MULTILINE,
+)
+
+
+def _fill(word: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        word = word.replace(name, value)
+    return word
+
+
+def locate(language: Language, libraries: bool = False) -> Toolchain:
+    """The language's tools: the system's if it has them, else those on the user's PATH.
+
+    With ``libraries`` those that programs of benchmarks use must be there too.
+    """
+    words = [command[0] for command in (language.compile, language.run) if command]
+    tools: dict[str, str] = {}
+    shown = [folder for pattern in language.folders for folder in sorted(glob(pattern))]
+    for word in dict.fromkeys([*words, *language.tools, *(language.libraries if libraries else ())]):
+        if word.startswith("./"):
+            continue
+        found = _find(word)
+        if found is None:
+            raise MissingToolchainError(language.name, word, language.packages, language.site)
+        if not (_is_system(found) and _is_system(found.resolve())):
+            if (word,) == language.sysroot[:1]:
+                found = _ask(language.sysroot) / "bin" / found.name
+            shown += _surroundings(found)
+            if not any(found.is_relative_to(folder) for folder in shown):
+                found = found.resolve()
+        tools[word] = str(found)
+    first = Path(tools[words[0]])
+    outside = [str(Path(tool).parent) for tool in tools.values() if not _is_system(Path(tool))]
+    return Toolchain(
+        language=language,
+        tools=tools,
+        folders=tuple(dict.fromkeys(shown)),
+        path=":".join(dict.fromkeys([*outside, SYSTEM_PATH])),
+        home=str(_prefix(first)),
+    )
+
+
+def _find(tool: str) -> Path | None:
+    if tool.startswith("/"):
+        return next(map(Path, sorted(glob(tool))), None)
+    if tool == "python3":  # the one known to work, and to have the packages that the user wants
+        return Path(sys.executable)
+    found = shutil.which(tool, path=SYSTEM_PATH) or shutil.which(tool)
+    return Path(os.path.abspath(found)) if found else None
+
+
+def _is_system(path: Path) -> bool:
+    return any(path.is_relative_to(folder) for folder in SYSTEM_FOLDERS)
+
+
+def _ask(command: tuple[str, ...]) -> Path:
+    return Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
+
+
+def _prefix(tool: Path) -> Path:
+    folder = tool.resolve().parent
+    return folder.parent if folder.name == "bin" else folder
+
+
+def _surroundings(tool: Path) -> list[str]:
+    """What belongs to a tool outside the system's folders, but never a folder where the user keeps other things."""
+    if str(tool) == sys.executable:
+        own = [sys.prefix, sys.base_prefix]
+    else:
+        home = Path.home()
+        prefix = _prefix(tool)
+        shared = prefix in (home, home / ".local") or home.is_relative_to(prefix)
+        own = [str(tool.resolve() if shared else prefix)]
+    return [folder for folder in own if not _is_system(Path(folder))]
