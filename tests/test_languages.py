@@ -62,7 +62,7 @@ class Box:
             bubble += ["--setenv", name, value]
         bubble += ["--bind", str(self.folder), "/tmp", "--chdir", "/tmp"]
         for place in visible:
-            bubble += ["--ro-bind", place, place]
+            bubble += ["--ro-bind-try", place, place]
         if self.prepared is not None:
             bubble += ["--ro-bind", str(self.prepared), PREPARED]
         limits = [
@@ -135,7 +135,7 @@ def test_the_end_of_memory_is_recognised(name: str, box: Box):
 
 @by_name
 def test_an_endless_program_runs_until_it_is_stopped(name: str, box: Box):
-    ended = box.run("loop Zoe\n", cpu_seconds=2)
+    ended = box.run("loop Zoe\n", cpu_seconds=1)
     assert ended.status in (128 + 9, 128 + 24) or "SIGXCPU" in ended.stderr, ended
 
 
@@ -160,6 +160,21 @@ def test_a_prepared_folder_is_used(name: str, tmp_path: Path):
     assert box.compile(PROGRAMS[name]).status == 0
     assert "Hello, Zoe!" in box.run("greet Zoe\n").stdout
     assert not any(path.name == Path(NOT_PREPARED).name for path in box.folder.iterdir())
+
+
+def test_the_libraries_of_benchmarks_are_linked(tmp_path: Path):
+    box = Box(toolchain_of("cpp"), tmp_path / "work")
+    source = """
+        #include <boost/any.hpp>
+        #include <openssl/md5.h>
+        int main() {
+            unsigned char digest[16];
+            MD5(reinterpret_cast<const unsigned char *>("a"), 1, digest);
+            return boost::any_cast<int>(boost::any(int(digest[0]))) == 0x0c ? 0 : 1;
+        }
+    """
+    assert box.compile(source).status == 0
+    assert box.run("").status == 0
 
 
 def test_the_table_is_complete():
@@ -265,7 +280,7 @@ def test_a_missing_library_is_named_only_when_asked_for():
 
 def test_the_systems_tools_need_no_further_folder():
     toolchain = locate(find_language("bash"))
-    assert toolchain.tools == {"bash": "/usr/bin/bash"}
+    assert toolchain.tools["bash"] in ("/usr/bin/bash", "/bin/bash")
     assert toolchain.folders == ()
 
 
