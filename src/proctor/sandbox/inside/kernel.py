@@ -84,6 +84,10 @@ def pivot_root(new: str, old: str) -> None:
     system_call("pivot_root", number, new.encode(), old.encode())
 
 
+def current_processor() -> int:
+    return _checked(_libc.sched_getcpu(), "sched_getcpu")
+
+
 def set_no_new_privileges() -> None:
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
 

@@ -42,9 +42,9 @@ class Usage:
         self.waited_seconds = waited_seconds
         """For a processor, which is the machine's fault and not the program's."""
         self.resident_bytes = 0
-        self._processes = []
+        self.processes = []
         for process, fields in processes:
-            self._processes.append(process)
+            self.processes.append(process)
             self.cpu_seconds += sum(map(int, fields[11:15])) / _TICKS
             self.resident_bytes += int(fields[21]) * _PAGE
             self.waited_seconds += _waited(process, int(fields[17]))
@@ -56,7 +56,7 @@ class Usage:
     def memory_bytes(self) -> int:
         """What the processes hold together, with pages they share counted once. Costs more than the resident size."""
         total = 0
-        for process in self._processes:
+        for process in self.processes:
             try:
                 with open(f"/proc/{process}/smaps_rollup") as lines:
                     total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
