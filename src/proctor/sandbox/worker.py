@@ -204,7 +204,7 @@ def _command(level: Level, layout: Layout, handed: list[int], scratch: Path | No
         "landlock": bool(level.landlock),
         "readable": ["/"] if level.namespaces else [*layout.folders, "/proc"],
     }
-    command = [sys.executable, "-I", "-S", "-c", _START, msgspec.json.encode(plan).decode()]
+    command = [os.path.abspath(sys.executable), "-I", "-S", "-c", _START, msgspec.json.encode(plan).decode()]
     if level.walls is Walls.BUBBLEWRAP:
         bubblewrap = shutil.which("bwrap")
         assert bubblewrap is not None
