@@ -7,6 +7,7 @@ answered from the compiled code, and on the safe side.
 from __future__ import annotations
 
 import dis
+from itertools import pairwise
 from types import CodeType
 
 _CHANGES = bytes(dis.opmap[name] for name in ("STORE_ATTR", "DELETE_ATTR"))
@@ -37,6 +38,17 @@ def names(code: CodeType) -> set[str]:
         if isinstance(constant, CodeType):
             found |= names(constant)
     return found
+
+
+def owners(code: CodeType) -> set[str]:
+    """The global names whose attributes are looked up, as those of a module are."""
+    steps = list(dis.get_instructions(code))
+    found = {
+        name.argval
+        for name, then in pairwise(steps)
+        if name.opname in ("LOAD_NAME", "LOAD_GLOBAL") and then.opname in ("LOAD_ATTR", "LOAD_METHOD")
+    }
+    return found.union(*(owners(constant) for constant in code.co_consts if isinstance(constant, CodeType)))
 
 
 def _imports(code: CodeType) -> set[str]:
