@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import socket
@@ -75,7 +76,10 @@ class Worker:
         return worker
 
     async def exchange(self, job: dict[str, Any], limits: Limits, blob: bytes = b"") -> Exchange:
-        body = msgspec.json.encode(job)
+        try:
+            body = msgspec.json.encode(job)
+        except UnicodeEncodeError:  # half a surrogate pair; the program shall fail by it, not we
+            body = json.dumps(job).encode()
         header = JOB.pack(
             limits.seconds, limits.ceiling, limits.memory_mib << 20, limits.output_kib << 10, limits.disk_mib << 20,
             limits.processes, 4 + len(body) + len(blob),

@@ -55,7 +55,8 @@ def serve(orders: socket.socket, jobs: int, verdicts: socket.socket) -> None:
             return
         job, blob = _read_job(jobs, int.from_bytes(order, "little"))
         report, product = exams.hold(job, blob, Link(*descriptors))
-        socket.send_fds(verdicts, [json.dumps(report).encode()], product)
+        # Half a surrogate pair is a character that no message can carry.
+        socket.send_fds(verdicts, [json.dumps(report, ensure_ascii=False).encode(errors="replace")], product)
         for descriptor in (*descriptors, *product):
             os.close(descriptor)
         orders.send(b".")

@@ -1,7 +1,8 @@
 """System calls that no exam needs, refused by the kernel.
 
 Two filters. The *base* one is put on the zygote and holds for everything below it. The *last* one is put on each
-program and takes away what only the zygote and the examiner need: namespaces, and memory that no limit counts.
+program and takes away what only the zygote and the examiner need, namespaces and memory that no limit counts, and
+what would outlive the program: things that the kernel keeps, and processes that are not its children.
 """
 
 from __future__ import annotations
@@ -76,7 +77,10 @@ _NUMBERS = {
     "clone": (56, 220),
     "kill": (62, 129),
     "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    "msgget": (68, 186),
     "seccomp": (317, 277),
+    "semget": (64, 190),
     "setns": (308, 268),
     "shmget": (29, 194),
     "socket": (41, 198),
@@ -129,12 +133,13 @@ def last_filter() -> bytes:
     program = _head()
     program += _on(number_of("unshare"), _REFUSE | errno.EPERM)
     program += _on(number_of("setns"), _REFUSE | errno.EPERM)
-    for name in ("memfd_create", "shmget"):  # memory that no limit counts
+    # Memory that no limit counts, and what would be there for the next program.
+    for name in ("memfd_create", "memfd_secret", "msgget", "semget", "shmget"):
         program += _on(number_of(name), _REFUSE | errno.ENOSYS)
     program += [
         (_EQUAL, 0, 4, number_of("clone")),
         (_LOAD, 0, 0, _ARGUMENT_AT),
-        (_ANY_BIT, 0, 1, kernel.ALL_NAMESPACES),
+        (_ANY_BIT, 0, 1, kernel.ALL_NAMESPACES | kernel.CLONE_PARENT),
         (_RETURN, 0, 0, _REFUSE | errno.EPERM),
         (_RETURN, 0, 0, _ALLOW),
     ]

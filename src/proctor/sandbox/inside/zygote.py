@@ -15,7 +15,6 @@ import json
 import os
 import resource
 import select
-import shutil
 import signal
 import socket
 import struct
@@ -23,7 +22,7 @@ import sys
 import time
 from typing import Any
 
-from proctor.sandbox.inside import commands, examiner, kernel, landlock, seccomp, watch
+from proctor.sandbox.inside import commands, examiner, kernel, landlock, scratch, seccomp, watch
 from proctor.sandbox.inside.walls import raise_walls
 
 # Handed over by the harness, and kept at these numbers.
@@ -108,12 +107,12 @@ class Zygote:
         if stopped or self._judged % _RETIREMENT == 0:
             self._renew_examiner(stopped)
         wall = time.monotonic() - started
-        self._empty_scratch()
         if stopped != "gone":
             used = [record.ru_utime + record.ru_stime for record in (usage, left_behind) if record]
             self._send_end(stopped, status, sum(used), usage.ru_maxrss, wall, outputs, output)
         for file in outputs:
             os.close(file)
+        scratch.empty(self._scratch, self._islands)
         return stopped != "gone"
 
     def _become_subject(self, ear: int, mouth: int, outputs: Outputs, limits: list[Limit]) -> None:
@@ -249,16 +248,6 @@ class Zygote:
         kernel.setns(self._own_namespace, kernel.CLONE_NEWPID)
         self._open_room()
         return usage
-
-    def _empty_scratch(self) -> None:
-        for name in os.listdir(self._scratch):
-            if name in self._islands:
-                continue
-            path = os.path.join(self._scratch, name)
-            try:
-                os.unlink(path)
-            except OSError:
-                shutil.rmtree(path, ignore_errors=True)
 
     def _send_end(
         self, stopped: str, status: int | None, cpu: float, memory: int, wall: float, outputs: Outputs, most: int
