@@ -224,6 +224,27 @@ ATTACKS = [
     ),
     case("has a module where the tests want a value", "import math as ONE\n" + RIGHT, F, tests="assert add_one(ONE) == 2"),
     case("has an exception where the tests want a value", "class ONE(Exception): pass\n" + RIGHT, F, tests="assert add_one(ONE) == 2"),
+    case("text that is no text", "def add_one(x):\n    raise ValueError('\\ud800')", F),
+    case("source that is no text", RIGHT + "'\ud800'", F),
+    case("process whose name is no text", "import ctypes, time\nctypes.CDLL(None).prctl(15, b'\\xff', 0, 0, 0)\ntime.sleep(0.3)\n" + WRONG, F),
+    case(
+        "memory in tables of pages",
+        "import mmap\nhoard = mmap.mmap(-1, 1 << 40, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=mmap.PROT_READ)\n"
+        "for place in range(0, 1 << 40, 1 << 21): hoard[place]\n" + RIGHT,
+        M,
+    ),
+    case(
+        "memory that nobody else may see",
+        "import ctypes, mmap, os\nfile = ctypes.CDLL(None).syscall(447, 0)\nif file < 0: raise OSError\nos.ftruncate(file, 1 << 20)\n" + RIGHT,
+        F,
+        needs="walls",
+    ),
+    case(
+        "fork bomb of short lives",
+        "import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\nwhile True:\n    try:\n        if os.fork() == 0:\n"
+        "            while time.process_time() < 0.03: pass\n            os._exit(0)\n    except OSError: time.sleep(0.005)",
+        T,
+    ),
     case("fills the folder", "import os\nfor i in range(100000):\n    os.mkdir(f'd{i}')\n" + RIGHT, F, T, P, needs="namespaces"),
     case("fills the disk", "import os\nfor i in range(10):\n    open(f'f{i}', 'wb').write(b'x' * 200_000_000)\n" + RIGHT, F, M, C, needs="namespaces"),
     case("locks its folder", "import os\nos.makedirs('a/b')\nos.chmod('a/b', 0)\nos.chmod('a', 0)\n" + WRONG, F),

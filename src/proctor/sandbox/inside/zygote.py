@@ -129,7 +129,7 @@ class Zygote:
         if self._last_filter:
             self._last_filter.install()
             if not self._plan["pid_namespace"]:
-                self._keep_signals_in()
+                self._leave_neighbours_alone()
         gc.enable()
         commands.serve(3, 4)
 
@@ -141,8 +141,9 @@ class Zygote:
             kernel.unshare(kernel.CLONE_NEWUSER)
             kernel.drop_capabilities()
 
-    def _keep_signals_in(self) -> None:
-        """Where no PID namespace does."""
+    def _leave_neighbours_alone(self) -> None:
+        """Where no PID namespace hides them."""
+        seccomp.Filter(seccomp.neighbours_filter(os.getpid())).install()
         if landlock.version() >= landlock.SIGNALS_SINCE:
             landlock.keep_signals_in()
         else:
