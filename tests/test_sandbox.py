@@ -280,7 +280,7 @@ def test_programs_beyond_the_workers_wait_their_turn(room: Room):
 
 def test_programs_do_not_see_each_other(judge: Judge):
     leave = "import os, pathlib\npathlib.Path('note').write_text('x')\nos.makedirs('deep/er')\nos.chmod('deep', 0)"
-    look = "import os\nassert os.listdir('.') == [], os.listdir('.')\nassert os.listdir('/dev/shm') == []"
+    look = "import os\nassert not {'note', 'deep'} & {*os.listdir('.'), *os.listdir('/dev/shm')}"
     for _ in range(4):
         assert judge(leave).passed
         verdict = judge(look)

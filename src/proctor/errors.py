@@ -39,6 +39,7 @@ class MissingToolchainError(UsageError):
     def __init__(self, language: str, tool: str, packages: str, site: str) -> None:
         remedy = f"on Debian: apt-get install {packages}" if packages else f"Debian has no package, see {site}"
         super().__init__(f"Programs in {language} need {tool}, which was not found; {remedy}")
+        self.tool = tool
 
 
 class SandboxUnavailableError(UsageError):

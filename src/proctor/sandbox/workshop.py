@@ -59,7 +59,7 @@ class Workshop:
 
     async def prepare(self, language: Language, source: str, memory_mib: int) -> Work:
         """Programs with the same source share one compilation, also when they come at the same time."""
-        key = language.name, hashlib.sha256(source.encode()).digest(), memory_mib
+        key = language.name, hashlib.sha256(_encoded(source)).digest(), memory_mib
         if key not in self._works:
             self._works[key] = asyncio.create_task(self._make(language, source, memory_mib))
         return await asyncio.shield(self._works[key])
@@ -71,7 +71,7 @@ class Workshop:
         toolchain, prepared = await self._toolchain(language)
         recipe = toolchain.recipe(source, memory_mib, prepared)
         folders = toolchain.folders if prepared == NOT_PREPARED else (*toolchain.folders, prepared)
-        content = source.encode(errors="surrogateescape")
+        content = _encoded(source)
         work = Work(recipe, toolchain.path, folders, [(recipe.file, 0o644, len(content))], content)
         if not recipe.compile:
             return work
@@ -108,6 +108,14 @@ class Workshop:
             place.chmod(mode)
             start += size
         return toolchain, str(folder)
+
+
+def _encoded(source: str) -> bytes:
+    """Bytes that were no text are themselves again; of half a surrogate pair the compiler may think what it likes."""
+    try:
+        return source.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return source.encode(errors="surrogatepass")
 
 
 def _job(command: tuple[str, ...], work: Work, stdin: str = "", collect: bool = False) -> dict[str, Any]:

@@ -25,7 +25,7 @@ import sys
 import time
 from typing import Any
 
-from proctor.sandbox.inside import examiner, kernel, subject, watch, zygote
+from proctor.sandbox.inside import examiner, kernel, scratch, subject, watch, zygote
 from proctor.sandbox.inside.walls import raise_walls
 
 # Handed over by the harness, and kept at these numbers.
@@ -103,9 +103,9 @@ class Warden:
             self._judged += 1
             if stopped or self._judged % _RETIREMENT == 0:
                 self._renew_examiner(stopped)
-            self._empty_scratch()
             code = None if alive else os.waitstatus_to_exitcode(status)
             self._send_end(stopped, code, cpu, resident, time.monotonic() - started, outputs, output)
+            scratch.empty(self._scratch, self._islands)
         finally:
             for descriptor in (end, *outputs):
                 os.close(descriptor)
@@ -150,7 +150,7 @@ class Warden:
             wall = time.monotonic() - started
             used = meter.read()
             own = used.own_seconds(wall)
-            self._scatter(used.processes)
+            self._scatter([*used.cpu_of])
             if own >= seconds:
                 return "timeout"
             if wall >= wall_seconds:
@@ -250,16 +250,6 @@ class Warden:
         self._zygote_line.close()
         self._start_zygote()
         return usage.ru_utime + usage.ru_stime
-
-    def _empty_scratch(self) -> None:
-        for name in os.listdir(self._scratch):
-            if name in self._islands:
-                continue
-            path = os.path.join(self._scratch, name)
-            try:
-                os.unlink(path)
-            except OSError:
-                importlib.import_module("shutil").rmtree(path, ignore_errors=True)  # large, and seldom needed
 
     def _send_end(
         self, stopped: str, status: int | None, cpu: float, memory: int, wall: float, outputs: Outputs, most: int
