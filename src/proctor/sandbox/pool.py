@@ -52,9 +52,8 @@ class WorkerPool(Sandbox):
             raise failures[0]
 
     async def close(self) -> None:
-        while not self._idle.empty():
-            if worker := self._idle.get_nowait():
-                await worker.close()
+        workers = [self._idle.get_nowait() for _ in range(self._idle.qsize())]
+        await asyncio.gather(*(worker.close() for worker in workers if worker))
         self._workshop.close()
 
     async def judge(self, program: Program, limits: Limits) -> Verdict:

@@ -87,15 +87,20 @@ class Worker(ABC):
                 sent = 0
             if sent < len(data):
                 await self._loop.sock_sendall(self._jobs, memoryview(data)[sent:])
-        except OSError as error:
-            raise WorkerError(f"the sandbox does not listen: {error}") from None
+        except OSError:  # nobody listens any more
+            raise WorkerError(self._last_words()) from None
 
     def _last_words(self) -> str:
-        """Why it failed, as it said itself. Whoever may still hold its stderr open is ended first."""
+        """Why it failed, as it said itself."""
         self._process.kill()
         assert self._process.stderr is not None
-        said = self._process.stderr.read().decode(errors="replace").strip()
-        return said.splitlines()[-1] if said else "the sandbox ended without a word"
+        os.set_blocking(self._process.stderr.fileno(), False)  # somebody may still hold it open
+        said = (self._process.stderr.read() or b"").decode(errors="replace").splitlines()
+        return next((line for line in reversed(said) if self._tells(line)), "the sandbox ended without a word")
+
+    def _tells(self, line: str) -> bool:
+        """Whether a line of its last words is worth repeating."""
+        return bool(line.strip())
 
 
 class LocalWorker(Worker):
