@@ -44,7 +44,9 @@ def collect(most: int) -> tuple[list[tuple[str, int, int]], bytes]:
     """The files that a compiler left in the working folder, as `lay_out` takes them."""
     files: list[tuple[str, int, int]] = []
     contents: list[bytes] = []
-    for folder, _, names in os.walk("."):
+    here = os.stat(".").st_dev
+    for folder, below, names in os.walk("."):
+        below[:] = [name for name in below if os.lstat(os.path.join(folder, name)).st_dev == here]  # not what is shown
         for name in sorted(names):
             path = os.path.join(folder, name)
             if not stat.S_ISREG(os.lstat(path).st_mode):
