@@ -38,6 +38,7 @@ bench: setup
 	@$(BIN)/python bench/core.py
 	@$(BIN)/python bench/shapes.py
 	@$(BIN)/python bench/png.py
+	@$(BIN)/python bench/sandbox.py
 
 lock: setup
 	@$(BIN)/python -m pip install --quiet uv

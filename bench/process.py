@@ -21,6 +21,9 @@ class Cost:
 
     wall: float
     cpu: float
+    """Of the process and of all below it that were waited for."""
+    machine_cpu: float
+    """Of everything that ran meanwhile: also of processes that ended unwaited for, but of strangers as well."""
     peak_mib: float
     printed: str
 
@@ -28,16 +31,24 @@ class Cost:
 def spend(command: Sequence[str]) -> Cost:
     """Runs a command to its end; a failure ends the bench."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
-        started = time.perf_counter()
+        busy, started = machine_cpu(), time.perf_counter()
         process = subprocess.Popen(command, stdout=out, stderr=errors, cwd=HERE)
         _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - started
+        wall, busy = time.perf_counter() - started, machine_cpu() - busy
         process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         errors.seek(0)
         if process.returncode != 0:
             sys.exit(f"bench: {' '.join(command)} failed:\n{errors.read().decode()[-2000:]}")
-        return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, out.read().decode())
+        return Cost(wall, usage.ru_utime + usage.ru_stime, busy, usage.ru_maxrss / 1024, out.read().decode())
+
+
+def machine_cpu() -> float:
+    """CPU seconds since the machine was started."""
+    user, nice, system, _idle, _waiting, interrupts, soft_interrupts, *_ = (
+        int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:]
+    )
+    return (user + nice + system + interrupts + soft_interrupts) / os.sysconf("SC_CLK_TCK")
 
 
 def prepare_peers() -> None:

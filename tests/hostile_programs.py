@@ -166,7 +166,7 @@ ATTACKS = [
     case("50 MB on stderr", RIGHT + "import os\ntry: os.write(2, b'x' * 50_000_000)\nexcept OSError: pass\n", O),
     case("1.5 GB of memory", RIGHT + "hoard = bytearray(1_500_000_000)", M),
     case("1.5 GB of memory, in pieces", "def add_one(x):\n    hoard = []\n    while True: hoard.append(bytearray(10_000_000))", M),
-    case("1.5 GB of shared memory", RIGHT + "import mmap\nhoard = mmap.mmap(-1, 1_500_000_000)\nfor i in range(0, 1_500_000_000, 4096): hoard[i] = 1\nimport time; time.sleep(5)", M, needs="namespaces"),
+    case("1.5 GB of shared memory", RIGHT + "import mmap\nhoard = mmap.mmap(-1, 1_500_000_000)\nfor i in range(15): hoard[i * 10**8:(i + 1) * 10**8] = bytes(10**8)\nimport time; time.sleep(5)", M, needs="namespaces"),
     case("1.5 GB over many processes", "import os, time\nfor _ in range(8):\n    if os.fork() == 0:\n        hoard = bytearray(b'x') * 190_000_000\n        time.sleep(600)\ntime.sleep(600)", M, T),
     case("memory without a limit", "import os\ndef add_one(x):\n    files = [os.memfd_create(str(i)) for i in range(64)]\n    for f in files:\n        os.write(f, b'x' * 50_000_000)\n    return None", F, needs="walls"),
     case("recursion without end", "import sys\nsys.setrecursionlimit(10**9)\ndef add_one(x): return add_one(x)", C, M, F, T),

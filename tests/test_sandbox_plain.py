@@ -103,12 +103,25 @@ def test_a_derived_value_counts_as_what_it_is_made_from(value: Any, counts_as: A
     assert type(back) is type(counts_as)
 
 
-@given(
-    st.recursive(
-        st.none() | st.integers() | st.text(),
-        lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["#", "v", "a"]) | st.text(), inner),
-    )
+TAGS = [
+    "tuple",
+    "dict",
+    "set",
+    "bytes",
+    "complex",
+    "range",
+    "object",
+    "collections.deque",
+    "numpy.ndarray",
+    "os.system",
+]
+MESSAGES = st.recursive(
+    st.none() | st.integers() | st.text() | st.sampled_from(TAGS),
+    lambda inner: st.lists(inner) | st.fixed_dictionaries({"#": st.sampled_from(TAGS), "v": inner}),
 )
+
+
+@given(MESSAGES)
 def test_nonsense_makes_plain_values_or_is_refused(message: Any):
     """Whatever a program sends: nothing is run, and nothing but plain values comes out."""
     try:

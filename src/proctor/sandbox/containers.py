@@ -90,7 +90,7 @@ class ContainerWorker(Worker):
             async with asyncio.timeout(_START_SECONDS):
                 await worker._send(order)
                 worker.findings = msgspec.convert((await worker._next_message())[0], Findings)
-                await worker._next_message()  # the zygote is ready
+                await worker._next_message()  # the warden is ready
         except BaseException as error:
             worker.kill()
             await engine.remove(container)  # if it was made and not started, nobody else does

@@ -15,9 +15,11 @@ from proctor.sandbox.layout import ENVIRONMENT, SCRATCH, SCRATCH_BYTES
 ENGINES = ("docker", "podman")
 MOST_MEMORY_MIB = 4096
 """What a program may be given in a container, a compiler included."""
-_MEMORY_MIB = MOST_MEMORY_MIB + (SCRATCH_BYTES >> 20) + 512  # the zygote, the examiner and prepared files besides
+_MEMORY_MIB = (
+    MOST_MEMORY_MIB + (SCRATCH_BYTES >> 20) + 512
+)  # the warden, the zygote, the examiner and prepared files besides
 _PROCESSES = 1024
-# What the zygote needs to give each program a user of its own, to see what it uses, to end it and to tidy up after it.
+# What the warden needs to give each program a user of its own, to see what it uses, to end it and to tidy up after it.
 # Programs have none of them.
 _CAPABILITIES = ("SETUID", "SETGID", "SYS_PTRACE", "KILL", "DAC_OVERRIDE", "FOWNER")
 _ANSWER_SECONDS = 60.0

@@ -61,17 +61,19 @@ def find_language(name: str) -> Language:
 # On a machine of many cores each of these would start a thread per core, and meet the limit of processes.
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
-# The same threads and the same heap on every machine; nothing is written for tools that look on from outside.
+# The same threads and the same heap on every machine; nothing is said in between on the program's stdout, and nothing
+# written for tools that look on from outside.
 _JVM = (
     "-Xmx{heap}m",
     "-Xms64m",
     "-XX:+UseSerialGC",
     "-XX:-UsePerfData",
     "-XX:ActiveProcessorCount=2",
+    "-Xlog:disable",
 )
 # A compiler runs once and briefly: the second, better optimiser of the JVM costs it more than it brings.
 _JVM_COMPILER = (*_JVM, "-XX:TieredStopAtLevel=1", "-XX:SharedArchiveFile={prepared}/classes.jsa")
-_JVM_ARCHIVE = "-XX:ArchiveClassesAtExit=classes.jsa"
+_JVM_ARCHIVING = " ".join((*_JVM, "-XX:ArchiveClassesAtExit=classes.jsa"))
 _JVM_MEMORY = ("java.lang.OutOfMemoryError", "error='Not enough space'")
 _JVM_FOLDERS = ("/etc/java-*",)
 
@@ -149,7 +151,7 @@ LANGUAGES = (
             *("-encoding", "UTF-8", "-proc:none", "-nowarn", "-d", ".", "-cp", _JAVATUPLES, "{file}"),
         ),
         run=("java", *_JVM, "-ea", "-cp", f".:{_JAVATUPLES}", "{main}"),
-        prepare=f"echo 'class Main {{}}' > Main.java; javac -J{_JVM_ARCHIVE} -cp {_JAVATUPLES} Main.java",
+        prepare="echo 'class Main {}' > Main.java; javac -J" + _JVM_ARCHIVING.replace(" ", " -J") + " Main.java",
         libraries=(_JAVATUPLES,),
         packages="default-jdk-headless libjavatuples-java",
         folders=_JVM_FOLDERS,
@@ -202,7 +204,7 @@ LANGUAGES = (
         name="go",
         aliases=("golang",),
         file="main.go",
-        compile=("go", "build", "-o", "main", "main.go"),
+        compile=("go", "build", "-ldflags=-s -w", "-o", "main", "main.go"),
         run=("./main",),
         prepare=f"go build {_GO_PACKAGES}",
         packages="golang-go",
@@ -214,10 +216,10 @@ LANGUAGES = (
         name="go-test",
         aliases=("go_test.go",),
         file="main_test.go",
-        compile=("go", "test", "-c", "-o", "main", "main_test.go"),
+        compile=("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", "main", "main_test.go"),
         run=("./main",),
         prepare=f"go build {_GO_PACKAGES} github.com/stretchr/testify/assert || true; "
-        "echo 'package main_test' > main_test.go; go test -c -o main main_test.go",
+        "echo 'package main_test' > main_test.go; go test -c -vet=off -o main main_test.go",
         libraries=("/usr/share/gocode/src/github.com/stretchr/testify",),
         packages="golang-go golang-github-stretchr-testify-dev",
         sysroot=("go", "env", "GOROOT"),
@@ -294,7 +296,8 @@ LANGUAGES = (
         file="{public}.scala",
         compile=("scalac", "-nowarn", "-d", ".", "{file}"),
         run=("java", *_JVM, "-cp", ".:{home}/lib/*", "{main}"),
-        prepare=f"echo 'object Main {{}}' > Main.scala; JAVA_OPTS={_JVM_ARCHIVE} scalac -d . Main.scala",
+        prepare="echo 'object Main extends App { println(args.toList.map(_.length)) }' > Main.scala; "
+        f"JAVA_OPTS='{_JVM_ARCHIVING}' scalac -d . Main.scala",
         packages="scala default-jre-headless",
         folders=_JVM_FOLDERS,
         environment={"JAVA_OPTS": " ".join(_JVM_COMPILER)},
@@ -306,7 +309,8 @@ LANGUAGES = (
         file="Main.kt",
         compile=("kotlinc", "-nowarn", "-include-runtime", "-d", "main.jar", "Main.kt"),
         run=("java", *_JVM, "-ea", "-jar", "main.jar"),
-        prepare=f"echo 'fun main() {{}}' > Main.kt; JAVA_OPTS={_JVM_ARCHIVE} kotlinc -d . Main.kt",
+        prepare="echo 'fun main() = println(readLine()!!.lines().map { it.length })' > Main.kt; "
+        f"JAVA_OPTS='{_JVM_ARCHIVING}' kotlinc -include-runtime -d main.jar Main.kt",
         packages="kotlin default-jre-headless",
         folders=_JVM_FOLDERS,
         environment={"JAVA_OPTS": " ".join(_JVM_COMPILER)},
@@ -320,7 +324,7 @@ LANGUAGES = (
             *("java", *_JVM, "-XX:SharedArchiveFile={prepared}/classes.jsa", "-Dclojure.main.report=stderr"),
             *("-cp", _CLOJURE, "clojure.main", "-e", _CLOJURE_TESTS, "main.clj"),
         ),
-        prepare=f'java {_JVM_ARCHIVE} -cp {_CLOJURE} clojure.main -e "(require \'clojure.test)"',
+        prepare=f'java {_JVM_ARCHIVING} -cp {_CLOJURE} clojure.main -e "(require \'clojure.test)"',
         tools=(_CLOJURE,),
         packages="clojure default-jre-headless",
         folders=_JVM_FOLDERS,
@@ -365,7 +369,7 @@ LANGUAGES = (
         compile=("ocamlopt", "-w", "-a", "-o", "main", "unix.cmxa", "str.cmxa", "main.ml"),
         run=("./main",),
         packages="ocaml-nox",
-        memory_signs=("Out_of_memory",),
+        memory_signs=("Out of memory", "Out_of_memory"),
     ),
     Language(
         name="elixir",

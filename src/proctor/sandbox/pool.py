@@ -120,7 +120,7 @@ class WorkerPool(Sandbox):
 
 
 class Pool(WorkerPool):
-    """The sandbox of this machine: each zygote behind the walls of one level."""
+    """The sandbox of this machine: each warden behind the walls of one level."""
 
     def __init__(self, level: Level, workers: int | None = None) -> None:
         super().__init__(str(level), workers)

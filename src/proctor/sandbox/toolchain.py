@@ -46,16 +46,11 @@ class Toolchain(Struct, frozen=True):
     def recipe(self, source: str, memory_mib: int, prepared: str = NOT_PREPARED) -> Recipe:
         language = self.language
         names = Names.of(source) if "{" in language.file else Names()
-        values = {
-            "{file}": language.file.replace("{public}", names.public),
-            "{main}": names.main,
-            "{heap}": str(memory_mib * 3 // 4),
-            "{prepared}": prepared,
-            "{home}": self.home,
-        }
+        file = language.file.replace("{public}", names.public)
+        values = self._values(memory_mib, prepared) | {"{file}": file, "{main}": names.main}
         further = [word for text, words in language.compile_with.items() if text in source for word in words]
         return Recipe(
-            file=values["{file}"],
+            file=file,
             compile=self._command((*language.compile, *further), values) if language.compile else (),
             run=self._command(language.run, values),
             environment={name: _fill(value, values) for name, value in language.environment.items()},
@@ -63,8 +58,16 @@ class Toolchain(Struct, frozen=True):
 
     def preparation(self, memory_mib: int) -> Recipe:
         """Runs the language's ``prepare`` in the working directory, which is then the prepared folder."""
-        shell = ("/bin/sh", "-ec", self.language.prepare)
-        return Recipe("", (), shell, self.recipe("", memory_mib, prepared="/tmp").environment)
+        values = self._values(memory_mib, prepared="/tmp")
+        return Recipe(
+            file="",
+            compile=(),
+            run=("/bin/sh", "-ec", _fill(self.language.prepare, values)),
+            environment={name: _fill(value, values) for name, value in self.language.environment.items()},
+        )
+
+    def _values(self, memory_mib: int, prepared: str) -> dict[str, str]:
+        return {"{heap}": str(memory_mib * 3 // 4), "{prepared}": prepared, "{home}": self.home}
 
     def _command(self, words: tuple[str, ...], values: Mapping[str, str]) -> tuple[str, ...]:
         return (self.tools.get(words[0], words[0]), *(_fill(word, values) for word in words[1:]))

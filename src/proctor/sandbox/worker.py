@@ -1,4 +1,4 @@
-"""One zygote, seen from the harness: takes a job, gives back how it ended."""
+"""One warden, seen from the harness: takes a job, gives back how it ended."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from proctor.sandbox.layout import (
 from proctor.sandbox.program import Limits
 
 _SOURCES = str(Path(__file__).resolve().parents[2])
-_START = f"import sys; sys.path.insert(0, {_SOURCES!r}); from proctor.sandbox.inside.zygote import main; main()"
+_START = f"import sys; sys.path.insert(0, {_SOURCES!r}); from proctor.sandbox.inside.warden import main; main()"
 _FIRST_USER = 1_900_000_000  # far above any that a system hands out
 _FAREWELL = 5.0
 
@@ -41,7 +41,7 @@ class WorkerError(Exception):
 
 
 class Worker(ABC):
-    """What all workers do alike, wherever their zygote lives."""
+    """What all workers do alike, wherever their warden lives."""
 
     def __init__(self, process: subprocess.Popen[bytes], jobs: socket.socket, folders: Iterable[str]) -> None:
         self.folders = frozenset(folders)
@@ -61,7 +61,7 @@ class Worker(ABC):
         product = b""
         while True:
             message, content = await self._next_message()
-            if "outcome" in message:  # the examiner's word comes first, the zygote's last
+            if "outcome" in message:  # the examiner's word comes first, the warden's last
                 report, product = message, content
                 continue
             end = msgspec.convert(message, End)
@@ -70,7 +70,7 @@ class Worker(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Ends it in an orderly way: the zygote leaves when nobody can send it anything any more."""
+        """Ends it in an orderly way: the warden leaves when nobody can send it anything any more."""
 
     @abstractmethod
     def kill(self) -> None: ...

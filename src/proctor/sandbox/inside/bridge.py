@@ -1,30 +1,28 @@
 """The first process of a container: stands in for the harness there.
 
-It starts the zygote and passes its messages on over stdout, with the files that come with them as bytes. Jobs need no
-passing on: the zygote reads them from the container's stdin itself. When the harness goes, stdin ends, so does this
+It starts the warden and passes its messages on over stdout, with the files that come with them as bytes. Jobs need no
+passing on: the warden reads them from the container's stdin itself. When the harness goes, stdin ends, so does this
 process, and with it the container.
 """
 
 from __future__ import annotations
 
 import fcntl
-import glob
 import json
 import os
 import select
-import shutil
 import site
 import socket
 import sys
 from typing import Any
 
-from proctor.sandbox.inside import commands, landlock, seccomp, zygote
+from proctor.sandbox.inside import commands, landlock, seccomp, warden
 from proctor.sandbox.inside.frames import LARGEST_MESSAGE, MOST_DESCRIPTORS, attached, receive_frame, send_frame
 from proctor.sandbox.inside.walls import raise_walls
 
 _STDIN, _STDOUT = 0, 1
 _SHARED_MEMORY = "/dev/shm"
-_BEYOND_THE_ZYGOTES = zygote.HARNESS + 1
+_BEYOND_THE_WARDENS = warden.HARNESS + 1
 
 
 def main() -> None:
@@ -44,7 +42,7 @@ def main() -> None:
     send_frame(_STDOUT, json.dumps(found).encode())
     messages, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if os.fork() == 0:
-        _become_zygote(plan, theirs)
+        _become_warden(plan, theirs)
     theirs.close()
     _pass_on(messages)
 
@@ -107,32 +105,35 @@ def _works(plan: dict[str, Any]) -> bool:
 
 def _find(tools: list[str]) -> dict[str, tuple[str, str]]:
     """Where they are on the container's own PATH, and where they really are."""
+    folders = os.environ.get("PATH", os.defpath).split(":")
     found = {}
     for tool in tools:
-        path = next(iter(sorted(glob.glob(tool))), None) if tool.startswith("/") else shutil.which(tool)
+        places = [tool] if tool.startswith("/") else [os.path.join(folder, tool) for folder in folders]
+        wanted = os.R_OK if tool.startswith("/") else os.X_OK
+        path = next((place for place in places if os.path.isfile(place) and os.access(place, wanted)), None)
         if path:
             found[tool] = path, os.path.realpath(path)
     return found
 
 
-def _become_zygote(plan: dict[str, Any], messages: socket.socket) -> None:
+def _become_warden(plan: dict[str, Any], messages: socket.socket) -> None:
     try:
         handed = [_STDIN, messages.fileno(), os.pidfd_open(os.getppid())]
-        plan["descriptors"] = [fcntl.fcntl(given, fcntl.F_DUPFD, _BEYOND_THE_ZYGOTES) for given in handed]
+        plan["descriptors"] = [fcntl.fcntl(given, fcntl.F_DUPFD, _BEYOND_THE_WARDENS) for given in handed]
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, _STDIN)
         os.dup2(nothing, _STDOUT)
         sys.argv[1:] = [json.dumps(plan)]
-        zygote.main()
+        warden.main()
     except BaseException:
         sys.excepthook(*sys.exc_info())
     os._exit(0)
 
 
 def _pass_on(messages: socket.socket) -> None:
-    """Until the harness or the zygote goes."""
+    """Until the harness or the warden goes."""
     poll = select.poll()
-    poll.register(_STDIN, 0)  # tells when it is hung up; what comes in is the zygote's to read
+    poll.register(_STDIN, 0)  # tells when it is hung up; what comes in is the warden's to read
     poll.register(messages, select.POLLIN)
     while _STDIN not in dict(poll.poll()):
         message, descriptors, _, _ = socket.recv_fds(messages, LARGEST_MESSAGE, MOST_DESCRIPTORS)

@@ -1,4 +1,4 @@
-"""What passes between the harness and a zygote: jobs one way, messages with what is attached to them the other."""
+"""What passes between the harness and a warden: jobs one way, messages with what is attached to them the other."""
 
 from __future__ import annotations
 

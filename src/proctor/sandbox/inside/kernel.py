@@ -28,6 +28,7 @@ MS_REC = 0x4000
 MS_PRIVATE = 0x4_0000
 MNT_DETACH = 0x2
 CAP_SYS_ADMIN = 21
+CHANGE_USER = 1 << 6 | 1 << 7  # CAP_SETGID, CAP_SETUID
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
@@ -108,8 +109,8 @@ def has_capability(number: int) -> bool:
     return bool((effective[0] | effective[3] << 32) >> number & 1)
 
 
-def drop_capabilities() -> None:
-    """Gives up every capability, for good: without new privileges none comes back by running a program."""
+def drop_capabilities(but: int = 0) -> None:
+    """Gives up all capabilities but these, for good: without new privileges none comes back by running a program."""
     prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
     header = struct.pack("Ii", _CAPABILITIES_V3, 0)
-    _checked(_libc.capset(header, struct.pack("6I", 0, 0, 0, 0, 0, 0)), "capset")
+    _checked(_libc.capset(header, struct.pack("6I", but, but, 0, 0, 0, 0)), "capset")

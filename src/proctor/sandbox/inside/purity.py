@@ -6,10 +6,10 @@ answered from the compiled code, and on the safe side.
 
 from __future__ import annotations
 
-import dis
+from opcode import opmap
 from types import CodeType
 
-_CHANGES = bytes(dis.opmap[name] for name in ("STORE_ATTR", "DELETE_ATTR"))
+_CHANGES = bytes(opmap[name] for name in ("STORE_ATTR", "DELETE_ATTR"))
 # Modules without a state that anybody could change by calling them. `random` is seeded anew before each exam.
 _STATELESS = frozenset({
     "bisect", "cmath", "collections", "copy", "fractions", "functools", "hashlib", "heapq", "itertools", "json", "math",
@@ -40,4 +40,6 @@ def names(code: CodeType) -> set[str]:
 
 
 def _imports(code: CodeType) -> set[str]:
+    import dis  # large, and needed by the examiner alone
+
     return {step.argval.partition(".")[0] for step in dis.get_instructions(code) if step.opname == "IMPORT_NAME"}

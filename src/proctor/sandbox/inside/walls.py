@@ -27,8 +27,7 @@ def raise_walls(plan: dict[str, Any]) -> None:
         _build_room(plan)
     elif plan["user_namespace"] and not kernel.has_capability(kernel.CAP_SYS_ADMIN):
         kernel.unshare(kernel.CLONE_NEWUSER)  # a bubblewrap that keeps the rights to itself
-    if plan["walls"] == "none":
-        kernel.adopt_orphans()
+    kernel.adopt_orphans()
     kernel.set_no_new_privileges()
     if plan["landlock"]:
         devices = [f"/dev/{name}" for name in _DEVICES]

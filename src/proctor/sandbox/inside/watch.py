@@ -10,11 +10,15 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
+Process = tuple[int, list[str]]  # its number, and the fields of its `stat` from the state on
+
+
 class Meter:
     """Of one program and of the examiner while it judges that program. Made when the program starts."""
 
-    def __init__(self, examiner: int) -> None:
+    def __init__(self, examiner: int, zygote: int) -> None:
         self._examiner = examiner
+        self._zygote = zygote
         self._cpu_clock = ~examiner << 3 | 2  # the kernel's name for the processor time of a process
         self._cpu_before = time.clock_gettime(self._cpu_clock)
         self._waited_before: float | None = None
@@ -26,20 +30,20 @@ class Meter:
         return Usage(
             cpu_seconds=time.clock_gettime(self._cpu_clock) - self._cpu_before,
             waited_seconds=waited - self._waited_before,
-            without={self._examiner},
+            processes=[entry for entry in descendants({self._examiner}) if entry[0] != self._zygote],
         )
 
 
 class Usage:
     """All processes of the program, summed up at one moment, on top of what the examiner used."""
 
-    def __init__(self, cpu_seconds: float, waited_seconds: float, without: set[int]) -> None:
+    def __init__(self, cpu_seconds: float, waited_seconds: float, processes: list[Process]) -> None:
         self.cpu_seconds = cpu_seconds
         self.waited_seconds = waited_seconds
         """For a processor, which is the machine's fault and not the program's."""
         self.resident_bytes = 0
         self._processes = []
-        for process, fields in descendants(without):
+        for process, fields in processes:
             self._processes.append(process)
             self.cpu_seconds += sum(map(int, fields[11:15])) / _TICKS
             self.resident_bytes += int(fields[21]) * _PAGE
@@ -61,8 +65,8 @@ class Usage:
         return total
 
 
-def descendants(without: set[int]) -> list[tuple[int, list[str]]]:
-    """Every process below this one, but for those named and theirs, with the fields of its `stat` from the state on."""
+def descendants(without: set[int]) -> list[Process]:
+    """Every process below this one, but for those named and theirs."""
     fields_of = {}
     for name in os.listdir("/proc"):
         if name.isdigit():

