@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from proctor.errors import MissingFromImageError, SandboxUnavailableError, UsageError
-from proctor.sandbox.engine import MOST_MEMORY_MIB, Engine
+from proctor.sandbox.engine import MOST_MEMORY_MIB, MOST_PROCESSES, Engine
 from proctor.sandbox.inside.frames import FRAME, LARGEST_MESSAGE
 from proctor.sandbox.languages import LANGUAGES, Language
 from proctor.sandbox.layout import SCRATCH, islands_of
@@ -146,24 +146,29 @@ class ContainerPool(WorkerPool):
     """The containers of one image. Its programs find the languages that the image has."""
 
     def __init__(self, engine: str, image: str = IMAGE, workers: int | None = None) -> None:
-        super().__init__(f"container: {engine}, {image}", workers)
         self._engine = Engine.find(engine)
+        super().__init__(f"container: {engine}, {image}", workers)
         self._image = image
         self._users = itertools.count(random.randrange(0, _USERS, 2), 2)
         self._findings: Findings | None = None
 
     async def open(self) -> None:
-        await self._engine.provide(self._image)
         try:
+            await self._engine.provide(self._image)
             await super().open()
-        except WorkerError as error:
-            raise SandboxUnavailableError(
-                f"{self._engine.name} cannot run programs in the image {self._image}: {error}"
-            ) from None
+        except BaseException as error:
+            await self.close()
+            if isinstance(error, WorkerError):
+                told = f"{self._engine.name} cannot run programs in the image {self._image}: {error}"
+                raise SandboxUnavailableError(told) from None
+            raise
 
     async def judge(self, program: Program, limits: Limits) -> Verdict:
-        if limits.memory_mib > MOST_MEMORY_MIB:
-            raise UsageError(f"A container has {MOST_MEMORY_MIB} MiB for a program, not {limits.memory_mib}.")
+        if limits.memory_mib > MOST_MEMORY_MIB or limits.processes > MOST_PROCESSES:
+            raise UsageError(
+                f"A container gives a program {MOST_MEMORY_MIB} MiB of memory and {MOST_PROCESSES} processes at most,"
+                f" not {limits.memory_mib} and {limits.processes}."
+            )
         return await super().judge(program, limits)
 
     async def _start(self, folders: frozenset[str]) -> Worker:

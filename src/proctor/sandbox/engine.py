@@ -13,12 +13,12 @@ from proctor.errors import SandboxUnavailableError, UnknownNameError
 from proctor.sandbox.layout import ENVIRONMENT, SCRATCH, SCRATCH_BYTES
 
 ENGINES = ("docker", "podman")
+# What a program may be given in a container, a compiler included.
 MOST_MEMORY_MIB = 4096
-"""What a program may be given in a container, a compiler included."""
-_MEMORY_MIB = (
-    MOST_MEMORY_MIB + (SCRATCH_BYTES >> 20) + 512
-)  # the warden, the zygote, the examiner and prepared files besides
-_PROCESSES = 1024
+MOST_PROCESSES = 1000
+# What the container has: more, for those who watch over the program, its working folder and prepared files.
+_MEMORY_MIB = MOST_MEMORY_MIB + (SCRATCH_BYTES >> 20) + 1024
+_PROCESSES = MOST_PROCESSES + 24
 # What the warden needs to give each program a user of its own, to see what it uses, to end it and to tidy up after it.
 # Programs have none of them.
 _CAPABILITIES = ("SETUID", "SETGID", "SYS_PTRACE", "KILL", "DAC_OVERRIDE", "FOWNER")
@@ -44,18 +44,18 @@ class Engine(Struct, frozen=True):
 
     async def provide(self, image: str) -> None:
         """Sees to it that containers can be started from this image; says what is wrong if they cannot."""
-        if trouble := await self._try("info"):
+        if trouble := await self._try(_ANSWER_SECONDS, "info"):
             raise SandboxUnavailableError(f"{self.name} does not answer: {trouble}")
-        if await self._try("image", "inspect", image) is None:
+        if await self._try(_ANSWER_SECONDS, "image", "inspect", image) is None:
             return
-        if trouble := await self._try("pull", image, seconds=_PULL_SECONDS):
+        if trouble := await self._try(_PULL_SECONDS, "pull", image):
             raise SandboxUnavailableError(f"{self.name} has no image {image} and cannot pull it: {trouble}")
 
     async def remove(self, container: str) -> None:
         """Whether it is there or not, and whatever state it is in."""
-        await self._try("rm", "--force", container)
+        await self._try(_ANSWER_SECONDS, "rm", "--force", container)
 
-    async def _try(self, *arguments: str, seconds: float = _ANSWER_SECONDS) -> str | None:
+    async def _try(self, seconds: float, *arguments: str) -> str | None:
         """None if it worked, else why not."""
         try:
             done = await asyncio.to_thread(
