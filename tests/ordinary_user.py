@@ -23,7 +23,7 @@ def main(command: list[str]) -> None:
     kernel.die_with_parent()
     kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
     kernel.mount("proc", "/proc", "proc", 0)
-    _open_folders([Path(sys.prefix), Path(sys.base_prefix), CHECKOUT])
+    open_folders([Path(sys.prefix), Path(sys.base_prefix), CHECKOUT])
     os.setgroups([])
     os.setresgid(USER, USER, USER)
     os.setresuid(USER, USER, USER)
@@ -31,7 +31,7 @@ def main(command: list[str]) -> None:
     os.execv(command[0], command)
 
 
-def _open_folders(needed: list[Path]) -> None:
+def open_folders(needed: list[Path]) -> None:
     closed = {top for folder in needed if (top := _first_closed(folder))}
     kept = {folder: os.open(folder, os.O_PATH) for folder in needed if _first_closed(folder)}
     for top in closed:

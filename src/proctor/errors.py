@@ -42,6 +42,15 @@ class MissingToolchainError(UsageError):
         self.tool = tool
 
 
+class MissingFromImageError(MissingToolchainError):
+    """The image that programs run in has no tools for this language."""
+
+    def __init__(self, language: str, tool: str, image: str) -> None:
+        UsageError.__init__(
+            self, f"Programs in {language} need {tool}, which the image {image} does not have; name an image that does"
+        )
+
+
 class SandboxUnavailableError(UsageError):
     """This machine cannot contain programs, and running them unprotected was not asked for."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from enum import StrEnum
 
 from msgspec import Struct
@@ -51,6 +52,8 @@ FULL, CONFINED, LIMITS = "full", "confined", "limits"
 
 def rungs() -> list[Level]:
     """What a Linux machine might offer, strongest first; whether this one does is found out by trying."""
+    if sys.platform != "linux":
+        return []
     filtered = seccomp.SUPPORTED
     locked = landlock.version()
     found = [Level(FULL, Walls.KERNEL, filtered, locked)]

@@ -51,9 +51,12 @@ def plan_layout(more: Iterable[str] = ()) -> Layout:
     package = str(Path(__file__).resolve().parents[1])
     packages = sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
     folders += _not_beneath([sys.prefix, sys.base_prefix, package, *packages, *more], folders)
+    return Layout(tuple(folders), tuple(links), _FILES, tuple(packages), islands_of(folders))
+
+
+def islands_of(folders: Iterable[str]) -> tuple[str, ...]:
     beneath = [Path(folder).relative_to(SCRATCH) for folder in folders if Path(folder).is_relative_to(SCRATCH)]
-    islands = sorted({f"{SCRATCH}/{path.parts[0]}" for path in beneath})
-    return Layout(tuple(folders), tuple(links), _FILES, tuple(packages), tuple(islands))
+    return tuple(sorted({f"{SCRATCH}/{path.parts[0]}" for path in beneath}))
 
 
 def _not_beneath(places: Iterable[str], others: Iterable[str]) -> list[str]:

@@ -1,8 +1,9 @@
-"""The sandbox of this machine: a pool of workers, each with a zygote behind walls."""
+"""Pools of workers: what every sandbox of workers does, and the sandbox of this machine."""
 
 from __future__ import annotations
 
 import asyncio
+from abc import abstractmethod
 from typing import Any
 
 from proctor import machine
@@ -10,32 +11,39 @@ from proctor.errors import MissingToolchainError, UsageError
 from proctor.sandbox.judgement import Exchange, verdict_of
 from proctor.sandbox.ladder import Level
 from proctor.sandbox.languages import Language, find_language
-from proctor.sandbox.layout import plan_layout
 from proctor.sandbox.program import Limits, Program
 from proctor.sandbox.sandbox import Sandbox
+from proctor.sandbox.toolchain import Toolchain, locate
 from proctor.sandbox.verdict import Mode, Outcome, Verdict
-from proctor.sandbox.worker import Worker, WorkerError
+from proctor.sandbox.worker import LocalWorker, Worker, WorkerError
 from proctor.sandbox.workshop import CompilationError, Workshop
 
 _GRACE = 30.0  # beyond the ceiling, for the zygote itself to answer
 
 
-class Pool(Sandbox):
-    """Takes programs one by one, many at once. A worker that fails is replaced, and its program tried once more."""
+class WorkerPool(Sandbox):
+    """Takes programs one by one, many at once. A worker that fails is replaced, and its program tried once more.
 
-    def __init__(self, level: Level, workers: int | None = None) -> None:
+    How a worker is started, and which tools it finds, is all that differs from one kind to another.
+    """
+
+    def __init__(self, level: str, workers: int | None = None) -> None:
         self.workers = workers or machine.cores()
-        self.level = str(level)
-        self._rung = level
-        self._layout = plan_layout()
+        self.level = level
+        self._shown: frozenset[str] = frozenset()  # folders that some program needs, beyond the usual ones
         self._idle: asyncio.LifoQueue[Worker | None] = asyncio.LifoQueue()  # None: to be started when it is needed
         self._beside: set[str] = set()  # tests that are known to need the program's own process
-        self._workshop = Workshop(self._exchange)
+        self._workshop = Workshop(self._exchange, self._locate)
+
+    @abstractmethod
+    async def _start(self, folders: frozenset[str]) -> Worker:
+        """A new worker, whose programs can read these folders too."""
+
+    @abstractmethod
+    async def _locate(self, language: Language) -> Toolchain: ...
 
     async def open(self) -> None:
-        started = await asyncio.gather(
-            *(Worker.start(self._rung, self._layout) for _ in range(self.workers)), return_exceptions=True
-        )
+        started = await asyncio.gather(*(self._start(frozenset()) for _ in range(self.workers)), return_exceptions=True)
         for worker in started:
             self._idle.put_nowait(worker if isinstance(worker, Worker) else None)
         failures = [error for error in started if isinstance(error, BaseException)]
@@ -44,9 +52,8 @@ class Pool(Sandbox):
             raise failures[0]
 
     async def close(self) -> None:
-        while not self._idle.empty():
-            if worker := self._idle.get_nowait():
-                await worker.close()
+        workers = [self._idle.get_nowait() for _ in range(self._idle.qsize())]
+        await asyncio.gather(*(worker.close() for worker in workers if worker))
         self._workshop.close()
 
     async def judge(self, program: Program, limits: Limits) -> Verdict:
@@ -105,12 +112,25 @@ class Pool(Sandbox):
 
     async def _fit(self, worker: Worker | None, folders: tuple[str, ...]) -> Worker:
         """A worker that sees these folders: this one, or another in its place."""
-        if not set(folders) <= set(self._layout.folders):
-            self._layout = plan_layout([*self._layout.folders, *folders])
+        self._shown = self._shown.union(folders)
         if worker and not set(folders) <= worker.folders:
             await worker.close()
             worker = None
-        return worker or await Worker.start(self._rung, self._layout)
+        return worker or await self._start(self._shown)
+
+
+class Pool(WorkerPool):
+    """The sandbox of this machine: each warden behind the walls of one level."""
+
+    def __init__(self, level: Level, workers: int | None = None) -> None:
+        super().__init__(str(level), workers)
+        self._rung = level
+
+    async def _start(self, folders: frozenset[str]) -> Worker:
+        return await LocalWorker.start(self._rung, folders)
+
+    async def _locate(self, language: Language) -> Toolchain:
+        return await asyncio.to_thread(locate, language)
 
 
 def _discard(worker: Worker | None) -> None:

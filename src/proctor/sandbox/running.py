@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from proctor.sandbox.containers import IMAGE, ContainerPool
 from proctor.sandbox.pool import Pool
 from proctor.sandbox.program import Limits, Program
 from proctor.sandbox.sandbox import Sandbox
@@ -12,8 +13,15 @@ from proctor.sandbox.survey import best_level
 from proctor.sandbox.verdict import Verdict
 
 
-async def open_sandbox(*, workers: int | None = None, unsafe: bool = False) -> Sandbox:
-    """The strongest sandbox of this machine, not opened yet: use it with ``async with``."""
+async def open_sandbox(
+    *, workers: int | None = None, unsafe: bool = False, engine: str = "", image: str = IMAGE
+) -> Sandbox:
+    """The strongest sandbox of this machine, not opened yet: use it with ``async with``.
+
+    With ``engine``, docker or podman, programs run in containers of an image instead.
+    """
+    if engine:
+        return ContainerPool(engine, image, workers)
     return Pool(await best_level(unsafe), workers)
 
 
@@ -23,11 +31,13 @@ async def run(
     *,
     workers: int | None = None,
     unsafe: bool = False,
+    engine: str = "",
+    image: str = IMAGE,
     sandbox: Sandbox | None = None,
 ) -> list[Verdict]:
     """The verdicts on all programs, in their order. With ``sandbox``, on one that is open already."""
     if sandbox is None:
-        async with await open_sandbox(workers=workers, unsafe=unsafe) as opened:
+        async with await open_sandbox(workers=workers, unsafe=unsafe, engine=engine, image=image) as opened:
             return await run(programs, limits, sandbox=opened)
     verdicts: dict[int, Verdict] = {}
     waiting = enumerate(programs)  # shared by all, so that each takes the next one

@@ -118,12 +118,9 @@ def locate(language: Language, libraries: bool = False) -> Toolchain:
 
     With ``libraries`` those that programs of benchmarks use must be there too.
     """
-    words = [command[0] for command in (language.compile, language.run) if command]
     tools: dict[str, str] = {}
     shown = [folder for pattern in language.folders for folder in sorted(glob(pattern))]
-    for word in dict.fromkeys([*words, *language.tools, *(language.libraries if libraries else ())]):
-        if word.startswith("./"):
-            continue
+    for word in [*needed(language), *(language.libraries if libraries else ())]:
         found = _find(word)
         if found is None:
             raise MissingToolchainError(language.name, word, language.packages, language.site)
@@ -134,15 +131,26 @@ def locate(language: Language, libraries: bool = False) -> Toolchain:
             if not any(found.is_relative_to(folder) for folder in shown):
                 found = found.resolve()
         tools[word] = str(found)
-    first = Path(tools[words[0]])
+    first = Path(tools[needed(language)[0]])
     outside = [str(Path(tool).parent) for tool in tools.values() if not _is_system(Path(tool))]
     return Toolchain(
         language=language,
         tools=tools,
         folders=tuple(dict.fromkeys(shown)),
         path=":".join(dict.fromkeys([*outside, SYSTEM_PATH])),
-        home=str(_prefix(first)),
+        home=str(prefix(first.resolve())),
     )
+
+
+def needed(language: Language) -> list[str]:
+    """What must be there to run its programs: names of tools, or patterns of files."""
+    words = [command[0] for command in (language.compile, language.run) if command]
+    return list(dict.fromkeys(word for word in [*words, *language.tools] if not word.startswith("./")))
+
+
+def prefix(tool: Path) -> Path:
+    """The folder that a tool was installed in, given where it really is."""
+    return tool.parent.parent if tool.parent.name == "bin" else tool.parent
 
 
 def _find(tool: str) -> Path | None:
@@ -162,18 +170,13 @@ def _ask(command: tuple[str, ...]) -> Path:
     return Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
 
 
-def _prefix(tool: Path) -> Path:
-    folder = tool.resolve().parent
-    return folder.parent if folder.name == "bin" else folder
-
-
 def _surroundings(tool: Path) -> list[str]:
     """What belongs to a tool outside the system's folders, but never a folder where the user keeps other things."""
     if str(tool) == sys.executable:
         own = [sys.prefix, sys.base_prefix]
     else:
         home = Path.home()
-        prefix = _prefix(tool)
-        shared = prefix in (home, home / ".local") or home.is_relative_to(prefix)
-        own = [str(tool.resolve() if shared else prefix)]
+        installed = prefix(tool.resolve())
+        shared = installed in (home, home / ".local") or home.is_relative_to(installed)
+        own = [str(tool.resolve() if shared else installed)]
     return [folder for folder in own if not _is_system(Path(folder))]

@@ -1,4 +1,4 @@
-"""One sandbox with its zygote, seen from the harness: takes a job, gives back how it ended."""
+"""One warden, seen from the harness: takes a job, gives back how it ended."""
 
 from __future__ import annotations
 
@@ -11,20 +11,29 @@ import socket
 import subprocess
 import sys
 import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from proctor.sandbox.inside.warden import JOB
+from proctor.sandbox.inside.frames import JOB, LARGEST_MESSAGE, MOST_DESCRIPTORS, attached
 from proctor.sandbox.judgement import End, Exchange
 from proctor.sandbox.ladder import Level, Walls
-from proctor.sandbox.layout import ENVIRONMENT, SCRATCH, SCRATCH_BYTES, Layout, bubblewrap_command, open_to_all
+from proctor.sandbox.layout import (
+    ENVIRONMENT,
+    SCRATCH,
+    SCRATCH_BYTES,
+    Layout,
+    bubblewrap_command,
+    open_to_all,
+    plan_layout,
+)
 from proctor.sandbox.program import Limits
 
 _SOURCES = str(Path(__file__).resolve().parents[2])
 _START = f"import sys; sys.path.insert(0, {_SOURCES!r}); from proctor.sandbox.inside.warden import main; main()"
-_LARGEST_REPORT = 1 << 16
 # Far above any that a system hands out, and so many that two harnesses do not draw the same: the kernel counts
 # processes by user.
 _FIRST_USER = 1_900_000_000
@@ -36,19 +45,92 @@ class WorkerError(Exception):
     """The sandbox failed; the program is not to blame."""
 
 
-class Worker:
-    def __init__(self, process: subprocess.Popen[bytes], jobs: socket.socket, verdicts: socket.socket) -> None:
-        self.folders: frozenset[str] = frozenset()
+class Worker(ABC):
+    """What all workers do alike, wherever their warden lives."""
+
+    def __init__(self, process: subprocess.Popen[bytes], jobs: socket.socket, folders: Iterable[str]) -> None:
+        self.folders = frozenset(folders)
+        """What its programs can see because it was asked for."""
         self._process = process
         self._jobs = jobs
-        self._verdicts = verdicts
-        self._scratch: Path | None = None
-        self._messages: asyncio.Queue[tuple[bytes, list[int]]] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
+
+    async def exchange(self, job: dict[str, Any], limits: Limits, blob: bytes = b"") -> Exchange:
+        try:
+            body = msgspec.json.encode(job)
+        except UnicodeEncodeError:  # half a surrogate pair; the program shall fail by it, not we
+            body = json.dumps(job).encode()
+        header = JOB.pack(
+            limits.seconds, limits.ceiling, limits.memory_mib << 20, limits.output_kib << 10, limits.disk_mib << 20,
+            limits.processes, 4 + len(body) + len(blob),
+        )  # fmt: skip
+        await self._send(b"".join([header, len(body).to_bytes(4, "little"), body, blob]))
+        report = None
+        product = b""
+        while True:
+            message, content = await self._next_message()
+            if "outcome" in message:  # the examiner's word comes first, the warden's last
+                report, product = message, content
+                continue
+            end = msgspec.convert(message, End)
+            stdout, stderr = content[: end.stdout], content[end.stdout :]
+            return Exchange(report, end, stdout.decode(errors="replace"), stderr.decode(errors="replace"), product)
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Ends it in an orderly way: the warden leaves when nobody can send it anything any more."""
+
+    @abstractmethod
+    def kill(self) -> None: ...
+
+    @abstractmethod
+    async def _next_message(self) -> tuple[dict[str, Any], bytes]:
+        """With what is attached to it."""
+
+    async def _send(self, data: bytes) -> None:
+        try:
+            try:
+                sent = self._jobs.send(data)
+            except BlockingIOError:
+                sent = 0
+            if sent < len(data):
+                await self._loop.sock_sendall(self._jobs, memoryview(data)[sent:])
+        except OSError:  # nobody listens any more
+            raise WorkerError(self._last_words()) from None
+
+    def _last_words(self) -> str:
+        """Why it failed, as it said itself."""
+        self._process.kill()
+        assert self._process.stderr is not None
+        os.set_blocking(self._process.stderr.fileno(), False)  # somebody may still hold it open
+        said = (self._process.stderr.read() or b"").decode(errors="replace").splitlines()
+        return next((line for line in reversed(said) if self._tells(line)), "the sandbox ended without a word")
+
+    def _tells(self, line: str) -> bool:
+        """Whether a line of its last words is worth repeating."""
+        return bool(line.strip())
+
+
+class LocalWorker(Worker):
+    """On this machine."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        jobs: socket.socket,
+        verdicts: socket.socket,
+        folders: Iterable[str],
+        scratch: Path | None,
+    ) -> None:
+        super().__init__(process, jobs, folders)
+        self._verdicts = verdicts
+        self._scratch = scratch
+        self._messages: asyncio.Queue[tuple[bytes, list[int]]] = asyncio.Queue()
         self._loop.add_reader(verdicts, self._read)
 
     @classmethod
-    async def start(cls, level: Level, layout: Layout) -> Worker:
+    async def start(cls, level: Level, folders: Iterable[str]) -> LocalWorker:
+        layout = plan_layout(folders)
         if not level.namespaces and level.safe and os.getuid() == 0 and not open_to_all(layout):
             raise WorkerError(
                 "this Python lies in a folder that other users cannot enter, so programs would run as root"
@@ -69,9 +151,7 @@ class Worker:
             theirs_verdicts.close()
         ours_jobs.setblocking(False)
         ours_verdicts.setblocking(False)
-        worker = cls(process, ours_jobs, ours_verdicts)
-        worker.folders = frozenset(layout.folders)
-        worker._scratch = scratch
+        worker = cls(process, ours_jobs, ours_verdicts, folders, scratch)
         try:
             await worker._next_message()  # it is ready
         except BaseException:
@@ -79,39 +159,7 @@ class Worker:
             raise
         return worker
 
-    async def exchange(self, job: dict[str, Any], limits: Limits, blob: bytes = b"") -> Exchange:
-        try:
-            body = msgspec.json.encode(job)
-        except UnicodeEncodeError:  # half a surrogate pair; the program shall fail by it, not we
-            body = json.dumps(job).encode()
-        header = JOB.pack(
-            limits.seconds, limits.ceiling, limits.memory_mib << 20, limits.output_kib << 10, limits.disk_mib << 20,
-            limits.processes, 4 + len(body) + len(blob),
-        )  # fmt: skip
-        await self._send(b"".join([header, len(body).to_bytes(4, "little"), body, blob]))
-        report = None
-        product = b""
-        while True:
-            message, descriptors = await self._next_message()
-            try:
-                content = msgspec.json.decode(message)
-                if "outcome" in content:  # the examiner's word comes first, the zygote's last
-                    report = content
-                    product = _read_all(descriptors[0]) if descriptors else b""
-                    continue
-                end = msgspec.convert(content, End)
-                files = iter(descriptors)
-                stdout, stderr = (
-                    os.pread(next(files), size, 0).decode(errors="replace") if size else ""
-                    for size in (end.stdout, end.stderr)
-                )
-                return Exchange(report, end, stdout, stderr, product)
-            finally:
-                for descriptor in descriptors:
-                    os.close(descriptor)
-
     async def close(self) -> None:
-        """Ends the sandbox in an orderly way: the zygote leaves when nobody can send it anything any more."""
         self._hang_up()
         ended = asyncio.Event()
         end = os.pidfd_open(self._process.pid)
@@ -131,6 +179,8 @@ class Worker:
         self._bury()
 
     def _hang_up(self) -> None:
+        if self._jobs.fileno() < 0:  # done already: it was being closed when something went wrong
+            return
         self._loop.remove_reader(self._verdicts)
         self._jobs.close()
         self._verdicts.close()
@@ -142,20 +192,9 @@ class Worker:
         if self._scratch:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
-    async def _send(self, data: bytes) -> None:
-        try:
-            try:
-                sent = self._jobs.send(data)
-            except BlockingIOError:
-                sent = 0
-            if sent < len(data):
-                await self._loop.sock_sendall(self._jobs, memoryview(data)[sent:])
-        except OSError as error:
-            raise WorkerError(f"the sandbox does not listen: {error}") from None
-
     def _read(self) -> None:
         try:
-            message, descriptors, _, _ = socket.recv_fds(self._verdicts, _LARGEST_REPORT, 4)
+            message, descriptors, _, _ = socket.recv_fds(self._verdicts, LARGEST_MESSAGE, MOST_DESCRIPTORS)
         except BlockingIOError:
             return
         except OSError:
@@ -164,18 +203,16 @@ class Worker:
             self._loop.remove_reader(self._verdicts)
         self._messages.put_nowait((message, descriptors))
 
-    async def _next_message(self) -> tuple[bytes, list[int]]:
-        message, descriptors = await self._messages.get()
-        if not message:
+    async def _next_message(self) -> tuple[dict[str, Any], bytes]:
+        data, descriptors = await self._messages.get()
+        if not data:
             raise WorkerError(self._last_words())
-        return message, descriptors
-
-    def _last_words(self) -> str:
-        """Why it failed, as it said itself. Whoever may still hold its stderr open is ended first."""
-        self._process.kill()
-        assert self._process.stderr is not None
-        said = self._process.stderr.read().decode(errors="replace").strip()
-        return said.splitlines()[-1] if said else "the sandbox ended without a word"
+        try:
+            message = msgspec.json.decode(data)
+            return message, attached(message, descriptors)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
 
 
 def _launch(command: list[str], handed: list[int], environment: dict[str, str]) -> subprocess.Popen[bytes]:
@@ -219,7 +256,3 @@ def _command(level: Level, layout: Layout, handed: list[int], scratch: Path | No
         assert bubblewrap is not None
         command = [*bubblewrap_command(bubblewrap, layout, as_root), *command]
     return command
-
-
-def _read_all(descriptor: int) -> bytes:
-    return os.pread(descriptor, os.fstat(descriptor).st_size, 0)

@@ -15,12 +15,13 @@ from msgspec import Struct
 from proctor.sandbox.judgement import Exchange
 from proctor.sandbox.languages import Language
 from proctor.sandbox.program import Limits
-from proctor.sandbox.toolchain import NOT_PREPARED, Recipe, Toolchain, locate
+from proctor.sandbox.toolchain import NOT_PREPARED, Recipe, Toolchain
 from proctor.sandbox.verdict import Mode
 
 _COMPILER = Limits(seconds=60.0, memory_mib=4096, processes=256, output_kib=256)
 
 Run = Callable[..., Awaitable[Exchange]]
+Locate = Callable[[Language], Awaitable[Toolchain]]
 
 
 class CompilationError(Exception):
@@ -51,8 +52,9 @@ class Work(Struct, frozen=True):
 
 
 class Workshop:
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, locate: Locate) -> None:
         self._run = run
+        self._locate = locate
         self._toolchains: dict[str, asyncio.Task[tuple[Toolchain, str]]] = {}
         self._works: dict[tuple[str, bytes, int], asyncio.Task[Work]] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="proctor-")
@@ -91,7 +93,7 @@ class Workshop:
 
     async def _get_ready(self, language: Language) -> tuple[Toolchain, str]:
         """Finds the tools, and lets them prepare what makes every later compilation faster."""
-        toolchain = await asyncio.to_thread(locate, language)
+        toolchain = await self._locate(language)
         if not language.prepare:
             return toolchain, NOT_PREPARED
         work = Work(toolchain.preparation(_COMPILER.memory_mib), toolchain.path, toolchain.folders, [])

@@ -20,17 +20,16 @@ import resource
 import select
 import signal
 import socket
-import struct
 import sys
 import time
 from typing import Any
 
 from proctor.sandbox.inside import examiner, kernel, scratch, subject, watch, zygote
+from proctor.sandbox.inside.frames import JOB
 from proctor.sandbox.inside.walls import raise_walls
 
 # Handed over by the harness, and kept at these numbers.
 JOBS, VERDICTS, HARNESS = 3, 4, 5
-JOB = struct.Struct("<dd4QQ")  # seconds, wall seconds, memory, output, disk, processes; length of the job itself
 _TICK = 0.1
 _SHORTEST = 0.005
 _RETIREMENT = 2000  # programs until an examiner is replaced, whatever its memory has come to

@@ -1,0 +1,253 @@
+"""The sandbox for those who have Docker or Podman, on any system: each worker is a container of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import io
+import itertools
+import random
+import secrets
+import socket
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from proctor.errors import MissingFromImageError, SandboxUnavailableError, UsageError
+from proctor.sandbox.engine import MOST_MEMORY_MIB, MOST_PROCESSES, Engine
+from proctor.sandbox.inside.frames import FRAME, LARGEST_MESSAGE
+from proctor.sandbox.languages import LANGUAGES, Language
+from proctor.sandbox.layout import SCRATCH, islands_of
+from proctor.sandbox.pool import WorkerPool
+from proctor.sandbox.program import Limits, Program
+from proctor.sandbox.toolchain import Toolchain, needed, prefix
+from proctor.sandbox.verdict import Verdict
+from proctor.sandbox.worker import Worker, WorkerError
+
+IMAGE = "python:3.11-slim"
+_START_SECONDS = 120.0
+_FAREWELL_SECONDS = 20.0
+_LARGEST_CONTENT = 1 << 28
+# Each worker has two of its own: limits on processes count all of a user's, in whichever container they are. Rootless
+# engines have no users above 65535.
+_FIRST_USER, _USERS = 20_000, 40_000
+
+# Nothing of this machine is shown to a container, not even Proctor: what runs there is sent to it first.
+_BOOT = """\
+import os, sys
+
+def read(size):
+    data = b""
+    while len(data) < size:
+        data += os.read(0, size - len(data)) or sys.exit()
+    return data
+
+package = os.memfd_create("proctor")
+os.write(package, read(int.from_bytes(read(4), "little")))
+sys.path.insert(0, f"/proc/self/fd/{package}")
+from proctor.sandbox.inside.bridge import main
+main()
+"""
+COMMAND = ["python3", "-I", "-S", "-c", _BOOT]
+
+
+class Findings(Struct, frozen=True):
+    """What there is in a container."""
+
+    seccomp: bool
+    landlock: int
+    """The version of it, 0 where it is not used."""
+    tools: dict[str, tuple[str, str]]
+    """Where those that some language needs are, and where they really are."""
+    path: str
+
+
+class ContainerWorker(Worker):
+    """In a container, where the bridge stands in for the harness: all goes over the container's stdin and stdout."""
+
+    findings: Findings
+
+    @classmethod
+    async def start(cls, engine: Engine, image: str, user: int, folders: frozenset[str]) -> ContainerWorker:
+        container = f"proctor-{secrets.token_hex(8)}"
+        command = engine.run_command(image, container, sorted(folders), COMMAND)
+        order = await asyncio.to_thread(_order, user, folders)
+        ours, theirs = socket.socketpair()
+        try:
+            process = _launch(command, theirs.fileno())
+        except OSError as error:
+            ours.close()
+            raise WorkerError(str(error)) from None
+        finally:
+            theirs.close()
+        ours.setblocking(False)
+        worker = cls(process, ours, folders)
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                await worker._send(order)
+                worker.findings = msgspec.convert((await worker._next_message())[0], Findings)
+                await worker._next_message()  # the warden is ready
+        except BaseException as error:
+            worker.kill()
+            await engine.remove(container)  # if it was made and not started, nobody else does
+            if isinstance(error, TimeoutError):
+                raise WorkerError(f"no container was ready within {_START_SECONDS:g} seconds") from None
+            raise
+        return worker
+
+    async def close(self) -> None:
+        self._jobs.close()
+        try:
+            await asyncio.to_thread(self._process.wait, _FAREWELL_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self._bury()
+
+    def kill(self) -> None:
+        """The container ends when nobody can send it anything any more, so it is enough to end the engine's command."""
+        self._jobs.close()
+        self._process.kill()
+        self._bury()
+
+    def _bury(self) -> None:
+        self._process.wait()
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+
+    async def _next_message(self) -> tuple[dict[str, Any], bytes]:
+        lengths = FRAME.unpack(await self._receive(FRAME.size))
+        if lengths[0] > LARGEST_MESSAGE or lengths[1] > _LARGEST_CONTENT:
+            raise WorkerError(f"the container sent {sum(lengths)} bytes at once")
+        message, content = [await self._receive(length) for length in lengths]
+        return msgspec.json.decode(message), content
+
+    async def _receive(self, length: int) -> bytes:
+        data = bytearray(length)
+        rest = memoryview(data)
+        while rest:
+            try:
+                received = await self._loop.sock_recv_into(self._jobs, rest)
+            except OSError:
+                received = 0
+            if not received:
+                raise WorkerError(self._last_words())
+            rest = rest[received:]
+        return bytes(data)
+
+    def _tells(self, line: str) -> bool:
+        return super()._tells(line) and "--help" not in line
+
+
+class ContainerPool(WorkerPool):
+    """The containers of one image. Its programs find the languages that the image has."""
+
+    def __init__(self, engine: str, image: str = IMAGE, workers: int | None = None) -> None:
+        self._engine = Engine.find(engine)
+        super().__init__(f"container: {engine}, {image}", workers)
+        self._image = image
+        self._users = itertools.count(random.randrange(0, _USERS, 2), 2)
+        self._findings: Findings | None = None
+
+    async def open(self) -> None:
+        try:
+            await self._engine.provide(self._image)
+            await super().open()
+        except BaseException as error:
+            await self.close()
+            if isinstance(error, WorkerError):
+                told = f"{self._engine.name} cannot run programs in the image {self._image}: {error}"
+                raise SandboxUnavailableError(told) from None
+            raise
+
+    async def judge(self, program: Program, limits: Limits) -> Verdict:
+        if limits.memory_mib > MOST_MEMORY_MIB or limits.processes > MOST_PROCESSES:
+            raise UsageError(
+                f"A container gives a program {MOST_MEMORY_MIB} MiB of memory and {MOST_PROCESSES} processes at most,"
+                f" not {limits.memory_mib} and {limits.processes}."
+            )
+        return await super().judge(program, limits)
+
+    async def _start(self, folders: frozenset[str]) -> Worker:
+        user = _FIRST_USER + next(self._users) % _USERS
+        worker = await ContainerWorker.start(self._engine, self._image, user, folders)
+        self._findings = worker.findings
+        self.level = self._describe(worker.findings)
+        return worker
+
+    def _describe(self, findings: Findings) -> str:
+        parts = [self._engine.name, self._image, "own user"]
+        parts += ["seccomp"] if findings.seccomp else []
+        parts += [f"Landlock {findings.landlock}"] if findings.landlock else []
+        return f"container: {', '.join([*parts, 'limits'])}"
+
+    async def _locate(self, language: Language) -> Toolchain:
+        assert self._findings is not None
+        found = self._findings.tools
+        words = needed(language)
+        for word in words:
+            if word not in found:
+                raise MissingFromImageError(language.name, word, self._image)
+        return Toolchain(
+            language=language,
+            tools={word: found[word][0] for word in words},
+            folders=(),
+            path=self._findings.path,
+            home=str(prefix(Path(found[words[0]][1]))),
+        )
+
+
+def _launch(command: list[str], line: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command, stdin=line, stdout=line, stderr=subprocess.PIPE, start_new_session=True)
+
+
+def _order(user: int, folders: frozenset[str]) -> bytes:
+    """All that a container needs to hear before its first job: what runs there, how, and the files it shall show."""
+    package = _package()
+    listed, content = _read(folders)
+    message = msgspec.json.encode(
+        {
+            "plan": {
+                "walls": "none",
+                "scratch": SCRATCH,
+                "islands": islands_of(folders),
+                "pid_namespace": False,
+                "user_namespace": False,
+                "examiner_user": user,
+                "subject_user": user + 1,
+                "readable": ["/"],
+            },
+            "tools": sorted({word for language in LANGUAGES for word in needed(language)}),
+            "folders": listed,
+        }
+    )
+    head = FRAME.pack(len(message), len(content))
+    return b"".join([len(package).to_bytes(4, "little"), package, head, message, content])
+
+
+@functools.cache
+def _package() -> bytes:
+    """What runs inside, as an archive that Python imports from."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in ("proctor/__init__.py", "proctor/sandbox/__init__.py"):
+            archive.writestr(name, "")
+        for source in sorted((Path(__file__).parent / "inside").glob("*.py")):
+            archive.write(source, f"proctor/sandbox/inside/{source.name}")
+    return file.getvalue()
+
+
+def _read(folders: frozenset[str]) -> tuple[dict[str, list[tuple[str, int, int]]], bytes]:
+    """Name, mode and size of every file in each folder; and all their contents."""
+    listed: dict[str, list[tuple[str, int, int]]] = {}
+    contents = []
+    for folder in sorted(folders):
+        listed[folder] = []
+        for path in sorted(Path(folder).rglob("*")):
+            if path.is_file():
+                contents.append(path.read_bytes())
+                listed[folder].append((str(path.relative_to(folder)), path.stat().st_mode & 0o777, len(contents[-1])))
+    return listed, b"".join(contents)
