@@ -188,6 +188,13 @@ def test_the_table_is_complete():
         assert Path(language.file).suffix
 
 
+def test_the_page_names_every_language_with_its_packages():
+    page = (Path(__file__).parents[1] / "docs" / "languages.md").read_text()
+    for language in LANGUAGES:
+        names = ", ".join(f"`{name}`" for name in (language.name, *language.aliases))
+        assert f"| {names} | {f'`{language.packages}`' if language.packages else '['}" in page
+
+
 @pytest.mark.parametrize(
     ("alias", "name"), [("C++", "cpp"), ("js", "javascript"), ("rs", "rust"), ("Python3", "python"), ("cs", "csharp")]
 )
