@@ -21,6 +21,7 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from proctor.sandbox import Limits, Pool, Program, Verdict
@@ -88,6 +89,22 @@ def test_nothing_gets_through(rung: str, user: str):
     assert json.loads(done.stdout) == []
 
 
+# Also what a program may be able to see must be out of its reach.
+TAMPER = """
+import glob
+for place in glob.glob("/proc/[0-9]*/mem"):
+    try: open(place, "rb+")
+    except OSError: continue
+    if place.split("/")[2] != open("/proc/self/stat").read().split()[0]: raise SystemExit(place)
+"""
+
+
+async def _hold_all(level: Level) -> list[str]:
+    """Every wall has to hold by itself: with namespaces also without Landlock, which older kernels do not have."""
+    without = [msgspec.structs.replace(level, landlock=0)] if level.namespaces else []
+    return [fault for rung in (level, *without) for fault in await _hold(rung)]
+
+
 async def _hold(level: Level) -> list[str]:
     async with Pool(level, workers=1) as pool:
 
@@ -99,6 +116,8 @@ async def _hold(level: Level) -> list[str]:
             await judge(leave)
             if not (verdict := await judge(look)).passed:
                 through.append(f"{name}: {verdict.detail}")
+        if not (verdict := await judge(TAMPER)).passed:
+            through.append(f"the memory of another process: {verdict.detail}")
         return through + await _reach_out(judge)
 
 
@@ -212,4 +231,4 @@ def test_no_signal_finds_another_way():
 
 if __name__ == "__main__":
     level = find_level(*sys.argv[1:])
-    print(json.dumps(asyncio.run(_hold(level)) if level else []))
+    print(json.dumps(asyncio.run(_hold_all(level)) if level else []))

@@ -57,7 +57,7 @@ def collect(most: int) -> tuple[list[tuple[str, int, int]], bytes]:
                 mode = os.fstat(file.fileno()).st_mode & 0o777
             most -= len(content)
             if most < 0:
-                raise OSError("the compiler left too much behind")
+                raise OSError("it is too large")
             files.append((os.path.relpath(path), mode, len(content)))
             contents.append(content)
     return files, b"".join(contents)

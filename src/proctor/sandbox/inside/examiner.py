@@ -85,7 +85,7 @@ class Exams:
             if job["command"]:
                 commands.lay_out(job["files"], blob)
                 report = link.run(["command", job["command"], job["environment"], job["stdin"]])
-                return report, [_collected()] if job["collect"] else []
+                return _collected(report) if job["collect"] else (report, [])
             return self._hold(job, link), []
         except BaseException as error:  # a fault of ours, not the program's
             return {"outcome": "sandbox error", "detail": f"examiner: {traces.summary(error)}"}, []
@@ -164,14 +164,17 @@ def _apart(exam: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     return told
 
 
-def _collected() -> int:
+def _collected(report: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
     """The compiler's product as a file that lies nowhere, written as: length of the list, the list, the contents."""
-    files, contents = commands.collect(_LARGEST_PRODUCT)
+    try:
+        files, contents = commands.collect(_LARGEST_PRODUCT)
+    except OSError as error:
+        return {**report, "outcome": "failed", "detail": f"What was made cannot be used: {error}."}, []
     listed = json.dumps(files).encode()
     product = os.memfd_create("product", os.MFD_CLOEXEC)
     with open(os.dup(product), "wb") as file:
         file.write(len(listed).to_bytes(4, "little") + listed + contents)
-    return product
+    return report, [product]
 
 
 class Link:

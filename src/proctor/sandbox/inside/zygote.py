@@ -102,6 +102,7 @@ def _sleep_as_init() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     kernel.die_with_parent()
     kernel.drop_capabilities()
+    kernel.set_undumpable()  # it outlives the programs, which may be the same user
     os.closerange(0, 1 << 16)
     while True:
         signal.pause()
