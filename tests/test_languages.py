@@ -1,170 +1,68 @@
-"""Every language's small program, compiled and run under a sandbox's limits; and where the tools are found."""
+"""Every language's small program in the sandbox; and where the tools are found."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
-import shutil
 import stat
-import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from language_programs import PROGRAMS
 from proctor.errors import MissingToolchainError, UnknownNameError
+from proctor.sandbox import Limits, Outcome, Pool, Program, Verdict, best_level, run
 from proctor.sandbox.languages import LANGUAGES, Language, find_language
-from proctor.sandbox.program import Limits
-from proctor.sandbox.toolchain import NOT_PREPARED, Names, Recipe, Toolchain, locate
+from proctor.sandbox.toolchain import Names, Toolchain, locate
 
-LIMITS = Limits()
-PREPARED = "/prepared"
-CPU_SECONDS = 10
+LIMITS = Limits(seconds=10.0, memory_mib=512)
 by_name = pytest.mark.parametrize("name", [language.name for language in LANGUAGES])
 
 
-class Ended(NamedTuple):
-    status: int
-    stdout: str
-    stderr: str
-
-
-class Box:
-    """One language in bubblewrap, under the limits of the sandbox: its program is compiled once."""
-
-    def __init__(self, toolchain: Toolchain, folder: Path, prepared: Path | None = None) -> None:
-        self.toolchain = toolchain
-        self.folder = folder
-        self.prepared = prepared
-        folder.mkdir()
-
-    def compile(self, source: str) -> Ended:
-        self.recipe = self.toolchain.recipe(
-            source, LIMITS.memory_mib, PREPARED if self.prepared is not None else NOT_PREPARED
-        )
-        (self.folder / self.recipe.file).write_text(source)
-        if not self.recipe.compile:
-            return Ended(0, "", "")
-        return self.execute(self.recipe.compile, self.recipe, cpu_seconds=60)
-
-    def run(self, stdin: str, cpu_seconds: int = CPU_SECONDS) -> Ended:
-        return self.execute(self.recipe.run, self.recipe, stdin, cpu_seconds)
-
-    def execute(
-        self, command: tuple[str, ...], recipe: Recipe, stdin: str = "", cpu_seconds: int = CPU_SECONDS
-    ) -> Ended:
-        variables = {"PATH": self.toolchain.path, "HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8"}
-        visible = ["/usr", "/bin", "/lib", "/lib64", "/sbin", "/etc/alternatives", *self.toolchain.folders]
-        bubble = ["bwrap", "--unshare-all", "--die-with-parent", "--clearenv", "--proc", "/proc", "--dev", "/dev"]
-        for name, value in (variables | dict(recipe.environment)).items():
-            bubble += ["--setenv", name, value]
-        bubble += ["--bind", str(self.folder), "/tmp", "--chdir", "/tmp"]
-        for place in visible:
-            bubble += ["--ro-bind-try", place, place]
-        if self.prepared is not None:
-            bubble += ["--ro-bind", str(self.prepared), PREPARED]
-        limits = [
-            "prlimit",
-            f"--data={LIMITS.memory_mib << 20}",
-            f"--nproc={LIMITS.processes}",
-            f"--cpu={cpu_seconds}",
-            "--core=0",
-        ]
-        done = subprocess.run([*bubble, *limits, *command], input=stdin.encode(), capture_output=True, check=False)
-        return Ended(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
-
-
-def can_sandbox() -> bool:
-    trial = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"]
-    return shutil.which("bwrap") is not None and subprocess.run(trial, capture_output=True, check=False).returncode == 0
-
-
-SANDBOXED = can_sandbox()
-
-
-def toolchain_of(name: str) -> Toolchain:
-    if not SANDBOXED:
-        pytest.skip("bubblewrap does not work here")
-    try:
-        return locate(find_language(name), libraries=True)
-    except MissingToolchainError as missing:
-        pytest.skip(str(missing))
-
-
 @pytest.fixture(scope="module")
-def boxes() -> dict[str, Box]:
-    return {}
+def judge() -> Iterator[Callable[..., list[Verdict]]]:
+    """One pool for all languages: programs with the same source share a compilation."""
+    with asyncio.Runner() as runner:
+        pool = Pool(runner.run(best_level()), workers=2)
+        runner.run(pool.open())
 
+        def judge(name: str, *sources: tuple[str, str], limits: Limits = LIMITS) -> list[Verdict]:
+            try:
+                locate(find_language(name), libraries=True)
+            except MissingToolchainError as missing:
+                pytest.skip(str(missing))
+            programs = [Program(source=source, language=name, stdin=stdin) for source, stdin in sources]
+            return runner.run(run(programs, limits, sandbox=pool))
 
-@pytest.fixture
-def box(name: str, boxes: dict[str, Box], tmp_path_factory: pytest.TempPathFactory) -> Box:
-    toolchain = toolchain_of(name)
-    if name not in boxes:
-        boxes[name] = Box(toolchain, tmp_path_factory.mktemp("box") / "work")
-        compiled = boxes[name].compile(PROGRAMS[name])
-        assert compiled.status == 0, compiled
-    return boxes[name]
-
-
-@by_name
-def test_an_honest_program_reads_and_prints(name: str, box: Box):
-    # GNAT reads bytes but writes characters
-    who = "Zoe" if name == "ada" else "Zoë"
-    ended = box.run(f"greet {who}\n")
-    assert ended.status == 0, ended
-    assert f"Hello, {who}!" in ended.stdout
-    assert not any(sign in ended.stderr for sign in box.toolchain.language.failure_signs)
+        yield judge
+        runner.run(pool.close())
 
 
 @by_name
-def test_a_failed_check_is_noticed(name: str, box: Box):
-    ended = box.run("fail Zoe\n")
-    language = box.toolchain.language
-    assert ended.status != 0 or any(sign in ended.stderr for sign in language.failure_signs), ended
-    assert not any(sign in ended.stderr for sign in language.memory_signs)
+def test_every_language_gets_its_verdicts(name: str, judge: Callable[..., list[Verdict]]):
+    source = PROGRAMS[name]
+    who = "Zoe" if name == "ada" else "Zoë"  # GNAT reads bytes but writes characters
+    greet, fail, eat, broken = judge(
+        name,
+        (source, f"greet {who}\n"),
+        (source, "fail Zoe\n"),
+        (source, "eat Zoe\n"),
+        (source + "\n)}] if (\n", "greet Zoe\n"),
+    )
+    assert greet.outcome is Outcome.PASSED, greet
+    assert f"Hello, {who}!" in greet.stdout
+    assert fail.outcome in (Outcome.FAILED, Outcome.CRASHED), fail
+    assert eat.outcome is Outcome.MEMORY or not find_language(name).memory_signs, eat
+    assert eat.outcome is not Outcome.PASSED
+    assert broken.outcome is Outcome.FAILED, broken
+    (endless,) = judge(name, (source, "loop Zoe\n"), limits=Limits(seconds=1.0, memory_mib=512))
+    assert endless.outcome is Outcome.TIMEOUT, endless
 
 
-@by_name
-def test_the_end_of_memory_is_recognised(name: str, box: Box):
-    ended = box.run("eat Zoe\n")
-    signs = box.toolchain.language.memory_signs
-    assert ended.status != 0
-    assert not signs or any(sign in ended.stderr for sign in signs), ended
-
-
-@by_name
-def test_an_endless_program_runs_until_it_is_stopped(name: str, box: Box):
-    ended = box.run("loop Zoe\n", cpu_seconds=1)
-    assert ended.status in (128 + 9, 128 + 24) or "SIGXCPU" in ended.stderr, ended
-
-
-@by_name
-def test_a_broken_program_is_refused(name: str, tmp_path: Path):
-    broken = Box(toolchain_of(name), tmp_path / "broken")
-    compiled = broken.compile(PROGRAMS[name] + "\n)}] if (\n")
-    assert (compiled.status or broken.run("greet Zoe\n").status) != 0
-
-
-@pytest.mark.parametrize("name", [language.name for language in LANGUAGES if language.prepare])
-def test_a_prepared_folder_is_used(name: str, tmp_path: Path):
-    """It is read-only, so a compiler that looked elsewhere or wanted to write there would show here."""
-    toolchain = toolchain_of(name)
-    preparing = Box(toolchain, tmp_path / "prepared")
-    recipe = toolchain.preparation(LIMITS.memory_mib)
-    prepared = preparing.execute(recipe.run, recipe, cpu_seconds=200)
-    assert prepared.status == 0, prepared
-    before = {path.name for path in preparing.folder.iterdir()}
-    assert before
-    box = Box(toolchain, tmp_path / "work", preparing.folder)
-    assert box.compile(PROGRAMS[name]).status == 0
-    assert "Hello, Zoe!" in box.run("greet Zoe\n").stdout
-    assert not any(path.name == Path(NOT_PREPARED).name for path in box.folder.iterdir())
-
-
-def test_the_libraries_of_benchmarks_are_linked(tmp_path: Path):
-    box = Box(toolchain_of("cpp"), tmp_path / "work")
+def test_the_libraries_of_benchmarks_are_linked(judge: Callable[..., list[Verdict]]):
     source = """
         #include <boost/any.hpp>
         #include <openssl/md5.h>
@@ -174,8 +72,26 @@ def test_the_libraries_of_benchmarks_are_linked(tmp_path: Path):
             return boost::any_cast<int>(boost::any(int(digest[0]))) == 0x0c ? 0 : 1;
         }
     """
-    assert box.compile(source).status == 0
-    assert box.run("").status == 0
+    (verdict,) = judge("cpp", (source, ""))
+    assert verdict.passed, verdict
+
+
+def test_a_missing_toolchain_is_an_error_that_names_the_package(judge: Callable[..., list[Verdict]]):
+    missing = next((language.name for language in LANGUAGES if not _is_there(language)), None)
+    if missing is None:
+        pytest.skip("every toolchain is installed")
+    with asyncio.Runner() as runner:
+        (verdict,) = runner.run(run([Program(source="", language=missing)], LIMITS, workers=1))
+    assert verdict.outcome is Outcome.ERROR
+    assert missing in verdict.detail
+
+
+def _is_there(language: Language) -> bool:
+    try:
+        locate(language)
+    except MissingToolchainError:
+        return False
+    return True
 
 
 def test_the_table_is_complete():

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from proctor.sandbox.inside.commands import lay_out
 from proctor.sandbox.judgement import Exchange
 from proctor.sandbox.languages import Language
 from proctor.sandbox.program import Limits
@@ -101,14 +102,7 @@ class Workshop:
         if exchange.end.status != 0 or exchange.end.stopped or not exchange.product:
             return toolchain, NOT_PREPARED  # slower, but as right
         folder = Path(self._folder.name) / f"prepared-{language.name}"
-        files, contents = _open(exchange.product)
-        start = 0
-        for name, mode, size in files:
-            place = folder / name
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(contents[start : start + size])
-            place.chmod(mode)
-            start += size
+        lay_out(*_open(exchange.product), str(folder))
         return toolchain, str(folder)
 
 

@@ -29,14 +29,20 @@ def serve(ear: int, mouth: int) -> None:
     subject.Subject(ear, mouth).serve(message)
 
 
-def lay_out(files: list[tuple[str, int, int]], blob: bytes) -> None:
-    """Puts what a program needs into the working folder: its source, or what a compiler made of it."""
+def lay_out(files: list[tuple[str, int, int]], blob: bytes, folder: str = ".") -> None:
+    """Puts what a program needs into the working folder: its source, or what a compiler made of it.
+
+    Each file has a name, a mode and a size; a name that ends with a slash is a folder.
+    """
     start = 0
     for name, mode, size in files:
-        os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
-        with open(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        place = os.path.join(folder, name)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        if name.endswith("/"):
+            continue
+        with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(blob[start : start + size])
-        os.chmod(name, mode)
+        os.chmod(place, mode)
         start += size
 
 
@@ -48,6 +54,7 @@ def collect(most: int) -> tuple[list[tuple[str, int, int]], bytes]:
     for folder, folders, names in os.walk("."):
         # Mounted here are the islands, with what is not the compiler's work: see `Layout`.
         folders[:] = [name for name in folders if os.lstat(os.path.join(folder, name)).st_dev == here]
+        files += [(os.path.relpath(os.path.join(folder, name)) + "/", 0o755, 0) for name in sorted(folders)]
         for name in sorted(names):
             path = os.path.join(folder, name)
             if not stat.S_ISREG(os.lstat(path).st_mode):
