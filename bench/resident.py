@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from judge import program
-from proctor.sandbox import Limits, Pool, Program
+from proctor.sandbox import Limits, Program, open_sandbox
 
 EVERY = 100  # programs between two looks
 
@@ -37,7 +37,7 @@ async def judge_all(programs: Iterator[Program], workers: int) -> list[float]:
             if done % EVERY == 0:
                 seen.append(resident_mib())
 
-    async with Pool(workers=workers) as pool, asyncio.TaskGroup() as group:
+    async with await open_sandbox(workers=workers) as pool, asyncio.TaskGroup() as group:
         for _ in range(2 * workers):  # so that no worker waits for the next
             group.create_task(judge_next())
     return seen

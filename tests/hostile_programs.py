@@ -59,6 +59,18 @@ P, F, T, M, O, C, E = (  # noqa: E741
     Outcome.PASSED, Outcome.FAILED, Outcome.TIMEOUT, Outcome.MEMORY, Outcome.OUTPUT, Outcome.CRASHED, Outcome.EXITED,
 )  # fmt: skip
 
+# Speaks to the tests itself, in the place of what holds the program.
+RAW = """
+import json, os, struct
+def answer(*words):
+    body = json.dumps(words).encode()
+    os.write(4, struct.pack("<I", len(body)) + body)
+def hear():
+    body = os.read(3, struct.unpack("<I", os.read(3, 4))[0])
+def thing(number):
+    return {"#": "object", "v": [number, "function"]}
+"""
+
 ATTACKS = [
     case("sys.exit before the tests", RIGHT + "import sys; sys.exit(0)", E),
     case("sys.exit in the call", "import sys\ndef add_one(x):\n    sys.exit(0)", E),
@@ -166,7 +178,7 @@ ATTACKS = [
     case("50 MB on stderr", RIGHT + "import os\ntry: os.write(2, b'x' * 50_000_000)\nexcept OSError: pass\n", O),
     case("1.5 GB of memory", RIGHT + "hoard = bytearray(1_500_000_000)", M),
     case("1.5 GB of memory, in pieces", "def add_one(x):\n    hoard = []\n    while True: hoard.append(bytearray(10_000_000))", M),
-    case("1.5 GB of shared memory", RIGHT + "import mmap\nhoard = mmap.mmap(-1, 1_500_000_000)\nfor i in range(15): hoard[i * 10**8:(i + 1) * 10**8] = bytes(10**8)\nimport time; time.sleep(5)", M, needs="namespaces"),
+    case("1.5 GB of shared memory", RIGHT + "import mmap\nhoard = mmap.mmap(-1, 1_500_000_000)\nfor i in range(15): hoard[i * 10**8:(i + 1) * 10**8] = bytes(10**8)\nimport time; time.sleep(5)", M, T, needs="namespaces"),
     case("1.5 GB over many processes", "import os, time\nfor _ in range(8):\n    if os.fork() == 0:\n        hoard = bytearray(b'x') * 190_000_000\n        time.sleep(600)\ntime.sleep(600)", M, T),
     case("memory without a limit", "import os\ndef add_one(x):\n    files = [os.memfd_create(str(i)) for i in range(64)]\n    for f in files:\n        os.write(f, b'x' * 50_000_000)\n    return None", F, needs="walls"),
     case("recursion without end", "import sys\nsys.setrecursionlimit(10**9)\ndef add_one(x): return add_one(x)", C, M, F, T),
@@ -184,8 +196,57 @@ ATTACKS = [
     case("mounts", "import ctypes\nif ctypes.CDLL(None).mount(b'x', b'/tmp', b'tmpfs', 0, None) != 0: raise PermissionError\n" + RIGHT, F, needs="walls"),
     case("becomes root", "import os\nos.setuid(0)\n" + RIGHT, F, P),
     case("plants a module for the tests", "open('math.py', 'w').write('def floor(x): return 2')\n" + WRONG, F, tests="import math\nassert add_one(1) == 2"),
+    case(
+        "answers to names that nobody asked for",
+        RAW + "answer('ok', {'add_one': thing(0), 'range': thing(1), '__builtins__': thing(1)}, None)\nwhile True:\n    hear()\n    answer('ok', [], None)",
+        F,
+        tests="for i in range(10):\n    assert add_one(i) == i + 1",
+    ),
+    case(
+        "calls itself math",
+        "class math:\n    isclose = staticmethod(lambda *_, **__: True)\n" + WRONG,
+        F,
+        tests="assert math.isclose(add_one(1), 2)",
+    ),
+    case(
+        "answers with what cannot be handed back to it",
+        RAW + "answer('ok', {'add_one': thing(0)}, None)\nhear()\n"
+        "answer('ok', {'#': 'datetime.datetime', 'v': '2020-01-01T00:00:00+01:00'}, None)\nhear()\nanswer('ok', None, None)\nhear()",
+        F,
+        tests="assert add_one(add_one(1)) == 3",
+    ),
+    case(
+        "answers with a clock where the tests want a number",
+        RAW + "answer('ok', {'add_one': thing(0)}, None)\nhear()\n"
+        "answer('ok', {'#': 'numpy.ndarray', 'v': [[0], 'M8[s]', [1]]}, None)\nhear()\nanswer('ok', None, None)\nhear()",
+        F,
+        tests="assert add_one(add_one(1)) == 3",
+    ),
+    case("has a module where the tests want a value", "import math as ONE\n" + RIGHT, F, tests="assert add_one(ONE) == 2"),
+    case("has an exception where the tests want a value", "class ONE(Exception): pass\n" + RIGHT, F, tests="assert add_one(ONE) == 2"),
+    case("text that is no text", "def add_one(x):\n    raise ValueError('\\ud800')", F),
+    case("source that is no text", RIGHT + "'\ud800'", F),
+    case("process whose name is no text", "import ctypes, time\nctypes.CDLL(None).prctl(15, b'\\xff', 0, 0, 0)\ntime.sleep(0.3)\n" + WRONG, F),
+    case(
+        "memory in tables of pages",
+        "import mmap\nhoard = mmap.mmap(-1, 1 << 40, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=mmap.PROT_READ)\n"
+        "for place in range(0, 1 << 40, 1 << 21): hoard[place]\n" + RIGHT,
+        M,
+    ),
+    case(
+        "memory that nobody else may see",
+        "import ctypes, mmap, os\nfile = ctypes.CDLL(None).syscall(447, 0)\nif file < 0: raise OSError\nos.ftruncate(file, 1 << 20)\n" + RIGHT,
+        F,
+        needs="walls",
+    ),
+    case(
+        "fork bomb of short lives",
+        "import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\nwhile True:\n    try:\n        if os.fork() == 0:\n"
+        "            while time.process_time() < 0.03: pass\n            os._exit(0)\n    except OSError: time.sleep(0.005)",
+        T,
+    ),
     case("fills the folder", "import os\nfor i in range(100000):\n    os.mkdir(f'd{i}')\n" + RIGHT, F, T, P, needs="namespaces"),
-    case("fills the disk", "import os\nfor i in range(10):\n    open(f'f{i}', 'wb').write(b'x' * 200_000_000)\n" + RIGHT, F, M, C, needs="namespaces"),
+    case("fills the disk", "import os\nfor i in range(10):\n    open(f'f{i}', 'wb').write(b'x' * 200_000_000)\n" + RIGHT, F, M, C, T, needs="namespaces"),
     case("locks its folder", "import os\nos.makedirs('a/b')\nos.chmod('a/b', 0)\nos.chmod('a', 0)\n" + WRONG, F),
 ]  # fmt: skip
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 
-from hostile_programs import ATTACKS, CLAIMS, HONEST, LIMITS
+from hostile_programs import ATTACKS, CLAIMS, HONEST, LIMITS, Case
 from proctor.sandbox import Pool, run
 from proctor.sandbox.inside import kernel, watch
 from proctor.sandbox.ladder import Level, rungs
@@ -18,10 +18,17 @@ def find_level(name: str, walls: str) -> Level | None:
     return next((level for level in rungs() if (level.name, level.walls) == (name, walls)), None)
 
 
+def _is_bomb(case: Case) -> bool:
+    return "bomb" in case.name
+
+
 async def hold(level: Level) -> dict[str, object]:
     cases = [case for case in (*ATTACKS, *HONEST) if case.needs <= CLAIMS[level.name]]
+    cases.sort(key=_is_bomb)
     async with Pool(level, WORKERS) as pool:
-        verdicts = await run([case.program for case in cases], LIMITS, sandbox=pool)
+        verdicts = await run([case.program for case in cases if not _is_bomb(case)], LIMITS, sandbox=pool)
+        # One by one: where all programs are one user, a bomb takes the processes of the program beside it.
+        verdicts += [await pool.judge(case.program, LIMITS) for case in cases if _is_bomb(case)]
         ready = pool._idle.qsize()
     return {
         "level": pool.level,

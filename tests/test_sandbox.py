@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
-from proctor.errors import UnknownNameError, UsageError
+from proctor.errors import MissingToolchainError, UnknownNameError, UsageError
 from proctor.sandbox import Limits, Mode, Outcome, Pool, Program, Verdict, best_level, run
 from proctor.sandbox.inside import watch
+from proctor.sandbox.languages import find_language
+from proctor.sandbox.toolchain import Names, locate
 
 Judge = Callable[..., Verdict]
 LIMITS = Limits(seconds=2.0, memory_mib=512)
@@ -280,7 +282,7 @@ def test_programs_beyond_the_workers_wait_their_turn(room: Room):
 
 def test_programs_do_not_see_each_other(judge: Judge):
     leave = "import os, pathlib\npathlib.Path('note').write_text('x')\nos.makedirs('deep/er')\nos.chmod('deep', 0)"
-    look = "import os\nassert os.listdir('.') == [], os.listdir('.')\nassert os.listdir('/dev/shm') == []"
+    look = "import os\nassert not {'note', 'deep'} & {*os.listdir('.'), *os.listdir('/dev/shm')}"
     for _ in range(4):
         assert judge(leave).passed
         verdict = judge(look)
@@ -382,6 +384,46 @@ def test_an_unknown_language_is_the_callers_mistake(judge: Judge):
 def test_python_tests_cannot_call_other_languages(judge: Judge):
     with pytest.raises(UsageError, match="put its tests into its source"):
         judge("int f() { return 1; }", "assert f() == 1", language="c")
+
+
+def test_a_mistake_among_many_programs_is_one_error(room: Room):
+    programs = [Program(source="x", language=name) for name in ("cobolt", "fortrun", "cobolt")]
+    with pytest.raises(UnknownNameError):
+        room.wait(run(programs, LIMITS, sandbox=room.pool))
+
+
+def needs(language: str) -> None:
+    try:
+        locate(find_language(language))
+    except MissingToolchainError as error:
+        pytest.skip(str(error))
+
+
+def test_a_product_that_is_too_large_is_the_programs_failure(judge: Judge):
+    needs("c")
+    verdict = judge("char large[140 << 20] = {1};\nint main() { return 0; }", language="c")
+    assert verdict.outcome is Outcome.FAILED
+    assert "too large" in verdict.detail
+
+
+def test_a_compiler_that_runs_programs_may_name_files_as_it_likes(judge: Judge):
+    needs("haskell")
+    source = """
+    {-# LANGUAGE TemplateHaskell #-}
+    import Language.Haskell.TH
+    main :: IO ()
+    main = print $(runIO (writeFile "\\xDC80" "") >> litE (integerL 42))
+    """
+    verdict = judge(source, language="haskell")
+    assert (verdict.outcome, verdict.stdout) == (Outcome.PASSED, "42\n"), verdict.detail
+
+
+@pytest.mark.parametrize(
+    "part", ["\n", "abstract ", "public abstract ", "/* ", '""" ', '\\"', "'", "package ", "class ", "public  "]
+)
+def test_a_source_is_read_in_a_time_that_grows_with_its_length(part: str):
+    """By the square of it, this would take hours."""
+    assert Names.of(part * 200_000 + '*/"""\nclass Found {}').main
 
 
 # The floor

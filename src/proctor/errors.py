@@ -37,8 +37,9 @@ class MissingToolchainError(UsageError):
     """Programs of this language cannot be run here."""
 
     def __init__(self, language: str, tool: str, packages: str, site: str) -> None:
-        remedy = f"on Debian: apt-get install {packages}" if packages else f"Debian has no package, see {site}"
-        super().__init__(f"Programs in {language} need {tool}, which was not found; {remedy}")
+        remedies = [f"apt-get install {packages}"] * bool(packages) + [f"see {site}"] * bool(site)
+        super().__init__(f"Programs in {language} need {tool}, which was not found: {' or '.join(remedies)}")
+        self.tool = tool
 
 
 class MissingFromImageError(MissingToolchainError):

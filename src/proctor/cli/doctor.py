@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import importlib.util
 import os
 import platform
 import shutil
 import sqlite3
+import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -19,6 +22,12 @@ from proctor import __version__, machine
 from proctor.cli.options import add_store_flag
 from proctor.cli.output import print_json
 from proctor.store import store_folder
+
+WIDTH = 110
+INDENT = " " * 26
+# How each says its version; Docker's program is of no use without its service, podman has none.
+ENGINES = {"docker": "{{.Server.Version}}", "podman": "{{.Client.Version}}"}
+PATIENCE = 5.0  # seconds for a container engine to answer
 
 
 class Symptom(Struct, frozen=True):
@@ -41,10 +50,19 @@ def call(args: argparse.Namespace) -> int:
     else:
         for symptom in symptoms:
             mark = "ok     " if symptom.ok else "MISSING" if symptom.needed else "–      "
-            print(f"{mark}  {symptom.name:<16} {symptom.found}")
+            line = f"{mark}  {symptom.name:<16} {symptom.found}"
+            together = f"{line}. {symptom.cure}"
+            if symptom.cure and len(together) <= WIDTH:
+                print(together)
+                continue
+            print(_fold(line))
             if symptom.cure:
-                print(f"{'':<26} {symptom.cure}")
+                print(_fold(INDENT + symptom.cure))
     return 1 if any(symptom.needed and not symptom.ok for symptom in symptoms) else 0
+
+
+def _fold(line: str) -> str:
+    return textwrap.fill(line, WIDTH, subsequent_indent=INDENT, break_long_words=False, break_on_hyphens=False)
 
 
 def examine(store: str | None) -> Iterator[Symptom]:
@@ -57,6 +75,8 @@ def examine(store: str | None) -> Iterator[Symptom]:
     yield _key()
     yield _reasoning_gym()
     yield _git()
+    yield from asyncio.run(_sandbox())
+    yield from _languages()
 
 
 def _machine() -> Symptom:
@@ -124,3 +144,67 @@ def _git() -> Symptom:
     if shutil.which("git"):
         return Symptom("git", True, "commits are noted with every run")
     return Symptom("git", False, "not found", "Install git to have the commit noted with every run.")
+
+
+async def _sandbox() -> list[Symptom]:
+    levels, engines = await asyncio.gather(_levels(), asyncio.gather(*(_engine(name) for name in ENGINES)))
+    return [*levels, *engines]
+
+
+async def _levels() -> list[Symptom]:
+    """The level that programs run at, and the stronger ones that are not to be had, with the reason."""
+    if not sys.platform.startswith("linux"):
+        return [Symptom("sandbox", False, "needs Linux", "Elsewhere programs run in containers.")]
+    from proctor.sandbox.survey import survey
+
+    symptoms: list[Symptom] = []
+    async for finding in survey():
+        if finding.works and finding.level.safe:
+            more = "" if finding.level.landlock else "A kernel with Landlock (5.13 or newer) would add one more wall."
+            return [*symptoms, Symptom("sandbox", True, str(finding.level), more)]
+        if not finding.works:
+            about = f"{finding.level} – {finding.obstacle.rstrip('.')}"
+            symptoms.append(Symptom("sandbox", False, about, finding.cure))
+    return [*symptoms, Symptom("sandbox", False, "no level that holds programs", "Without one they need --unsafe.")]
+
+
+async def _engine(name: str) -> Symptom:
+    if not shutil.which(name):
+        return Symptom(name, False, "not installed", "Needed to run programs in containers, for nothing else.")
+    asking = await asyncio.create_subprocess_exec(
+        *(name, "version", "--format", ENGINES[name]),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(PATIENCE):
+            said, complaint = await asking.communicate()
+    except TimeoutError:
+        asking.kill()
+        await asking.wait()
+        said, complaint = b"", b"no answer"
+    version = said.decode(errors="replace").strip()
+    if asking.returncode == 0 and version:
+        return Symptom(name, True, f"{version}, runs programs in containers")
+    reason = complaint.decode(errors="replace").strip().splitlines() or ["no answer"]
+    return Symptom(name, False, f"installed, but: {reason[-1].rstrip('.')}", f"Start its service ({name} info).")
+
+
+def _languages() -> Iterator[Symptom]:
+    from proctor.errors import MissingToolchainError
+    from proctor.sandbox.languages import LANGUAGES
+    from proctor.sandbox.toolchain import locate
+
+    there, missing = [], []
+    for language in LANGUAGES:
+        cure = f"Debian: apt-get install {language.packages}" if language.packages else f"See {language.site}"
+        try:
+            locate(language)
+            there.append(language.name)
+            locate(language, libraries=True)
+        except MissingToolchainError as error:
+            what = "runs, but without" if language.name in there else "needs"
+            missing.append(Symptom(language.name, False, f"{what} {error.tool}", cure))
+    yield Symptom("languages", True, f"{len(there)} of {len(LANGUAGES)}: {', '.join(there)}")
+    yield from missing

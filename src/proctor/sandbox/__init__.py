@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from proctor.sandbox.program import Limits, Program
     from proctor.sandbox.running import open_sandbox, run
     from proctor.sandbox.sandbox import Sandbox
-    from proctor.sandbox.survey import best_level, survey
+    from proctor.sandbox.survey import best_level
     from proctor.sandbox.verdict import Mode, Outcome, Verdict
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "best_level",
     "open_sandbox",
     "run",
-    "survey",
 ]
 
 _HOMES = {
@@ -40,7 +39,6 @@ _HOMES = {
     "best_level": "survey",
     "open_sandbox": "running",
     "run": "running",
-    "survey": "survey",
 }
 
 

@@ -37,7 +37,7 @@ class Language(Struct, frozen=True, kw_only=True):
     packages: str = ""
     """All of this on Debian."""
     site: str = ""
-    """Where to get it when Debian has no package."""
+    """Where to get it when Debian has no package, or none in every version."""
     sysroot: tuple[str, ...] = ()
     """Asks a tool outside the system's folders where it really is: the one on the PATH may only be a switch."""
     folders: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Language(Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str] = {}
     """Variables beyond PATH, HOME, TMPDIR and LANG."""
     memory_signs: tuple[str, ...] = ()
-    """By these texts on stderr it says that memory ran out."""
+    """By these texts on stderr it says that memory ran out, if it says anything."""
     failure_signs: tuple[str, ...] = ()
     """By these texts on stderr its test library says that a check failed, while the exit status stays 0."""
 
@@ -412,8 +412,9 @@ LANGUAGES = (
         file="main.swift",
         compile=("swiftc", "-o", "main", "main.swift"),
         run=("./main",),
+        packages="swiftlang",  # from Debian 13 on
         site="https://www.swift.org/install",
-        memory_signs=("Cannot allocate memory",),
+        environment={"SWIFT_BACKTRACE": "enable=no"},  # when memory ends it says nothing, at length
     ),
     Language(
         name="dart",

@@ -46,7 +46,10 @@ async def run(
         for index, program in waiting:
             verdicts[index] = await sandbox.judge(program, limits or Limits())
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(sandbox.workers):
-            group.create_task(work())
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(sandbox.workers):
+                group.create_task(work())
+    except BaseExceptionGroup as errors:  # the caller's mistake, which all workers may have met
+        raise errors.exceptions[0] from None
     return [verdicts[index] for index in sorted(verdicts)]

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from msgspec import Struct
 
 from proctor.errors import SandboxUnavailableError
-from proctor.sandbox.ladder import FULL, Level, Walls, rungs
+from proctor.sandbox.ladder import CONFINED, FULL, Level, Walls, rungs
 from proctor.sandbox.pool import Pool
 from proctor.sandbox.program import Limits, Program
 from proctor.sandbox.worker import WorkerError
@@ -34,7 +34,9 @@ class Finding(Struct, frozen=True):
                 "Install bubblewrap (Debian: apt-get install bubblewrap), or allow user namespaces:"
                 " sysctl user.max_user_namespaces=10000, and on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0."
             )
-        return "Needs a Linux kernel from 5.13 on with Landlock."
+        if self.level.name == CONFINED:
+            return "Install Python where every user may read it, or run as an ordinary user."
+        return ""
 
 
 async def survey() -> AsyncIterator[Finding]:

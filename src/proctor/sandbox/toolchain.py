@@ -96,11 +96,12 @@ class Names(Struct, frozen=True):
         return cls(public or main, package + main)
 
 
+# Nothing in it looks far ahead in vain: this is read outside the sandbox, and a source may be made to take long.
 _JVM_TOKENS = re.compile(
-    r'"""(?s:.*?)"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'|//[^\n]*|/\*(?s:.*?)\*/'
+    r'"""(?s:.*?)(?:"""|\Z)|"(?:\\.|[^"\\\n])*+"?|\'(?:\\.|[^\'\\\n])\'|//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)'
     r"|(?P<brace>[{}])"
-    r"|^\s*package\s+(?P<package>[\w.]+)"
-    r"|(?P<public>\bpublic\s+)?(?:\b(?:abstract|final|sealed|strictfp)\s+)*"
+    r"|^[ \t]*package[ \t]+(?P<package>[\w.]+)"
+    r"|(?:(?P<public>\bpublic\s++)(?:(?:abstract|final|sealed|strictfp)\s++)*+)?"
     r"\b(?:class|interface|enum|record|object)\s+(?P<name>\w+)"
     r"|(?P<main>\bvoid\s+main\s*\(|\bdef\s+main\s*\(|\bextends\s+App\b)",
     re.MULTILINE,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -32,7 +34,10 @@ from proctor.sandbox.program import Limits
 
 _SOURCES = str(Path(__file__).resolve().parents[2])
 _START = f"import sys; sys.path.insert(0, {_SOURCES!r}); from proctor.sandbox.inside.warden import main; main()"
-_FIRST_USER = 1_900_000_000  # far above any that a system hands out
+# Far above any that a system hands out, and so many that two harnesses do not draw the same: the kernel counts
+# processes by user.
+_FIRST_USER = 1_900_000_000
+_USERS = 240_000_000
 _FAREWELL = 5.0
 
 
@@ -51,7 +56,10 @@ class Worker(ABC):
         self._loop = asyncio.get_running_loop()
 
     async def exchange(self, job: dict[str, Any], limits: Limits, blob: bytes = b"") -> Exchange:
-        body = msgspec.json.encode(job)
+        try:
+            body = msgspec.json.encode(job)
+        except UnicodeEncodeError:  # half a surrogate pair; the program shall fail by it, not we
+            body = json.dumps(job).encode()
         header = JOB.pack(
             limits.seconds, limits.ceiling, limits.memory_mib << 20, limits.output_kib << 10, limits.disk_mib << 20,
             limits.processes, 4 + len(body) + len(blob),
@@ -223,6 +231,7 @@ def _scratch_folder() -> Path:
 def _command(level: Level, layout: Layout, handed: list[int], scratch: Path | None) -> list[str]:
     as_root = os.getuid() == 0
     own_users = as_root and (level.namespaces or open_to_all(layout))
+    examiner_user = _FIRST_USER + 2 * secrets.randbelow(_USERS // 2)
     plan = {
         "walls": level.walls,
         "descriptors": handed,
@@ -235,13 +244,13 @@ def _command(level: Level, layout: Layout, handed: list[int], scratch: Path | No
         "islands": layout.islands,
         "pid_namespace": level.namespaces,
         "user_namespace": level.namespaces and not as_root,
-        "examiner_user": _FIRST_USER + 2 * handed[0] if own_users else None,
-        "subject_user": _FIRST_USER + 2 * handed[0] + 1 if own_users else None,
+        "examiner_user": examiner_user if own_users else None,
+        "subject_user": examiner_user + 1 if own_users else None,
         "seccomp": level.seccomp,
         "landlock": bool(level.landlock),
         "readable": ["/"] if level.namespaces else [*layout.folders, "/proc"],
     }
-    command = [sys.executable, "-I", "-S", "-c", _START, msgspec.json.encode(plan).decode()]
+    command = [os.path.abspath(sys.executable), "-I", "-S", "-c", _START, msgspec.json.encode(plan).decode()]
     if level.walls is Walls.BUBBLEWRAP:
         bubblewrap = shutil.which("bwrap")
         assert bubblewrap is not None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from proctor.sandbox.judgement import Exchange
@@ -61,7 +61,7 @@ class Workshop:
 
     async def prepare(self, language: Language, source: str, memory_mib: int) -> Work:
         """Programs with the same source share one compilation, also when they come at the same time."""
-        key = language.name, hashlib.sha256(source.encode()).digest(), memory_mib
+        key = language.name, hashlib.sha256(_encoded(source)).digest(), memory_mib
         if key not in self._works:
             self._works[key] = asyncio.create_task(self._make(language, source, memory_mib))
         return await asyncio.shield(self._works[key])
@@ -73,13 +73,13 @@ class Workshop:
         toolchain, prepared = await self._toolchain(language)
         recipe = toolchain.recipe(source, memory_mib, prepared)
         folders = toolchain.folders if prepared == NOT_PREPARED else (*toolchain.folders, prepared)
-        content = source.encode(errors="surrogateescape")
+        content = _encoded(source)
         work = Work(recipe, toolchain.path, folders, [(recipe.file, 0o644, len(content))], content)
         if not recipe.compile:
             return work
         compiler = toolchain.recipe(source, _COMPILER.memory_mib, prepared)
         exchange = await self._run(_job(compiler.compile, work, collect=True), _COMPILER, content, folders)
-        if exchange.end.status != 0 or exchange.end.stopped:
+        if exchange.end.status != 0 or exchange.end.stopped or not exchange.product:
             raise CompilationError(exchange)
         files, contents = _open(exchange.product)
         product = Path(self._folder.name) / f"{len(self._works)}-{language.name}"
@@ -98,7 +98,7 @@ class Workshop:
             return toolchain, NOT_PREPARED
         work = Work(toolchain.preparation(_COMPILER.memory_mib), toolchain.path, toolchain.folders, [])
         exchange = await self._run({**work.job(), "collect": True}, _COMPILER, b"", work.folders)
-        if exchange.end.status != 0 or exchange.end.stopped:
+        if exchange.end.status != 0 or exchange.end.stopped or not exchange.product:
             return toolchain, NOT_PREPARED  # slower, but as right
         folder = Path(self._folder.name) / f"prepared-{language.name}"
         files, contents = _open(exchange.product)
@@ -110,6 +110,14 @@ class Workshop:
             place.chmod(mode)
             start += size
         return toolchain, str(folder)
+
+
+def _encoded(source: str) -> bytes:
+    """Bytes that were no text are themselves again; of half a surrogate pair the compiler may think what it likes."""
+    try:
+        return source.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return source.encode(errors="surrogatepass")
 
 
 def _job(command: tuple[str, ...], work: Work, stdin: str = "", collect: bool = False) -> dict[str, Any]:
@@ -124,5 +132,6 @@ def _job(command: tuple[str, ...], work: Work, stdin: str = "", collect: bool = 
 
 
 def _open(product: bytes) -> tuple[list[tuple[str, int, int]], bytes]:
+    """The names of the files are the compiler's, or those of a program that it ran: any bytes will do for one."""
     size = int.from_bytes(product[:4], "little")
-    return msgspec.json.decode(product[4 : 4 + size], type=list[tuple[str, int, int]]), product[4 + size :]
+    return [(name, mode, length) for name, mode, length in json.loads(product[4 : 4 + size])], product[4 + size :]

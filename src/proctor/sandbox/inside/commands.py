@@ -45,8 +45,9 @@ def collect(most: int) -> tuple[list[tuple[str, int, int]], bytes]:
     files: list[tuple[str, int, int]] = []
     contents: list[bytes] = []
     here = os.stat(".").st_dev
-    for folder, below, names in os.walk("."):
-        below[:] = [name for name in below if os.lstat(os.path.join(folder, name)).st_dev == here]  # not what is shown
+    for folder, folders, names in os.walk("."):
+        # Mounted here are the islands, with what is not the compiler's work: see `Layout`.
+        folders[:] = [name for name in folders if os.lstat(os.path.join(folder, name)).st_dev == here]
         for name in sorted(names):
             path = os.path.join(folder, name)
             if not stat.S_ISREG(os.lstat(path).st_mode):
@@ -56,7 +57,7 @@ def collect(most: int) -> tuple[list[tuple[str, int, int]], bytes]:
                 mode = os.fstat(file.fileno()).st_mode & 0o777
             most -= len(content)
             if most < 0:
-                raise OSError("the compiler left too much behind")
+                raise OSError("it is too large")
             files.append((os.path.relpath(path), mode, len(content)))
             contents.append(content)
     return files, b"".join(contents)

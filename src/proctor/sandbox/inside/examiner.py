@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 from proctor.sandbox.inside import commands, kernel, plain, purity, traces, wire
@@ -55,7 +55,8 @@ def serve(orders: socket.socket, jobs: int, verdicts: socket.socket) -> None:
             return
         job, blob = _read_job(jobs, int.from_bytes(order, "little"))
         report, product = exams.hold(job, blob, Link(*descriptors))
-        socket.send_fds(verdicts, [json.dumps(report).encode()], product)
+        # Half a surrogate pair is a character that no message can carry.
+        socket.send_fds(verdicts, [json.dumps(report, ensure_ascii=False).encode(errors="replace")], product)
         for descriptor in (*descriptors, *product):
             os.close(descriptor)
         orders.send(b".")
@@ -84,7 +85,7 @@ class Exams:
             if job["command"]:
                 commands.lay_out(job["files"], blob)
                 report = link.run(["command", job["command"], job["environment"], job["stdin"]])
-                return report, [_collected()] if job["collect"] else []
+                return _collected(report) if job["collect"] else (report, [])
             return self._hold(job, link), []
         except BaseException as error:  # a fault of ours, not the program's
             return {"outcome": "sandbox error", "detail": f"examiner: {traces.summary(error)}"}, []
@@ -163,14 +164,17 @@ def _apart(exam: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     return told
 
 
-def _collected() -> int:
+def _collected(report: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
     """The compiler's product as a file that lies nowhere, written as: length of the list, the list, the contents."""
-    files, contents = commands.collect(_LARGEST_PRODUCT)
+    try:
+        files, contents = commands.collect(_LARGEST_PRODUCT)
+    except OSError as error:
+        return {**report, "outcome": "failed", "detail": f"What was made cannot be used: {error}."}, []
     listed = json.dumps(files).encode()
     product = os.memfd_create("product", os.MFD_CLOEXEC)
     with open(os.dup(product), "wb") as file:
         file.write(len(listed).to_bytes(4, "little") + listed + contents)
-    return product
+    return report, [product]
 
 
 class Link:
@@ -186,6 +190,7 @@ class Link:
         self._poll.register(ear, select.POLLIN)
         self._poll.register(end, select.POLLIN)
         self._names: dict[int, str] = {}
+        self._given: list[Any] = []
         self._classes: dict[tuple[str, type[Exception]], type[Exception]] = {}
         self.ended: tuple[str, str] | None = None
         self.not_plain = False
@@ -198,13 +203,19 @@ class Link:
         return {"outcome": "ended", "detail": "", "testing": "exit status"}
 
     def load(self, program: CodeType, wanted: list[str]) -> dict[str, Any]:
-        """The program's own names among those wanted; a module is the tests' own copy of it."""
+        """The program's own names among those wanted, and no others: it must not replace what the tests are made of.
+
+        A module is the tests' own copy of it.
+        """
         answer = self._ask(["load", program, wanted])
         if answer[0] != "ok" or type(answer[1]) is not dict:
             self._value(answer)
             return {}
         found: dict[str, Any] = {}
-        for name, packed in answer[1].items():
+        for name in wanted:
+            if name not in answer[1]:
+                continue
+            packed = answer[1][name]
             tag = packed.get(plain.TAG) if type(packed) is dict else None
             if tag == "module":
                 found[name] = importlib.import_module(str(packed["v"]))
@@ -214,6 +225,7 @@ class Link:
                 found[name] = self._value(["ok", packed])
                 if type(found[name]) is Remote:
                     self._names[found[name]._target] = name
+        self._given = list(found.values())
         return found
 
     def test(self, program: CodeType, tests: CodeType) -> None:
@@ -294,6 +306,8 @@ class Link:
     def _refer(self, value: Any) -> list[Any]:
         if type(value) is Remote:
             return [value._target, ""]
+        if any(value is given for given in self._given):  # else a program could choose where it is tested
+            raise TypeError(f"The program's own {type(value).__qualname__} cannot be handed back to it.")
         raise NotPlainError(type(value).__qualname__)
 
     def _remote(self, number: Any, kind: Any) -> Remote:
@@ -375,7 +389,12 @@ def _add_program(space: dict[str, Any], link: Link, tests: CodeType, program: Co
         missing.append(entry_point)
     # Tests that use nothing but built-in names mean the program's own function of such a name. Otherwise the tests'
     # built-ins are not the program's business.
-    space.update(link.load(program, missing or used))
+    found = link.load(program, missing or used)
+    for name in found.keys() & sys.stdlib_module_names - {entry_point}:
+        # `math.isclose` is Python's, whatever the program has called math.
+        if not isinstance(found[name], ModuleType) and name in purity.owners(tests):
+            found[name] = importlib.import_module(name)
+    space.update(found)
 
 
 def _judge(link: Link, run: Callable[[], None], tests: str) -> dict[str, Any]:

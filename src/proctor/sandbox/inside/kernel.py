@@ -6,6 +6,7 @@ import ctypes
 import os
 import struct
 
+CLONE_PARENT = 0x0000_8000
 CLONE_NEWTIME = 0x0000_0080
 CLONE_NEWNS = 0x0002_0000
 CLONE_NEWCGROUP = 0x0200_0000
@@ -82,6 +83,10 @@ def unmount(target: str) -> None:
 def pivot_root(new: str, old: str) -> None:
     number = 155 if os.uname().machine == "x86_64" else 41
     system_call("pivot_root", number, new.encode(), old.encode())
+
+
+def current_processor() -> int:
+    return _checked(_libc.sched_getcpu(), "sched_getcpu")
 
 
 def set_no_new_privileges() -> None:

@@ -6,6 +6,7 @@ answered from the compiled code, and on the safe side.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from opcode import opmap
 from types import CodeType
 
@@ -37,6 +38,19 @@ def names(code: CodeType) -> set[str]:
         if isinstance(constant, CodeType):
             found |= names(constant)
     return found
+
+
+def owners(code: CodeType) -> set[str]:
+    """The global names whose attributes are looked up, as those of a module are."""
+    import dis  # large, and needed by the examiner alone
+
+    steps = list(dis.get_instructions(code))
+    found = {
+        name.argval
+        for name, then in pairwise(steps)
+        if name.opname in ("LOAD_NAME", "LOAD_GLOBAL") and then.opname in ("LOAD_ATTR", "LOAD_METHOD")
+    }
+    return found.union(*(owners(constant) for constant in code.co_consts if isinstance(constant, CodeType)))
 
 
 def _imports(code: CodeType) -> set[str]:

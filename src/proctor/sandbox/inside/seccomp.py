@@ -1,13 +1,17 @@
 """System calls that no exam needs, refused by the kernel.
 
-Two filters. The *base* one is put on the zygote and holds for everything below it. The *last* one is put on each
-program and takes away what only the zygote and the examiner need: namespaces, and memory that no limit counts.
+Two filters everywhere. The *base* one is put on the zygote and holds for everything below it. The *last* one is put on
+each program and takes away what only the zygote and the examiner need, namespaces and memory that no limit counts, and
+what would outlive the program: things that the kernel keeps, and processes that are not its children.
+
+Where no namespace hides the other processes of the machine, more is refused: whatever would reach them.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
 import socket
 import struct
@@ -74,10 +78,25 @@ _REFUSED = {
 }
 _NUMBERS = {
     "clone": (56, 220),
+    "fcntl": (72, 25),
+    "ioctl": (16, 29),
+    "ioprio_set": (251, 30),
     "kill": (62, 129),
     "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    "msgget": (68, 186),
+    "mq_open": (240, 180),
+    "prlimit64": (302, 261),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
     "seccomp": (317, 277),
+    "semget": (64, 190),
     "setns": (308, 268),
+    "setpriority": (141, 140),
     "shmget": (29, 194),
     "socket": (41, 198),
     "socketpair": (53, 199),
@@ -87,6 +106,8 @@ _NUMBERS = {
 }
 _CLONE3 = 435  # its flags lie in memory, where no filter sees them; the C library falls back on clone
 _PIDFD_SEND_SIGNAL = 424
+_SETOWN_EX = 15
+_SETOWN_BY_IOCTL = (0x8901, 0x8902)
 _LAST_KNOWN = 463  # newer calls do not exist here until somebody has looked at them
 
 _COLUMN = {"x86_64": 0, "aarch64": 1}.get(os.uname().machine)
@@ -107,21 +128,23 @@ def number_of(name: str) -> int:
     return number
 
 
-def base_filter() -> bytes:
+def base_filter(alone: bool) -> bytes:
+    """`alone`: in namespaces of its own, where a local socket leads to nobody else."""
     program = _head()
     program += [(_ABOVE, 0, 1, _LAST_KNOWN), (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)]
     program += _on(_CLONE3, _REFUSE | errno.ENOSYS)
     for numbers in _REFUSED.values():
         if (number := numbers[_COLUMN or 0]) is not None:
             program += _on(number, _REFUSE | errno.EPERM)
-    for name in ("socket", "socketpair"):  # only the kind that stays inside: no internet, no host of a virtual machine
-        program += [
-            (_EQUAL, 0, 4, number_of(name)),
-            (_LOAD, 0, 0, _ARGUMENT_AT),
-            (_EQUAL, 1, 0, socket.AF_UNIX),
-            (_RETURN, 0, 0, _REFUSE | errno.EACCES),
-            (_RETURN, 0, 0, _ALLOW),
-        ]
+    refused = _REFUSE | errno.EACCES
+    if alone:  # only the kind that stays inside: no internet, no host of a virtual machine
+        for name in ("socket", "socketpair"):
+            program += _only(name, 0, (socket.AF_UNIX,), refused)
+    else:  # a local socket would lead to the services of the machine; a pair of streams leads nowhere
+        program += _on(number_of("socket"), refused)
+        flags = (0, socket.SOCK_CLOEXEC, socket.SOCK_NONBLOCK, socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
+        kinds = tuple(kind | flag for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET) for flag in flags)
+        program += _only("socketpair", 0, (socket.AF_UNIX,), refused) + _only("socketpair", 1, kinds, refused)
     return _pack(program)
 
 
@@ -129,29 +152,37 @@ def last_filter() -> bytes:
     program = _head()
     program += _on(number_of("unshare"), _REFUSE | errno.EPERM)
     program += _on(number_of("setns"), _REFUSE | errno.EPERM)
-    for name in ("memfd_create", "shmget"):  # memory that no limit counts
+    # Memory that no limit counts, and what would be there for the next program.
+    for name in ("memfd_create", "memfd_secret", "msgget", "semget", "shmget"):
         program += _on(number_of(name), _REFUSE | errno.ENOSYS)
     program += [
         (_EQUAL, 0, 4, number_of("clone")),
         (_LOAD, 0, 0, _ARGUMENT_AT),
-        (_ANY_BIT, 0, 1, kernel.ALL_NAMESPACES),
+        (_ANY_BIT, 0, 1, kernel.ALL_NAMESPACES | kernel.CLONE_PARENT),
         (_RETURN, 0, 0, _REFUSE | errno.EPERM),
         (_RETURN, 0, 0, _ALLOW),
     ]
     return _pack(program)
 
 
+def neighbours_filter(process: int) -> bytes:
+    """Where no PID namespace hides them: the limits and the rank of other processes stay as they are."""
+    refused = _REFUSE | errno.EPERM
+    program = _head() + _on(number_of("ioprio_set"), refused) + _on(number_of("mq_open"), refused)
+    for name in ("prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"):
+        program += _only(name, 0, (0, process), refused)
+    program += _on(number_of("setpriority"), refused)
+    return _pack(program)
+
+
 def own_signals_filter(process: int) -> bytes:
     """Where neither a PID namespace nor Landlock keeps signals in: a program may signal only its first process."""
-    program = _head() + _on(_PIDFD_SEND_SIGNAL, _REFUSE | errno.EPERM)
-    for name in ("kill", "tkill", "tgkill"):
-        program += [
-            (_EQUAL, 0, 4, number_of(name)),
-            (_LOAD, 0, 0, _ARGUMENT_AT),
-            (_EQUAL, 1, 0, process),
-            (_RETURN, 0, 0, _REFUSE | errno.EPERM),
-            (_RETURN, 0, 0, _ALLOW),
-        ]
+    refused = _REFUSE | errno.EPERM
+    program = _head() + _on(_PIDFD_SEND_SIGNAL, refused)
+    for name in ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
+        program += _only(name, 0, (process,), refused)
+    for name, words in (("fcntl", (fcntl.F_SETOWN, _SETOWN_EX)), ("ioctl", _SETOWN_BY_IOCTL)):
+        program += _never(name, 1, words, refused)  # signals of a file, to whom one likes
     return _pack(program)
 
 
@@ -179,6 +210,25 @@ def _head() -> list[tuple[int, int, int, int]]:
 
 def _on(number: int, answer: int) -> list[tuple[int, int, int, int]]:
     return [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, answer)]
+
+
+def _only(name: str, argument: int, allowed: tuple[int, ...], answer: int) -> list[tuple[int, int, int, int]]:
+    """The call is refused unless that argument of it is one of these."""
+    compare = [(_EQUAL, len(allowed) - index, 0, value) for index, value in enumerate(allowed)]
+    return _about(name, argument, [*compare, (_RETURN, 0, 0, answer)])
+
+
+def _never(name: str, argument: int, refused: tuple[int, ...], answer: int) -> list[tuple[int, int, int, int]]:
+    """The call is refused if that argument of it is one of these."""
+    *first, last = refused
+    compare = [(_EQUAL, len(first) - index, 0, value) for index, value in enumerate(first)]
+    return _about(name, argument, [*compare, (_EQUAL, 0, 1, last), (_RETURN, 0, 0, answer)])
+
+
+def _about(name: str, argument: int, steps: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
+    """Steps that look at an argument of one call. What they let through meets the rest of the filter."""
+    body = [(_LOAD, 0, 0, _ARGUMENT_AT + 8 * argument), *steps, (_LOAD, 0, 0, _NUMBER_AT)]
+    return [(_EQUAL, 0, len(body), number_of(name)), *body]
 
 
 def _pack(program: list[tuple[int, int, int, int]]) -> bytes:

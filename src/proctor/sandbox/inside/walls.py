@@ -33,7 +33,7 @@ def raise_walls(plan: dict[str, Any]) -> None:
         devices = [f"/dev/{name}" for name in _DEVICES]
         landlock.confine(plan["readable"], [plan["scratch"]], devices)
     if plan["seccomp"]:
-        seccomp.Filter(seccomp.base_filter()).install()
+        seccomp.Filter(seccomp.base_filter(alone=plan["pid_namespace"])).install()
 
 
 def _enter_namespaces(as_ordinary_user: bool) -> None:

@@ -24,7 +24,7 @@ import sys
 import time
 from typing import Any
 
-from proctor.sandbox.inside import examiner, kernel, subject, watch, zygote
+from proctor.sandbox.inside import examiner, kernel, scratch, subject, watch, zygote
 from proctor.sandbox.inside.frames import JOB
 from proctor.sandbox.inside.walls import raise_walls
 
@@ -56,6 +56,8 @@ class Warden:
         self._verdicts = socket.socket(fileno=VERDICTS)
         self._own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         self._judged = 0
+        self._processors = os.sched_getaffinity(0)
+        self._gathered: int | None = None
         self._start_examiner()
         self._start_zygote()
 
@@ -100,9 +102,9 @@ class Warden:
             self._judged += 1
             if stopped or self._judged % _RETIREMENT == 0:
                 self._renew_examiner(stopped)
-            self._empty_scratch()
             code = None if alive else os.waitstatus_to_exitcode(status)
             self._send_end(stopped, code, cpu, resident, time.monotonic() - started, outputs, output)
+            scratch.empty(self._scratch, self._islands)
         finally:
             for descriptor in (end, *outputs):
                 os.close(descriptor)
@@ -116,6 +118,7 @@ class Warden:
         if not self._plan["pid_namespace"]:  # then the kernel counts whatever else this user runs
             processes += watch.threads_of(self._plan["subject_user"] or os.getuid())
         cpu = int(seconds) + 2  # should we be stopped ourselves, the kernel still counts
+        self._gather()
         order = zygote.ORDER.pack(*map(_within_hard_limit, _PROGRAM_LIMITS, (cpu, memory, disk, processes)))
         socket.send_fds(self._zygote_line, [order], [*outputs, hear_tests, tell_tests])
         _, (end,), _, _ = socket.recv_fds(self._zygote_line, 8, 1)
@@ -146,6 +149,7 @@ class Warden:
             wall = time.monotonic() - started
             used = meter.read()
             own = used.own_seconds(wall)
+            self._scatter([*used.cpu_of])
             if own >= seconds:
                 return "timeout"
             if wall >= wall_seconds:
@@ -155,6 +159,29 @@ class Warden:
             if used.resident_bytes > memory and used.memory_bytes() > memory:
                 return "memory"
             wait = max(_SHORTEST, min(_TICK, seconds - own, wall_seconds - wall))
+
+    def _gather(self) -> None:
+        """Puts examiner and program on the processor that the kernel has chosen for us.
+
+        The two take turns: on one processor a turn costs a few microseconds, across two it wakes one up every time.
+        """
+        processor = kernel.current_processor()
+        if processor != self._gathered:
+            self._gathered = processor
+            self._allow({processor}, self._examiner, self._zygote)
+
+    def _scatter(self, processes: list[int]) -> None:
+        """A program that takes longer may use them all, and be moved out of others' way."""
+        if self._gathered is not None:
+            self._gathered = None
+            self._allow(self._processors, self._examiner, *processes)
+
+    def _allow(self, processors: set[int], *processes: int) -> None:
+        for process in processes:
+            try:
+                os.sched_setaffinity(process, processors)
+            except OSError:  # it has ended, or may not be touched: it is only slower then
+                continue
 
     # The examiner: started again when it is stuck in its tests or has died.
 
@@ -174,6 +201,7 @@ class Warden:
             finally:
                 os._exit(70)
         theirs.close()
+        self._gathered = None
         if self._plan["pid_namespace"]:
             kernel.setns(self._own_namespace, kernel.CLONE_NEWPID)
 
@@ -203,6 +231,7 @@ class Warden:
             finally:
                 os._exit(73)
         theirs.close()
+        self._gathered = None
         self._init = int.from_bytes(_received(self._zygote_line, 4), "little")
 
     def _clear_room(self) -> float:
@@ -220,16 +249,6 @@ class Warden:
         self._zygote_line.close()
         self._start_zygote()
         return usage.ru_utime + usage.ru_stime
-
-    def _empty_scratch(self) -> None:
-        for name in os.listdir(self._scratch):
-            if name in self._islands:
-                continue
-            path = os.path.join(self._scratch, name)
-            try:
-                os.unlink(path)
-            except OSError:
-                importlib.import_module("shutil").rmtree(path, ignore_errors=True)  # large, and seldom needed
 
     def _send_end(
         self, stopped: str, status: int | None, cpu: float, memory: int, wall: float, outputs: Outputs, most: int

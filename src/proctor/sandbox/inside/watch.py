@@ -22,16 +22,23 @@ class Meter:
         self._cpu_clock = ~examiner << 3 | 2  # the kernel's name for the processor time of a process
         self._cpu_before = time.clock_gettime(self._cpu_clock)
         self._waited_before: float | None = None
+        self._cpu_of: dict[int, float] = {}
+        self._cpu_seen = 0.0
 
     def read(self) -> Usage:
         waited = _waited(self._examiner, 1)
         if self._waited_before is None:
             self._waited_before = waited
-        return Usage(
+        usage = Usage(
             cpu_seconds=time.clock_gettime(self._cpu_clock) - self._cpu_before,
             waited_seconds=waited - self._waited_before,
             processes=[entry for entry in descendants({self._examiner}) if entry[0] != self._zygote],
         )
+        # A process that ends unnoticed takes its account with it, so what was seen of it is kept.
+        self._cpu_seen += sum(max(0.0, cpu - self._cpu_of.get(process, 0.0)) for process, cpu in usage.cpu_of.items())
+        self._cpu_of = usage.cpu_of
+        usage.cpu_seconds = max(usage.cpu_seconds, self._cpu_seen)
+        return usage
 
 
 class Usage:
@@ -42,11 +49,16 @@ class Usage:
         self.waited_seconds = waited_seconds
         """For a processor, which is the machine's fault and not the program's."""
         self.resident_bytes = 0
-        self._processes = []
+        """With the tables of pages, of which a program can have many without a page of its own."""
+        self._tables = 0
+        self.cpu_of: dict[int, float] = {}
+        """Each process by itself, without its children."""
         for process, fields in processes:
-            self._processes.append(process)
+            self.cpu_of[process] = sum(map(int, fields[11:13])) / _TICKS
             self.cpu_seconds += sum(map(int, fields[11:15])) / _TICKS
-            self.resident_bytes += int(fields[21]) * _PAGE
+            tables = _page_tables(process)
+            self._tables += tables
+            self.resident_bytes += int(fields[21]) * _PAGE + tables
             self.waited_seconds += _waited(process, int(fields[17]))
 
     def own_seconds(self, wall_seconds: float) -> float:
@@ -55,8 +67,8 @@ class Usage:
 
     def memory_bytes(self) -> int:
         """What the processes hold together, with pages they share counted once. Costs more than the resident size."""
-        total = 0
-        for process in self._processes:
+        total = self._tables
+        for process in self.cpu_of:
             try:
                 with open(f"/proc/{process}/smaps_rollup") as lines:
                     total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
@@ -71,7 +83,7 @@ def descendants(without: set[int]) -> list[Process]:
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
-                with open(f"/proc/{name}/stat") as file:
+                with open(f"/proc/{name}/stat", errors="replace") as file:  # a process may call itself anything
                     fields_of[int(name)] = file.read().rpartition(")")[2].split()
             except OSError:
                 continue
@@ -114,6 +126,14 @@ def threads_of(user: int) -> int:
         except OSError:
             continue
     return count
+
+
+def _page_tables(process: int) -> int:
+    try:
+        with open(f"/proc/{process}/status", errors="replace") as lines:
+            return sum(int(line.split()[1]) for line in lines if line.startswith("VmPTE:")) * 1024
+    except OSError:  # it has ended
+        return 0
 
 
 def _waited(process: int, threads: int) -> float:

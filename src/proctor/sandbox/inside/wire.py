@@ -6,7 +6,8 @@ import os
 import struct
 
 _LENGTH = struct.Struct("<I")
-_CHUNK = 1 << 16
+_FIRST = 1 << 12  # most messages are short, and a large buffer would cost every program fresh memory
+_CHUNK = 1 << 18
 
 
 class BrokenMessageError(Exception):
@@ -22,7 +23,7 @@ def send(descriptor: int, body: bytes) -> None:
 
 def receive(descriptor: int, most: int) -> bytes:
     """One message of at most so many bytes. What follows it is dropped: the other side has to wait for an answer."""
-    data = os.read(descriptor, _CHUNK)
+    data = os.read(descriptor, _FIRST)
     while len(data) < 4:
         data += _more(descriptor)
     (length,) = _LENGTH.unpack_from(data)

@@ -81,15 +81,16 @@ class Zygote:
                 os.setresgid(self._user, self._user, self._user)
                 os.setresuid(self._user, self._user, self._user)
             if self._plan["seccomp"] and not self._plan["pid_namespace"]:
-                _keep_signals_in()
+                _leave_neighbours_alone()
             gc.enable()
             commands.serve(3, 4)
         finally:
             os._exit(71)
 
 
-def _keep_signals_in() -> None:
-    """Where no PID namespace does."""
+def _leave_neighbours_alone() -> None:
+    """Where no PID namespace hides them."""
+    seccomp.Filter(seccomp.neighbours_filter(os.getpid())).install()
     if landlock.version() >= landlock.SIGNALS_SINCE:
         landlock.keep_signals_in()
     else:
@@ -101,6 +102,7 @@ def _sleep_as_init() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     kernel.die_with_parent()
     kernel.drop_capabilities()
+    kernel.set_undumpable()  # it outlives the programs, which may be the same user
     os.closerange(0, 1 << 16)
     while True:
         signal.pause()

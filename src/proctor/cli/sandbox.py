@@ -1,0 +1,161 @@
+"""Run programs that nobody has read, and say how they fared.
+
+With --tests, which are Python, a Python program is loaded and the tests call it. Without them a file is a whole
+program, in any of the languages: it passes when it ends with exit status 0.
+
+Exits with 0 when every program passed, and with 1 when one did not."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from proctor import machine
+from proctor.cli.output import print_json
+from proctor.errors import UsageError
+from proctor.sandbox.languages import LANGUAGES, Language, find_language
+from proctor.sandbox.program import Limits, Program
+from proctor.sandbox.verdict import Mode, Verdict
+
+WORTH = {
+    Mode.SPLIT: "split: they ran in a process apart from the program",
+    Mode.IN_PROCESS: "in-process: they ran beside the program, which could have faked a pass",
+    Mode.NONE: "none: the exit status decided",
+}
+
+LARGEST = 10**9
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    usual = Limits()
+    parser.add_argument("files", nargs="+", metavar="FILE", help="the programs")
+    parser.add_argument("--tests", metavar="FILE", help="Python tests, which name what they call")
+    parser.add_argument(
+        "--entry-point",
+        default="",
+        metavar="NAME",
+        help="what the tests call; needed only where a built-in function has the same name",
+    )
+    parser.add_argument("--language", metavar="NAME", help="of the programs (default: by each file's ending)")
+    parser.add_argument("--stdin", metavar="FILE", help="what the programs read from standard input")
+    limits = parser.add_argument_group("limits, for each program")
+    for flag, unit, kind, default, about in (
+        ("--seconds", "X", float, usual.seconds, "seconds of its own time, without the waiting for a processor"),
+        ("--memory", "MIB", int, usual.memory_mib, "MiB of memory"),
+        ("--output", "KIB", int, usual.output_kib, "KiB of output"),
+        ("--processes", "N", int, usual.processes, "processes and threads at once"),
+    ):
+        limits.add_argument(
+            flag, type=_positive(kind), default=default, metavar=unit, help=f"{about} (default: {default:g})"
+        )
+    running = parser.add_argument_group("running")
+    running.add_argument(
+        "--workers", type=_positive(int), metavar="N", help="programs at once (default: one for each core)"
+    )
+    running.add_argument(
+        "--unsafe", action="store_true", help="run them also where this machine cannot hold them (see proctor doctor)"
+    )
+    running.add_argument("--json", action="store_true", help="print as JSON")
+
+
+def call(args: argparse.Namespace) -> int:
+    programs = [_program(args, file) for file in args.files]
+    limits = Limits(seconds=args.seconds, memory_mib=args.memory, output_kib=args.output, processes=args.processes)
+    workers = min(len(programs), args.workers or machine.cores())
+    return asyncio.run(_judge(args, programs, limits, workers))
+
+
+async def _judge(args: argparse.Namespace, programs: list[Program], limits: Limits, workers: int) -> int:
+    from proctor.sandbox import open_sandbox
+
+    told = []
+    passed = True
+    async with await open_sandbox(workers=workers, unsafe=args.unsafe) as sandbox, asyncio.TaskGroup() as group:
+        verdicts = [group.create_task(sandbox.judge(program, limits)) for program in programs]
+        for file, program, judging in zip(args.files, programs, verdicts, strict=True):
+            verdict = await judging
+            passed &= verdict.passed
+            if args.json:
+                told.append({"file": file, "language": program.language, **msgspec.to_builtins(verdict)})
+            else:
+                print("\n".join(_lines(file, verdict)), flush=True)
+    if args.json:
+        print_json({"programs": told})
+    return 0 if passed else 1
+
+
+def _program(args: argparse.Namespace, file: str) -> Program:
+    from proctor.sandbox.toolchain import locate
+
+    language = find_language(args.language) if args.language else _language_of(file)
+    locate(language)  # says now what is missing, before anything runs
+    if args.tests and language.name != "python":
+        raise UsageError(f"--tests are Python and cannot call {file}, which is {language.name}: put its tests into it.")
+    return Program(
+        source=_read(file),
+        language=language.name,
+        tests=_read(args.tests) if args.tests else "",
+        entry_point=args.entry_point,
+        stdin=_read(args.stdin) if args.stdin else "",
+    )
+
+
+def _language_of(file: str) -> Language:
+    """By the longest ending that fits: main_test.go is a test."""
+    endings = {language.file.removeprefix("main"): language for language in reversed(LANGUAGES)}
+    endings |= {f".{alias}": language for language in LANGUAGES for alias in (language.name, *language.aliases)}
+    fitting = [ending for ending in endings if Path(file).name.lower().endswith(ending)]
+    if not fitting:
+        raise UsageError(f"Which language {file} is written in, its name does not tell: say --language NAME.")
+    return endings[max(fitting, key=len)]
+
+
+def _read(file: str) -> str:
+    try:
+        return Path(file).read_bytes().decode()
+    except OSError as error:
+        raise UsageError(f"Cannot read {file}: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{file} is not a text in UTF-8.") from None
+
+
+def _lines(file: str, verdict: Verdict) -> Iterator[str]:
+    yield f"{file}: {verdict.outcome}"
+    for name, value in (
+        ("why", verdict.detail),
+        ("tests", WORTH[verdict.testing]),
+        ("level", verdict.level),
+        (
+            "used",
+            f"{verdict.wall_seconds:.3f} s, {verdict.cpu_seconds:.3f} s of a processor, {verdict.memory_mib:.0f} MiB",
+        ),
+        ("stdout", verdict.stdout),
+        ("stderr", verdict.stderr),
+    ):
+        first, *others = _visible(value).rstrip("\n").split("\n")
+        if value:
+            yield f"  {name:<7} {first}"
+            yield from (f"{'':<9} {line}" for line in others)
+
+
+def _visible(text: str) -> str:
+    """What a program wrote may hold orders to a terminal: they are shown, not followed."""
+    return "".join(
+        character if character.isprintable() or character in "\n\t" else ascii(character)[1:-1] for character in text
+    )
+
+
+def _positive(kind: Callable[[str], Any]) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        value = kind(text)
+        if not 0 < value < LARGEST:
+            raise argparse.ArgumentTypeError(f"expected a number above 0 and below {LARGEST:,}, got {text}")
+        return value
+
+    read.__name__ = kind.__name__
+    return read
