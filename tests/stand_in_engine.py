@@ -17,7 +17,7 @@ from proctor.sandbox.inside import kernel
 
 ALONE = {"--rm", "--interactive", "--read-only", "--no-healthcheck"}
 NAMESPACES = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC
-CAPABILITIES = {"DAC_OVERRIDE": 1, "FOWNER": 3, "KILL": 5, "SETGID": 6, "SETUID": 7, "SYS_PTRACE": 19}
+CAPABILITIES = {"DAC_OVERRIDE": 1, "FOWNER": 3, "KILL": 5, "SETGID": 6, "SETUID": 7, "SYS_PTRACE": 19, "SYS_NICE": 23}
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 FLAGS = {"ro": kernel.MS_RDONLY, "nosuid": kernel.MS_NOSUID, "nodev": kernel.MS_NODEV, "noexec": kernel.MS_NOEXEC}
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HTTPS_PROXY": "http://user:secret@proxy"}

@@ -22,6 +22,7 @@ from proctor.sandbox.containers import COMMAND, IMAGE
 from proctor.sandbox.engine import ENGINES, Engine
 from proctor.sandbox.inside import watch
 from stand_in_engine import take_apart
+from test_sandbox_neighbours import PAIRS, TAMPER
 
 HERE = Path(__file__).parent
 CASES = [*HONEST, *ATTACKS]
@@ -141,7 +142,7 @@ def test_the_whole_command_line(name: str, more: str):
         "--pids-limit": ["1024"],
         "--user": ["0:0"],
         "--cap-drop": ["ALL"],
-        "--cap-add": ["SETUID", "SETGID", "SYS_PTRACE", "KILL", "DAC_OVERRIDE", "FOWNER"],
+        "--cap-add": ["SETUID", "SETGID", "SYS_NICE", "SYS_PTRACE", "KILL", "DAC_OVERRIDE", "FOWNER"],
         "--security-opt": ["no-new-privileges"],
         "--workdir": ["/tmp"],
         "--env": ["HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8"],
@@ -263,6 +264,11 @@ def test_a_program_has_no_rights(room: Room):
     assert verdict.passed, verdict.detail
 
 
+def test_a_program_that_takes_longer_may_use_all_processors(room: Room):
+    all_of_them = len(os.sched_getaffinity(0))
+    assert room.judge(f"import os\nwhile len(os.sched_getaffinity(0)) < {all_of_them}: pass").passed
+
+
 def test_a_program_sees_no_secret(room: Room):
     verdict = room.judge("import os\nassert 'proxy' not in str(os.environ).lower()\nprint(os.environ['HOME'])")
     assert (verdict.outcome, verdict.stdout) == (Outcome.PASSED, "/tmp\n"), verdict.detail
@@ -281,6 +287,18 @@ def test_programs_do_not_see_each_other(room: Room):
         assert verdict.passed, verdict.detail
         verdict = room.judge(look)
         assert verdict.passed, verdict.detail
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_nothing_gets_through(room: Room, name: str):
+    leave, look = PAIRS[name]
+    room.judge(leave)
+    verdict = room.judge(look)
+    assert verdict.passed, verdict.detail
+
+
+def test_other_processes_are_out_of_reach(room: Room):
+    assert room.judge(TAMPER).passed
 
 
 @pytest.mark.parametrize("limits", [Limits(memory_mib=8192), Limits(processes=2000)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from proctor.sandbox.containers import ContainerPool
     from proctor.sandbox.pool import Pool
     from proctor.sandbox.program import Limits, Program
     from proctor.sandbox.running import open_sandbox, run
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from proctor.sandbox.verdict import Mode, Outcome, Verdict
 
 __all__ = [
+    "ContainerPool",
     "Limits",
     "Mode",
     "Outcome",
@@ -26,6 +28,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ContainerPool": "containers",
     "Limits": "program",
     "Outcome": "verdict",
     "Pool": "pool",

@@ -46,6 +46,8 @@ def read(size):
         data += os.read(0, size - len(data)) or sys.exit()
     return data
 
+if sys.version_info < (3, 11):
+    sys.exit("Python 3.11 or newer is needed there, not %d.%d" % sys.version_info[:2])
 package = os.memfd_create("proctor")
 os.write(package, read(int.from_bytes(read(4), "little")))
 sys.path.insert(0, f"/proc/self/fd/{package}")

@@ -19,9 +19,9 @@ MOST_PROCESSES = 1000
 # What the container has: more, for those who watch over the program, its working folder and prepared files.
 _MEMORY_MIB = MOST_MEMORY_MIB + (SCRATCH_BYTES >> 20) + 1024
 _PROCESSES = MOST_PROCESSES + 24
-# What the warden needs to give each program a user of its own, to see what it uses, to end it and to tidy up after it.
-# Programs have none of them.
-_CAPABILITIES = ("SETUID", "SETGID", "SYS_PTRACE", "KILL", "DAC_OVERRIDE", "FOWNER")
+# What the warden needs to give each program a user of its own and a processor, to see what it uses, to end it and to
+# tidy up after it. Programs have none of them.
+_CAPABILITIES = ("SETUID", "SETGID", "SYS_NICE", "SYS_PTRACE", "KILL", "DAC_OVERRIDE", "FOWNER")
 _ANSWER_SECONDS = 60.0
 _PULL_SECONDS = 3600.0
 

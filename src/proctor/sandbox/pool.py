@@ -43,13 +43,16 @@ class WorkerPool(Sandbox):
     async def _locate(self, language: Language) -> Toolchain: ...
 
     async def open(self) -> None:
-        started = await asyncio.gather(*(self._start(frozenset()) for _ in range(self.workers)), return_exceptions=True)
-        for worker in started:
-            self._idle.put_nowait(worker if isinstance(worker, Worker) else None)
-        failures = [error for error in started if isinstance(error, BaseException)]
-        if failures:
+        try:
+            for error in await asyncio.gather(*(self._add() for _ in range(self.workers)), return_exceptions=True):
+                if error:
+                    raise error
+        except BaseException:
             await self.close()
-            raise failures[0]
+            raise
+
+    async def _add(self) -> None:
+        self._idle.put_nowait(await self._start(frozenset()))
 
     async def close(self) -> None:
         workers = [self._idle.get_nowait() for _ in range(self._idle.qsize())]
