@@ -25,8 +25,8 @@ from proctor.store import store_folder
 
 WIDTH = 110
 INDENT = " " * 26
-# How each says its version; Docker's program is of no use without its service, podman has none.
-ENGINES = {"docker": "{{.Server.Version}}", "podman": "{{.Client.Version}}"}
+# How each container engine says its version; Docker's command is of no use without its service, Podman has none.
+VERSIONS = {"docker": "{{.Server.Version}}", "podman": "{{.Client.Version}}"}
 PATIENCE = 5.0  # seconds for a container engine to answer
 
 
@@ -147,7 +147,7 @@ def _git() -> Symptom:
 
 
 async def _sandbox() -> list[Symptom]:
-    levels, engines = await asyncio.gather(_levels(), asyncio.gather(*(_engine(name) for name in ENGINES)))
+    levels, engines = await asyncio.gather(_levels(), asyncio.gather(*(_engine(name) for name in VERSIONS)))
     return [*levels, *engines]
 
 
@@ -172,7 +172,7 @@ async def _engine(name: str) -> Symptom:
     if not shutil.which(name):
         return Symptom(name, False, "not installed", "Needed to run programs in containers, for nothing else.")
     asking = await asyncio.create_subprocess_exec(
-        *(name, "version", "--format", ENGINES[name]),
+        *(name, "version", "--format", VERSIONS[name]),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -18,6 +18,8 @@ import msgspec
 from proctor import machine
 from proctor.cli.output import print_json
 from proctor.errors import UsageError
+from proctor.sandbox.containers import IMAGE
+from proctor.sandbox.engine import ENGINES
 from proctor.sandbox.languages import LANGUAGES, Language, find_language
 from proctor.sandbox.program import Limits, Program
 from proctor.sandbox.verdict import Mode, Verdict
@@ -58,6 +60,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--workers", type=_positive(int), metavar="N", help="programs at once (default: one for each core)"
     )
     running.add_argument(
+        "--sandbox", choices=ENGINES, help="run them in containers (default: in the sandbox of this machine)"
+    )
+    running.add_argument("--image", default=IMAGE, help=f"of the containers (default: {IMAGE})")
+    running.add_argument(
         "--unsafe", action="store_true", help="run them also where this machine cannot hold them (see proctor doctor)"
     )
     running.add_argument("--json", action="store_true", help="print as JSON")
@@ -75,15 +81,21 @@ async def _judge(args: argparse.Namespace, programs: list[Program], limits: Limi
 
     told = []
     passed = True
-    async with await open_sandbox(workers=workers, unsafe=args.unsafe) as sandbox, asyncio.TaskGroup() as group:
-        verdicts = [group.create_task(sandbox.judge(program, limits)) for program in programs]
-        for file, program, judging in zip(args.files, programs, verdicts, strict=True):
-            verdict = await judging
-            passed &= verdict.passed
-            if args.json:
-                told.append({"file": file, "language": program.language, **msgspec.to_builtins(verdict)})
-            else:
-                print("\n".join(_lines(file, verdict)), flush=True)
+    opening = open_sandbox(workers=workers, unsafe=args.unsafe, engine=args.sandbox or "", image=args.image)
+    async with await opening as sandbox:
+        judging = [asyncio.create_task(sandbox.judge(program, limits)) for program in programs]
+        try:
+            for file, program, task in zip(args.files, programs, judging, strict=True):
+                verdict = await task
+                passed &= verdict.passed
+                if args.json:
+                    told.append({"file": file, "language": program.language, **msgspec.to_builtins(verdict)})
+                else:
+                    print("\n".join(_lines(file, verdict)), flush=True)
+        finally:
+            for task in judging:
+                task.cancel()
+            await asyncio.gather(*judging, return_exceptions=True)
     if args.json:
         print_json({"programs": told})
     return 0 if passed else 1
@@ -93,7 +105,8 @@ def _program(args: argparse.Namespace, file: str) -> Program:
     from proctor.sandbox.toolchain import locate
 
     language = find_language(args.language) if args.language else _language_of(file)
-    locate(language)  # says now what is missing, before anything runs
+    if not args.sandbox:
+        locate(language)  # says now what is missing, before anything runs
     if args.tests and language.name != "python":
         raise UsageError(f"--tests are Python and cannot call {file}, which is {language.name}: put its tests into it.")
     return Program(
