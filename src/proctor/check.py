@@ -17,7 +17,7 @@ from proctor import catalog
 from proctor.config import build_config
 from proctor.errors import UsageError
 from proctor.run import sample_digest
-from proctor.task import Task, create_task, take_samples
+from proctor.task import Task, create_task, opened, take_samples
 from proctor.types import Output, Probe, Sample
 
 
@@ -133,14 +133,14 @@ class _Subject:
                 yield f"sample {sample.id} reads back as something else: keep to what JSON can hold"
 
     def faults_of_gold(self) -> Iterator[str]:
-        for sample in self.samples:
-            value = self._value_of(sample, self.task.gold(sample))
+        texts = [self.task.gold(sample) for sample in self.samples]
+        for sample, value in zip(self.samples, self._values_of(texts), strict=True):
             if value != 1:
                 yield f"sample {sample.id}: the right answer {self.task.gold(sample)!r} scores {value}"
 
     def faults_of_blank(self) -> Iterator[str]:
-        for sample in self.samples:
-            if value := self._value_of(sample, ""):
+        for sample, value in zip(self.samples, self._values_of([""] * len(self.samples)), strict=True):
+            if value:
                 yield f"sample {sample.id}: an empty answer scores {value}"
 
     def faults_of_proofs(self) -> Iterator[str]:
@@ -159,8 +159,17 @@ class _Subject:
             for fault in self.task.proofs(sample):
                 yield f"sample {sample.id}: {fault}"
 
-    def _value_of(self, sample: Sample, text: str) -> float | None:
-        return asyncio.run(self.task.judge(sample, (Output(text),))).value
+    def _values_of(self, texts: list[str]) -> list[float | None]:
+        """What each sample's text is worth; judged side by side, as in a run."""
+        config = build_config({"task": self.name, "model": "scripted/oracle", "settings": self.settings})
+
+        async def judge() -> list[float | None]:
+            async with opened(self.task, config):
+                pairs = zip(self.samples, texts, strict=True)
+                scores = await asyncio.gather(*(self.task.judge(sample, (Output(text),)) for sample, text in pairs))
+            return [score.value for score in scores]
+
+        return asyncio.run(judge())
 
 
 def _fingerprint(samples: list[Sample]) -> str:

@@ -57,6 +57,11 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Positive | None,
         Meta(description="stop at this many failed samples (default: at 20 failures making over 10 % of all)"),
     ] = None
+    sandbox: Annotated[
+        Literal["local", "docker", "podman"], Meta(description="what contains the programs of tasks that run any")
+    ] = "local"
+    workers: Annotated[Positive | None, Meta(description="programs run at once (default: one per core)")] = None
+    unsafe: Annotated[bool, Meta(description="run programs even where this machine cannot contain them")] = False
     cache: Annotated[bool, Meta(description="reuse stored responses to identical requests")] = False
     group_by: Annotated[list[str], Meta(description="metadata keys to break the metrics down by")] = []
     store: Annotated[str | None, Meta(description="folder of the store (default: $PROCTOR_STORE or proctor-runs)")] = (
@@ -67,7 +72,20 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 # What may differ when a run is resumed, because it cannot change an answer or a score.
 OPERATIONAL = frozenset(
-    {"concurrency", "timeout", "retries", "max_errors", "cache", "group_by", "store", "out", "api_key_env"}
+    {
+        "concurrency",
+        "timeout",
+        "retries",
+        "max_errors",
+        "sandbox",
+        "workers",
+        "unsafe",
+        "cache",
+        "group_by",
+        "store",
+        "out",
+        "api_key_env",
+    }
 )
 PLACES = frozenset({"store", "out"})
 FIELDS = {field.name: field for field in msgspec.structs.fields(RunConfig)}

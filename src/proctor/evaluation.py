@@ -24,7 +24,7 @@ from proctor.run import Observer, run_exam
 from proctor.store import open_store
 from proctor.store.export import as_jsonl
 from proctor.store.sqlite import Store
-from proctor.task import Task, create_task, take_samples
+from proctor.task import Task, create_task, opened, take_samples
 from proctor.types import Run
 
 T = TypeVar("T")
@@ -125,20 +125,28 @@ async def _go_on(run: Run, task: Task, config: RunConfig, store: Store, out: Pat
         provenance = run.provenance | {"candidate": model.identity()}
         before, run = run, msgspec.structs.replace(run, status="running", reason="", provenance=provenance)
         store.save(run)
-        await task.open(config)
-        try:
-            run = await run_exam(run, task, model, config, store, observer)
-        except ChangedSampleError:
-            store.save(before)  # a refusal changes nothing
-            raise
-        finally:
-            await task.close()
+        async with opened(task, config):
+            if task.executes:
+                run = _with_sandbox(run, task.sandbox.level)
+                store.save(run)
+            try:
+                run = await run_exam(run, task, model, config, store, observer)
+            except ChangedSampleError:
+                store.save(before)  # a refusal changes nothing
+                raise
     finally:
         await model.close()
     report = Report(run, store.folder)
     if out is not None:
         _write_files(report, out)
     return report
+
+
+def _with_sandbox(run: Run, level: str) -> Run:
+    """Notes what held the programs. A run that was resumed on another machine has more than one."""
+    levels = run.provenance.get("sandbox", "").split("; ")
+    noted = "; ".join(dict.fromkeys([*filter(None, levels), level]))
+    return msgspec.structs.replace(run, provenance=run.provenance | {"sandbox": noted})
 
 
 def _make_folder(name: str | None) -> Path | None:

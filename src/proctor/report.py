@@ -55,6 +55,8 @@ class Report:
         }
         if run.reason:
             result["reason"] = run.reason
+        if "sandbox" in run.provenance:
+            result["sandbox"] = run.provenance["sandbox"]
         built: dict[str, Any] = msgspec.to_builtins(result)
         return built
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import islice
-from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
@@ -19,6 +20,9 @@ from proctor.metrics.summary import MeanScore, Tally
 from proctor.models.model import Model, Request, Sampling
 from proctor.randomness import mix
 from proctor.types import Modality, Output, Probe, Sample, Score
+
+if TYPE_CHECKING:
+    from proctor.sandbox import Sandbox
 
 
 class NoSettings(Struct, frozen=True):
@@ -37,7 +41,9 @@ class Task(ABC):
     fixed: ClassVar[bool] = False  # a given data set: the seed does not change it
     max_tokens: ClassVar[int] = 64
     stop: ClassVar[tuple[str, ...]] = ()
+    executes: ClassVar[bool] = False  # runs programs: `sandbox` is there before the first sample is asked
 
+    sandbox: Sandbox
     settings: Any = NoSettings()
 
     @abstractmethod
@@ -121,6 +127,21 @@ class Task(ABC):
 
 
 T = TypeVar("T", bound=Task)
+
+
+@asynccontextmanager
+async def opened(task: Task, config: RunConfig) -> AsyncIterator[None]:
+    """The task with all that asking and judging need: its sandbox, where it runs programs, and what it opens itself."""
+    async with AsyncExitStack() as stack:
+        if task.executes:
+            from proctor.sandbox import open_sandbox
+
+            engine = "" if config.sandbox == "local" else config.sandbox
+            sandbox = await open_sandbox(workers=config.workers, unsafe=config.unsafe, engine=engine)
+            task.sandbox = await stack.enter_async_context(sandbox)
+        await task.open(config)
+        stack.push_async_callback(task.close)
+        yield
 
 
 def average(scores: Sequence[Score]) -> Score:

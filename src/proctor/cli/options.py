@@ -30,6 +30,7 @@ GROUPS = {
     "sampling": ("temperature", "top_p", "top_k", "max_tokens", "stop"),
     "model server": ("base_url", "api", "api_key_env", "price_input", "price_output", "cache"),
     "running": ("concurrency", "timeout", "retries", "max_errors"),
+    "programs": ("sandbox", "workers", "unsafe"),
     "results": ("store", "out"),
 }
 

@@ -1,0 +1,76 @@
+"""A task that runs programs: the core opens its sandbox, and notes with the run what held them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+EXECUTING = """
+from collections.abc import Iterator, Sequence
+from proctor import Output, RunConfig, Sample, Score, Task
+from proctor.sandbox import Limits, Outcome, Program
+
+class Doubling(Task):
+    executes = True
+
+    def samples(self, config: RunConfig) -> Iterator[Sample]:
+        for i in range(config.limit_start, config.limit_start + self.count(config)):
+            solution = f"def f{i}(x): return x + {i}"
+            yield Sample(id=f"double-{i}", index=i, input=f"Write f{i}.", target=solution, metadata={})
+
+    def count(self, config: RunConfig) -> int:
+        return config.limit or 6
+
+    async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
+        program = Program(source=outputs[0].text, tests=f"assert f{sample.index}(1) == {sample.index} + 1")
+        verdict = await self.sandbox.judge(program, Limits())
+        return Score(float(verdict.passed), verdict.outcome, outputs[0].text)
+"""
+
+Proctor = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def doubling(tmp_path: Path) -> str:
+    path = tmp_path / "doubling.py"
+    path.write_text(EXECUTING)
+    return f"{path}:Doubling"
+
+
+def test_a_run_notes_what_held_its_programs(proctor: Proctor, doubling: str):
+    done = proctor("run", doubling, "--model", "scripted/oracle", "--workers", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    (run,) = json.loads(done.stdout)["runs"]
+    assert run["metrics"]["accuracy"]["value"] == 1
+    assert run["outcomes"] == {"passed": 6}
+    assert run["sandbox"].split(":")[0] in ("full", "confined")
+    assert run["provenance"]["sandbox"] == run["sandbox"]
+
+
+def test_wrong_programs_are_failures_not_errors(proctor: Proctor, doubling: str):
+    done = proctor("run", doubling, "--model", "scripted/blank", "--json")
+    assert done.returncode == 0, done.stderr
+    (run,) = json.loads(done.stdout)["runs"]
+    assert run["metrics"]["accuracy"]["value"] == 0
+    assert run["errors"] == 0
+
+
+def test_check_judges_in_the_sandbox_too(proctor: Proctor, doubling: str):
+    done = proctor("check", doubling)
+    assert "the right answer gets full marks" in done.stdout
+    assert "✗" not in done.stdout.replace("another seed makes other samples", ""), done.stdout
+
+
+def test_a_task_that_runs_nothing_has_no_sandbox(proctor: Proctor, adding: str):
+    done = proctor("run", adding, "--model", "scripted/oracle", "--json")
+    assert "sandbox" not in json.loads(done.stdout)["runs"][0]
+
+
+def test_an_engine_that_is_not_there_is_named(proctor: Proctor, doubling: str):
+    done = proctor("run", doubling, "--model", "scripted/oracle", "--sandbox", "podman", PATH="/nowhere")
+    assert done.returncode == 2
+    assert "podman" in done.stderr
