@@ -31,7 +31,10 @@ lint: setup
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 
-test: lint .venv/reasoning-gym
+.venv/sandbox: .venv/ready scripts/setup-sandbox
+	@scripts/setup-sandbox
+
+test: lint .venv/reasoning-gym .venv/sandbox
 	@$(BIN)/pytest
 
 bench: setup
