@@ -21,6 +21,8 @@ from proctor.sandbox import Limits, Mode, Outcome, Program, Sandbox, Verdict, en
 from proctor.sandbox.containers import COMMAND, IMAGE
 from proctor.sandbox.engine import ENGINES, Engine
 from proctor.sandbox.inside import watch
+from proctor.sandbox.languages import LANGUAGES
+from proctor.sandbox.toolchain import needed
 from stand_in_engine import take_apart
 from test_sandbox_neighbours import PAIRS, TAMPER
 
@@ -311,7 +313,9 @@ def test_more_than_a_container_has_is_the_callers_mistake(room: Room, limits: Li
 
 
 def test_a_language_that_the_image_does_not_have(room: Room):
-    verdict = room.judge("main :: IO ()", language="swift")
+    there = room.sandbox._findings.tools
+    missing = next(language for language in LANGUAGES if not there.keys() >= set(needed(language)))
+    verdict = room.judge("main", language=missing.name)
     assert verdict.outcome is Outcome.ERROR
     assert f"which the image {IMAGE} does not have" in verdict.detail
 
