@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,10 @@ import pytest
 
 from proctor import catalog
 from proctor.randomness import Stream
+from proctor.sandbox import Limits, Outcome
+from proctor.sandbox.inside import warden
+from proctor.sandbox.ladder import CONFINED, FULL, LIMITS
+from proctor.sandbox.languages import LANGUAGES
 from proctor.shapes.canvas import SMALL, draw_canvas
 from proctor.shapes.drawing import svg
 from proctor.task import create_task
@@ -40,7 +45,7 @@ def test_the_python_of_the_readme_runs(tmp_path: Path):
         assert done.returncode == 0, done.stderr
 
 
-def test_the_commands_of_the_readme_run(tmp_path: Path, proctor):
+def test_the_commands_of_the_readme_run(tmp_path: Path, proctor, contained):
     """Every line that calls proctor, with a scripted candidate in place of a model that would have to think."""
     text = (ROOT / "README.md").read_text()
     (task,) = (block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "# capitals.py" in block)
@@ -48,14 +53,47 @@ def test_the_commands_of_the_readme_run(tmp_path: Path, proctor):
     (tmp_path / "exam.toml").write_text(
         re.search(r"```toml\n(.*?)```", text, re.DOTALL)[1].replace("smollm2", "scripted/oracle")
     )
-    commands = re.findall(r"^proctor (.+?)(?:  +#.*)?$", text, re.MULTILINE)
+    commands = re.findall(r"^(?:echo|proctor) .+$", text, re.MULTILINE)
     assert len(commands) >= 10
     for command in commands:
-        if "openai/" in command:
-            continue  # needs a server; test_openai talks to one
-        words = command.replace("smollm2", "scripted/oracle").replace("'", "").split()
-        done = proctor(*words)
-        assert done.returncode == 0, f"proctor {command}\n{done.stdout}{done.stderr}"
+        if "openai/" not in command:  # needs a server; test_openai talks to one
+            run_line(command, tmp_path, proctor)
+
+
+def test_the_commands_of_the_sandbox_guide_run(tmp_path: Path, proctor, contained):
+    for command in re.findall(r"^(?:echo|proctor) .+$", (ROOT / "docs" / "sandbox.md").read_text(), re.MULTILINE):
+        run_line(command, tmp_path, proctor)
+
+
+def test_the_python_of_the_sandbox_guide_runs(tmp_path: Path, contained):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "sandbox.md").read_text(), re.DOTALL)
+    assert len(blocks) >= 2
+    for block in blocks:
+        done = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_sandbox_guide_says_what_the_code_says():
+    text = (ROOT / "docs" / "sandbox.md").read_text()
+    for outcome in Outcome:
+        assert f"\n| `{outcome}` | " in text
+    limits = Limits()
+    for name in ("seconds", "memory_mib", "output_kib", "disk_mib", "processes"):
+        assert f"\n| `{name}` | {getattr(limits, name):g} | " in text
+    assert all(f"\n| `{level}` | " in text for level in (FULL, CONFINED, LIMITS))
+    picture = re.search(r"^    (warden .*?)\n\n", warden.__doc__, re.DOTALL | re.MULTILINE)[1]
+    assert textwrap.dedent("    " + picture) in text
+    assert len(LANGUAGES) == 29, "README.md and docs/sandbox.md give their number in words"
+
+
+def run_line(command: str, folder: Path, proctor) -> None:
+    """A line of a shell, as it stands in a guide."""
+    verb, *words = shlex.split(command, comments=True)
+    if verb == "echo":
+        subprocess.run(command, shell=True, cwd=folder, check=True)
+        return
+    done = proctor(*(word.replace("smollm2", "scripted/oracle") for word in words))
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
 
 
 def test_the_commands_of_the_shapes_guide_run(proctor):
