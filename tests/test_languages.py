@@ -62,6 +62,12 @@ def test_every_language_gets_its_verdicts(name: str, judge: Callable[..., list[V
     assert endless.outcome is Outcome.TIMEOUT, endless
 
 
+def test_programs_compiled_at_the_same_time_are_not_mixed_up(judge: Callable[..., list[Verdict]]):
+    source = '#include <stdio.h>\nint main(void) {{ printf("%d", {}); return 0; }}\n'
+    verdicts = judge("c", *((source.format(number % 10), "") for number in range(40)))
+    assert [verdict.stdout for verdict in verdicts] == [str(number % 10) for number in range(40)]
+
+
 def test_the_libraries_of_benchmarks_are_linked(judge: Callable[..., list[Verdict]]):
     source = """
         #include <boost/any.hpp>

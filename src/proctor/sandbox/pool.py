@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from abc import abstractmethod
 from typing import Any
 
@@ -32,7 +33,7 @@ class WorkerPool(Sandbox):
         self.level = level
         self._shown: frozenset[str] = frozenset()  # folders that some program needs, beyond the usual ones
         self._idle: asyncio.LifoQueue[Worker | None] = asyncio.LifoQueue()  # None: to be started when it is needed
-        self._beside: set[str] = set()  # tests that are known to need the program's own process
+        self._beside: set[bytes] = set()  # tests that are known to need the program's own process
         self._workshop = Workshop(self._exchange, self._locate)
 
     @abstractmethod
@@ -70,11 +71,12 @@ class WorkerPool(Sandbox):
 
     async def _judge_python(self, program: Program, language: Language, limits: Limits) -> Verdict:
         testing = Mode.SPLIT if program.tests else Mode.NONE
-        if program.tests in self._beside:
+        tests = hashlib.sha256(program.tests.encode(errors="surrogatepass")).digest()
+        if tests in self._beside:
             testing = Mode.IN_PROCESS
         exchange = await self._exchange(_python_job(program, testing), limits)
         if exchange.report and exchange.report["outcome"] == "not plain":
-            self._beside.add(program.tests)
+            self._beside.add(tests)
             exchange = await self._exchange(_python_job(program, Mode.IN_PROCESS), limits)
         return verdict_of(exchange, limits, self.level, language)
 

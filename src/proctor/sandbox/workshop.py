@@ -19,6 +19,7 @@ from proctor.sandbox.program import Limits
 from proctor.sandbox.toolchain import NOT_PREPARED, Recipe, Toolchain
 from proctor.sandbox.verdict import Mode
 
+_REMEMBERED = 200
 _COMPILER = Limits(seconds=60.0, memory_mib=4096, processes=256, output_kib=256)
 
 Run = Callable[..., Awaitable[Exchange]]
@@ -57,20 +58,28 @@ class Workshop:
         self._run = run
         self._locate = locate
         self._toolchains: dict[str, asyncio.Task[tuple[Toolchain, str]]] = {}
-        self._works: dict[tuple[str, bytes, int], asyncio.Task[Work]] = {}
+        self._works: dict[str, asyncio.Task[Work]] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="proctor-")
 
     async def prepare(self, language: Language, source: str, memory_mib: int) -> Work:
         """Programs with the same source share one compilation, also when they come at the same time."""
-        key = language.name, hashlib.sha256(_encoded(source)).digest(), memory_mib
+        key = f"{language.name}-{memory_mib}-{hashlib.sha256(_encoded(source)).hexdigest()}"
         if key not in self._works:
-            self._works[key] = asyncio.create_task(self._make(language, source, memory_mib))
+            self._forget_the_oldest()
+            self._works[key] = asyncio.create_task(self._make(key, language, source, memory_mib))
         return await asyncio.shield(self._works[key])
 
     def close(self) -> None:
         self._folder.cleanup()
 
-    async def _make(self, language: Language, source: str, memory_mib: int) -> Work:
+    def _forget_the_oldest(self) -> None:
+        """The same source comes again soon or not at all, and products are large."""
+        done = [key for key, task in self._works.items() if task.done()]
+        for key in done[: max(0, len(self._works) - _REMEMBERED)]:
+            del self._works[key]
+            (Path(self._folder.name) / key).unlink(missing_ok=True)
+
+    async def _make(self, key: str, language: Language, source: str, memory_mib: int) -> Work:
         toolchain, prepared = await self._toolchain(language)
         recipe = toolchain.recipe(source, memory_mib, prepared)
         folders = toolchain.folders if prepared == NOT_PREPARED else (*toolchain.folders, prepared)
@@ -83,7 +92,7 @@ class Workshop:
         if exchange.end.status != 0 or exchange.end.stopped or not exchange.product:
             raise CompilationError(exchange)
         files, contents = _open(exchange.product)
-        product = Path(self._folder.name) / f"{len(self._works)}-{language.name}"
+        product = Path(self._folder.name) / key
         product.write_bytes(contents)
         return Work(recipe, toolchain.path, folders, files, product=product)
 
