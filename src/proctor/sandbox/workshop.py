@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import json
 import tempfile
@@ -58,7 +59,11 @@ class Workshop:
         self._locate = locate
         self._toolchains: dict[str, asyncio.Task[tuple[Toolchain, str]]] = {}
         self._works: dict[tuple[str, bytes, int], asyncio.Task[Work]] = {}
-        self._folder = tempfile.TemporaryDirectory(prefix="proctor-")
+
+    @functools.cached_property
+    def _folder(self) -> tempfile.TemporaryDirectory[str]:
+        """Made when it is needed: a harness that is killed leaves it behind."""
+        return tempfile.TemporaryDirectory(prefix="proctor-")
 
     async def prepare(self, language: Language, source: str, memory_mib: int) -> Work:
         """Programs with the same source share one compilation, also when they come at the same time."""
@@ -68,7 +73,8 @@ class Workshop:
         return await asyncio.shield(self._works[key])
 
     def close(self) -> None:
-        self._folder.cleanup()
+        if "_folder" in vars(self):
+            self._folder.cleanup()
 
     async def _make(self, language: Language, source: str, memory_mib: int) -> Work:
         toolchain, prepared = await self._toolchain(language)
