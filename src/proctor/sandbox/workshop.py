@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import json
 import tempfile
@@ -58,8 +59,17 @@ class Workshop:
         self._run = run
         self._locate = locate
         self._toolchains: dict[str, asyncio.Task[tuple[Toolchain, str]]] = {}
+<<<<<<< HEAD
         self._works: dict[str, asyncio.Task[Work]] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="proctor-")
+=======
+        self._works: dict[tuple[str, bytes, int], asyncio.Task[Work]] = {}
+
+    @functools.cached_property
+    def _folder(self) -> tempfile.TemporaryDirectory[str]:
+        """Made when it is needed: a harness that is killed leaves it behind."""
+        return tempfile.TemporaryDirectory(prefix="proctor-")
+>>>>>>> containers
 
     async def prepare(self, language: Language, source: str, memory_mib: int) -> Work:
         """Programs with the same source share one compilation, also when they come at the same time."""
@@ -70,7 +80,8 @@ class Workshop:
         return await asyncio.shield(self._works[key])
 
     def close(self) -> None:
-        self._folder.cleanup()
+        if "_folder" in vars(self):
+            self._folder.cleanup()
 
     def _forget_the_oldest(self) -> None:
         """The same source comes again soon or not at all, and products are large."""
