@@ -59,17 +59,12 @@ class Workshop:
         self._run = run
         self._locate = locate
         self._toolchains: dict[str, asyncio.Task[tuple[Toolchain, str]]] = {}
-<<<<<<< HEAD
         self._works: dict[str, asyncio.Task[Work]] = {}
-        self._folder = tempfile.TemporaryDirectory(prefix="proctor-")
-=======
-        self._works: dict[tuple[str, bytes, int], asyncio.Task[Work]] = {}
 
     @functools.cached_property
     def _folder(self) -> tempfile.TemporaryDirectory[str]:
         """Made when it is needed: a harness that is killed leaves it behind."""
         return tempfile.TemporaryDirectory(prefix="proctor-")
->>>>>>> containers
 
     async def prepare(self, language: Language, source: str, memory_mib: int) -> Work:
         """Programs with the same source share one compilation, also when they come at the same time."""
