@@ -142,7 +142,7 @@ def test_another_language(sandbox):
         (["program.py", "--seconds", "0"], "expected a number above 0 and below 1,000,000,000, got 0"),
         (["program.py", "--seconds", "nan"], "expected a number above 0"),
         (["program.py", "--memory", "much"], "invalid int value: 'much'"),
-        (["program.py", "--workers", "-1"], "expected a number above 0"),
+        (["program.py", "--workers", "-1"], "workers: expected int >= 1, got '-1'."),
         (["program.py", "--sandbox", "lxc"], "invalid choice: 'lxc'"),
         ([], "arguments are required: FILE"),
     ],
@@ -262,3 +262,12 @@ def test_the_doctor_asks_the_container_engines(proctor, tmp_path: Path):
     text = proctor("doctor", PATH=f"{tmp_path}:{os.path.dirname(shell)}").stdout
     assert "–        docker           installed, but: no service." in text
     assert "ok       podman           9.9, runs programs in containers" in text
+
+
+def test_an_engine_that_does_not_answer_is_named(proctor, tmp_path: Path):
+    (tmp_path / "docker").write_text("#!/bin/sh\necho 'no service here' >&2\nexit 1\n")
+    (tmp_path / "docker").chmod(0o755)
+    (tmp_path / "program.py").write_text("print(1)")
+    done = proctor("sandbox", "program.py", "--sandbox", "docker", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "docker does not answer: no service here" in done.stderr

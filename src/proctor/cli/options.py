@@ -55,6 +55,12 @@ def add_modality_flag(parser: argparse.ArgumentParser) -> None:
     _add_flag(parser, "modality")
 
 
+def add_program_flags(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("programs")
+    for name in GROUPS["programs"]:
+        _add_flag(group, name)
+
+
 def add_output_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the report as JSON, and nothing else, on stdout")
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress")

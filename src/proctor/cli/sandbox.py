@@ -16,10 +16,11 @@ from typing import Any
 import msgspec
 
 from proctor import machine
+from proctor.cli.options import GROUPS, add_program_flags
 from proctor.cli.output import print_json
+from proctor.config import RunConfig, build_config
 from proctor.errors import UsageError
 from proctor.sandbox.containers import IMAGE
-from proctor.sandbox.engine import ENGINES
 from proctor.sandbox.languages import LANGUAGES, Language, find_language
 from proctor.sandbox.program import Limits, Program
 from proctor.sandbox.verdict import Mode, Verdict
@@ -55,33 +56,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         limits.add_argument(
             flag, type=_positive(kind), default=default, metavar=unit, help=f"{about} (default: {default:g})"
         )
-    running = parser.add_argument_group("running")
-    running.add_argument(
-        "--workers", type=_positive(int), metavar="N", help="programs at once (default: one for each core)"
-    )
-    running.add_argument(
-        "--sandbox", choices=ENGINES, help="run them in containers (default: in the sandbox of this machine)"
-    )
-    running.add_argument("--image", default=IMAGE, help=f"of the containers (default: {IMAGE})")
-    running.add_argument(
-        "--unsafe", action="store_true", help="run them also where this machine cannot hold them (see proctor doctor)"
-    )
-    running.add_argument("--json", action="store_true", help="print as JSON")
+    add_program_flags(parser)
+    parser.add_argument("--image", default=IMAGE, help=f"of docker's or podman's containers (default: {IMAGE})")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
 
 
 def call(args: argparse.Namespace) -> int:
-    programs = [_program(args, file) for file in args.files]
+    config = _config(args)
+    programs = [_program(args, file, in_container=config.sandbox != "local") for file in args.files]
     limits = Limits(seconds=args.seconds, memory_mib=args.memory, output_kib=args.output, processes=args.processes)
-    workers = min(len(programs), args.workers or machine.cores())
-    return asyncio.run(_judge(args, programs, limits, workers))
+    return asyncio.run(_judge(args, config, programs, limits))
 
 
-async def _judge(args: argparse.Namespace, programs: list[Program], limits: Limits, workers: int) -> int:
+def _config(args: argparse.Namespace) -> RunConfig:
+    """The options that this verb shares with runs, which also have a task and a model."""
+    flags = {name: value for name, value in vars(args).items() if name in GROUPS["programs"]}
+    return build_config({"task": "none", "model": "none", **flags})
+
+
+async def _judge(args: argparse.Namespace, config: RunConfig, programs: list[Program], limits: Limits) -> int:
     from proctor.sandbox import open_sandbox
 
     told = []
     passed = True
-    opening = open_sandbox(workers=workers, unsafe=args.unsafe, engine=args.sandbox or "", image=args.image)
+    workers = min(len(programs), config.workers or machine.cores())
+    engine = "" if config.sandbox == "local" else config.sandbox
+    opening = open_sandbox(workers=workers, unsafe=config.unsafe, engine=engine, image=args.image)
     async with await opening as sandbox:
         judging = [asyncio.create_task(sandbox.judge(program, limits)) for program in programs]
         try:
@@ -101,11 +101,11 @@ async def _judge(args: argparse.Namespace, programs: list[Program], limits: Limi
     return 0 if passed else 1
 
 
-def _program(args: argparse.Namespace, file: str) -> Program:
+def _program(args: argparse.Namespace, file: str, in_container: bool) -> Program:
     from proctor.sandbox.toolchain import locate
 
     language = find_language(args.language) if args.language else _language_of(file)
-    if not args.sandbox:
+    if not in_container:
         locate(language)  # says now what is missing, before anything runs
     if args.tests and language.name != "python":
         raise UsageError(f"--tests are Python and cannot call {file}, which is {language.name}: put its tests into it.")
