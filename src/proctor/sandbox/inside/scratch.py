@@ -5,58 +5,57 @@ from __future__ import annotations
 import os
 
 _MODE = 0o1777
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def empty(place: str, kept: set[str]) -> None:
     """Removes whatever programs left, but for the names kept. No process that could interfere is alive any more."""
     os.chmod(place, _MODE)  # where all are one user, a program owns this folder too
-    folder = os.open(place, _FOLDER)
-    try:
-        for name in os.listdir(folder):
-            if name not in kept and not _remove(name, folder):
-                _remove_folder(name, folder)
-        for attribute in os.listxattr(folder):
-            if attribute.startswith(("system.posix_acl_", "user.")):
-                os.removexattr(folder, attribute)
-    finally:
-        os.close(folder)
+    os.chdir(place)
+    for name in os.listdir("."):
+        if name not in kept:
+            _remove(name)
+    for attribute in os.listxattr("."):
+        if attribute.startswith(("system.posix_acl_", "user.")):
+            os.removexattr(".", attribute)
 
 
-def _remove(name: str, folder: int) -> bool:
-    """False for a folder that is not empty."""
+def _remove(name: str) -> None:
     try:
-        os.unlink(name, dir_fd=folder)
+        os.unlink(name)
     except (IsADirectoryError, PermissionError):
         try:
-            os.rmdir(name, dir_fd=folder)
-        except OSError:
-            return False
-    return True
+            os.rmdir(name)
+        except OSError:  # there is something in it
+            _remove_folder(name)
 
 
-def _remove_folder(name: str, parent: int) -> None:
-    """However deep it is: without recursion, and with one folder open at a time."""
-    here = os.dup(parent)
+def _remove_folder(name: str) -> None:
+    """However deep it is: without recursion, and without a path or a descriptor for every level.
+
+    Landlock makes each access dearer the deeper it is, so there are few: one to list a folder, one to remove it.
+    """
     entered: list[str] = []
     left = [[name]]
-    while left:
+    while True:
         if left[-1]:
             name = left[-1].pop()
-            if not _remove(name, here):
-                os.chmod(name, 0o700, dir_fd=here)
-                here = _move(here, name)
-                entered.append(name)
-                left.append(os.listdir(here))
-        else:
+            os.chmod(name, 0o700)
+            os.chdir(name)
+            entered.append(name)
+            left.append(_folders_left())
+        elif entered:
             left.pop()
-            if entered:
-                here = _move(here, "..")
-                os.rmdir(entered.pop(), dir_fd=here)
-    os.close(here)
+            os.chdir("..")
+            os.rmdir(entered.pop())
+        else:
+            return
 
 
-def _move(here: int, name: str) -> int:
-    there = os.open(name, _FOLDER, dir_fd=here)
-    os.close(here)
-    return there
+def _folders_left() -> list[str]:
+    """Those in the current folder, of which nothing else is left."""
+    with os.scandir(".") as entries:
+        found = list(entries)
+    for entry in found:
+        if not entry.is_dir(follow_symlinks=False):
+            os.unlink(entry.name)
+    return [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
