@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
@@ -243,6 +244,37 @@ def test_endless_tests_are_a_timeout_and_the_next_program_runs(judge: Judge):
         "def f(): return 1", "while True:\n    try:\n        f()\n    except BaseException: pass", limits
     ).outcome is (Outcome.TIMEOUT)
     assert judge("def f(): return 1", "assert f() == 1").passed
+
+
+def test_a_room_has_what_every_system_has(judge: Judge):
+    verdict = judge(
+        """
+        import os, pwd, getpass
+        assert pwd.getpwuid(0).pw_name == "root"
+        assert open("/dev/stdin").read() == "in"
+        open("/dev/stdout", "w").write("out")
+        assert {"null", "zero", "full", "random", "urandom", "fd", "shm"} <= set(os.listdir("/dev"))
+        assert open("/etc/hosts").read().startswith("127.0.0.1 localhost")
+        """,
+        stdin="in",
+    )
+    assert (verdict.outcome, verdict.stdout) == (Outcome.PASSED, "out"), verdict.detail
+
+
+def test_the_clock_starts_when_the_job_is_there(room: Room):
+    """The harness may be busy with other things while it sends a large one."""
+    source = "x = '" + "x" * 4_000_000 + "'\ndef f(): return 1\n"
+
+    async def send_slowly() -> Verdict:
+        task = asyncio.create_task(
+            room.pool.judge(Program(source=source, tests="assert f() == 1"), Limits(seconds=0.5))
+        )
+        await asyncio.sleep(0)
+        time.sleep(1.0)  # noqa: ASYNC251 (the event loop stands still, not the clock)
+        return await task
+
+    verdict = room.wait(send_slowly())
+    assert verdict.passed, verdict
 
 
 def test_large_tests_and_answers(judge: Judge):

@@ -67,7 +67,7 @@ def _outcome(
     said = report.get("outcome", "")
     if said == Outcome.ERROR:
         return Outcome.ERROR, report["detail"]
-    if end.stopped == "output" or max(end.stdout, end.stderr) >= limits.output_kib << 10:
+    if end.stopped == "output" or max(end.stdout, end.stderr) > limits.output_kib << 10:
         return Outcome.OUTPUT, f"More than {limits.output_kib} KiB of output."
     match end.stopped:
         case "timeout":

@@ -54,6 +54,8 @@ def rungs() -> list[Level]:
     """What a Linux machine might offer, strongest first; whether this one does is found out by trying."""
     if sys.platform != "linux":
         return []
+    if not sys.platform.startswith("linux"):
+        return []
     filtered = seccomp.SUPPORTED
     locked = landlock.version()
     found = [Level(FULL, Walls.KERNEL, filtered, locked)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -74,7 +74,7 @@ def open_to_all(layout: Layout) -> bool:
     return all(place.stat().st_mode & 0o001 for place in places)
 
 
-def bubblewrap_command(bubblewrap: str, layout: Layout, as_root: bool) -> list[str]:
+def bubblewrap_command(bubblewrap: str, layout: Layout, as_root: bool, files: Mapping[int, str]) -> list[str]:
     """The same room, built by bubblewrap."""
     command = [
         bubblewrap,
@@ -98,7 +98,16 @@ def bubblewrap_command(bubblewrap: str, layout: Layout, as_root: bool) -> list[s
     command += ["--proc", "/proc", "--dir", "/dev"]
     for name in _DEVICES:
         command += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
-    command += ["--symlink", "/proc/self/fd", "/dev/fd", "--symlink", SCRATCH, "/dev/shm"]
+    for link, target in (
+        ("fd", "/proc/self/fd"),
+        ("stdin", "fd/0"),
+        ("stdout", "fd/1"),
+        ("stderr", "fd/2"),
+        ("shm", SCRATCH),
+    ):
+        command += ["--symlink", target, f"/dev/{link}"]
+    for descriptor, name in files.items():
+        command += ["--perms", "0644", "--ro-bind-data", str(descriptor), name]
     for place in (*layout.islands, "/"):
         command += ["--remount-ro", place]
     return command

@@ -141,12 +141,14 @@ class LocalWorker(Worker):
         harness = os.pidfd_open(os.getpid())
         handed = [theirs_jobs.fileno(), theirs_verdicts.fileno(), harness]
         environment = ENVIRONMENT if scratch is None else {**ENVIRONMENT, "HOME": str(scratch), "TMPDIR": str(scratch)}
+        files = _files_in_memory(layout) if level.walls is Walls.BUBBLEWRAP else {}
         try:
-            process = _launch(_command(level, layout, handed, scratch), handed, environment)
+            process = _launch(_command(level, layout, handed, scratch, files), [*handed, *files], environment)
         except OSError as error:
             raise WorkerError(str(error)) from None
         finally:
-            os.close(harness)
+            for descriptor in (harness, *files):
+                os.close(descriptor)
             theirs_jobs.close()
             theirs_verdicts.close()
         ours_jobs.setblocking(False)
@@ -228,7 +230,18 @@ def _scratch_folder() -> Path:
     return folder
 
 
-def _command(level: Level, layout: Layout, handed: list[int], scratch: Path | None) -> list[str]:
+def _files_in_memory(layout: Layout) -> dict[int, str]:
+    """The small files of the room, where bubblewrap can take them from."""
+    files = {}
+    for name, content in layout.files.items():
+        descriptor = os.memfd_create("file")
+        os.write(descriptor, content.encode())
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        files[descriptor] = name
+    return files
+
+
+def _command(level: Level, layout: Layout, handed: list[int], scratch: Path | None, files: dict[int, str]) -> list[str]:
     as_root = os.getuid() == 0
     own_users = as_root and (level.namespaces or open_to_all(layout))
     examiner_user = _FIRST_USER + 2 * secrets.randbelow(_USERS // 2)
@@ -254,5 +267,5 @@ def _command(level: Level, layout: Layout, handed: list[int], scratch: Path | No
     if level.walls is Walls.BUBBLEWRAP:
         bubblewrap = shutil.which("bwrap")
         assert bubblewrap is not None
-        command = [*bubblewrap_command(bubblewrap, layout, as_root), *command]
+        command = [*bubblewrap_command(bubblewrap, layout, as_root, files), *command]
     return command

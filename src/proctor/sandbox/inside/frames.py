@@ -13,7 +13,7 @@ MOST_DESCRIPTORS = 4
 
 def attached(message: dict[str, Any], descriptors: list[int]) -> bytes:
     """The contents of the files that came with a message: what a program wrote, or what a compiler made."""
-    if "stdout" in message:  # these files are as large as they may become; so much of them was written
+    if "stdout" in message:  # no more of these files than the limit allows
         sizes = [size for size in (message["stdout"], message["stderr"]) if size]
     else:
         sizes = [os.fstat(descriptor).st_size for descriptor in descriptors]

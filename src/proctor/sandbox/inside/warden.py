@@ -34,7 +34,6 @@ _TICK = 0.1
 _SHORTEST = 0.005
 _RETIREMENT = 2000  # programs until an examiner is replaced, whatever its memory has come to
 _PATIENCE = 1.0  # for the examiner to notice that its subject is gone
-_SEALS = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 _OPEN_FILES = 256
 _RLIMIT_MSGQUEUE = 12  # not named by Python
 
@@ -90,9 +89,12 @@ class Warden:
     ) -> None:
         """One program, from fork to clean-up."""
         started = time.monotonic()
-        outputs = _capped_file(output), _capped_file(output)
+        outputs = _output_file(), _output_file()
         end = self._start_program(outputs, length, seconds, memory, disk, processes)
         try:
+            if length > examiner.LARGE_JOB:
+                self._await_job()
+                started = time.monotonic()
             stopped = self._watch(started, seconds, wall_seconds, memory, outputs, output)
             alive = not select.select([end], [], [], 0)[0]
             if alive:
@@ -127,6 +129,12 @@ class Warden:
             os.close(descriptor)
         return end
 
+    def _await_job(self) -> None:
+        """Until the examiner has read it, as fast as the harness sends it."""
+        ready, _, _ = select.select([self._orders.fileno(), HARNESS], [], [])
+        if HARNESS in ready or not self._orders.recv(1):
+            raise HarnessGoneError
+
     def _watch(
         self, started: float, seconds: float, wall_seconds: float, memory: int, outputs: Outputs, output: int
     ) -> str:
@@ -154,7 +162,7 @@ class Warden:
                 return "timeout"
             if wall >= wall_seconds:
                 return "wall"
-            if any(os.lseek(file, 0, os.SEEK_CUR) >= output for file in outputs):
+            if any(os.fstat(file).st_size > output for file in outputs):
                 return "output"
             if used.resident_bytes > memory and used.memory_bytes() > memory:
                 return "memory"
@@ -260,7 +268,7 @@ class Warden:
     def _send_end(
         self, stopped: str, status: int | None, cpu: float, memory: int, wall: float, outputs: Outputs, most: int
     ) -> None:
-        sizes = [min(most, os.lseek(file, 0, os.SEEK_CUR)) for file in outputs]
+        sizes = [min(most + 1, os.fstat(file).st_size) for file in outputs]
         end = {
             "stopped": stopped,
             "status": status,
@@ -290,11 +298,10 @@ def _received(line: socket.socket, size: int) -> bytes:
     return message
 
 
-def _capped_file(size: int) -> int:
-    """Memory with an end: what is written beyond it is refused, and nobody has to read along."""
-    file = os.memfd_create("output", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.ftruncate(file, size)
-    fcntl.fcntl(file, fcntl.F_ADD_SEALS, _SEALS)
+def _output_file() -> int:
+    """A file in memory, so that nobody has to read along. How large it is, every look at the program shows."""
+    file = os.memfd_create("output", os.MFD_CLOEXEC)
+    fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)
     return file
 
 
