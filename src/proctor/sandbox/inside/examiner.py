@@ -82,7 +82,7 @@ class Exams:
     """Holds exams; remembers tests it has compiled, because the samples of one problem share them."""
 
     def __init__(self) -> None:
-        self._compiled: dict[tuple[str, str], tuple[CodeType, CodeType | None, bool]] = {}
+        self._papers: dict[tuple[str, str], Paper] = {}
 
     def hold(self, job: dict[str, Any], blob: bytes, link: Link) -> tuple[dict[str, Any], list[int]]:
         """The report, and what a compiler made, if that was asked for."""
@@ -105,41 +105,52 @@ class Exams:
         if testing == "exit status":
             return link.run(["script", program, job["stdin"]])
         try:
-            tests, prelude, pure = self._compile(job["tests"], job["prelude"])
+            paper = self._paper(job["tests"], job["prelude"])
         except (SyntaxError, ValueError) as error:
             return {"outcome": "sandbox error", "detail": f"The tests do not compile: {traces.summary(error)}"}
         if testing == "in-process":
-            return {**_judge(link, lambda: link.test(program, tests), ""), "testing": testing}
+            return {**_judge(link, lambda: link.test(program, paper.tests), ""), "testing": testing}
 
         def exam() -> dict[str, Any]:
-            space = _tests_space(prelude)
+            space = _tests_space(paper.prelude)
 
             def run() -> None:
-                _add_program(space, link, tests, program, job["entry_point"])
-                exec(tests, space)
+                _add_program(space, link, paper, program, job["entry_point"])
+                exec(paper.tests, space)
 
             report = _judge(link, run, job["tests"])
             space.clear()  # its functions refer to it, and it to them
             return {**report, "testing": testing}
 
         sys.modules["random"].seed(0)  # tests that draw their cases draw the same ones every time
-        return exam() if pure else _apart(exam)
+        return exam() if paper.pure else _apart(exam)
 
-    def _compile(self, tests: str, prelude: str) -> tuple[CodeType, CodeType | None, bool]:
+    def _paper(self, tests: str, prelude: str) -> Paper:
         key = tests, prelude
-        if key not in self._compiled:
-            if len(self._compiled) >= _REMEMBERED:
-                self._compiled.clear()
-            code = compile(tests, "tests.py", "exec", dont_inherit=True)
-            helpers = _compile_prelude(prelude, code)
-            pure = purity.leaves_nothing_behind(code) and (helpers is None or purity.leaves_nothing_behind(helpers))
-            self._compiled[key] = code, helpers, pure
-        return self._compiled[key]
+        if key not in self._papers:
+            if len(self._papers) >= _REMEMBERED:
+                self._papers.clear()
+            self._papers[key] = Paper(tests, prelude)
+        return self._papers[key]
 
 
-def _compile_prelude(prelude: str, tests: CodeType) -> CodeType | None:
+class Paper:
+    """Tests, compiled and looked through once, for all the programs that they judge."""
+
+    def __init__(self, tests: str, prelude: str) -> None:
+        self.tests = compile(tests, "tests.py", "exec", dont_inherit=True)
+        self.names = sorted(purity.names(self.tests))
+        self.prelude = _compile_prelude(prelude, self.names)
+        self.pure = purity.leaves_nothing_behind(self.tests) and (
+            self.prelude is None or purity.leaves_nothing_behind(self.prelude)
+        )
+        self.modules = purity.owners(self.tests) & sys.stdlib_module_names
+        """Names that stand for modules of Python wherever the tests use them."""
+
+
+def _compile_prelude(prelude: str, names: list[str]) -> CodeType | None:
     """None where the tests use none of its names, or it is half a function or prose: then the program has the names."""
-    if not any(name in prelude for name in purity.names(tests)):
+    if not any(name in prelude for name in names):
         return None
     try:
         return compile(prelude, "prelude.py", "exec", dont_inherit=True)
@@ -387,18 +398,17 @@ def _tests_space(prelude: CodeType | None) -> dict[str, Any]:
     return space
 
 
-def _add_program(space: dict[str, Any], link: Link, tests: CodeType, program: CodeType, entry_point: str) -> None:
+def _add_program(space: dict[str, Any], link: Link, paper: Paper, program: CodeType, entry_point: str) -> None:
     """The entry point, and all that only the program defines among the names that the tests use."""
-    used = [name for name in purity.names(tests) if name not in space]
+    used = [name for name in paper.names if name not in space]
     missing = [name for name in used if not hasattr(builtins, name)]
     if entry_point:
         missing.append(entry_point)
     # Tests that use nothing but built-in names mean the program's own function of such a name. Otherwise the tests'
     # built-ins are not the program's business.
     found = link.load(program, missing or used)
-    for name in found.keys() & sys.stdlib_module_names - {entry_point}:
-        # `math.isclose` is Python's, whatever the program has called math.
-        if not isinstance(found[name], ModuleType) and name in purity.owners(tests):
+    for name in found.keys() & paper.modules:  # `math.isclose` is Python's, whatever the program has called math
+        if name != entry_point and not isinstance(found[name], ModuleType):
             found[name] = importlib.import_module(name)
     space.update(found)
 
