@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -24,6 +25,9 @@ from proctor.store import open_store
 # HYPOTHESIS_PROFILE=default looks for new ones.
 hypothesis.settings.register_profile("proctor", derandomize=True, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "proctor"))
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and all that they start too: here it is sent.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Handler = Callable[[dict[str, Any], int], Any]
 

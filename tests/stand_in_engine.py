@@ -53,6 +53,9 @@ def main(folder: Path, verb: str, words: list[str]) -> None:
 
 
 def run(options: Options, arguments: list[str], littered: bool) -> None:
+    python = os.path.realpath(
+        sys.executable
+    )  # now: it may lie in what is covered below, and only points to the real one
     kernel.unshare(NAMESPACES)
     if child := os.fork():
         sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
@@ -73,7 +76,6 @@ def run(options: Options, arguments: list[str], littered: bool) -> None:
         kernel.set_no_new_privileges()
     assert options["--entrypoint"] == ["python3"]
     given = dict(pair.split("=", 1) for pair in options["--env"])
-    python = os.path.realpath(sys.executable)
     os.execve(python, [python, *arguments], {**ENVIRONMENT, **given})
 
 
