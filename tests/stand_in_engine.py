@@ -53,9 +53,7 @@ def main(folder: Path, verb: str, words: list[str]) -> None:
 
 
 def run(options: Options, arguments: list[str], littered: bool) -> None:
-    python = os.path.realpath(
-        sys.executable
-    )  # found now: below, what points to it may be covered
+    python = os.path.realpath(sys.executable)  # found now: below, what points to it may be covered
     kernel.unshare(NAMESPACES)
     if child := os.fork():
         sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
