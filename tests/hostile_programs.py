@@ -185,7 +185,7 @@ ATTACKS = [
     case("writes outside its folder", f"open('/etc/{MARK}', 'w').write('x')\n" + RIGHT, F, needs="walls"),
     case("writes wherever it can", f"import os\nfor place in {(*PLACES, os.getcwd(), os.path.expanduser('~'))!r}:\n    try: open(os.path.join(place, {MARK!r}), 'w').write('x')\n    except OSError: pass\n" + RIGHT, P, needs="walls"),
     case("reads the passwords", "open('/etc/shadow').read()\n" + RIGHT, F, needs="walls"),
-    case("reads the home folder", "import os\nassert os.listdir('/root') or os.listdir('/home')\nopen('/root/.bashrc').read()\n" + RIGHT, F, needs="walls"),
+    case("reads a file of the harness's user", f"open({os.path.abspath(__file__)!r}).read()\n" + RIGHT, F, needs="walls"),
     case("reads the environment of others", "import glob\nfor place in glob.glob('/proc/[0-9]*/environ'):\n    if b'PROCTOR' in open(place, 'rb').read(): raise SystemExit(0)\n" + RIGHT, P, F, needs="walls"),
     case("environment holds a secret", "import os\nassert not any('SECRET' in name for name in os.environ)\n" + RIGHT, P),
     case("opens a socket", "import socket\nsocket.socket().connect(('127.0.0.1', 22))\n" + RIGHT, F, needs="walls"),

@@ -12,7 +12,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from ordinary_user import open_folders
+from ordinary_user import CHECKOUT, open_folders
 from proctor.sandbox.inside import kernel
 
 ALONE = {"--rm", "--interactive", "--read-only", "--no-healthcheck"}
@@ -59,7 +59,8 @@ def run(options: Options, arguments: list[str], littered: bool) -> None:
         sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
     kernel.mount("proc", "/proc", "proc", 0)
-    open_folders([Path(sys.prefix), Path(sys.base_prefix)])
+    open_folders([Path(sys.base_prefix)])
+    kernel.mount("tmpfs", str(CHECKOUT), "tmpfs", 0, "mode=755")  # an image has nothing of the harness's
     for place, words in sorted(mount.split(":", 1) for mount in options["--tmpfs"]):
         mount_tmpfs(place, words)
     if littered:
