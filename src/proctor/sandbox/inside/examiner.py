@@ -144,7 +144,7 @@ class Paper:
         self.pure = purity.leaves_nothing_behind(self.tests) and (
             self.prelude is None or purity.leaves_nothing_behind(self.prelude)
         )
-        self.modules = purity.owners(self.tests) & sys.stdlib_module_names
+        self.modules = purity.owners(self.tests, sys.stdlib_module_names)
         """Names that stand for modules of Python wherever the tests use them."""
 
 

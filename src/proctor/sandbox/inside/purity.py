@@ -11,6 +11,7 @@ from opcode import opmap
 from types import CodeType
 
 _CHANGES = bytes(opmap[name] for name in ("STORE_ATTR", "DELETE_ATTR"))
+_IMPORT = opmap["IMPORT_NAME"]
 # Modules without a state that anybody could change by calling them. `random` is seeded anew before each exam.
 _STATELESS = frozenset({
     "bisect", "cmath", "collections", "copy", "fractions", "functools", "hashlib", "heapq", "itertools", "json", "math",
@@ -40,20 +41,23 @@ def names(code: CodeType) -> set[str]:
     return found
 
 
-def owners(code: CodeType) -> set[str]:
-    """The global names whose attributes are looked up, as those of a module are."""
+def owners(code: CodeType, among: frozenset[str]) -> set[str]:
+    """Those global names whose attributes are looked up, as those of a module are."""
     import dis  # large, and needed by the examiner alone
 
-    steps = list(dis.get_instructions(code))
+    steps = list(dis.get_instructions(code)) if not among.isdisjoint(code.co_names) else []
     found = {
         name.argval
         for name, then in pairwise(steps)
         if name.opname in ("LOAD_NAME", "LOAD_GLOBAL") and then.opname in ("LOAD_ATTR", "LOAD_METHOD")
     }
-    return found.union(*(owners(constant) for constant in code.co_consts if isinstance(constant, CodeType)))
+    found &= among
+    return found.union(*(owners(constant, among) for constant in code.co_consts if isinstance(constant, CodeType)))
 
 
 def _imports(code: CodeType) -> set[str]:
+    if _IMPORT not in code.co_code[::2]:
+        return set()
     import dis  # large, and needed by the examiner alone
 
     return {step.argval.partition(".")[0] for step in dis.get_instructions(code) if step.opname == "IMPORT_NAME"}
