@@ -55,10 +55,11 @@ def test_a_failed_sample_is_a_record_and_never_a_wrong_answer(task_file):
         from adding import *
 
         class Fragile(Adding):
-            async def ask(self, sample, epoch, model, config):
+            async def ask(self, sample, epoch, model, config, done):
                 if sample.index == 2:
                     raise KeyError("no such thing")
-                return await super().ask(sample, epoch, model, config)
+                async for output in super().ask(sample, epoch, model, config, done):
+                    yield output
 
             def score_text(self, sample, text):
                 if sample.index == 4:

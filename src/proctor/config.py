@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from proctor.errors import UsageError, did_you_mean
-from proctor.types import Modality
+from proctor.types import FimFamily, Modality
 
 MOST = 10**12  # far more than can be asked; an index must fit into the store's 64 bits
 Count = Annotated[int, Meta(ge=0, le=MOST)]
@@ -27,6 +27,10 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     task: Annotated[str, Meta(description="task name, or path/to/file.py:Class")]
     model: Annotated[str, Meta(description="smollm2, gguf/PATH, openai/NAME or scripted/NAME")]
     settings: Annotated[dict[str, Any], Meta(description="settings of the task")] = {}
+    data: Annotated[
+        str | None,
+        Meta(description="file with the problems: .jsonl or .json, also .gz, or .parquet (default: the hub)"),
+    ] = None
     limit: Annotated[Positive | None, Meta(description="how many samples (default: the task's own number)")] = None
     limit_start: Annotated[Count, Meta(description="index of the first sample")] = 0
     seed: Annotated[int, Meta(description="seed of samples and sampling")] = 0
@@ -40,7 +44,28 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     top_p: Annotated[Annotated[float, Meta(gt=0, le=1)] | None, Meta(description="nucleus sampling")] = None
     top_k: Annotated[Positive | None, Meta(description="sample among the k likeliest tokens")] = None
     max_tokens: Annotated[Positive | None, Meta(description="most tokens per completion (default: the task's)")] = None
+    max_length: Annotated[
+        Positive | None, Meta(description="most tokens of prompt and completion together, where they can be counted")
+    ] = None
     stop: Annotated[list[str], Meta(description="stop strings, besides the task's own")] = []
+    prefix: Annotated[str, Meta(description="text put before every code prompt, such as a file name in a comment")] = ""
+    instruction_tokens: Annotated[
+        str | None,
+        Meta(description="USER,END,ASSISTANT: what an instruct model's text is made of, with --api completions"),
+    ] = None
+    fim: Annotated[
+        FimFamily | None, Meta(description="tokens for filling in the middle (default: by the model's name)")
+    ] = None
+    batch_size: Annotated[Positive, Meta(description="completions that a local model makes at once (hf/)")] = 16
+    precision: Annotated[
+        Literal["fp32", "fp16", "bf16"] | None, Meta(description="numbers of a local model (default: as stored)")
+    ] = None
+    load_in_8bit: Annotated[bool, Meta(description="quantize a local model to 8 bits")] = False
+    load_in_4bit: Annotated[bool, Meta(description="quantize a local model to 4 bits")] = False
+    revision: Annotated[str | None, Meta(description="branch, tag or commit of a model on the hub")] = None
+    trust_remote_code: Annotated[bool, Meta(description="run code that comes with a model")] = False
+    peft_model: Annotated[str | None, Meta(description="adapter to put on a local model: its name or folder")] = None
+    modeltype: Annotated[Literal["causal", "seq2seq"], Meta(description="architecture of a local model")] = "causal"
     base_url: Annotated[str | None, Meta(description="address of an OpenAI-compatible server, ending in /v1")] = None
     api: Annotated[Literal["chat", "completions"], Meta(description="which endpoint answers")] = "chat"
     api_key_env: Annotated[str, Meta(description="environment variable that holds the API key")] = "OPENAI_API_KEY"
@@ -56,6 +81,13 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_errors: Annotated[
         Positive | None,
         Meta(description="stop at this many failed samples (default: at 20 failures making over 10 % of all)"),
+    ] = None
+    generation_only: Annotated[bool, Meta(description="ask, and leave the judging to a later resume")] = False
+    allow_code_execution: Annotated[
+        bool, Meta(description="let the programs that a model writes run, in the sandbox")
+    ] = False
+    program_timeout: Annotated[
+        Annotated[float, Meta(gt=0)] | None, Meta(description="seconds that a program may take (default: the task's)")
     ] = None
     sandbox: Annotated[
         Literal["local", "docker", "podman"], Meta(description="what contains the programs of tasks that run any")
@@ -77,6 +109,9 @@ OPERATIONAL = frozenset(
         "timeout",
         "retries",
         "max_errors",
+        "batch_size",
+        "generation_only",
+        "allow_code_execution",
         "sandbox",
         "workers",
         "unsafe",

@@ -7,8 +7,8 @@ import hashlib
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import Any, Literal
 
@@ -125,9 +125,11 @@ class Sitting:
             record = Record(sample, epoch, timing=Timing(started=time.time()))
         stage: Literal["ask", "judge"] = "ask"
         try:
-            if not record.outputs:
-                record = await self._asked(record)
-                writer.put(record, digest)  # an answer is not lost while it waits for its judge
+            async with aclosing(self._asked(record)) as answered:
+                async for record in answered:
+                    writer.put(record, digest)  # an answer is not lost while it waits for the next, or for its judge
+            if self._config.generation_only:
+                return record
             stage = "judge"
             record = await self._judged(record)
         except ProctorError:
@@ -143,11 +145,19 @@ class Sitting:
         writer.put(record, digest)
         return record
 
-    async def _asked(self, record: Record) -> Record:
-        clock = time.perf_counter()
-        outputs = await self._task.ask(record.sample, record.epoch, self._candidate, self._config)
-        timing = Timing(record.timing.started, ask=time.perf_counter() - clock)
-        return msgspec.structs.replace(record, outputs=_storable(outputs, tuple[Output, ...]), timing=timing)
+    async def _asked(self, record: Record) -> AsyncGenerator[Record]:
+        """The record with one more output each time."""
+        clock = time.perf_counter() - record.timing.ask
+        done = len(record.outputs)
+        async with aclosing(
+            self._task.ask(record.sample, record.epoch, self._candidate, self._config, done)
+        ) as outputs:
+            async for output in outputs:
+                timing = Timing(record.timing.started, ask=time.perf_counter() - clock)
+                record = msgspec.structs.replace(
+                    record, outputs=(*record.outputs, _storable(output, Output)), timing=timing
+                )
+                yield record
 
     async def _judged(self, record: Record) -> Record:
         clock = time.perf_counter()

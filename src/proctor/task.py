@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args, get_origin
@@ -41,7 +41,7 @@ class Task(ABC):
     fixed: ClassVar[bool] = False  # a given data set: the seed does not change it
     max_tokens: ClassVar[int] = 64
     stop: ClassVar[tuple[str, ...]] = ()
-    executes: ClassVar[bool] = False  # runs programs: `sandbox` is there before the first sample is asked
+    executes: bool = False  # runs programs: `sandbox` is there before the first sample is asked
 
     sandbox: Sandbox
     settings: Any = NoSettings()
@@ -68,20 +68,28 @@ class Task(ABC):
     async def close(self) -> None:  # noqa: B027
         """Called once at the end, whatever happened."""
 
-    async def ask(self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig) -> tuple[Output, ...]:
-        """What the candidate makes of the sample; config.samples outputs, asked for at once."""
+    async def ask(
+        self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig, done: int
+    ) -> AsyncGenerator[Output]:
+        """What the candidate makes of the sample, output by output; each is stored before the next is waited for.
+
+        The first `done` of them are there already, from a sitting that was cut short.
+        """
         if not isinstance(candidate, Model):
             raise UsageError(f"{self.name} is an exam for models; {candidate.name} is none.")
         first = epoch * config.samples
-        requests = [self.request(sample, first + i, config) for i in range(config.samples)]
+        requests = [self.request(sample, first + i, config) for i in range(done, config.samples)]
         if len(requests) == 1:
-            return (await candidate.generate(requests[0]),)
+            yield await candidate.generate(requests[0])
+            return
+        answers = [asyncio.ensure_future(candidate.generate(request)) for request in requests]
         try:
-            async with asyncio.TaskGroup() as group:  # one failure calls off the rest
-                answers = [group.create_task(candidate.generate(request)) for request in requests]
-        except BaseExceptionGroup as failures:
-            raise failures.exceptions[0] from None
-        return tuple(answer.result() for answer in answers)
+            for answer in answers:
+                yield await answer
+        finally:  # one failure calls off the rest
+            for answer in answers:
+                answer.cancel()
+            await asyncio.gather(*answers, return_exceptions=True)
 
     def request(self, sample: Sample, number: int, config: RunConfig) -> Request:
         sampling = Sampling(
@@ -89,11 +97,16 @@ class Task(ABC):
             temperature=config.temperature,
             top_p=config.top_p,
             top_k=config.top_k,
-            stop=(*self.stop, *config.stop),
+            max_length=config.max_length,
+            stop=self.stop_strings(config),
             # Every completion has a seed of its own, so that epochs differ and a rerun does not.
             seed=mix(config.seed, sample.index, number) >> 33,
         )
         return Request(sample.input, sampling, number, sample)
+
+    def stop_strings(self, config: RunConfig) -> tuple[str, ...]:
+        """Where an answer ends."""
+        return (*self.stop, *config.stop)
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         """The score of the outputs: by default each text is scored, and the values are averaged."""

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 Modality = Literal["text", "image", "both"]  # how something is shown that can be described and drawn
+FimFamily = Literal["starcoder", "santacoder", "incoder", "codellama", "qwen", "deepseek"]
 
 
 class Text(Struct, frozen=True, tag="text"):

@@ -13,11 +13,18 @@ from msgspec import NODEFAULT, Meta
 from proctor.config import FIELDS, load_toml
 from proctor.errors import UsageError
 
-ALIASES = {"samples": ("-n", "--n-samples"), "model": ("-m",), "limit": ("-l",)}
+ALIASES = {
+    "samples": ("-n", "--n-samples"),
+    "model": ("-m",),
+    "limit": ("-l",),
+    "max_length": ("--max-length-generation",),
+}
+CONTAINMENT = ("sandbox", "workers", "unsafe")
 GROUPS = {
     "exam": (
         "model",
         "settings",
+        "data",
         "limit",
         "limit_start",
         "seed",
@@ -27,10 +34,21 @@ GROUPS = {
         "samples",
         "group_by",
     ),
-    "sampling": ("temperature", "top_p", "top_k", "max_tokens", "stop"),
+    "sampling": ("temperature", "top_p", "top_k", "max_tokens", "max_length", "stop"),
+    "code prompts": ("prefix", "instruction_tokens", "fim"),
     "model server": ("base_url", "api", "api_key_env", "price_input", "price_output", "cache"),
-    "running": ("concurrency", "timeout", "retries", "max_errors"),
-    "programs": ("sandbox", "workers", "unsafe"),
+    "local model": (
+        "batch_size",
+        "precision",
+        "load_in_8bit",
+        "load_in_4bit",
+        "revision",
+        "trust_remote_code",
+        "peft_model",
+        "modeltype",
+    ),
+    "running": ("concurrency", "timeout", "retries", "max_errors", "generation_only"),
+    "programs": ("allow_code_execution", "program_timeout", *CONTAINMENT),
     "results": ("store", "out"),
 }
 
@@ -57,7 +75,7 @@ def add_modality_flag(parser: argparse.ArgumentParser) -> None:
 
 def add_program_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("programs")
-    for name in GROUPS["programs"]:
+    for name in CONTAINMENT:
         _add_flag(group, name)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from proctor import machine
-from proctor.cli.options import GROUPS, add_program_flags
+from proctor.cli.options import CONTAINMENT, add_program_flags
 from proctor.cli.output import print_json
 from proctor.config import RunConfig, build_config
 from proctor.errors import UsageError
@@ -70,7 +70,7 @@ def call(args: argparse.Namespace) -> int:
 
 def _config(args: argparse.Namespace) -> RunConfig:
     """The options that this verb shares with runs, which also have a task and a model."""
-    flags = {name: value for name, value in vars(args).items() if name in GROUPS["programs"]}
+    flags = {name: value for name, value in vars(args).items() if name in CONTAINMENT}
     return build_config({"task": "none", "model": "none", **flags})
 
 

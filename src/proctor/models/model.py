@@ -17,6 +17,7 @@ class Sampling(Struct, frozen=True):
     temperature: float = 0.0
     top_p: float | None = None
     top_k: int | None = None
+    max_length: int | None = None  # of prompt and completion together, for models that can count
     stop: tuple[str, ...] = ()
     seed: int = 0
 

@@ -151,14 +151,10 @@ class Store:
         return {(sample, epoch): digest for sample, epoch, digest in rows}
 
     def answered(self, run: Run) -> dict[tuple[int, int], Record]:
-        """Records with outputs that still need their judge: judging was not done, or it failed."""
+        """Records with outputs that still need more of them, or their judge."""
         rows = self._db.execute("SELECT body FROM records WHERE run = ? AND state != 'scored'", (run.id,))
         records = [record for (body,) in rows if (record := _decode_record(body)).outputs]
-        return {
-            (record.sample.index, record.epoch): msgspec.structs.replace(record, error=None)
-            for record in records
-            if record.error is None or record.error.kind == "judge"
-        }
+        return {(record.sample.index, record.epoch): msgspec.structs.replace(record, error=None) for record in records}
 
     def sample_digests(self, run: Run) -> Iterator[bytes]:
         """What was asked, sample by sample in the order of the exam."""
