@@ -19,7 +19,7 @@ def test_wildcard():
         catalog.expand("shapez/*")
 
 
-@pytest.mark.parametrize("typo", ["shapes/existance", "existence", "shape/existence", "Existence"])
+@pytest.mark.parametrize("typo", ["shapes/existance", "existance", "shape/existence", "Existence"])
 def test_did_you_mean(typo: str):
     with pytest.raises(UsageError, match="did you mean shapes/existence"):
         catalog.expand(typo)

@@ -42,7 +42,7 @@ def doubling(tmp_path: Path) -> str:
 
 
 def test_a_run_notes_what_held_its_programs(proctor: Proctor, doubling: str):
-    done = proctor("run", doubling, "--model", "scripted/oracle", "--workers", "1", "--json")
+    done = proctor("run", doubling, "--allow-code-execution", "--model", "scripted/oracle", "--workers", "1", "--json")
     assert done.returncode == 0, done.stderr
     (run,) = json.loads(done.stdout)["runs"]
     assert run["metrics"]["accuracy"]["value"] == 1
@@ -52,7 +52,7 @@ def test_a_run_notes_what_held_its_programs(proctor: Proctor, doubling: str):
 
 
 def test_wrong_programs_are_failures_not_errors(proctor: Proctor, doubling: str):
-    done = proctor("run", doubling, "--model", "scripted/blank", "--json")
+    done = proctor("run", doubling, "--allow-code-execution", "--model", "scripted/blank", "--json")
     assert done.returncode == 0, done.stderr
     (run,) = json.loads(done.stdout)["runs"]
     assert run["metrics"]["accuracy"]["value"] == 0
@@ -71,6 +71,26 @@ def test_a_task_that_runs_nothing_has_no_sandbox(proctor: Proctor, adding: str):
 
 
 def test_an_engine_that_is_not_there_is_named(proctor: Proctor, doubling: str):
-    done = proctor("run", doubling, "--model", "scripted/oracle", "--sandbox", "podman", PATH="/nowhere")
+    done = proctor(
+        "run", doubling, "--allow-code-execution", "--model", "scripted/oracle", "--sandbox", "podman", PATH="/nowhere"
+    )
     assert done.returncode == 2
     assert "podman" in done.stderr
+
+
+def test_without_leave_no_program_runs(proctor: Proctor, doubling: str):
+    done = proctor("run", doubling, "--model", "scripted/oracle")
+    assert done.returncode == 2
+    assert "--allow-code-execution" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_generating_needs_no_leave_and_judging_can_follow(proctor: Proctor, doubling: str):
+    done = proctor("run", doubling, "--model", "scripted/oracle", "--generation-only", "--json")
+    assert done.returncode == 0, done.stderr
+    (run,) = json.loads(done.stdout)["runs"]
+    assert run["n"] == 0
+    later = proctor("resume", run["id"], "--no-generation-only", "--allow-code-execution", "--json")
+    assert later.returncode == 0, later.stderr
+    (run,) = json.loads(later.stdout)["runs"]
+    assert run["outcomes"] == {"passed": 6}

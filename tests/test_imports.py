@@ -18,7 +18,7 @@ LAYERS = [
     ["catalog", "curve"],
     ["evaluation", "check"],
     ["sweeps"],
-    ["shapes", "compat"],
+    ["shapes", "code", "compat"],
     ["cli"],
     ["__main__"],
 ]

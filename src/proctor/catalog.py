@@ -21,7 +21,10 @@ from proctor.task import Task
 ENTRY_POINT_GROUP = "proctor.tasks"
 
 # Each family keeps a mapping from short name to task class. Named here as text: the core imports no family.
-REGISTRIES = {"shapes": "proctor.shapes.tasks.registered_tasks:REGISTERED_TASKS"}
+REGISTRIES = {
+    "shapes": "proctor.shapes.tasks.registered_tasks:REGISTERED_TASKS",
+    "code": "proctor.code.tasks:TASK_REGISTRY",
+}
 
 # Families of other packages, behind extras, which take a second to import: asked only for names that begin with theirs.
 GUESTS = {"reasoning-gym": "proctor.compat.reasoning_gym:DATA_SETS"}
@@ -31,6 +34,8 @@ def expand(pattern: str) -> list[str]:
     """The task names that a name or a wildcard stands for, in order."""
     if is_file(pattern):
         return [pattern]
+    if "/" not in pattern:
+        pattern = _with_family(pattern)
     family, _, short = pattern.partition("/")
     if is_wildcard(pattern):
         found = fnmatch.filter(task_names(family), pattern)
@@ -45,6 +50,12 @@ def expand(pattern: str) -> list[str]:
             "`proctor list tasks` shows all; a task of your own is path/to/file.py:Class.",
         )
     return [pattern]
+
+
+def _with_family(pattern: str) -> str:
+    """The name or wildcard with its family before it, where only one family has such a task."""
+    having = [family for family in REGISTRIES if fnmatch.filter(_registry(family), pattern)]
+    return f"{having[0]}/{pattern}" if len(having) == 1 else pattern
 
 
 def single(pattern: str) -> str:

@@ -32,8 +32,10 @@ class Finding(Struct, frozen=True):
         return not self.fault
 
 
-def check_task(name: str, settings: dict[str, Any], n: int = 100, seed: int = 0) -> list[Finding]:
-    subject = _Subject(name, settings, n, seed)
+def check_task(
+    name: str, settings: dict[str, Any], n: int = 100, seed: int = 0, data: str | None = None
+) -> list[Finding]:
+    subject = _Subject(name, settings, n, seed, data)
     claims: dict[str, Callable[[], Iterator[str]]] = {
         "samples can be made, and their ids are unique": subject.faults_of_ids,
         "a sample depends on seed and index alone": subject.faults_of_slices,
@@ -59,9 +61,9 @@ def check_task(name: str, settings: dict[str, Any], n: int = 100, seed: int = 0)
     return findings
 
 
-def probe_task(name: str, settings: dict[str, Any], n: int, seed: int = 0) -> list[Probe]:
+def probe_task(name: str, settings: dict[str, Any], n: int, seed: int = 0, data: str | None = None) -> list[Probe]:
     """What guessers that see too little of the samples make of them."""
-    task = create_task(catalog.task_class(name), name, settings)
+    task = create_task(catalog.task_class(name), name, settings, data=data)
     config = build_config({"task": name, "model": "scripted/oracle", "settings": settings, "seed": seed, "limit": n})
     return list(task.probes(config))
 
@@ -69,13 +71,13 @@ def probe_task(name: str, settings: dict[str, Any], n: int, seed: int = 0) -> li
 class _Subject:
     """The task under examination; each method yields the faults it finds."""
 
-    def __init__(self, name: str, settings: dict[str, Any], n: int, seed: int) -> None:
-        self.name, self.settings, self.n, self.seed = name, settings, n, seed
-        self.task: Task = create_task(catalog.task_class(name), name, settings)
+    def __init__(self, name: str, settings: dict[str, Any], n: int, seed: int, data: str | None) -> None:
+        self.name, self.settings, self.n, self.seed, self.data = name, settings, n, seed, data
+        self.task: Task = create_task(catalog.task_class(name), name, settings, data=data)
         self.samples: list[Sample] = []
 
     def make(self, **options: Any) -> list[Sample]:
-        task = create_task(type(self.task), self.name, self.settings)
+        task = create_task(type(self.task), self.name, self.settings, data=self.data)
         config = build_config(
             {"task": self.name, "model": "scripted/oracle", "seed": self.seed, "limit": self.n} | options
         )
@@ -111,7 +113,7 @@ class _Subject:
         command = [sys.executable, "-m", "proctor.check", self.name, str(self.n), str(self.seed)]
         settings = msgspec.json.encode(self.settings).decode()
         done = subprocess.run(
-            [*command, settings],
+            [*command, settings, *([self.data] if self.data else [])],
             capture_output=True,
             text=True,
             check=False,
@@ -176,9 +178,9 @@ def _fingerprint(samples: list[Sample]) -> str:
     return hashlib.sha256(b"".join(sample_digest(sample) for sample in samples)).hexdigest()
 
 
-def main(name: str, n: str, seed: str, settings: str) -> None:
+def main(name: str, n: str, seed: str, settings: str, data: str | None = None) -> None:
     """Entry of the second process."""
-    subject = _Subject(name, msgspec.json.decode(settings), int(n), int(seed))
+    subject = _Subject(name, msgspec.json.decode(settings), int(n), int(seed), data)
     print(_fingerprint([*subject.make(), *subject.make_pictures()]))
 
 

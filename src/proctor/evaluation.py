@@ -73,10 +73,12 @@ def _run(job: Coroutine[Any, Any, T]) -> T:
 
 
 async def _start(task_class: type[Task], config: RunConfig, observer: Observer) -> Report:
-    task = create_task(task_class, config.task, config.settings, config.modality)
+    task = create_task(task_class, config.task, config.settings, config.modality, config.data)
     config = _with_full_settings(config, task)
     try:
         count = task.count(config)
+    except UsageError:
+        raise
     except Exception as error:
         raise TaskError(f"{task.name} cannot count its samples: {type(error).__name__}: {error}") from error
     if count is not None and not isinstance(count, int):
@@ -109,7 +111,8 @@ async def _resume(run_id: str, overrides: Mapping[str, Any], observer: Observer)
             stored = {key: value for key, value in run.config.items() if key in FIELDS}
             settings = stored["settings"] | overrides.get("settings", {})  # what is not given is what it was
             config = build_config(stored | dict(overrides) | {"settings": settings})
-            task = create_task(catalog.task_class(config.task), config.task, config.settings, config.modality)
+            task_class = catalog.task_class(config.task)
+            task = create_task(task_class, config.task, config.settings, config.modality, config.data)
             config = _with_full_settings(config, task)
             _refuse_changes(run, config, task)
             return await _go_on(run, task, config, store, _make_folder(config.out), observer)
@@ -118,6 +121,12 @@ async def _resume(run_id: str, overrides: Mapping[str, Any], observer: Observer)
 
 
 async def _go_on(run: Run, task: Task, config: RunConfig, store: Store, out: Path | None, observer: Observer) -> Report:
+    judging = task.executes and not config.generation_only
+    if judging and not config.allow_code_execution:
+        raise UsageError(
+            f"{task.name} runs the programs that a model writes: say --allow-code-execution to let them run, in the "
+            "sandbox; or --generation-only to judge them later."
+        )
     model = open_model(config)
     try:
         await model.prepare(lambda: take_samples(task, config))
@@ -126,7 +135,7 @@ async def _go_on(run: Run, task: Task, config: RunConfig, store: Store, out: Pat
         before, run = run, msgspec.structs.replace(run, status="running", reason="", provenance=provenance)
         store.save(run)
         async with opened(task, config):
-            if task.executes:
+            if judging:
                 run = _with_sandbox(run, task.sandbox.level)
                 store.save(run)
             try:

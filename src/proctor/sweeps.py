@@ -66,7 +66,7 @@ def plan_runs(
         for place, value in enumerate(sweep.values):
             settings = config.settings | {sweep.setting: value}
             try:
-                create_task(task_class, name, settings, config.modality)
+                create_task(task_class, name, settings, config.modality, config.data)
             except SettingError as error:
                 if name not in lenient or error.setting not in (sweep.setting, "modality", ""):
                     raise

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
@@ -45,6 +45,15 @@ class Task(ABC):
 
     sandbox: Sandbox
     settings: Any = NoSettings()
+
+    @classmethod
+    def build(cls, settings: Struct, data: str | None) -> Self:
+        """A new task with these settings. `data` is a file with its problems, for tasks that take one."""
+        if data is not None:
+            raise UsageError(f"{cls.__name__} makes its samples itself: it takes no --data.")
+        task = cls()
+        task.settings = settings
+        return task
 
     @abstractmethod
     def samples(self, config: RunConfig) -> Iterator[Sample]:
@@ -146,7 +155,7 @@ T = TypeVar("T", bound=Task)
 async def opened(task: Task, config: RunConfig) -> AsyncIterator[None]:
     """The task with all that asking and judging need: its sandbox, where it runs programs, and what it opens itself."""
     async with AsyncExitStack() as stack:
-        if task.executes:
+        if task.executes and not config.generation_only:
             from proctor.sandbox import open_sandbox
 
             engine = "" if config.sandbox == "local" else config.sandbox
@@ -192,7 +201,13 @@ def take_samples(task: Task, config: RunConfig) -> Iterator[Sample]:
 _decode_sample = msgspec.json.Decoder(Sample).decode
 
 
-def create_task(task_class: type[T], name: str, settings: Mapping[str, Any], modality: Modality = "text") -> T:
+def create_task(
+    task_class: type[T],
+    name: str,
+    settings: Mapping[str, Any],
+    modality: Modality = "text",
+    data: str | None = None,
+) -> T:
     """A task of this class with these settings, which may come as text from a command line."""
     known = {field.name: field.type for field in msgspec.structs.fields(task_class.Settings)}
     for key in settings:
@@ -200,12 +215,7 @@ def create_task(task_class: type[T], name: str, settings: Mapping[str, Any], mod
             listing = f"Settings: {', '.join(known)}." if known else "It has no settings."
             raise SettingError(f"{name} has no setting {key!r}{did_you_mean(key, known)} {listing}", key)
     try:
-        task = task_class()
-    except (Exception, SystemExit) as error:
-        raise UsageError(f"{name} cannot be created: {type(error).__name__}: {error}") from error
-    task.name = name
-    try:
-        task.settings = msgspec.convert(dict(settings), task_class.Settings, strict=False)
+        filled = msgspec.convert(dict(settings), task_class.Settings, strict=False)
     except msgspec.ValidationError as error:
         problem, _, place = str(error).replace("`", "").partition(" - at $.")
         key = place.partition(".")[0].partition("[")[0]
@@ -214,6 +224,13 @@ def create_task(task_class: type[T], name: str, settings: Mapping[str, Any], mod
         expected = _alternatives(known[key]) or problem.partition(", got ")[0]
         said = f"{name}: setting {place}: {expected[0].lower()}{expected[1:]}, got {settings[key]!r}."
         raise SettingError(said, key) from None
+    try:
+        task = task_class.build(filled, data)
+    except UsageError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{name} cannot be created: {type(error).__name__}: {error}") from error
+    task.name = name
     if modality != "text" and not task.has_pictures():
         raise SettingError(f"{name} has no pictures to show: it can be set with --modality text only.", "modality")
     return task

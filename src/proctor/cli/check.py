@@ -16,7 +16,7 @@ import msgspec
 
 from proctor import catalog
 from proctor.check import Finding, check_task, probe_task
-from proctor.cli.options import add_settings_flag, parse_settings
+from proctor.cli.options import add_task_flags, parse_settings
 from proctor.cli.output import print_json
 from proctor.types import Probe
 
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--probes", action="store_true", help="look for shortcuts, by guessers that see too little")
     parser.add_argument("--json", action="store_true", help="print as JSON")
-    add_settings_flag(parser)
+    add_task_flags(parser)
 
 
 def call(args: argparse.Namespace) -> int:
@@ -39,7 +39,7 @@ def call(args: argparse.Namespace) -> int:
     n = (PROBED if args.probes else CHECKED) if args.n is None else args.n
     results: dict[str, Sequence[Finding | Probe]] = {}
     for name in names:
-        results[name] = look(name, settings, n, args.seed)
+        results[name] = look(name, settings, n, args.seed, getattr(args, "data", None))
         if not args.json:
             lines = [f"  {'ok  ' if found.holds else 'FAIL'}  {_say(found)}" for found in results[name]]
             print(f"{name}:", *lines, sep="\n", flush=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from proctor import catalog
-from proctor.cli.options import add_settings_flag, parse_settings
+from proctor.cli.options import add_task_flags, parse_settings
 from proctor.config import build_config, user_path
 from proctor.datafile import format_of, shard_of, with_pictures, write_data
 from proctor.errors import UsageError
@@ -32,14 +32,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--image-format", choices=("png", "svg"), default="png", help="of the pictures (default: png)")
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress")
-    add_settings_flag(parser)
+    add_task_flags(parser)
 
 
 def call(args: argparse.Namespace) -> int:
     name = catalog.single(args.task)
     options = {"settings": parse_settings(getattr(args, "settings", [])), "seed": args.seed, "few_shot": args.few_shot}
+    options["data"] = getattr(args, "data", None)
     config = build_config({"task": name, "model": "scripted/oracle", "limit": args.n} | options)
-    task = create_task(catalog.task_class(name), name, config.settings)
+    task = create_task(catalog.task_class(name), name, config.settings, data=config.data)
     n = task.count(config)
     if n is None:  # only the samples themselves tell
         n = sum(1 for _ in take_samples(task, config))

@@ -65,8 +65,10 @@ def add_store_flag(parser: argparse.ArgumentParser) -> None:
     _add_flag(parser, "store")
 
 
-def add_settings_flag(parser: argparse.ArgumentParser) -> None:
+def add_task_flags(parser: argparse.ArgumentParser) -> None:
+    """What makes a task what it is, besides its name."""
     _add_flag(parser, "settings")
+    _add_flag(parser, "data")
 
 
 def add_modality_flag(parser: argparse.ArgumentParser) -> None:

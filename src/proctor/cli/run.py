@@ -69,7 +69,7 @@ def _configuration(name: str, options: dict[str, Any], named: bool) -> RunConfig
     """None for a task without pictures that only a wildcard means, where pictures are wanted."""
     config = build_config(options | {"task": name})
     try:
-        create_task(catalog.task_class(name), name, config.settings, config.modality)
+        create_task(catalog.task_class(name), name, config.settings, config.modality, config.data)
     except SettingError as error:
         if named or error.setting != "modality":
             raise

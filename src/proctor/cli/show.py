@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proctor.cli.options import add_modality_flag, add_settings_flag, add_store_flag, parse_settings
+from proctor.cli.options import add_modality_flag, add_store_flag, add_task_flags, parse_settings
 from proctor.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print as JSON")
     add_modality_flag(parser)
     parser.add_argument("--images", metavar="DIR", help="folder to write the example's pictures to")
-    add_settings_flag(parser)
+    add_task_flags(parser)
     add_store_flag(parser)
 
 
@@ -74,9 +74,10 @@ def _show_task(args: argparse.Namespace) -> int:
             "few_shot": args.few_shot,
             "modality": getattr(args, "modality", "text"),
             "settings": parse_settings(getattr(args, "settings", [])),
+            "data": getattr(args, "data", None),
         }
     )
-    task = create_task(catalog.task_class(name), name, config.settings, config.modality)
+    task = create_task(catalog.task_class(name), name, config.settings, config.modality, config.data)
     sample = next(take_samples(task, config), None)
     if sample is None:
         raise UsageError(f"{name} has no sample with index {args.index}.")

@@ -16,6 +16,7 @@ NAMES = {
     "scripted/random": "guesses among the possible answers: chance",
     "scripted/majority": "always the commonest answer",
     "scripted/replay:FILE": "repeats the outputs of exported records",
+    "scripted/generations:FILE": "hands over generations made elsewhere: a JSON list of lists of programs",
 }
 
 

@@ -21,6 +21,8 @@ class Oracle(Model):
     name = "scripted/oracle"
 
     async def generate(self, request: Request) -> Output:
+        if request.sample.target is None:
+            raise ModelError(f"no right answer to sample {request.sample.id} is known")
         return Output(text=str(request.sample.target))
 
 
@@ -100,9 +102,13 @@ SCRIPTED: dict[str, type[Model]] = {"oracle": Oracle, "blank": Blank, "random": 
 
 
 def open_scripted(name: str) -> Model:
+    if name.startswith("generations:"):
+        from proctor.models.generations import Generations
+
+        return Generations(Path(name.removeprefix("generations:")))
     if name.startswith("replay:"):
         return Replay(Path(name.removeprefix("replay:")))
     if name not in SCRIPTED:
-        known = [f"scripted/{known}" for known in (*SCRIPTED, "replay:FILE")]
+        known = [f"scripted/{known}" for known in (*SCRIPTED, "replay:FILE", "generations:FILE")]
         raise UnknownNameError("model", f"scripted/{name}", known, f"Scripted: {', '.join(known)}.")
     return SCRIPTED[name]()

@@ -1,0 +1,121 @@
+"""Programs run from ordinary, blocking code: how a task's own `process_results` reaches the sandbox of its run."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from proctor.errors import UsageError
+from proctor.evaluation import run_to_end
+from proctor.sandbox import Limits, Outcome, Program, Sandbox, Verdict, run
+
+
+class SandboxFailedError(Exception):
+    """Nothing can be said about a program, because the sandbox or a toolchain failed."""
+
+
+class Trial(Struct, frozen=True):
+    """How one program of a problem fared, as it is kept with the score."""
+
+    program: str
+    """Its digest."""
+    outcome: str
+    detail: str = ""
+    testing: str = ""
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        return self.outcome == Outcome.PASSED
+
+
+class Runner(Protocol):
+    def run(self, programs: Sequence[Program], limits: Limits) -> list[Trial]: ...
+
+
+_RUNNER: ContextVar[Runner | None] = ContextVar("runner", default=None)
+
+
+def run_programs(programs: Sequence[Program], limits: Limits) -> list[Trial]:
+    """The trials of all programs: in the sandbox of the run that this belongs to, else in one of their own."""
+    runner = _RUNNER.get()
+    if runner is not None:
+        return runner.run(programs, limits)
+    return [trial_of(p, v) for p, v in zip(programs, run_to_end(run(programs, limits)), strict=True)]
+
+
+@contextmanager
+def running_with(runner: Runner) -> Iterator[None]:
+    token = _RUNNER.set(runner)
+    try:
+        yield
+    finally:
+        _RUNNER.reset(token)
+
+
+class Live:
+    """Runs programs in an open sandbox, for a thread beside its event loop; remembers how they fared."""
+
+    def __init__(self, sandbox: Sandbox, seconds: float | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._sandbox = sandbox
+        self._seconds = seconds
+        self.trials: list[Trial] = []
+
+    def run(self, programs: Sequence[Program], limits: Limits) -> list[Trial]:
+        if self._seconds is not None:
+            limits = msgspec.structs.replace(limits, seconds=self._seconds)
+        trials = asyncio.run_coroutine_threadsafe(self._run(programs, limits), self._loop).result()
+        self.trials += trials
+        return trials
+
+    async def _run(self, programs: Sequence[Program], limits: Limits) -> list[Trial]:
+        verdicts = await run(programs, limits, sandbox=self._sandbox)
+        return [trial_of(program, verdict) for program, verdict in zip(programs, verdicts, strict=True)]
+
+
+class Refused:
+    """For a task that did not say that it runs programs."""
+
+    def __init__(self, task: str) -> None:
+        self._task = task
+
+    def run(self, programs: Sequence[Program], limits: Limits) -> list[Trial]:
+        raise UsageError(
+            f"{self._task} runs programs without saying so: call super().__init__(requires_execution=True, ...) in it."
+        )
+
+
+class Remembered:
+    """Says again how programs fared that have been run before; the limit on their time may have been another."""
+
+    def __init__(self, trials: Iterable[Trial]) -> None:
+        self._trials = {trial.program: trial for trial in trials}
+
+    def run(self, programs: Sequence[Program], limits: Limits) -> list[Trial]:
+        try:
+            return [self._trials[_digest(program)] for program in programs]
+        except KeyError:
+            raise RuntimeError("process_results runs other programs for all problems than for one alone") from None
+
+
+def trial_of(program: Program, verdict: Verdict) -> Trial:
+    if verdict.outcome is Outcome.ERROR:
+        raise SandboxFailedError(verdict.detail)
+    return Trial(_digest(program), verdict.outcome, verdict.detail, verdict.testing, verdict.wall_seconds)
+
+
+def _digest(program: Program) -> str:
+    return hashlib.sha256(msgspec.json.encode(_encodable(program))).hexdigest()[:24]
+
+
+def _encodable(program: Program) -> dict[str, Any]:
+    """A generation may hold half a character, which no JSON can."""
+    return {key: value.encode(errors="surrogatepass") for key, value in msgspec.structs.asdict(program).items()}

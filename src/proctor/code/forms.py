@@ -1,0 +1,153 @@
+"""What a code task can ask for: a continuation, a missing middle, an instruction to follow; and how it is asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from proctor.code import reply
+from proctor.config import RunConfig
+from proctor.errors import TaskError, UsageError
+from proctor.types import FimFamily, Message, Prompt
+
+# Prefix, suffix and the place where the model goes on; then the tokens that end its answer.
+FIM_TOKENS: dict[FimFamily, tuple[str, tuple[str, ...]]] = {
+    "starcoder": ("<fim_prefix>{prefix}<fim_suffix>{suffix}<fim_middle>", ("<|endoftext|>", "<file_sep>")),
+    "santacoder": ("<fim-prefix>{prefix}<fim-suffix>{suffix}<fim-middle>", ("<|endoftext|>",)),
+    "incoder": ("{prefix}<|mask:0|>{suffix}<|mask:1|><|mask:0|>", ("<|endofmask|>", "<|endoftext|>")),
+    "codellama": ("<PRE> {prefix} <SUF>{suffix} <MID>", ("<EOT>",)),
+    "qwen": (
+        "<|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",
+        ("<|endoftext|>", "<|fim_pad|>", "<|file_sep|>"),
+    ),
+    "deepseek": ("<｜fim▁begin｜>{prefix}<｜fim▁hole｜>{suffix}<｜fim▁end｜>", ("<｜end▁of▁sentence｜>",)),
+}
+# What a model's name says about its family, the more telling words first.
+_NAMES: dict[str, FimFamily] = {
+    "starcoder": "starcoder",
+    "santacoder": "santacoder",
+    "incoder": "incoder",
+    "codellama": "codellama",
+    "code-llama": "codellama",
+    "deepseek": "deepseek",
+    "qwen": "qwen",
+    "codegemma": "qwen",
+    "granite": "starcoder",
+    "stable-code": "starcoder",
+}
+_HOLE = "<FILL IN HERE>"
+
+
+class Continuation(Struct, frozen=True):
+    """Code that has been begun."""
+
+    text: str
+
+    def ask_to_complete(self, config: RunConfig) -> str:
+        return config.prefix + self.text
+
+    def ask_to_answer(self, config: RunConfig, language: str) -> str:
+        return (
+            f"Complete the following {reply.title(language)} code. Reply with the complete code, including what is "
+            f"given, in one code block.\n\n```{language}\n{config.prefix}{self.text.rstrip()}\n```"
+        )
+
+    def with_completion(self, completion: str) -> str:
+        return self.text + completion
+
+
+class Infilling(Struct, frozen=True):
+    """Code with a hole."""
+
+    prefix: str
+    suffix: str
+
+    def ask_to_complete(self, config: RunConfig) -> str:
+        pattern, _ = FIM_TOKENS[fim_family(config)]
+        return pattern.format(prefix=config.prefix + self.prefix, suffix=self.suffix)
+
+    def ask_to_answer(self, config: RunConfig, language: str) -> str:
+        return (
+            f"Which code belongs at {_HOLE}? Reply with that code alone, in one code block.\n\n"
+            f"```{language}\n{config.prefix}{self.prefix}{_HOLE}{self.suffix}\n```"
+        )
+
+    def with_completion(self, completion: str) -> str:
+        return self.prefix + completion + self.suffix
+
+
+class Instruction(Struct, frozen=True):
+    """Something to do, and perhaps the beginning of the answer."""
+
+    instruction: str
+    context: str
+
+    def ask_to_complete(self, config: RunConfig) -> str:
+        user, end, assistant = instruction_tokens(config)
+        return f"{config.prefix}{user}{self.instruction}{end}{assistant}{self.context}"
+
+    def ask_to_answer(self, config: RunConfig, language: str) -> str:
+        begun = (
+            f"\n\nBegin with this code:\n\n```{language}\n{self.context.rstrip()}\n```" if self.context.strip() else ""
+        )
+        return f"{config.prefix}{self.instruction}{begun}"
+
+    def with_completion(self, completion: str) -> str:
+        return self.context + completion
+
+
+Form = Continuation | Infilling | Instruction
+
+
+def form_of(prompt: Any) -> Form:
+    """What a task's `get_prompt` returned."""
+    if isinstance(prompt, str):
+        return Continuation(prompt)
+    if isinstance(prompt, dict):
+        for form in (Infilling, Instruction):
+            if set(prompt) == set(form.__struct_fields__) and all(isinstance(text, str) for text in prompt.values()):
+                return form(**prompt)
+    raise TaskError(
+        "get_prompt gives a text, a dict of prefix and suffix, or a dict of instruction and context; "
+        f"not {str(prompt)[:80]!r}."
+    )
+
+
+def present(form: Form, config: RunConfig, language: str, *, wrapped: bool) -> Prompt:
+    """What the model is shown. `wrapped`: in a chat, say what to do with code that was begun."""
+    if config.api == "completions":
+        return form.ask_to_complete(config)
+    if isinstance(form, Continuation) and not wrapped:
+        return config.prefix + form.text
+    return (Message("user", form.ask_to_answer(config, language)),)
+
+
+def end_tokens(form: Form, config: RunConfig) -> tuple[str, ...]:
+    """What ends the middle that was asked for."""
+    return FIM_TOKENS[fim_family(config)][1] if isinstance(form, Infilling) else ()
+
+
+def fim_family(config: RunConfig) -> FimFamily:
+    if config.fim:
+        return config.fim
+    name = config.model.lower()
+    for word, family in _NAMES.items():
+        if word in name:
+            return family
+    raise UsageError(
+        f"How {config.model} is asked for a missing middle cannot be told from its name: "
+        f"say --fim {' or '.join(FIM_TOKENS)}, or use --api chat."
+    )
+
+
+def instruction_tokens(config: RunConfig) -> tuple[str, str, str]:
+    if config.instruction_tokens is None:
+        return "", "", "\n"
+    tokens = config.instruction_tokens.split(",")
+    if len(tokens) != 3:
+        raise UsageError(
+            f"instruction_tokens: expected three texts, USER,END,ASSISTANT, got {config.instruction_tokens!r}."
+        )
+    user, end, assistant = tokens
+    return user, end, assistant

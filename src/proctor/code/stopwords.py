@@ -1,0 +1,43 @@
+"""Where a completion ends: text that begins something new, and is not part of the answer any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_BRACES = ["\n}\n\n", "\n//", "\n/*"]
+
+# By the sandbox's name of the language. A task adds what its own prompts need.
+STOP_WORDS: dict[str, list[str]] = {
+    "python": ["\nclass", "\ndef", "\n#", "\n@", "\nprint", "\nif", "\n```"],
+    "javascript": ["\nfunction", "\nconst", "\nlet", "\nvar", "\nclass", "\nconsole.log", "\n//", "\n/*", "\n```"],
+    "typescript": ["\nfunction", "\nconst", "\nlet", "\nexport", "\nclass", "\nconsole.log", "\n//", "\n/*", "\n```"],
+    "java": ["\n    }\n\n", "\npublic", "\nprivate", "\nclass", "\n//", "\n```"],
+    "c": ["\nint main", "\n#include", *_BRACES, "\n```"],
+    "cpp": ["\nint main", "\nclass", "\nnamespace", "\n#include", *_BRACES, "\n```"],
+    "csharp": ["\n    }\n\n", "\npublic", "\nclass", "\n//", "\n```"],
+    "go": ["\nfunc", "\ntype", "\nstruct", "\npackage", "\nimport", "\n//", "\n```"],
+    "rust": ["\nfn", "\npub", "\nmod", "\nimpl", "\nstruct", "\n#[", "\n//", "\n```"],
+    "php": ["\nfunction", "\nclass", "\n?>", "\n//", "\n#", "\n```"],
+    "ruby": ["\nclass", "\ndef", "\nmodule", "\nputs", "\n#", "\n```"],
+    "lua": ["\nlocal", "\nfunction", "\n--", "\n```"],
+    "perl": ["\nsub", "\npackage", "\n#", "\n```"],
+    "bash": ["\nfunction", "\n}", "\n#", "\n```"],
+    "r": ["\nlibrary", "\nprint", "\n#", "\n```"],
+    "scala": ["\nobject", "\nclass", "\ntrait", "\n//", "\n```"],
+    "swift": ["\nfunc", "\nclass", "\nstruct", "\n//", "\n```"],
+    "kotlin": ["\nfun", "\nclass", "\nobject", "\n//", "\n```"],
+    "haskell": ["\nmain", "\nmodule", "\nimport", "\n--", "\n```"],
+}
+
+
+def cut(completion: str, stop_words: Iterable[str]) -> str:
+    """The completion up to the first stop word in it, whichever that is."""
+    places = [place for word in stop_words if word and (place := completion.find(word)) >= 0]
+    return completion[: min(places)] if places else completion
+
+
+def cut_generation(generation: str, prompt: str, stop_words: Iterable[str]) -> str:
+    """The same for prompt and completion in one piece: what the prompt itself contains stops nothing."""
+    if not generation.startswith(prompt):
+        return cut(generation, stop_words)
+    return prompt + cut(generation[len(prompt) :], stop_words)

@@ -1,0 +1,332 @@
+"""The contract of code tasks, as guides and existing task files know it, fulfilled on the core's."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from copy import copy
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import msgspec
+from msgspec import Struct
+
+from proctor import task as core
+from proctor.code import reply
+from proctor.code.execution import Live, Refused, Trial, run_programs, running_with, trial_of
+from proctor.code.forms import Continuation, Form, end_tokens, form_of, present
+from proctor.code.results import Results, numbers
+from proctor.code.rows import Rows, given, load_dataset
+from proctor.code.stopwords import cut, cut_generation
+from proctor.config import RunConfig
+from proctor.errors import TaskError, UsageError
+from proctor.metrics.passing import Passing, pass_at_k
+from proctor.metrics.summary import Tally
+from proctor.models.generations import LOADED
+from proctor.sandbox import Limits, Program
+from proctor.types import Output, Sample, Score
+
+_SETTABLE = (str, bool, int, float, list, tuple, dict, type(None))
+_FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
+
+
+class Task(core.Task):
+    """A code benchmark: rows in, prompts out, generations judged.
+
+    A task gives `get_prompt` and `get_reference`. If it runs programs, `program` says which; if it does not, or counts
+    in its own way, it gives `process_results`. The arguments of its constructor, all with defaults, are its settings.
+    """
+
+    DATASET_PATH: str | None = None
+    DATASET_NAME: str | None = None
+    SPLIT: str = "test"
+    NEEDED: ClassVar[tuple[str, ...]] = ()  # keys that every row must have
+    language: str = "python"
+    timeout: float = 3.0  # seconds for a program
+    memory_mib: int = 1024
+    ks: tuple[int, ...] = (1, 10, 100)
+    full_marks: float = 1.0  # what process_results gives for a perfect answer
+
+    fixed = True
+    metric = "pass@1"
+    max_tokens = 512
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "Settings" not in vars(cls) and "__init__" in vars(cls):
+            defaults = _constructor_settings(cls)
+            cls.Settings, cls._taken_by_constructor = _struct_of(defaults), tuple(defaults)
+
+    def __init__(self, stop_words: Sequence[str] | None = None, requires_execution: bool = False) -> None:
+        self.stop_words = list(stop_words or [])
+        self.requires_execution = requires_execution
+
+    # What guides and existing task files know.
+
+    @property
+    def dataset(self) -> Any:
+        """All splits by name, fetched when they are first needed."""
+        if not hasattr(self, "_dataset"):
+            self._dataset = load_dataset(self.DATASET_PATH, self.DATASET_NAME)
+        return self._dataset
+
+    @dataset.setter
+    def dataset(self, dataset: Any) -> None:
+        self._dataset = dataset
+
+    def get_dataset(self) -> Any:
+        """The rows that are examined."""
+        return self.dataset[self.SPLIT]
+
+    def fewshot_examples(self) -> Any:
+        """Worked examples, for tasks that show some."""
+        return []
+
+    @abstractmethod
+    def get_prompt(self, doc: Any) -> str | dict[str, str]:
+        """A text to go on with, {"prefix", "suffix"} of a gap to fill, or {"instruction", "context"}."""
+
+    @abstractmethod
+    def get_reference(self, doc: Any) -> Any:
+        """The tests, or the text to compare with."""
+
+    def postprocess_generation(self, generation: str, idx: int) -> str:
+        """Prompt and completion, cut where the answer ends."""
+        if not generation.strip():
+            return ""
+        form = self._form(idx)
+        return cut_generation(generation, form.text if isinstance(form, Continuation) else "", self.stop_words)
+
+    def process_results(self, generations: list[list[str]], references: list[Any]) -> dict[str, float]:
+        """The metrics of all generations: as many lists as there are references, problem by problem."""
+        if not self.requires_execution:
+            raise TypeError(f"{type(self).__name__} must define process_results, or require execution.")
+        rows = self.rows()
+        programs = [
+            [self.program(rows[index], generation) for generation in of_one] for index, of_one in enumerate(generations)
+        ]
+        trials = iter(run_programs([program for of_one in programs for program in of_one], self.limits()))
+        passed = [[next(trials).passed for _ in of_one] for of_one in programs]
+        most = min(map(len, passed), default=0)
+        return {
+            f"pass@{k}": sum(pass_at_k(len(of_one), sum(of_one), k) for of_one in passed) / len(passed)
+            for k in self.ks
+            if k <= most
+        }
+
+    # What a program is, for tasks that run some.
+
+    def program(self, doc: Any, generation: str) -> Program:
+        """What is run to judge a generation. A Python solution is called by its tests, others end with them."""
+        reference = str(self.get_reference(doc))
+        if self.language != "python":
+            return Program(source=f"{generation}\n{reference}", language=self.language)
+        form = form_of(self.get_prompt(doc))
+        prelude = form.text if isinstance(form, Continuation) else ""
+        return Program(source=generation, tests=reference, entry_point=self.entry_point(doc), prelude=prelude)
+
+    def limits(self) -> Limits:
+        return Limits(seconds=self._config.program_timeout or self.timeout, memory_mib=self.memory_mib)
+
+    def entry_point(self, doc: Any) -> str:
+        """The function that the tests call; by default what the row says, or the last one that the prompt begins."""
+        if named := str(doc.get("entry_point") or ""):
+            return named
+        form = form_of(self.get_prompt(doc))
+        begun = _FUNCTION.findall(form.text) if isinstance(form, Continuation) else []
+        return str(begun[-1]) if begun and self.language == "python" else ""
+
+    def solution(self, doc: Any) -> str | None:
+        """A right answer to the prompt, where the row has one."""
+        if "get_solution" in inspect.signature(self.get_reference).parameters:
+            found = self.get_reference(doc, get_solution=True)  # type: ignore[call-arg]
+        else:
+            found = doc.get("canonical_solution")
+        form = form_of(self.get_prompt(doc))
+        return found.removeprefix(form.text) if isinstance(form, Continuation) and isinstance(found, str) else found
+
+    def read_chat(self, doc: Any, form: Form, text: str, index: int) -> str:
+        """The generation that a chat model's reply stands for."""
+        overridden = type(self).postprocess_generation is not Task.postprocess_generation
+        begun = form.text if isinstance(form, Continuation) else ""
+        if not self.requires_execution:
+            generation = form.with_completion(reply.code_in(text))
+            return self._postprocessed(form, generation, reply.code_in(text), index) if overridden else generation
+        if overridden:
+            completion = reply.completion(begun, text, self.entry_point(doc))
+            return self._postprocessed(form, form.with_completion(completion), completion, index)
+        if isinstance(form, Continuation):
+            return reply.program(form.text, text, self.entry_point(doc), self.language)
+        return form.with_completion(reply.code_in(text))
+
+    # The core's contract.
+
+    _config: RunConfig = RunConfig(task="", model="")
+    _data: str | None = None
+    _taken_by_constructor: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def executes(self) -> bool:  # type: ignore[override]
+        return self.requires_execution
+
+    @classmethod
+    def build(cls, settings: Struct, data: str | None) -> Self:
+        task = cls.__new__(cls)
+        task._data, task.settings = data, settings  # known to the constructor, which may load rows
+        with given(data):
+            task.__init__(**{name: getattr(settings, name) for name in cls._taken_by_constructor})  # type: ignore[misc]
+        return task
+
+    def rows(self) -> Rows:
+        if not hasattr(self, "_rows"):
+            with given(self._data):
+                self._rows: Rows = self.get_dataset()
+            for index in range(len(self._rows)) if self.NEEDED else ():
+                for key in self.NEEDED:
+                    if key not in self._rows[index]:
+                        raise UsageError(
+                            f"{self.name}: row {index} has no {key!r}; there is: {', '.join(self._rows[index])}."
+                        )
+        return self._rows
+
+    def count(self, config: RunConfig) -> int:
+        number = len(self.rows())
+        if config.limit_start >= number:
+            raise UsageError(f"{self.name} has {number} problems: there is none from number {config.limit_start} on.")
+        rest = number - config.limit_start
+        return rest if config.limit is None else min(rest, config.limit)
+
+    def samples(self, config: RunConfig) -> Iterator[Sample]:
+        for index in range(config.limit_start, config.limit_start + self.count(config)):
+            yield self._sample(index, config)
+
+    def _sample(self, index: int, config: RunConfig) -> Sample:
+        doc = self.rows()[index]
+        try:
+            form = form_of(self.get_prompt(doc))
+            shown = present(form, config, self.language, wrapped=self.requires_execution)
+            metadata = {**self.describe(doc), "reference": self.get_reference(doc)}
+            return Sample(self.identify(doc, index), index, shown, self.solution(doc), metadata=metadata)
+        except KeyError as error:
+            raise TaskError(
+                f"{self.name}: row {index} has no {error}, which the task needs; there is: {', '.join(doc)}."
+            ) from error
+
+    def identify(self, doc: Any, index: int) -> str:
+        return str(next((doc[key] for key in ("task_id", "id", "name") if key in doc), index))
+
+    def describe(self, doc: Any) -> dict[str, Any]:
+        """Metadata of a problem, by which the metrics can be broken down."""
+        return {"language": self.language} if self.requires_execution else {}
+
+    async def open(self, config: RunConfig) -> None:
+        self._config = config
+
+    def stop_strings(self, config: RunConfig) -> tuple[str, ...]:
+        # A chat model answers with a whole file, where these are no end.
+        return (*(self.stop_words if config.api == "completions" else ()), *config.stop)
+
+    def json_lines(self, config: RunConfig, part: range) -> Iterator[bytes]:
+        wanted = msgspec.structs.replace(config, limit_start=config.limit_start + part.start, limit=len(part))
+        for sample in core.take_samples(self, wanted) if part else ():
+            prompt = self.get_prompt(self.rows()[sample.index])
+            row = {
+                "id": sample.id,
+                "index": sample.index,
+                "prompt": prompt,
+                "solution": sample.target,
+                **sample.metadata,
+            }
+            yield msgspec.json.encode(row) + b"\n"
+
+    def generation(self, sample: Sample, output: Output) -> str:
+        """What is judged of an output, and what a file of generations holds."""
+        if output.finish == LOADED:
+            return output.text
+        doc, form = self.rows()[sample.index], self._form(sample.index)
+        if self._config.api == "chat":
+            return self.read_chat(doc, form, output.text, sample.index)
+        completion = cut(output.text, end_tokens(form, self._config))
+        return self._postprocessed(form, form.with_completion(completion), completion, sample.index)
+
+    async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
+        generations = [self.generation(sample, output) for output in outputs]
+        if self._counts_itself():
+            return await self._judge_by_results(sample, generations)
+        doc = self.rows()[sample.index]
+        programs = {generation: self.program(doc, generation) for generation in generations}
+        verdicts = await asyncio.gather(*(self.sandbox.judge(p, self.limits()) for p in programs.values()))
+        trials = {g: trial_of(p, v) for (g, p), v in zip(programs.items(), verdicts, strict=True)}
+        return _score([(generation, trials[generation]) for generation in generations])
+
+    def tally(self) -> Tally:
+        return Results(self) if self._counts_itself() else Passing(self.ks)
+
+    def _counts_itself(self) -> bool:
+        return type(self).process_results is not Task.process_results
+
+    async def _judge_by_results(self, sample: Sample, generations: list[str]) -> Score:
+        runner = Live(self.sandbox, self._config.program_timeout) if self.requires_execution else Refused(self.name)
+
+        def process() -> dict[str, Any]:
+            with running_with(runner):
+                return self.process_results([generations], [sample.metadata["reference"]])
+
+        found = numbers(await asyncio.to_thread(process))
+        value = next((number / self.full_marks for number in found.values()), None)
+        trials = runner.trials if isinstance(runner, Live) else []
+        answer = {"generations": generations, "metrics": found, "trials": trials}
+        if value is None or not 0 <= value <= 1:
+            return Score(None, "counted", answer)
+        outcomes = {trial.outcome for trial in trials}
+        return Score(value, outcomes.pop() if len(outcomes) == 1 else "", answer, _why(trials))
+
+    def _form(self, index: int) -> Form:
+        return form_of(self.get_prompt(self.rows()[index]))
+
+    def _postprocessed(self, form: Form, generation: str, completion: str, index: int) -> str:
+        """By the task's own code, which may have been written without a thought of empty texts, or of its prompt."""
+        try:
+            done = self.postprocess_generation(generation, index)
+        except Exception:
+            if completion.strip():
+                raise
+            return ""
+        if not isinstance(form, Continuation) or not completion.strip() or not (done or self.requires_execution):
+            return done
+        cut_inside_prompt = len(done) < len(form.text) and form.text.startswith(done)
+        return form.text + self.postprocess_generation(completion, index) if cut_inside_prompt else done
+
+
+def _score(judged: Sequence[tuple[str, Trial]]) -> Score:
+    trials = [trial for _, trial in judged]
+    answer = [
+        {"passed": trial.passed, "generation": generation, **msgspec.to_builtins(trial)} for generation, trial in judged
+    ]
+    outcomes = {trial.outcome for trial in trials}
+    value = sum(trial.passed for trial in trials) / len(trials)
+    return Score(value, outcomes.pop() if len(outcomes) == 1 else "mixed", answer, _why(trials))
+
+
+def _why(trials: Sequence[Trial]) -> str:
+    """The first failure."""
+    return next((trial.detail for trial in trials if not trial.passed), "")
+
+
+def _constructor_settings(cls: type[Task]) -> dict[str, Any]:
+    """The arguments of the constructor that can be given on a command line, with their defaults."""
+    return {
+        name: parameter.default
+        for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]
+        if isinstance(parameter.default, _SETTABLE)
+    }
+
+
+def _struct_of(defaults: dict[str, Any]) -> type[Struct]:
+    fields: list[Any] = [
+        (name, Any, msgspec.field(default_factory=partial(copy, default))) for name, default in defaults.items()
+    ]
+    return msgspec.defstruct("Settings", fields, frozen=True)

@@ -1,0 +1,56 @@
+"""MBPP: some hundred short Python problems in one sentence, each with three tests of which the model sees one or all.
+
+Program Synthesis with Large Language Models, https://arxiv.org/abs/2108.07732
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from proctor.code.stopwords import STOP_WORDS
+from proctor.code.task import Task
+
+_SETUP = "test_setup_code"
+
+
+class MBPP(Task):
+    """Problems 11 to 510. The prompt is a docstring with the sentence and the tests, as InCoder was first asked."""
+
+    summary = "writes a Python function from one sentence and its tests (500 problems)"
+    DATASET_PATH = "mbpp"
+    NEEDED = ("test_list", "code")
+
+    def __init__(self, timeout: float = 3.0) -> None:
+        super().__init__(stop_words=[*STOP_WORDS["python"], '\n"""', "\nassert"], requires_execution=True)
+        self.timeout = timeout
+
+    def get_prompt(self, doc: Any) -> str:
+        sentence = doc["text"] if "text" in doc else doc["prompt"]
+        return '"""\n{}\n{}\n"""\n'.format(sentence, "\n".join(doc["test_list"]))
+
+    def get_reference(self, doc: Any) -> str:
+        imports = [*doc.get("test_imports", ()), *filter(None, [doc.get(_SETUP)])]
+        return "\n".join([*imports, *doc["test_list"]])
+
+    def entry_point(self, doc: Any) -> str:
+        """What the tests call, which may have the name of a built-in."""
+        return called_function(doc["test_list"][0], doc["code"])
+
+    def solution(self, doc: Any) -> str:
+        return str(doc["code"])
+
+
+class SanitizedMBPP(MBPP):
+    """The 427 problems whose wording and tests were checked by hand."""
+
+    summary = "the 427 problems of MBPP that were checked by hand"
+    DATASET_NAME = "sanitized"
+
+
+def called_function(test: str, code: str) -> str:
+    """The function of the solution that a test calls."""
+    defined = {node.name for node in ast.walk(ast.parse(code)) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    called = [node.func for node in ast.walk(ast.parse(test)) if isinstance(node, ast.Call)]
+    names = [function.id for function in called if isinstance(function, ast.Name)]
+    return next((name for name in names if name in defined), "")

@@ -1,0 +1,91 @@
+"""Files of generations: a JSON list with a list of texts for each problem, as code harnesses exchange them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from proctor.errors import ModelError, StoreWriteError, UsageError
+from proctor.models.model import Model, Request
+from proctor.types import Output, Sample
+
+LOADED = "loaded"  # why an output ends that was made elsewhere
+
+
+class Note(Struct, frozen=True):
+    """What a file of generations belongs to; written beside it, because the list itself does not say."""
+
+    task: str
+    model: str
+    limit_start: int
+    config: dict[str, Any] = {}
+
+
+class Generations(Model):
+    """Hands over what another harness, or an earlier run, has made: a JSON list of lists, problem by problem.
+
+    These are whole programs or texts, to be judged as they are.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.name = f"scripted/generations:{path}"
+        self._path, self._first = path, 0
+        try:
+            content = path.read_bytes()
+            self._texts = msgspec.json.decode(content, type=list[list[str]])
+        except OSError as error:
+            raise UsageError(f"Cannot read the generations {path}: {error.strerror}.") from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise UsageError(f"{path} is not a list of lists of texts: {error}.") from None
+        self._sha256 = hashlib.sha256(content).hexdigest()
+
+    def identity(self) -> dict[str, str]:
+        return {"model": self.name, "sha256": self._sha256}
+
+    async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
+        """Finds out to which problems the lists belong."""
+        note = _read_note(self._path)
+        asked = [sample.index for sample in samples()]
+        first = note.limit_start if note else asked[0] if len(self._texts) == len(asked) else 0
+        last = first + len(self._texts)
+        if asked and not (first <= asked[0] and asked[-1] < last):
+            raise UsageError(
+                f"{self._path} has generations for {len(self._texts)} problems, from number {first} on; "
+                f"the run asks for {len(asked)}, from number {asked[0]} to {asked[-1]}."
+            )
+        self._first = first
+
+    async def generate(self, request: Request) -> Output:
+        texts = self._texts[request.sample.index - self._first]
+        if request.number >= len(texts):
+            raise ModelError(f"{self._path} has {len(texts)} generations for sample {request.sample.id}, no more")
+        return Output(text=texts[request.number], finish=LOADED)
+
+
+def write_generations(path: Path, generations: list[list[str]], note: Note) -> None:
+    write_json(path, generations)
+    write_json(_note_beside(path), note)
+
+
+def write_json(path: Path, content: Any) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(msgspec.json.encode(content))
+    except OSError as error:
+        raise StoreWriteError(f"Cannot write {path}: {error.strerror}. The run itself is in the store.") from None
+
+
+def _note_beside(path: Path) -> Path:
+    return path.with_name(f"{path.stem}.note.json")
+
+
+def _read_note(path: Path) -> Note | None:
+    try:
+        return msgspec.json.decode(_note_beside(path).read_bytes(), type=Note)
+    except (OSError, msgspec.DecodeError):
+        return None

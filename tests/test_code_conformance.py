@@ -1,0 +1,46 @@
+"""Every code task keeps the promises of an exam, on a few rows of the form that its real data set has.
+
+The rows are in tests/code_rows, one file for a task; a task without a file has its data with it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import proctor
+from proctor import catalog
+from proctor.check import check_task
+from proctor.code import TASK_REGISTRY
+
+ROWS = Path(__file__).parent / "code_rows"
+
+
+def rows_of(name: str) -> str | None:
+    file = ROWS / f"{name}.jsonl"
+    return str(file) if file.exists() else None
+
+
+@pytest.mark.parametrize("name", TASK_REGISTRY)
+def test_check(name: str):
+    findings = check_task(f"code/{name}", {}, n=20, data=rows_of(name))
+    assert [f"{finding.claim}: {finding.fault}" for finding in findings if not finding.holds] == []
+
+
+@pytest.mark.parametrize("name", TASK_REGISTRY)
+def test_described_and_versioned(name: str):
+    cls = catalog.task_class(f"code/{name}")
+    assert cls.summary
+    assert cls.version
+
+
+@pytest.mark.parametrize("name", TASK_REGISTRY)
+@pytest.mark.parametrize("api", ["chat", "completions"])
+def test_the_whole_path_with_the_scripted_candidates(name: str, api: str):
+    options = {"api": api, "data": rows_of(name), "allow_code_execution": True, "limit": 20, "fim": "starcoder"}
+    right = proctor.evaluate(f"code/{name}", "scripted/oracle", **options)
+    assert right.run.errors == 0
+    assert all(record.score is not None and record.score.value == 1 for record in right.records())
+    blank = proctor.evaluate(f"code/{name}", "scripted/blank", **options)
+    assert all(record.score is not None and not record.score.value for record in blank.records())
