@@ -1,0 +1,67 @@
+"""How often programs pass, estimated from several tries at each problem."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from proctor.metrics.statistics import score_mean
+from proctor.types import Metric, Record
+
+TRIES = (1, 10, 100)
+
+
+def pass_at_k(n: int, c: int, k: int) -> float:
+    """The chance that at least one of k tries passes, drawn from n tries of which c passed (Chen et al. 2021)."""
+    _check(n, c, k)
+    # The chance that c marked tries miss k drawn ones is the same either way round; the shorter product is cheaper.
+    few, many = sorted((c, k))
+    all_draws = math.perm(n, few)
+    # Of whole numbers, Python's division is correctly rounded, however large they are.
+    return (all_draws - math.perm(n - many, few)) / all_draws
+
+
+def pass_hat_k(n: int, c: int, k: int) -> float:
+    """The chance that all of k tries pass, drawn from n tries of which c passed: pass^k."""
+    _check(n, c, k)
+    return math.perm(c, k) / math.perm(n, k)
+
+
+def _check(n: int, c: int, k: int) -> None:
+    if not 0 <= c <= n:
+        raise ValueError(f"of {n} tries, {c} cannot have passed")
+    if not 1 <= k <= n:
+        raise ValueError(f"k lies between 1 and the number of tries, {n}; it is {k}")
+
+
+class Passing:
+    """pass@k and pass^k over problems, whose tries may be the outputs of one record, or of several epochs.
+
+    The score's answer lists the outputs' verdicts, as dictionaries with the key "passed". A k that some problem has
+    fewer tries for is left out: the mean would be over other problems than for the smaller k.
+    """
+
+    def __init__(self, ks: Sequence[int] = TRIES) -> None:
+        if any(k < 1 for k in ks):
+            raise ValueError(f"pass@k needs at least one try, k ≥ 1; not {min(ks)}")
+        self._ks = sorted({1, *ks})
+        self._tries: Counter[int] = Counter()
+        self._passed: Counter[int] = Counter()
+
+    def add(self, record: Record) -> None:
+        if record.score is None or not record.score.answer:
+            return
+        verdicts = [bool(verdict["passed"]) for verdict in record.score.answer]
+        self._tries[record.sample.index] += len(verdicts)
+        self._passed[record.sample.index] += sum(verdicts)
+
+    def metrics(self) -> dict[str, Metric]:
+        fewest = min(self._tries.values(), default=1)
+        ks = [k for k in self._ks if k <= fewest]
+        at_least_one = {f"pass@{k}": self._mean(pass_at_k, k) for k in ks}
+        all_of_them = {f"pass^{k}": self._mean(pass_hat_k, k) for k in ks if k > 1}
+        return at_least_one | all_of_them
+
+    def _mean(self, estimate: Callable[[int, int, int], float], k: int) -> Metric:
+        return score_mean([estimate(tries, self._passed[index], k) for index, tries in self._tries.items()])
