@@ -35,7 +35,7 @@ def test_clipped_precision_as_in_the_paper():
     assert bleu(["the the the the the the the"], references)["precisions"] == [2 / 7, 0, 0, 0]
 
 
-# Computed with the scripts behind evaluate.load("bleu").
+# Computed with a transcript of the scripts that evaluate.load("bleu") fetches, outside of that package.
 COMPUTED = [
     (
         ["x = 3.14", "print('hi, there')"],
@@ -177,7 +177,7 @@ def test_smoothed_bleu_as_in_the_documentation_of_code_x_glue():
 
 @pytest.mark.parametrize(
     ("prediction", "reference", "value"),
-    # Computed with CodeXGLUE's evaluator.
+    # Computed with a transcript of CodeXGLUE's evaluator, which gives the documented figure above.
     [
         ("Return the sum.", "Returns the sum of two numbers.", 0.2744058180470132),
         ("Get foo_bar's value (int) — or None", "get the FOO_BAR value: an int, or none", 0.2314354244247761),
