@@ -17,7 +17,7 @@ LAYERS = [
     ["report", "run"],
     ["catalog", "curve"],
     ["evaluation", "check"],
-    ["sweeps"],
+    ["sweeps", "exchange"],
     ["shapes", "code", "compat"],
     ["cli"],
     ["__main__"],

@@ -117,6 +117,10 @@ class Task(ABC):
         """Where an answer ends."""
         return (*self.stop, *config.stop)
 
+    def generation(self, sample: Sample, output: Output) -> str:
+        """What is judged of an output, and what a file of generations holds."""
+        return output.text
+
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         """The score of the outputs: by default each text is scored, and the values are averaged."""
         return average([self.score_text(sample, output.text) for output in outputs])

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from proctor import catalog
+from proctor.cli import harness
 from proctor.cli.options import add_config_flags, add_output_flags, add_sweep_flag, given_options
 from proctor.cli.output import print_json, say
 from proctor.cli.progress import open_display
@@ -31,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tasks", nargs="*", metavar="TASK", help="what to run")
     add_sweep_flag(parser)
     add_config_flags(parser)
+    harness.add_arguments(parser)
     add_output_flags(parser)
 
 
@@ -40,6 +42,7 @@ def call(args: argparse.Namespace) -> int:
         configurations, swept = _configurations(args)
         reports, code = _run_all(configurations, swept, args)
         curves = trace_curves(swept, reports) if swept else None
+        harness.write_files(args, reports)
     if args.json:
         print_reports(reports, curves)
     else:
@@ -53,12 +56,15 @@ def _configurations(args: argparse.Namespace) -> tuple[list[RunConfig], str]:
     options = given_options(args)
     in_file = options.pop("tasks", []) or [options.get("task", "")]
     options.pop("task", None)
-    patterns = args.tasks or [pattern for pattern in in_file if pattern]
+    harness.add_options(args, options)
+    patterns = [*args.tasks, *harness.named_tasks(args)] or [pattern for pattern in in_file if pattern]
     if not patterns:
         raise UsageError("No task given. `proctor list tasks` shows what there is.")
     if not options.get("model"):
         raise UsageError("No model given: --model smollm2, for example. `proctor list models` shows the kinds.")
     names = [name for pattern in patterns for name in catalog.expand(pattern)]
+    if args.load_generations_path and len(names) > 1:
+        raise UsageError("A file of generations belongs to one task: name one.")
     named = {name for name in patterns if not catalog.is_wildcard(name)}
     if "sweep" in options:
         return _sweep(names, options, named)

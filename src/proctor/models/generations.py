@@ -35,14 +35,7 @@ class Generations(Model):
     def __init__(self, path: Path) -> None:
         self.name = f"scripted/generations:{path}"
         self._path, self._first = path, 0
-        try:
-            content = path.read_bytes()
-            self._texts = msgspec.json.decode(content, type=list[list[str]])
-        except OSError as error:
-            raise UsageError(f"Cannot read the generations {path}: {error.strerror}.") from None
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise UsageError(f"{path} is not a list of lists of texts: {error}.") from None
-        self._sha256 = hashlib.sha256(content).hexdigest()
+        self._texts, self._sha256 = _read_generations(path)
 
     def identity(self) -> dict[str, str]:
         return {"model": self.name, "sha256": self._sha256}
@@ -67,15 +60,38 @@ class Generations(Model):
         return Output(text=texts[request.number], finish=LOADED)
 
 
+def count_generations(path: Path) -> int:
+    """How many there are for each problem: for all the same number, unless some have none."""
+    numbers = [len(texts) for texts in _read_generations(path)[0] if texts]
+    if len(set(numbers)) > 1:
+        raise UsageError(
+            f"{path}: some problems have {min(numbers)} generations, others {max(numbers)}; say --n-samples "
+            f"{min(numbers)} to use that many of each."
+        )
+    return numbers[0] if numbers else 1
+
+
+def _read_generations(path: Path) -> tuple[list[list[str]], str]:
+    """With the digest of the file."""
+    try:
+        content = path.read_bytes()
+        return msgspec.json.decode(content, type=list[list[str]]), hashlib.sha256(content).hexdigest()
+    except OSError as error:
+        raise UsageError(f"Cannot read the generations {path}: {error.strerror}.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not a list of lists of texts: {error}.") from None
+
+
 def write_generations(path: Path, generations: list[list[str]], note: Note) -> None:
     write_json(path, generations)
     write_json(_note_beside(path), note)
 
 
-def write_json(path: Path, content: Any) -> None:
+def write_json(path: Path, content: Any, *, readable: bool = False) -> None:
+    encoded = msgspec.json.encode(content)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(msgspec.json.encode(content))
+        path.write_bytes(msgspec.json.format(encoded, indent=2) if readable else encoded)
     except OSError as error:
         raise StoreWriteError(f"Cannot write {path}: {error.strerror}. The run itself is in the store.") from None
 
