@@ -33,8 +33,8 @@ def config(**options: Any) -> RunConfig:
     return RunConfig(task="t", **{"model": "scripted/oracle", "api": "completions"} | options)
 
 
-# As the models' authors write them: the model cards of bigcode/starcoder, bigcode/santacoder and deepseek-coder, InCoder's
-# example_usage.py (with the extra sentinel it recommends), Code Llama's in transformers, Qwen2.5-Coder's README.
+# As the models' authors write them: the cards of StarCoder and SantaCoder, DeepSeek-Coder's README, Qwen2.5-Coder's
+# example, InCoder's (with the extra sentinel that it recommends). Code Llama's is what transformers makes of a gap.
 PUBLISHED = {
     "starcoder": "<fim_prefix>A(<fim_suffix>)B<fim_middle>",
     "santacoder": "<fim-prefix>A(<fim-suffix>)B<fim-middle>",
@@ -112,7 +112,7 @@ def test_the_family_follows_from_the_name(model: str, family: FimFamily):
 
 
 def test_an_unknown_name_is_a_question_to_the_user():
-    with pytest.raises(UsageError, match="--fim starcoder or santacoder or .* or use --api chat"):
+    with pytest.raises(UsageError, match=r"--fim starcoder or santacoder or .* or use --api chat"):
         present(GAP, config(model="openai/gpt-x"), "python", wrapped=True)
     assert present(GAP, config(model="openai/gpt-x", api="chat"), "python", wrapped=True)
 

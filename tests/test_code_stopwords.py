@@ -68,7 +68,7 @@ def test_the_words_of_a_language(language: str):
 
 ANSWERS = {
     "python": "    total = 0\n    for n in numbers:\n        if n > 0:\n            total += n\n    return total\n",
-    "javascript": "  let total = 0;\n  for (const n of numbers) {\n    // add\n    total += n;\n  }\n  return total;\n}\n",
+    "javascript": "  let total = 0;\n  for (const n of numbers) {\n    total += n; // add\n  }\n  return total;\n}\n",
     "java": "        int total = 0;\n        for (int n : numbers) {\n            total += n;\n        }\n\n"
     "        return total;\n    }\n}\n",
     "cpp": "    int total = 0;\n    for (int n : numbers) {\n        total += n;\n    }\n\n    return total;\n}\n",

@@ -177,9 +177,10 @@ def middle(prefix: str, suffix: str, text: str) -> str:
     """What a reply puts between two pieces of code, of which it may have repeated some."""
     code = code_in(text).strip("\n")
     line_begun = prefix.rpartition("\n")[2]
-    for begun in (prefix.strip(), line_begun.strip()):
-        if len(begun) > 3 and code.lstrip().startswith(begun):
-            code = code.lstrip()[len(begun) :].strip("\n")
+    for given in (prefix, line_begun):
+        if len(given.strip()) > 3 and code.lstrip().startswith(given.strip()):
+            code = code.lstrip()[len(given.strip()) :].strip("\n")
+            code = code.lstrip() if given[-1] in " \t" else code
             break
     if len(suffix.strip()) > 3 and code.rstrip().endswith(suffix.strip()):
         code = code.rstrip()[: -len(suffix.strip())].rstrip()
@@ -228,7 +229,7 @@ def _first_line(node: ast.stmt) -> int:
 
 def _as_body(prompt: str, code: str) -> str:
     """A continuation, indented where the model forgot to: the first way that makes a program."""
-    indented = textwrap.indent(code, "    ")
+    indented = textwrap.indent(textwrap.dedent(code), "    ")
     ways = [indented, code] if _wants_a_body(prompt) else [code, indented]
     return _first_to_compile(prompt, [*ways, f"    {code}"], code) + "\n"
 
