@@ -1,6 +1,7 @@
 """Every code task keeps the promises of an exam, on a few rows of the form that its real data set has.
 
-The rows are in tests/code_rows, one file for a task; a task without a file has its data with it.
+The rows are in tests/code_rows, one file for a task or for all whose names begin so (apps-x-y has that of apps-x, or of
+apps); a task without a file has its data with it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ ROWS = Path(__file__).parent / "code_rows"
 
 
 def rows_of(name: str) -> str | None:
-    file = ROWS / f"{name}.jsonl"
+    while not (file := ROWS / f"{name}.jsonl").exists() and "-" in name:
+        name = name.rpartition("-")[0]
     return str(file) if file.exists() else None
 
 

@@ -22,6 +22,7 @@ from proctor.code.forms import (
     present,
 )
 from proctor.code.stopwords import cut
+from proctor.code.task import Task
 from proctor.config import RunConfig
 from proctor.errors import TaskError, UsageError
 from proctor.types import FimFamily, Message
@@ -212,3 +213,49 @@ def test_the_languages_of_the_sandbox_by_their_usual_names():
 @given(st.text(alphabet="`~a \n", max_size=30))
 def test_a_fence_is_longer_than_any_in_the_code(code: str):
     assert reply.blocks(fenced(code, "python")) == [code]
+
+
+class Asks(Task):
+    """A task that asks in a given form."""
+
+    def __init__(self, prompt: Any = "", executes: bool = True) -> None:
+        super().__init__(stop_words=["\ndef"], requires_execution=executes)
+        self.prompt = prompt
+
+    def get_dataset(self) -> Any:
+        return [{"entry_point": "f"}]
+
+    def get_prompt(self, doc: Any) -> Any:
+        return self.prompt
+
+    def get_reference(self, doc: Any) -> str:
+        return ""
+
+
+BEGUN = "import math\n\ndef f(x):\n"
+WHOLE = f"{BEGUN}    return x\n"
+
+
+@pytest.mark.parametrize("prompt", [BEGUN, {"instruction": "Do it.", "context": BEGUN}])
+def test_given_code_is_neither_cut_nor_doubled(prompt: Any):
+    task = Asks(prompt)
+    assert task.postprocess_generation(f"{WHOLE}\ndef g():", 0) == WHOLE
+    for text in (WHOLE, f"```\n{WHOLE}```", "    return x", "return x"):
+        found = task.read_chat({"entry_point": "f"}, form_of(prompt), text, 0)
+        assert found.strip() == WHOLE.strip()
+
+
+def test_an_instruction_without_code_is_answered_with_a_program():
+    form = Instruction("Write f.", "")
+    assert Asks().read_chat({"entry_point": "f"}, form, f"Well:\n```\n{WHOLE}```", 0) == WHOLE.strip()
+
+
+@pytest.mark.parametrize("executes", [False, True])
+def test_a_middle_is_put_in_its_gap(executes: bool):
+    prompt = {"prefix": "def f(x):\n    return ", "suffix": "\n\ndef g(): pass\n"}
+    task = Asks(prompt, executes)
+    whole = "def f(x):\n    return 2 * x\n\ndef g(): pass\n"
+    for text in ("2 * x", "`2 * x`", "```\n2 * x\n```", "```\n    return 2 * x\n```", f"```\n{whole}```"):
+        assert task.read_chat({}, form_of(prompt), text, 0) == whole
+    assert task.postprocess_generation(whole, 0) == whole
+    assert task.postprocess_generation(whole.replace("2 * x", "2 * x\ndef h(): pass"), 0) == whole

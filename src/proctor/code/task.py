@@ -27,7 +27,7 @@ from proctor.metrics.passing import Passing, pass_at_k
 from proctor.metrics.summary import Tally
 from proctor.models.generations import LOADED
 from proctor.sandbox import Limits, Program
-from proctor.types import Output, Sample, Score
+from proctor.types import Output, Prompt, Sample, Score
 
 _SETTABLE = (str, bool, int, float, list, tuple, dict, type(None))
 _FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
@@ -149,6 +149,10 @@ class Task(core.Task):
         form = form_of(self.get_prompt(doc))
         return found.removeprefix(form.text) if isinstance(form, Continuation) and isinstance(found, str) else found
 
+    def present(self, doc: Any, form: Form, config: RunConfig) -> Prompt:
+        """What the model is shown; a chat may need other words than a text that is to be continued."""
+        return present(form, config, self.language, wrapped=self.requires_execution)
+
     def read_chat(self, doc: Any, form: Form, text: str, index: int) -> str:
         """The generation that a chat model's reply stands for."""
         overridden = type(self).postprocess_generation is not Task.postprocess_generation
@@ -208,7 +212,7 @@ class Task(core.Task):
         doc = self.rows()[index]
         try:
             form = form_of(self.get_prompt(doc))
-            shown = present(form, config, self.language, wrapped=self.requires_execution)
+            shown = self.present(doc, form, config)
             metadata = {**self.describe(doc), "reference": self.get_reference(doc)}
             return Sample(self.identify(doc, index), index, shown, self.solution(doc), metadata=metadata)
         except KeyError as error:

@@ -6,11 +6,15 @@ import inspect
 from typing import Any
 
 from proctor.code.task import Task
-from proctor.code.tasks import humaneval, mbpp
+from proctor.code.tasks import codexglue_code_to_text, codexglue_text_to_text, conala, concode, humaneval, mbpp
 from proctor.errors import UnknownNameError
 from proctor.task import create_task
 
 TASK_REGISTRY: dict[str, type[Task]] = {
+    **codexglue_code_to_text.create_all_tasks(),
+    **codexglue_text_to_text.create_all_tasks(),
+    "conala": conala.Conala,
+    "concode": concode.Concode,
     "humaneval": humaneval.HumanEval,
     "mbpp": mbpp.MBPP,
     "mbpp-sanitized": mbpp.SanitizedMBPP,
