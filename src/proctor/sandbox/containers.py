@@ -221,6 +221,7 @@ def _order(user: int, folders: frozenset[str]) -> bytes:
                 "examiner_user": user,
                 "subject_user": user + 1,
                 "readable": ["/"],
+                "listable": [],
             },
             "tools": sorted({word for language in LANGUAGES for word in needed(language)}),
             "folders": listed,

@@ -29,6 +29,7 @@ from proctor.sandbox.layout import (
     bubblewrap_command,
     open_to_all,
     plan_layout,
+    readable,
 )
 from proctor.sandbox.program import Limits
 
@@ -255,13 +256,15 @@ def _command(level: Level, layout: Layout, handed: list[int], scratch: Path | No
         "files": layout.files,
         "packages": layout.packages,
         "islands": layout.islands,
+        "hidden": layout.hidden,
         "pid_namespace": level.namespaces,
         "user_namespace": level.namespaces and not as_root,
         "examiner_user": examiner_user if own_users else None,
         "subject_user": examiner_user + 1 if own_users else None,
         "seccomp": level.seccomp,
         "landlock": bool(level.landlock),
-        "readable": ["/"] if level.namespaces else [*layout.folders, "/proc"],
+        "readable": ["/"] if level.namespaces else [*readable(layout), "/proc"],
+        "listable": [] if level.namespaces else layout.folders,
     }
     command = [os.path.abspath(sys.executable), "-I", "-S", "-c", _START, msgspec.json.encode(plan).decode()]
     if level.walls is Walls.BUBBLEWRAP:
