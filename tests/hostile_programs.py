@@ -69,10 +69,25 @@ def answer(*words):
     body = json.dumps(words).encode()
     os.write(4, struct.pack("<I", len(body)) + body)
 def hear():
-    body = os.read(3, struct.unpack("<I", os.read(3, 4))[0])
+    return os.read(3, struct.unpack("<I", os.read(3, 4))[0])
 def thing(number):
     return {"#": "object", "v": [number, "function"]}
 """
+
+# Says that its numbers lie where the C library begins, which is the same place in all processes of a worker.
+ELSEWHERE = (
+    RAW
+    + """
+place = next(int(line.split("-")[0], 16) for line in open("/proc/self/maps") if "libc" in line)
+there = {"data": {"#": "tuple", "v": [place, True]}, "shape": {"#": "tuple", "v": [4]}, "typestr": "|u1", "version": 3}
+def tell():
+    while True:
+        if b"__array_interface__" in hear():
+            answer("ok", there, None)
+        else:
+            answer("raise", "AttributeError", "AttributeError", "", "")
+"""
+)
 
 ATTACKS = [
     case("sys.exit before the tests", RIGHT + "import sys; sys.exit(0)", E),
@@ -227,6 +242,25 @@ ATTACKS = [
         "answer('ok', {'#': 'numpy.ndarray', 'v': [[0], 'M8[s]', [1]]}, None)\nhear()\nanswer('ok', None, None)\nhear()",
         F,
         tests="assert add_one(add_one(1)) == 3",
+    ),
+    case(
+        "answers with an array that lies in the tests' memory",
+        ELSEWHERE + "answer('ok', {'add_one': thing(0)}, None)\nhear()\nanswer('ok', {'#': 'numpy.ndarray', 'v': [thing(7), '|u1', [-1]]}, None)\ntell()",
+        F,
+        tests="assert bytes(add_one(1)) == bytes([127]) + b'ELF'",
+    ),
+    case(
+        "answers with an object that becomes such an array",
+        ELSEWHERE + "answer('ok', {'add_one': thing(0)}, None)\nhear()\nanswer('ok', thing(7), None)\ntell()",
+        F,
+        tests="import numpy\nassert bytes(numpy.asarray(add_one(1))) == bytes([127]) + b'ELF'",
+    ),
+    case(
+        "answers with an object where a dictionary would be made of it",
+        RAW + "answer('ok', {'add_one': thing(0)}, None)\nhear()\nanswer('ok', {'#': 'collections.OrderedDict', 'v': thing(7)}, None)\n"
+        "for told in (thing(8), [1], 2, None, None): hear(); answer('ok', told, None)",
+        F,
+        tests="assert add_one(1) == {1: 2}",
     ),
     case("has a module where the tests want a value", "import math as ONE\n" + RIGHT, F, tests="assert add_one(ONE) == 2"),
     case("has an exception where the tests want a value", "class ONE(Exception): pass\n" + RIGHT, F, tests="assert add_one(ONE) == 2"),

@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from proctor.sandbox.inside import commands, kernel, plain, purity, traces, wire
@@ -333,6 +333,11 @@ class Link:
         return Remote(self, number, str(kind))
 
 
+# The special names that Python's own types have. Others are protocols of libraries, by which an object may say, for
+# one, at which address its numbers lie.
+_SPECIAL = frozenset(name for kind in (int, set, str, memoryview, type, FunctionType) for name in dir(kind))
+
+
 class Remote:
     """An object of the program, as the tests see it: to be called and walked through, never to be believed."""
 
@@ -347,6 +352,8 @@ class Remote:
         return self._link.call(self._target, positional, named)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name not in _SPECIAL:
+            raise AttributeError(f"Tests cannot ask an object of the program for {name}.")
         return self._link.ask("attribute", self._target, name)
 
     def __iter__(self) -> Any:

@@ -6,13 +6,16 @@ What is no plain data stays where it is; the other side gets a reference to it.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
 
 TAG = "#"
-_ARRAYS = "biufcSU"  # kinds of numpy's arrays and numbers: no objects, no times, no records
 _SIMPLE = frozenset({int, str, float, bool, type(None)})
+# What numpy's arrays and numbers may be made of: no objects, no times, no records, nothing that Python has no number for.
+_ARRAYS = re.compile(r"[<>|](b1|[iu][1248]|f[248]|c8|c16|[SU]\d{1,7})")
+_IN_ARRAYS = _SIMPLE | {complex, bytes}
 
 
 def dumps(message: Any) -> bytes:
@@ -100,14 +103,9 @@ class Packer:
             return {TAG: name, "v": value.isoformat()}
         if name == "datetime.timedelta":
             return {TAG: name, "v": [value.days, value.seconds, value.microseconds]}
-        if kind.__module__ == "numpy":
-            return self._numpy(value, name)
-        return self._derived(value)
-
-    def _numpy(self, value: Any, name: str) -> Any:
-        if name == "numpy.ndarray" and value.dtype.kind in _ARRAYS:
+        if name == "numpy.ndarray" and _ARRAYS.fullmatch(value.dtype.str):
             return {TAG: name, "v": [self.pack(value.tolist()), value.dtype.str, list(value.shape)]}
-        if hasattr(value, "dtype") and value.dtype.kind in _ARRAYS and hasattr(value, "item"):
+        if kind.__module__ == "numpy" and hasattr(value, "item") and _ARRAYS.fullmatch(value.dtype.str):
             return {TAG: "numpy.scalar", "v": [self.pack(value.item()), value.dtype.str]}
         return self._derived(value)
 
@@ -121,7 +119,7 @@ class Packer:
 
 def _sendable(value: Any, is_so: bool) -> Any:
     if not is_so:
-        raise ValueError(f"not plain data: {value!r}")
+        raise ValueError(f"not plain data: {type(value).__name__}")
     return value
 
 
@@ -129,6 +127,7 @@ class Unpacker:
     """The way back. Nothing that is read here runs anybody's code: it makes plain values, or raises.
 
     It makes nothing that `Packer` would not take, else an answer handed on by the tests would decide where they run.
+    And it gives a reference to nobody who would ask it anything, as constructors do: the program would answer.
     """
 
     def __init__(self, resolve: Callable[..., Any]) -> None:
@@ -146,13 +145,13 @@ class Unpacker:
 
     def _tagged(self, tag: str, value: Any) -> Any:
         if tag == "tuple":
-            return tuple(self.unpack(value))
+            return tuple(self._exactly(list, value))
         if tag == "dict":
             return {self.unpack(key): self.unpack(item) for key, item in value}
         if tag == "set":
-            return set(self.unpack(value))
+            return set(self._exactly(list, value))
         if tag == "frozenset":
-            return frozenset(self.unpack(value))
+            return frozenset(self._exactly(list, value))
         if tag == "bytes":
             return bytes.fromhex(value)
         if tag == "bytearray":
@@ -171,8 +170,9 @@ class Unpacker:
             import collections
 
             if name == "deque":
-                return collections.deque(self.unpack(value[0]), value[1])
-            return {"OrderedDict": collections.OrderedDict, "Counter": collections.Counter}[name](self.unpack(value))
+                return collections.deque(self._exactly(list, value[0]), value[1])
+            kind = {"OrderedDict": collections.OrderedDict, "Counter": collections.Counter}[name]
+            return kind(self._exactly(dict, value))
         if module == "decimal":
             import decimal
 
@@ -192,8 +192,18 @@ class Unpacker:
         if module == "numpy":
             import numpy
 
-            _sendable(value[1], numpy.dtype(value[1]).kind in _ARRAYS)
+            _sendable(value[1], _ARRAYS.fullmatch(value[1]) is not None)
             if name == "ndarray":
-                return numpy.array(self.unpack(value[0]), dtype=value[1]).reshape(value[2])
-            return numpy.dtype(value[1]).type(self.unpack(value[0]))
+                return numpy.array(self._of_array(value[0]), dtype=value[1]).reshape(value[2])
+            return numpy.dtype(value[1]).type(self._of_array(value[0]))
         raise ValueError(f"not plain data: {tag!r}")
+
+    def _exactly(self, kind: type, value: Any) -> Any:
+        unpacked = self.unpack(value)
+        return _sendable(unpacked, type(unpacked) is kind)
+
+    def _of_array(self, value: Any) -> Any:
+        if type(value) is list:
+            return value if _SIMPLE.issuperset(map(type, value)) else [self._of_array(item) for item in value]
+        unpacked = self.unpack(value)
+        return _sendable(unpacked, type(unpacked) in _IN_ARRAYS)
