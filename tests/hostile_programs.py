@@ -230,6 +230,18 @@ ATTACKS = [
         tests="assert math.isclose(add_one(1), 2)",
     ),
     case(
+        "has another module under the name of one",
+        "import pickle as json\nclass Evil:\n    def __reduce__(self): return int, ('2',)\ndef add_one(x):\n    return json.dumps(Evil())",
+        F,
+        tests="assert json.loads(add_one(1)) == 2",
+    ),
+    case(
+        "names a module that would end the tests",
+        "import types\njson = types.ModuleType('venv.__main__')\n" + RIGHT,
+        P,
+        tests="assert json.dumps(add_one(1)) == '2'",
+    ),
+    case(
         "answers with what cannot be handed back to it",
         RAW + "answer('ok', {'add_one': thing(0)}, None)\nhear()\n"
         "answer('ok', {'#': 'datetime.datetime', 'v': '2020-01-01T00:00:00+01:00'}, None)\nhear()\nanswer('ok', None, None)\nhear()",
@@ -310,6 +322,7 @@ HONEST = [
     case("changes its argument", "def add_one(xs):\n    for i in range(len(xs)): xs[i] += 1", P, tests="xs = [1, 2]\nassert add_one(xs) is None\nassert xs == [2, 3]\n"),
     case("answers with a generator", "def add_one(x):\n    yield from range(x + 1)", P, tests="assert list(add_one(2)) == [0, 1, 2]\nassert next(add_one(5)) == 0\n"),
     case("is a class", "class Counter:\n    def __init__(self, x): self.x = x\n    def add(self): self.x += 1; return self.x\ndef add_one(x): return Counter(x).add()", P, tests="c = Counter(1)\nassert c.add() == 2\nassert c.x == 2\nassert isinstance(c, Counter)\nassert add_one(1) == 2"),
+    case("imports a module that the tests use too", "import math\ndef add_one(x): return math.floor(x) + 1", P, tests="assert math.isclose(add_one(1.5), 2.0)"),
     case("is given a function", "def add_one(f): return f(1)", P, tests="assert add_one(lambda x: x + 1) == 2"),
     case("uses recursion", "import sys\nsys.setrecursionlimit(20000)\ndef add_one(x):\n    def down(n): return 0 if n == 0 else 1 + down(n - 1)\n    return x + down(5000) - 4999", P),
 ]  # fmt: skip

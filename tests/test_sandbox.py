@@ -231,6 +231,19 @@ def test_tests_leave_nothing_behind_for_the_next(judge: Judge):
     assert judge(program, "import math\nassert root(9) == math.sqrt(9)\nassert abs(-1) == 1").passed
 
 
+def test_tests_that_use_the_programs_modules_leave_nothing_behind_either(judge: Judge):
+    program = "import sys\ndef f(): return 1"
+    assert judge(program, "sys.setrecursionlimit(60)\nassert f() == 1").passed
+    assert judge(program, "def down(n): return n and down(n - 1)\nassert down(200) == 0\nassert f() == 1").passed
+
+
+def test_libraries_have_their_usual_names(judge: Judge):
+    assert judge("import numpy as np\ndef f(): return np.ones(2)", "assert np.allclose(f(), [1, 1])").passed
+    assert not judge(
+        "import math as np\nnp.allclose = lambda *_: 1\ndef f(): return 0", "assert np.allclose(f(), 1)"
+    ).passed
+
+
 def test_tests_that_draw_cases_draw_the_same_each_time(judge: Judge):
     tests = "import random\nassert same(random.random()) == 0"
     seen = {judge("def same(x): return x", tests).detail for _ in range(3)}

@@ -215,3 +215,9 @@ def test_library_types_are_what_they_were():
         collections.Counter("abca"),
     ):
         assert repr(there_and_back(value)) == repr(value)
+
+
+def test_a_module_is_recognised_also_among_many_names():
+    many = "\n".join(f"x{number} = {number}" for number in range(300))
+    tests = compile(f"{many}\nassert math.isclose(f(x1), 2)", "tests.py", "exec")
+    assert purity.owners(tests, {"math", "f", "x1"}) == {"math"}

@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType
 from typing import Any
 
 from proctor.sandbox.inside import commands, kernel, plain, purity, traces, wire
@@ -28,7 +28,10 @@ _MEMORY = 2 << 30
 _DETAIL = 4000
 _SHOWN = 300
 _REMEMBERED = 256
-_SHARED_MODULES = sys.stdlib_module_names | {"numpy", "pandas"}  # what a program has imported for its tests
+# Modules that tests may use without an import of their own, where the program has one. The name decides, and never what
+# the program has imported under it.
+_LIBRARIES = {"np": "numpy", "numpy": "numpy", "pd": "pandas", "pandas": "pandas"}
+_MODULES = sys.stdlib_module_names | _LIBRARIES.keys()
 _PATIENCE = 1000  # milliseconds for a program that hung up to end
 
 
@@ -141,11 +144,13 @@ class Paper:
         self.tests = compile(tests, "tests.py", "exec", dont_inherit=True)
         self.names = sorted(purity.names(self.tests))
         self.prelude = _compile_prelude(prelude, self.names)
-        self.pure = purity.leaves_nothing_behind(self.tests) and (
-            self.prelude is None or purity.leaves_nothing_behind(self.prelude)
+        self.modules = purity.owners(self.tests, _MODULES)
+        """Names that stand for modules wherever the tests use them."""
+        self.pure = (
+            self.modules <= purity.STATELESS
+            and purity.leaves_nothing_behind(self.tests)
+            and (self.prelude is None or purity.leaves_nothing_behind(self.prelude))
         )
-        self.modules = purity.owners(self.tests, sys.stdlib_module_names)
-        """Names that stand for modules of Python wherever the tests use them."""
 
 
 def _compile_prelude(prelude: str, names: list[str]) -> CodeType | None:
@@ -218,10 +223,10 @@ class Link:
         self._await_end(None)
         return {"outcome": "ended", "detail": "", "testing": "exit status"}
 
-    def load(self, program: CodeType, wanted: list[str]) -> dict[str, Any]:
+    def load(self, program: CodeType, wanted: list[str], modules: set[str]) -> dict[str, Any]:
         """The program's own names among those wanted, and no others: it must not replace what the tests are made of.
 
-        A module is the tests' own copy of it.
+        `math.isclose` is Python's, whatever the program has called math.
         """
         answer = self._ask(["load", program, wanted])
         if answer[0] != "ok" or type(answer[1]) is not dict:
@@ -233,9 +238,10 @@ class Link:
                 continue
             packed = answer[1][name]
             tag = packed.get(plain.TAG) if type(packed) is dict else None
-            if tag == "module":
-                if str(packed["v"]).partition(".")[0] in _SHARED_MODULES:
-                    found[name] = importlib.import_module(str(packed["v"]))
+            if name in modules:
+                found[name] = importlib.import_module(_LIBRARIES.get(name, name))
+            elif tag == "module":
+                continue
             elif tag == "exception":
                 found[name] = self._class_of(*packed["v"])
             else:
@@ -413,11 +419,7 @@ def _add_program(space: dict[str, Any], link: Link, paper: Paper, program: CodeT
         missing.append(entry_point)
     # Tests that use nothing but built-in names mean the program's own function of such a name. Otherwise the tests'
     # built-ins are not the program's business.
-    found = link.load(program, missing or used)
-    for name in found.keys() & paper.modules:  # `math.isclose` is Python's, whatever the program has called math
-        if name != entry_point and not isinstance(found[name], ModuleType):
-            found[name] = importlib.import_module(name)
-    space.update(found)
+    space.update(link.load(program, missing or used, paper.modules - {entry_point}))
 
 
 def _judge(link: Link, run: Callable[[], None], tests: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 TAG = "#"
 _SIMPLE = frozenset({int, str, float, bool, type(None)})
-# What numpy's arrays and numbers may be made of: no objects, no times, no records, nothing that Python has no number for.
+# What numpy's arrays and numbers may be made of: no objects, no times, no records, no numbers that Python has not.
 _ARRAYS = re.compile(r"[<>|](b1|[iu][1248]|f[248]|c8|c16|[SU]\d{1,7})")
 _IN_ARRAYS = _SIMPLE | {complex, bytes}
 
