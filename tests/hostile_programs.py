@@ -62,6 +62,7 @@ P, F, T, M, O, C, E = (  # noqa: E741
     Outcome.PASSED, Outcome.FAILED, Outcome.TIMEOUT, Outcome.MEMORY, Outcome.OUTPUT, Outcome.CRASHED, Outcome.EXITED,
 )  # fmt: skip
 
+YES = "class Yes:\n    def __eq__(self, other): return True\n"
 # Speaks to the tests itself, in the place of what holds the program.
 RAW = """
 import json, os, struct
@@ -274,6 +275,32 @@ ATTACKS = [
         F,
         tests="assert add_one(1) == {1: 2}",
     ),
+    case(
+        "answers with a list where the tests make an iterator of it",
+        YES + "def make(n): return [0]\ndef add_one(it): return Yes()",
+        F,
+        tests="it = iter(make(3))\nassert add_one(it) == 1",
+    ),
+    case(
+        "answers with a dictionary whose methods the tests take for values",
+        YES + "def make(n): return {}\ndef add_one(x): return Yes()",
+        F,
+        tests="assert add_one(make(3).items) == 1",
+    ),
+    case(
+        "answers with what makes an array of objects",
+        YES + "def make(n): return [None, n]\ndef add_one(x): return Yes()",
+        F,
+        tests="import numpy\nassert add_one(numpy.array(make(3))) == 1",
+    ),
+    case(
+        "raises what the tests hand on",
+        YES + "def make(n): raise ValueError\ndef add_one(x): return Yes()",
+        F,
+        tests="try:\n    made = make(3)\nexcept ValueError as error:\n    made = error\nassert add_one(made) == 1",
+    ),
+    case("ends the loop of the tests", "def add_one(x): raise StopIteration", F, tests="assert all(map(lambda case: add_one(case[0]) == case[1], [(1, 2)]))"),
+    case("ends the loop of the tests by a property", "class Box:\n    @property\n    def x(self): raise type('Own', (StopIteration,), {})\ndef add_one(x): return Box()", F, tests="assert all(map(lambda x: add_one(x).x == 3, [2]))"),
     case("has a module where the tests want a value", "import math as ONE\n" + RIGHT, F, tests="assert add_one(ONE) == 2"),
     case("has an exception where the tests want a value", "class ONE(Exception): pass\n" + RIGHT, F, tests="assert add_one(ONE) == 2"),
     case("text that is no text", "def add_one(x):\n    raise ValueError('\\ud800')", F),
@@ -324,5 +351,8 @@ HONEST = [
     case("is a class", "class Counter:\n    def __init__(self, x): self.x = x\n    def add(self): self.x += 1; return self.x\ndef add_one(x): return Counter(x).add()", P, tests="c = Counter(1)\nassert c.add() == 2\nassert c.x == 2\nassert isinstance(c, Counter)\nassert add_one(1) == 2"),
     case("imports a module that the tests use too", "import math\ndef add_one(x): return math.floor(x) + 1", P, tests="assert math.isclose(add_one(1.5), 2.0)"),
     case("is given a function", "def add_one(f): return f(1)", P, tests="assert add_one(lambda x: x + 1) == 2"),
+    case("is given what Python has", "def add_one(f, x): return f(x)", P, tests="import math\nassert add_one(len, [1]) == 1\nassert add_one(math.floor, 2.5) == 2\nassert add_one(int, '2') == 2"),
+    case("is given iterators and views", "def add_one(xs): return next(iter(xs)) + 1", P, tests="assert add_one(iter([1, 2])) == 2\nassert add_one({1: 2}.values()) == 3\nassert add_one(reversed((1, 2))) == 3\nassert add_one(iter({1})) == 2\nassert add_one(range(3).__iter__()) == 1"),
+    case("ends a loop of its own", "def add_one(x):\n    raise StopIteration\n", P, tests="try:\n    add_one(1)\nexcept StopIteration:\n    pass\nelse:\n    assert False"),
     case("uses recursion", "import sys\nsys.setrecursionlimit(20000)\ndef add_one(x):\n    def down(n): return 0 if n == 0 else 1 + down(n - 1)\n    return x + down(5000) - 4999", P),
 ]  # fmt: skip

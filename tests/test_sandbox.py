@@ -167,6 +167,12 @@ def test_plain_data_goes_both_ways(judge: Judge, value: str):
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
 
 
+@pytest.mark.parametrize("handed", ["iter([1, 2])", "iter({1: 2})", "reversed([1])", "{1: 2}.keys()", "[iter('1')]"])
+def test_iterators_and_views_can_be_handed_to_a_program(judge: Judge, handed: str):
+    verdict = judge("def first(xs):\n    for x in xs: return x\n", f"assert first({handed}) is not None")
+    assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
+
+
 def test_arrays_are_plain_data(judge: Judge):
     verdict = judge(
         "import numpy as np\ndef half(x): return x / 2\ndef total(x): return x.sum()",

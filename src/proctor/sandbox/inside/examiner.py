@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from types import CodeType, FunctionType
+from types import BuiltinMethodType, CodeType, FunctionType, MethodType, MethodWrapperType, ModuleType
 from typing import Any
 
 from proctor.sandbox.inside import commands, kernel, plain, purity, traces, wire
@@ -215,6 +215,8 @@ class Link:
         self._classes: dict[tuple[str, type[Exception]], type[Exception]] = {}
         self.ended: tuple[str, str] | None = None
         self.not_plain = False
+        self.stops = False
+        """Whether the tests know StopIteration by name. Else it could end a loop of theirs around a call."""
         self.last_call: tuple[str, tuple[Any, ...], Any] | None = None
 
     def run(self, message: list[Any]) -> dict[str, Any]:
@@ -265,7 +267,7 @@ class Link:
         return value
 
     def ask(self, verb: str, target: int, *rest: Any) -> Any:
-        return self._value(self._ask([verb, target, *(self._pack(value) for value in rest)]))
+        return self._value(self._ask([verb, target, *(self._pack(value) for value in rest)]), ending=verb == "next")
 
     def _ask(self, message: list[Any]) -> list[Any]:
         if self.ended:
@@ -290,22 +292,24 @@ class Link:
         poll.register(self._end, select.POLLIN)
         poll.poll(milliseconds)
 
-    def _value(self, answer: list[Any]) -> Any:
+    def _value(self, answer: list[Any], ending: bool = False) -> Any:
         error: Any = None
         try:
-            kind = answer[0]
-            if kind == "ok":
+            if answer[0] == "ok":
                 return self._unpacker.unpack(answer[1])
-            if kind == "raise":
+            if answer[0] == "raise":
                 _, name, builtin, message, told = answer
-                error = self._class_of(name, builtin)(str(message))
+                kind = self._class_of(name, builtin)
+                if issubclass(kind, StopIteration) and not (ending or self.stops):
+                    kind, message = RuntimeError, f"The program raised {kind.__name__}."
+                error = kind(str(message))
                 error.told = str(told)
             else:
                 self.ended = {
                     "exit": ("exited early", f"The program left with sys.exit({answer[-1]!s:.60})."),
                     "memory": ("memory", "MemoryError"),
                     "processes": ("timeout", "The program started processes until no more were allowed."),
-                }[kind]
+                }[answer[0]]
         except (TypeError, KeyError, IndexError, AttributeError, ValueError, ArithmeticError, RecursionError) as wrong:
             self.ended = ("failed", f"The program's answer is no plain data: {type(wrong).__name__}")
         raise error or SubjectEndedError
@@ -326,12 +330,34 @@ class Link:
             self.not_plain = True
             raise
 
-    def _refer(self, value: Any) -> list[Any]:
+    def _refer(self, value: Any) -> dict[str, Any]:
         if type(value) is Remote:
-            return [value._target, ""]
-        if any(value is given for given in self._given):  # else a program could choose where it is tested
-            raise TypeError(f"The program's own {type(value).__qualname__} cannot be handed back to it.")
+            return {plain.TAG: "object", "v": [value._target, value._kind]}
+        if passing := self._packer.passing(value):
+            return passing
+        if self._comes_of_an_answer(value):  # else a program could choose where it is tested
+            raise TypeError(f"A {type(value).__qualname__} that comes from the program cannot be handed back to it.")
         raise NotPlainError(type(value).__qualname__)
+
+    def _comes_of_an_answer(self, value: Any) -> bool:
+        """Whether it may be there only because of what the program answered, or has under its names."""
+        if isinstance(value, BuiltinMethodType | MethodType | MethodWrapperType):
+            return not isinstance(value.__self__, ModuleType) and self._is_plain(value.__self__)
+        home = type(value).__module__
+        if home.startswith("numpy") and not home.startswith("numpy.random") and not callable(value):
+            return not hasattr(value, "dtype") or bool(
+                value.dtype.hasobject
+            )  # part of an array, or made of a mixed list
+        if isinstance(value, BaseException):
+            return hasattr(value, "told")
+        return isinstance(value, memoryview) or any(value is given for given in self._given)
+
+    def _is_plain(self, value: Any) -> bool:
+        try:
+            self._packer.pack(value)
+        except (NotPlainError, TypeError) as error:
+            return not isinstance(error, NotPlainError)
+        return True
 
     def _remote(self, number: Any, kind: Any) -> Remote:
         if type(number) is not int:
@@ -419,6 +445,7 @@ def _add_program(space: dict[str, Any], link: Link, paper: Paper, program: CodeT
         missing.append(entry_point)
     # Tests that use nothing but built-in names mean the program's own function of such a name. Otherwise the tests'
     # built-ins are not the program's business.
+    link.stops = "StopIteration" in paper.names
     space.update(link.load(program, missing or used, paper.modules - {entry_point}))
 
 

@@ -5,7 +5,10 @@ What is no plain data stays where it is; the other side gets a reference to it.
 
 from __future__ import annotations
 
+import collections
+import copy
 import json
+import operator
 import re
 import sys
 from collections.abc import Callable
@@ -16,6 +19,23 @@ _SIMPLE = frozenset({int, str, float, bool, type(None)})
 # What numpy's arrays and numbers may be made of: no objects, no times, no records, no numbers that Python has not.
 _ARRAYS = re.compile(r"[<>|](b1|[iu][1248]|f[248]|c8|c16|[SU]\d{1,7})")
 _IN_ARRAYS = _SIMPLE | {complex, bytes}
+_PLAIN: tuple[Any, ...] = (
+    [],
+    (),
+    {},
+    {}.values(),
+    {}.items(),
+    set(),
+    "",
+    "é",
+    b"",
+    bytearray(),
+    range(0),
+    range(1 << 64),
+)
+ITERATORS = frozenset(map(type, map(iter, (*_PLAIN, collections.deque())))) | {type(reversed([])), reversed}
+_VIEWS = {"dict_keys": dict.keys, "dict_values": dict.values, "dict_items": dict.items}
+_LONGEST_ITERATOR = 1 << 20
 
 
 def dumps(message: Any) -> bytes:
@@ -114,7 +134,18 @@ class Packer:
         for base, exactly in _EXACTLY.items():
             if isinstance(value, base):
                 return self.pack(exactly(value))
-        return {TAG: "object", "v": self._refer(value)}
+        return self._refer(value)
+
+    def passing(self, value: Any) -> Any:
+        """Iterators over plain data and views of it: what tests may hand to a program, None for anything else."""
+        if type(value) in ITERATORS:
+            if operator.length_hint(value) > _LONGEST_ITERATOR:
+                raise TypeError("An iterator over so many values cannot be handed to the program.")
+            return {TAG: "iterator", "v": self._items(list(copy.copy(value)))}
+        for name in _VIEWS:
+            if isinstance(value, type(_VIEWS[name]({}))):
+                return {TAG: name, "v": self._mapping(dict(value.mapping))}
+        return None
 
 
 def _sendable(value: Any, is_so: bool) -> Any:
@@ -162,13 +193,15 @@ class Unpacker:
             return range(*value)
         if tag == "object":
             return self._resolve(*value)
+        if tag == "iterator":
+            return iter(self._exactly(list, value))
+        if tag in _VIEWS:
+            return _VIEWS[tag](self._exactly(dict, value))
         return self._library(tag, value)
 
     def _library(self, tag: str, value: Any) -> Any:
         module, _, name = tag.partition(".")
         if module == "collections":
-            import collections
-
             if name == "deque":
                 return collections.deque(self._exactly(list, value[0]), value[1])
             kind = {"OrderedDict": collections.OrderedDict, "Counter": collections.Counter}[name]

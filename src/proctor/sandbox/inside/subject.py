@@ -90,15 +90,15 @@ class Subject:
     def _instance(self, one: int, kind: Any) -> list[Any]:
         return ["ok", isinstance(self._objects[one], self._unpacker.unpack(kind)), None]
 
-    def _refer(self, value: Any) -> list[Any]:
+    def _refer(self, value: Any) -> dict[str, Any]:
         self._objects.append(value)
-        return [len(self._objects) - 1, type(value).__qualname__]
+        return {plain.TAG: "object", "v": [len(self._objects) - 1, type(value).__qualname__]}
 
     def _global(self, value: Any) -> Any:
         if isinstance(value, types.ModuleType):
-            return {"#": "module", "v": value.__name__}
+            return {plain.TAG: "module", "v": value.__name__}
         if isinstance(value, type) and issubclass(value, Exception):
-            return {"#": "exception", "v": [value.__name__, traces.nearest_builtin(value).__name__]}
+            return {plain.TAG: "exception", "v": [value.__name__, traces.nearest_builtin(value).__name__]}
         return self._packer.pack(value)
 
     def _execute(self, code: types.CodeType, file: str, name: str) -> None:
