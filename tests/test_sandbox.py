@@ -85,6 +85,22 @@ def test_a_syntax_error_is_the_programs_failure(judge: Judge):
     assert "SyntaxError" in verdict.detail
 
 
+def test_a_long_line_is_told_in_part(judge: Judge):
+    verdict = judge(f"x = '{'é' * 60_000}' $", "assert f(0) == 1")
+    assert verdict.outcome is Outcome.FAILED
+    assert "solution.py" in verdict.detail
+    assert len(verdict.detail) < 1000
+
+
+def test_an_answer_that_cannot_be_read_is_the_sandboxs_error(judge: Judge, monkeypatch: pytest.MonkeyPatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("proctor.sandbox.worker.LARGEST_MESSAGE", 40)  # less than any report
+        verdict = judge("def f(): return 1", "assert f() == 1")
+    assert verdict.outcome is Outcome.ERROR
+    assert "cannot be read" in verdict.detail
+    assert judge("def f(): return 1", "assert f() == 1").passed
+
+
 def test_tests_that_do_not_compile_are_an_error(judge: Judge):
     assert judge("def f(): pass", "assert (").outcome is Outcome.ERROR
 

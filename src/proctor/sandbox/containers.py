@@ -26,7 +26,7 @@ from proctor.sandbox.pool import WorkerPool
 from proctor.sandbox.program import Limits, Program
 from proctor.sandbox.toolchain import Toolchain, needed, prefix
 from proctor.sandbox.verdict import Verdict
-from proctor.sandbox.worker import Worker, WorkerError
+from proctor.sandbox.worker import Worker, WorkerError, decoded
 
 IMAGE = "python:3.11-slim"
 _START_SECONDS = 120.0
@@ -125,7 +125,7 @@ class ContainerWorker(Worker):
         if lengths[0] > LARGEST_MESSAGE or lengths[1] > _LARGEST_CONTENT:
             raise WorkerError(f"the container sent {sum(lengths)} bytes at once")
         message, content = [await self._receive(length) for length in lengths]
-        return msgspec.json.decode(message), content
+        return decoded(message), content
 
     async def _receive(self, length: int) -> bytes:
         data = bytearray(length)

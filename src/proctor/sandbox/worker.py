@@ -46,6 +46,13 @@ class WorkerError(Exception):
     """The sandbox failed; the program is not to blame."""
 
 
+def decoded(message: bytes) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(message, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise WorkerError(f"the sandbox sent what cannot be read: {error}") from None
+
+
 class Worker(ABC):
     """What all workers do alike, wherever their warden lives."""
 
@@ -211,7 +218,7 @@ class LocalWorker(Worker):
         if not data:
             raise WorkerError(self._last_words())
         try:
-            message = msgspec.json.decode(data)
+            message = decoded(data)
             return message, attached(message, descriptors)
         finally:
             for descriptor in descriptors:

@@ -63,6 +63,7 @@ def serve(orders: socket.socket, jobs: int, verdicts: socket.socket) -> None:
         if length > LARGE_JOB:
             orders.send(b"r")
         report, product = exams.hold(job, blob, Link(*descriptors))
+        report["detail"] = report["detail"][-_DETAIL:]  # a message has room for so much
         # Half a surrogate pair is a character that no message can carry.
         socket.send_fds(verdicts, [json.dumps(report, ensure_ascii=False).encode(errors="replace")], product)
         for descriptor in (*descriptors, *product):
@@ -463,7 +464,7 @@ def _judge(link: Link, run: Callable[[], None], tests: str) -> dict[str, Any]:
         return {"outcome": "not plain", "detail": detail}
     if link.ended:
         outcome, detail = link.ended
-    return {"outcome": outcome, "detail": detail[-_DETAIL:]}
+    return {"outcome": outcome, "detail": detail}
 
 
 def _take_over(argument: Any, now: Any) -> None:

@@ -34,7 +34,7 @@ _PLAIN: tuple[Any, ...] = (
     range(1 << 64),
 )
 ITERATORS = frozenset(map(type, map(iter, (*_PLAIN, collections.deque())))) | {type(reversed([])), reversed}
-_VIEWS = {"dict_keys": dict.keys, "dict_values": dict.values, "dict_items": dict.items}
+_VIEWS: dict[str, Callable[[Any], Any]] = {"dict_keys": dict.keys, "dict_values": dict.values, "dict_items": dict.items}
 _LONGEST_ITERATOR = 1 << 20
 
 
@@ -136,7 +136,7 @@ class Packer:
                 return self.pack(exactly(value))
         return self._refer(value)
 
-    def passing(self, value: Any) -> Any:
+    def passing(self, value: Any) -> dict[str, Any] | None:
         """Iterators over plain data and views of it: what tests may hand to a program, None for anything else."""
         if type(value) in ITERATORS:
             if operator.length_hint(value) > _LONGEST_ITERATOR:
