@@ -241,6 +241,16 @@ def test_helpers_of_the_prelude_are_the_tests_own(judge: Judge):
     assert verdict.outcome is Outcome.FAILED
 
 
+def test_tests_beside_the_program_have_the_prelude_too(judge: Judge):
+    verdict = judge(
+        "def half(f, x): return f(x) / 2",
+        "assert near(half(lambda x: x, 4), 2)",
+        entry_point="half",
+        prelude="def near(a, b): return abs(a - b) < 1e-6\ndef half(f, x):\n    'Half of f(x).'\n",
+    )
+    assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.IN_PROCESS), verdict.detail
+
+
 def test_a_prelude_that_is_prose_does_no_harm(judge: Judge):
     assert judge("def f(): return 1", "assert f() == 1", entry_point="f", prelude="Write f, it must assert 1.").passed
 
@@ -267,9 +277,10 @@ def test_libraries_have_their_usual_names(judge: Judge):
 
 
 def test_tests_that_draw_cases_draw_the_same_each_time(judge: Judge):
-    tests = "import random\nassert same(random.random()) == 0"
-    seen = {judge("def same(x): return x", tests).detail for _ in range(3)}
-    assert len(seen) == 1
+    for drawn in ("random.random()", "lambda x=random.random(): x"):
+        tests = f"import random\nraise Exception(str(same({drawn})))"
+        seen = {judge("def same(x): return x() if callable(x) else x", tests).detail for _ in range(3)}
+        assert len(seen) == 1
 
 
 def test_endless_tests_are_a_timeout_and_the_next_program_runs(judge: Judge):

@@ -113,7 +113,7 @@ class Exams:
         except (SyntaxError, ValueError) as error:
             return {"outcome": "sandbox error", "detail": f"The tests do not compile: {traces.summary(error)}"}
         if testing == "in-process":
-            return {**_judge(link, lambda: link.test(program, paper.tests), ""), "testing": testing}
+            return {**_judge(link, lambda: link.test(paper.prelude, program, paper.tests), ""), "testing": testing}
 
         def exam() -> dict[str, Any]:
             space = _tests_space(paper.prelude)
@@ -254,8 +254,8 @@ class Link:
         self._given = list(found.values())
         return found
 
-    def test(self, program: CodeType, tests: CodeType) -> None:
-        self._value(self._ask(["test", program, tests]))
+    def test(self, prelude: CodeType | None, program: CodeType, tests: CodeType) -> None:
+        self._value(self._ask(["test", prelude, program, tests]))
 
     def call(self, target: int, positional: tuple[Any, ...], named: dict[str, Any]) -> Any:
         message = ["call", target, self._pack(list(positional)), self._pack(named)]

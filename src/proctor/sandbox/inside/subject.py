@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import marshal
 import os
 import sys
@@ -13,6 +14,7 @@ from proctor.sandbox.inside.plain import Packer, Unpacker
 
 SOURCE_FILE = "solution.py"
 TESTS_FILE = "tests.py"
+PRELUDE_FILE = "prelude.py"
 _LARGEST = 1 << 30
 _CHANGEABLE = (list, dict, set, bytearray)
 
@@ -50,9 +52,15 @@ class Subject:
         found = self._module.__dict__
         return ["ok", {name: self._global(found[name]) for name in wanted if name in found}, None]
 
-    def _test(self, code: types.CodeType, tests: types.CodeType) -> list[Any]:
-        """Both in one process: for tests that need more than calls."""
+    def _test(self, prelude: types.CodeType | None, code: types.CodeType, tests: types.CodeType) -> list[Any]:
+        """All in one process: for tests that need more than calls."""
+        import random
+
+        if prelude is not None:
+            with contextlib.suppress(Exception):  # it may need what only the whole program has
+                self._execute(prelude, PRELUDE_FILE, "solution")
         self._execute(code, SOURCE_FILE, "solution")
+        random.seed(0)  # tests that draw their cases draw the same ones every time
         self._execute(tests, TESTS_FILE, "__main__")
         return ["ok", None, None]
 
