@@ -337,6 +337,7 @@ HONEST = [
     case("leaves a thread", RIGHT + "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()", P),
     case("leaves a child", RIGHT + "import subprocess, sys\nsubprocess.Popen(['/bin/sleep', '600'])", P),
     case("uses tempfile", "import tempfile\ndef add_one(x):\n    with tempfile.NamedTemporaryFile('w+') as f:\n        f.write(str(x + 1)); f.seek(0)\n        return int(f.read())", P),
+    case("copies files", "import shutil\ndef add_one(x):\n    open('note', 'w').write(str(x + 1))\n    shutil.copy2('note', 'copy')\n    return int(open('copy').read())", P),
     case("uses getcwd", "import os\ndef add_one(x):\n    open(os.path.join(os.getcwd(), 'note'), 'w').write('x')\n    assert os.listdir(os.getcwd())\n    return x + 1", P),
     case("uses subprocess", "import subprocess, sys\ndef add_one(x):\n    return int(subprocess.run([sys.executable, '-c', f'print({x} + 1)'], capture_output=True, text=True, check=True).stdout)", P),
     case("uses a shell", "import os\ndef add_one(x):\n    return int(os.popen(f'expr {x} + 1').read())", P),

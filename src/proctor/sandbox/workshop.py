@@ -98,6 +98,8 @@ class Workshop:
         if exchange.end.status != 0 or exchange.end.stopped or not exchange.product:
             raise CompilationError(exchange)
         files, contents = _open(exchange.product)
+        # Where programs may not change the mode of files, no compiler could mark what it made as a program.
+        files = [(name, mode | 0o111 if f"./{name}" == recipe.run[0] else mode, size) for name, mode, size in files]
         product = Path(self._folder.name) / key
         product.write_bytes(contents)
         return Work(recipe, toolchain.path, folders, files, product=product)

@@ -19,6 +19,7 @@ _ON_FILES = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15  # rights that may be n
 _TCP = 1 << 0 | 1 << 1  # bind, connect
 _SCOPES = 1 << 0 | 1 << 1  # abstract sockets, signals
 
+LENGTHS_SINCE = 3
 SIGNALS_SINCE = 6
 
 
