@@ -6,11 +6,13 @@ Also a harness of its own, like sandbox_driver.py: test_sandbox_neighbours.py LE
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import fcntl
 import json
 import os
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -25,7 +27,7 @@ import msgspec
 import pytest
 
 from proctor.sandbox import Limits, Pool, Program, Verdict
-from proctor.sandbox.inside import kernel, seccomp
+from proctor.sandbox.inside import kernel, seccomp, watch
 from proctor.sandbox.ladder import Level
 from sandbox_driver import find_level
 
@@ -121,7 +123,42 @@ async def _hold(level: Level) -> list[str]:
         compiled = await pool.judge(Program(source="int main() { return 0; }", language="c"), LIMITS)
         if not compiled.passed and "was not found" not in compiled.detail:  # also where no mode can be changed
             through.append(f"nothing, not even an honest compiler: {compiled.detail}")
-        return through + await _reach_out(judge)
+        return through + await _reach_out(judge) + await _give_up(pool)
+
+
+STRAY = """
+import ctypes, os, time
+ctypes.CDLL(None).prctl(15, b"stray", 0, 0, 0)
+if os.fork() == 0:
+    os.setsid()
+    os.fork()
+time.sleep(600)
+"""
+
+
+async def _give_up(pool: Pool) -> list[str]:
+    """Whether anything of a program is left when nobody wants its verdict any more."""
+    judging = asyncio.create_task(pool.judge(Program(source=STRAY), Limits(seconds=600)))
+    while len(strays := _called("stray")) < 3:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    ends = [os.pidfd_open(process) for process in strays]
+    judging.cancel()
+    await asyncio.gather(judging, return_exceptions=True)
+    left = [process for process, end in zip(strays, ends, strict=True) if not select.select([end], [], [], 20)[0]]
+    for end in ends:
+        os.close(end)
+    for process in left:
+        os.kill(process, signal.SIGKILL)
+    return [f"{len(left)} processes of a program that was given up"] if left else []
+
+
+def _called(name: str) -> list[int]:
+    found = []
+    for process, _ in watch.descendants(set()):
+        with contextlib.suppress(OSError):  # it has ended
+            if Path(f"/proc/{process}/comm").read_text().strip() == name:
+                found.append(process)
+    return found
 
 
 CHANGES = {
@@ -296,5 +333,6 @@ def test_no_signal_finds_another_way():
 
 
 if __name__ == "__main__":
+    kernel.adopt_orphans()  # whatever gets away comes to us
     level = find_level(*sys.argv[1:])
     print(json.dumps(asyncio.run(_hold_all(level)) if level else []))

@@ -94,7 +94,7 @@ class ContainerWorker(Worker):
                 worker.findings = msgspec.convert((await worker._next_message())[0], Findings)
                 await worker._next_message()  # the warden is ready
         except BaseException as error:
-            worker.kill()
+            await worker.kill()
             await engine.remove(container)  # if it was made and not started, nobody else does
             if isinstance(error, TimeoutError):
                 raise WorkerError(f"no container was ready within {_START_SECONDS:g} seconds") from None
@@ -106,10 +106,10 @@ class ContainerWorker(Worker):
         try:
             await asyncio.to_thread(self._process.wait, _FAREWELL_SECONDS)
         except subprocess.TimeoutExpired:
-            self.kill()
+            self._process.kill()
         self._bury()
 
-    def kill(self) -> None:
+    async def kill(self) -> None:
         """The container ends when nobody can send it anything any more, so it is enough to end the engine's command."""
         self._jobs.close()
         self._process.kill()

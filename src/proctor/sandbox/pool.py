@@ -103,13 +103,13 @@ class WorkerPool(Sandbox):
                 async with asyncio.timeout(limits.ceiling + _GRACE):
                     return await worker.exchange(job, limits, blob)
             except (WorkerError, TimeoutError) as error:
-                _discard(worker)
-                worker = None
+                failed, worker = worker, None
+                await _discard(failed)
                 if last:
                     raise WorkerError(str(error) or "the sandbox did not answer") from None
             except BaseException:  # cancelled in the middle of a job
-                _discard(worker)
-                worker = None
+                failed, worker = worker, None
+                await _discard(failed)
                 raise
             finally:
                 self._idle.put_nowait(worker)
@@ -138,9 +138,9 @@ class Pool(WorkerPool):
         return await asyncio.to_thread(locate, language)
 
 
-def _discard(worker: Worker | None) -> None:
+async def _discard(worker: Worker | None) -> None:
     if worker:
-        worker.kill()
+        await worker.kill()
 
 
 def _python_job(program: Program, testing: Mode) -> dict[str, Any]:

@@ -89,7 +89,8 @@ class Worker(ABC):
         """Ends it in an orderly way: the warden leaves when nobody can send it anything any more."""
 
     @abstractmethod
-    def kill(self) -> None: ...
+    async def kill(self) -> None:
+        """Ends it, whatever it is doing, and all that it has started."""
 
     @abstractmethod
     async def _next_message(self) -> tuple[dict[str, Any], bytes]:
@@ -165,31 +166,38 @@ class LocalWorker(Worker):
         try:
             await worker._next_message()  # it is ready
         except BaseException:
-            worker.kill()
+            await worker.kill()
             raise
         return worker
 
     async def close(self) -> None:
+        if self._process.returncode is not None:  # done already: it was being closed when something went wrong
+            return
         self._hang_up()
         ended = asyncio.Event()
         end = os.pidfd_open(self._process.pid)
         self._loop.add_reader(end, ended.set)
         try:
-            await asyncio.wait_for(ended.wait(), _FAREWELL)
+            async with asyncio.timeout(_FAREWELL):
+                await ended.wait()
         except TimeoutError:
-            self._process.kill()
+            pass
         finally:
             self._loop.remove_reader(end)
             os.close(end)
-        self._bury()
+            self._process.kill()
+            self._bury()
 
-    def kill(self) -> None:
+    async def kill(self) -> None:
+        if self._scratch:  # without namespaces, in which the kernel would do it, the warden has to end its processes
+            await self.close()
+            return
         self._hang_up()
         self._process.kill()
         self._bury()
 
     def _hang_up(self) -> None:
-        if self._jobs.fileno() < 0:  # done already: it was being closed when something went wrong
+        if self._jobs.fileno() < 0:
             return
         self._loop.remove_reader(self._verdicts)
         self._jobs.close()
