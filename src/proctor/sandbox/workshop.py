@@ -119,6 +119,8 @@ class Workshop:
         if exchange.end.status != 0 or exchange.end.stopped or not exchange.product:
             return toolchain, NOT_PREPARED  # slower, but as right
         folder = Path(self._folder.name) / f"prepared-{language.name}"
+        folder.mkdir()
+        folder.chmod(0o755)  # whatever the umask: the programs' users read it
         lay_out(*_open(exchange.product), str(folder))
         return toolchain, str(folder)
 
