@@ -17,6 +17,7 @@ import pytest
 from proctor.errors import MissingToolchainError, UnknownNameError, UsageError
 from proctor.sandbox import Limits, Mode, Outcome, Pool, Program, Verdict, best_level, run
 from proctor.sandbox.inside import watch
+from proctor.sandbox.judgement import End, Exchange, verdict_of
 from proctor.sandbox.languages import find_language
 from proctor.sandbox.toolchain import Names, locate
 
@@ -285,6 +286,8 @@ def test_tests_that_draw_cases_draw_the_same_each_time(judge: Judge):
 
 def test_endless_tests_are_a_timeout_and_the_next_program_runs(judge: Judge):
     limits = Limits(seconds=0.3)
+    verdict = judge("def f(): return 1", "while True: pass", limits)
+    assert (verdict.outcome, verdict.testing) == (Outcome.TIMEOUT, Mode.SPLIT)
     assert judge("def f(): return 1", "while f() == 1: pass", limits).outcome is Outcome.TIMEOUT
     assert judge(
         "def f(): return 1", "while True:\n    try:\n        f()\n    except BaseException: pass", limits
@@ -341,6 +344,15 @@ def test_processor_time_of_all_processes_counts(judge: Judge):
     source = "import os\nfor _ in range(3):\n    if os.fork() == 0:\n        while True: pass\nos.wait()"
     verdict = judge(source, limits=Limits(seconds=0.5))
     assert verdict.outcome is Outcome.TIMEOUT
+
+
+def test_what_the_kernel_stops_for_its_processor_time_is_a_timeout():
+    """It comes to that only where the warden itself hardly gets a processor."""
+    end = End(stopped="", status=-signal.SIGKILL, wall=9.0, cpu=2.95, memory=0, stdout=0, stderr=0)
+    exchange = Exchange(report={"outcome": "ended", "detail": ""}, end=end, stdout="", stderr="")
+    python = find_language("python")
+    assert verdict_of(exchange, Limits(seconds=1), "", python, Mode.SPLIT).outcome is Outcome.TIMEOUT
+    assert verdict_of(exchange, Limits(seconds=4), "", python, Mode.SPLIT).outcome is Outcome.CRASHED
 
 
 def test_the_wall_clock_is_the_ceiling(judge: Judge):

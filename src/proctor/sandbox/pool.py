@@ -77,8 +77,9 @@ class WorkerPool(Sandbox):
         exchange = await self._exchange(_python_job(program, testing), limits)
         if exchange.report and exchange.report["outcome"] == "not plain":
             self._beside.add(tests)
-            exchange = await self._exchange(_python_job(program, Mode.IN_PROCESS), limits)
-        return verdict_of(exchange, limits, self.level, language)
+            testing = Mode.IN_PROCESS
+            exchange = await self._exchange(_python_job(program, testing), limits)
+        return verdict_of(exchange, limits, self.level, language, testing)
 
     async def _judge_command(self, program: Program, language: Language, limits: Limits) -> Verdict:
         if program.tests:
@@ -88,9 +89,9 @@ class WorkerPool(Sandbox):
         try:
             work = await self._workshop.prepare(language, program.source, limits.memory_mib)
         except CompilationError as error:
-            return verdict_of(error.exchange, error.limits, self.level, language, compiling=True)
+            return verdict_of(error.exchange, error.limits, self.level, language, Mode.NONE, compiling=True)
         exchange = await self._exchange(work.job(program.stdin), limits, work.contents(), work.folders)
-        return verdict_of(exchange, limits, self.level, language)
+        return verdict_of(exchange, limits, self.level, language, Mode.NONE)
 
     async def _exchange(
         self, job: dict[str, Any], limits: Limits, blob: bytes = b"", folders: tuple[str, ...] = ()

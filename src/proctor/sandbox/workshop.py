@@ -18,7 +18,6 @@ from proctor.sandbox.judgement import Exchange
 from proctor.sandbox.languages import Language
 from proctor.sandbox.program import Limits
 from proctor.sandbox.toolchain import NOT_PREPARED, Recipe, Toolchain
-from proctor.sandbox.verdict import Mode
 
 _REMEMBERED = 200
 _COMPILER = Limits(seconds=60.0, memory_mib=4096, processes=256, output_kib=256)
@@ -135,7 +134,6 @@ def _encoded(source: str) -> bytes:
 
 def _job(command: tuple[str, ...], work: Work, stdin: str = "", collect: bool = False) -> dict[str, Any]:
     return {
-        "testing": Mode.NONE,
         "command": command,
         "environment": {"PATH": work.path, **work.recipe.environment},
         "files": work.files,

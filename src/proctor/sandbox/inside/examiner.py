@@ -100,20 +100,19 @@ class Exams:
             return {"outcome": "sandbox error", "detail": f"examiner: {traces.summary(error)}"}, []
 
     def _hold(self, job: dict[str, Any], link: Link) -> dict[str, Any]:
-        testing = job["testing"]
         try:
             program = compile(job["source"], "solution.py", "exec", dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             told = traces.frames(error, "solution.py") + traces.summary(error)
-            return {"outcome": "failed", "detail": told, "testing": testing}
-        if testing == "exit status":
+            return {"outcome": "failed", "detail": told}
+        if job["testing"] == "exit status":
             return link.run(["script", program, job["stdin"]])
         try:
             paper = self._paper(job["tests"], job["prelude"])
         except (SyntaxError, ValueError) as error:
             return {"outcome": "sandbox error", "detail": f"The tests do not compile: {traces.summary(error)}"}
-        if testing == "in-process":
-            return {**_judge(link, lambda: link.test(paper.prelude, program, paper.tests), ""), "testing": testing}
+        if job["testing"] == "in-process":
+            return _judge(link, lambda: link.test(paper.prelude, program, paper.tests), "")
 
         def exam() -> dict[str, Any]:
             space = _tests_space(paper.prelude)
@@ -124,7 +123,7 @@ class Exams:
 
             report = _judge(link, run, job["tests"])
             space.clear()  # its functions refer to it, and it to them
-            return {**report, "testing": testing}
+            return report
 
         sys.modules["random"].seed(0)  # tests that draw their cases draw the same ones every time
         return exam() if paper.pure else _apart(exam)
@@ -224,7 +223,7 @@ class Link:
         """A whole program: how it ended, the zygote will say."""
         wire.send(self._mouth, marshal.dumps(message))
         self._await_end(None)
-        return {"outcome": "ended", "detail": "", "testing": "exit status"}
+        return {"outcome": "ended", "detail": ""}
 
     def load(self, program: CodeType, wanted: list[str], modules: set[str]) -> dict[str, Any]:
         """The program's own names among those wanted, and no others: it must not replace what the tests are made of.
