@@ -199,6 +199,60 @@ def test_arrays_are_plain_data(judge: Judge):
 
 
 @pytest.mark.parametrize(
+    ("made", "change", "seen"),
+    [
+        ("[]", "x.append(1)", "x == [1]"),
+        ("{'a': 1}", "del x['a']", "x == {}"),
+        ("{'a': 1, 'b': 2}", "x['a'] = x.pop('a')", "list(x) == ['b', 'a']"),
+        ("{1}", "x.add(2)", "x == {1, 2}"),
+        ("bytearray(b'a')", "x[0] = 98", "x == b'b'"),
+        ("deque([1], 2)", "x.extend([2, 3])", "x == deque([2, 3]) and x.maxlen == 2"),
+        ("OrderedDict(a=1, b=2)", "x.move_to_end('a')", "list(x) == ['b', 'a']"),
+        ("Counter('ab')", "x['a'] += 1", "x == Counter('aab')"),
+        ("defaultdict(int)", "x['a'] = 1", "x['a'] == 1 and x['b'] == 0"),
+        ("([], 1)", "x[0].append(2)", "x == ([2], 1)"),
+        ("iter([1, 2, 3])", "next(x)", "next(x) == 2"),
+        ("np.array([2, 1])", "x.sort()", "x.tolist() == [1, 2]"),
+        ("np.array([[1, 2], [3, 4]])[0]", "x[:] = 0", "x.tolist() == [0, 0]"),
+        ("[float('nan')]", "pass", "x == [x[0]]"),
+    ],
+)
+@pytest.mark.parametrize("how", ["f(x)", "f(x=x)", "f(x, fail=True)"])
+def test_tests_see_what_a_program_changes_in_its_arguments(judge: Judge, made: str, change: str, seen: str, how: str):
+    names = "from collections import Counter, OrderedDict, defaultdict, deque\n"
+    if "np." in made:
+        names += "import numpy as np\n"
+    source = f"def f(x, fail=False):\n    {change}\n    if fail: raise ValueError"
+    tests = f"{names}x = {made}\ntry:\n    {how}\nexcept ValueError: pass\nassert {seen}"
+    verdict = judge(source, tests)
+    assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
+
+
+def test_arguments_that_a_program_leaves_alone_stay_the_same_objects(judge: Judge):
+    verdict = judge(
+        "class Box: pass\ndef f(x, y=None): x.append(1)\ndef g(x): return len(x)",
+        "a = []\nf(a, a)\nassert a == [1]\nb = Box()\nboxes = [b, [2]]\ninner = boxes[1]\nassert g(boxes) == 2\n"
+        "assert boxes[0] is b and boxes[1] is inner",
+    )
+    assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
+
+
+@pytest.mark.parametrize(
+    ("made", "seen"),
+    [
+        ("np.longdouble(1)", "f() is not None"),
+        ("np.ones(2, dtype=np.clongdouble)", "len(f()) == 2"),
+        ("np.matrix([[1, 2]])", "f().tolist() == [[1, 2]]"),
+        ("np.array(3)", "f() == 3"),
+        ("np.ma.array([1, 2], mask=[0, 1])", "len(f()) == 2"),
+    ],
+)
+def test_what_numpy_has_besides_plain_arrays(judge: Judge, made: str, seen: str):
+    verdict = judge(f"import numpy as np\ndef f(): return {made}", f"assert {seen}")
+    assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
+
+
+@pytest.mark.parametrize(
     ("source", "tests"),
     [
         ("def f(g): return g(1)", "assert f(lambda x: x + 1) == 2"),

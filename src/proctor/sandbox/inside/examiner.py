@@ -16,9 +16,9 @@ import socket
 import sys
 from collections.abc import Callable
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType, MethodWrapperType, ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
-from proctor.sandbox.inside import commands, kernel, plain, purity, traces, wire
+from proctor.sandbox.inside import arguments, commands, kernel, plain, purity, traces, wire
 from proctor.sandbox.inside.plain import Packer, Unpacker
 
 LARGE_JOB = 1 << 16  # does not come in one piece, and a program's time must not start before it is there
@@ -32,6 +32,7 @@ _REMEMBERED = 256
 # the program has imported under it.
 _LIBRARIES = {"np": "numpy", "numpy": "numpy", "pd": "pandas", "pandas": "pandas"}
 _MODULES = sys.stdlib_module_names | _LIBRARIES.keys()
+_NONSENSE = (TypeError, KeyError, IndexError, AttributeError, ValueError, ArithmeticError, RecursionError)
 _PATIENCE = 1000  # milliseconds for a program that hung up to end
 
 
@@ -257,14 +258,21 @@ class Link:
         self._value(self._ask(["test", prelude, program, tests]))
 
     def call(self, target: int, positional: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        message = ["call", target, self._pack(list(positional)), self._pack(named)]
-        answer = self._ask(message)
+        packed = {name: self._pack(value) for name, value in named.items()}
+        answer = self._ask(["call", target, self._pack(list(positional)), packed])
+        if len(answer) > 2 and type(answer[-1]) is list:
+            self._take_over(answer[-1], positional, named)
         value = self._value(answer)
-        if len(answer) == 3 and answer[2] is not None:
-            for argument, now in zip(positional, self._value(["ok", answer[2]]), strict=False):
-                _take_over(argument, now)
         self.last_call = (self._names.get(target, "it"), positional, value)
         return value
+
+    def _take_over(self, changes: list[Any], positional: tuple[Any, ...], named: dict[str, Any]) -> None:
+        try:
+            for place, packed in changes:
+                old = named[place] if type(place) is str else positional[place]
+                arguments.take_over(old, self._unpacker.unpack(packed))
+        except _NONSENSE as wrong:
+            self._give_up(wrong)
 
     def ask(self, verb: str, target: int, *rest: Any) -> Any:
         return self._value(self._ask([verb, target, *(self._pack(value) for value in rest)]), ending=verb == "next")
@@ -283,9 +291,9 @@ class Link:
         except (OSError, wire.BrokenMessageError) as error:
             self._await_end(_PATIENCE)
             self.ended = ("ended", f"The program closed its line to the tests: {error}")
+            raise SubjectEndedError from None
         except (ValueError, RecursionError) as error:
-            self.ended = ("failed", f"The program's answer is no plain data: {type(error).__name__}")
-        raise SubjectEndedError
+            self._give_up(error)
 
     def _await_end(self, milliseconds: int | None) -> None:
         poll = select.poll()
@@ -298,21 +306,26 @@ class Link:
             if answer[0] == "ok":
                 return self._unpacker.unpack(answer[1])
             if answer[0] == "raise":
-                _, name, builtin, message, told = answer
+                _, name, builtin, message, told, *_ = answer
                 kind = self._class_of(name, builtin)
                 if issubclass(kind, StopIteration) and not (ending or self.stops):
                     kind, message = RuntimeError, f"The program raised {kind.__name__}."
                 error = kind(str(message))
                 error.told = str(told)
+            elif answer[0] == "exit":
+                self.ended = ("exited early", f"The program left with sys.exit({answer[1]!s:.60}).")
             else:
                 self.ended = {
-                    "exit": ("exited early", f"The program left with sys.exit({answer[-1]!s:.60})."),
                     "memory": ("memory", "MemoryError"),
                     "processes": ("timeout", "The program started processes until no more were allowed."),
                 }[answer[0]]
-        except (TypeError, KeyError, IndexError, AttributeError, ValueError, ArithmeticError, RecursionError) as wrong:
-            self.ended = ("failed", f"The program's answer is no plain data: {type(wrong).__name__}")
+        except _NONSENSE as wrong:
+            self._give_up(wrong)
         raise error or SubjectEndedError
+
+    def _give_up(self, wrong: Exception) -> NoReturn:
+        self.ended = ("failed", f"The program's answer is no plain data: {type(wrong).__name__}")
+        raise SubjectEndedError
 
     def _class_of(self, name: Any, builtin: Any) -> type[Exception]:
         """The program's own exceptions are told apart by name, and caught like the built-in one they derive from."""
@@ -464,17 +477,6 @@ def _judge(link: Link, run: Callable[[], None], tests: str) -> dict[str, Any]:
     if link.ended:
         outcome, detail = link.ended
     return {"outcome": outcome, "detail": detail}
-
-
-def _take_over(argument: Any, now: Any) -> None:
-    """The program changed an argument in place: the tests see it too."""
-    if type(argument) is not type(now):
-        return
-    if type(argument) is list or type(argument) is bytearray:
-        argument[:] = now
-    elif type(argument) is dict or type(argument) is set:
-        argument.clear()
-        argument.update(now)
 
 
 def _explain(error: BaseException, tests: str, last_call: tuple[str, tuple[Any, ...], Any] | None) -> str:

@@ -15,10 +15,10 @@ from collections.abc import Callable
 from typing import Any
 
 TAG = "#"
-_SIMPLE = frozenset({int, str, float, bool, type(None)})
+SIMPLE = frozenset({int, str, float, bool, type(None)})
 # What numpy's arrays and numbers may be made of: no objects, no times, no records, no numbers that Python has not.
 _ARRAYS = re.compile(r"[<>|](b1|[iu][1248]|f[248]|c8|c16|[SU]\d{1,7})")
-_IN_ARRAYS = _SIMPLE | {complex, bytes}
+_IN_ARRAYS = SIMPLE | {complex, bytes}
 _PLAIN: tuple[Any, ...] = (
     [],
     (),
@@ -79,7 +79,7 @@ class Packer:
 
     def pack(self, value: Any) -> Any:
         kind = type(value)
-        if kind in _SIMPLE:
+        if kind in SIMPLE:
             return value
         if kind is list:
             return self._items(value)
@@ -98,19 +98,22 @@ class Packer:
         return self._library(value, kind)
 
     def _items(self, values: Any) -> list[Any]:
-        if _SIMPLE.issuperset(map(type, values)):
+        if SIMPLE.issuperset(map(type, values)):
             return list(values)
         return [self.pack(value) for value in values]
 
     def _mapping(self, values: dict[Any, Any]) -> dict[str, Any]:
         if TAG not in values and all(type(key) is str for key in values):
             return {key: self.pack(value) for key, value in values.items()}
-        return {TAG: "dict", "v": [[self.pack(key), self.pack(value)] for key, value in values.items()]}
+        return {TAG: "dict", "v": self._pairs(values)}
+
+    def _pairs(self, values: dict[Any, Any]) -> list[Any]:
+        return [[self.pack(key), self.pack(value)] for key, value in values.items()]
 
     def _library(self, value: Any, kind: type) -> Any:
         name = f"{kind.__module__}.{kind.__qualname__}"
         if name == "collections.OrderedDict":
-            return {TAG: name, "v": self._mapping(dict(value))}
+            return {TAG: name, "v": {TAG: "dict", "v": self._pairs(value)}}
         if name == "collections.Counter":
             return {TAG: name, "v": self._mapping(dict(value))}
         if name == "collections.defaultdict":
@@ -123,9 +126,17 @@ class Packer:
             return {TAG: name, "v": value.isoformat()}
         if name == "datetime.timedelta":
             return {TAG: name, "v": [value.days, value.seconds, value.microseconds]}
-        if name == "numpy.ndarray" and _ARRAYS.fullmatch(value.dtype.str):
-            return {TAG: name, "v": [self.pack(value.tolist()), value.dtype.str, list(value.shape)]}
-        if kind.__module__ == "numpy" and hasattr(value, "item") and _ARRAYS.fullmatch(value.dtype.str):
+        if kind.__module__ == "numpy":
+            return self._numpy(value)
+        return self._derived(value)
+
+    def _numpy(self, value: Any) -> Any:
+        import numpy
+
+        if isinstance(value, numpy.ndarray) and _ARRAYS.fullmatch(value.dtype.str):
+            content = self.pack(numpy.ndarray.tolist(value))
+            return {TAG: "numpy.ndarray", "v": [content, value.dtype.str, list(value.shape)]}
+        if isinstance(value, numpy.generic) and _ARRAYS.fullmatch(value.dtype.str):
             return {TAG: "numpy.scalar", "v": [self.pack(value.item()), value.dtype.str]}
         return self._derived(value)
 
@@ -166,10 +177,10 @@ class Unpacker:
 
     def unpack(self, value: Any) -> Any:
         kind = type(value)
-        if kind in _SIMPLE:
+        if kind in SIMPLE:
             return value
         if kind is list:
-            return list(value) if _SIMPLE.issuperset(map(type, value)) else [self.unpack(item) for item in value]
+            return list(value) if SIMPLE.issuperset(map(type, value)) else [self.unpack(item) for item in value]
         if TAG not in value:
             return {key: self.unpack(item) for key, item in value.items()}
         return self._tagged(value[TAG], value["v"])
@@ -237,6 +248,6 @@ class Unpacker:
 
     def _of_array(self, value: Any) -> Any:
         if type(value) is list:
-            return value if _SIMPLE.issuperset(map(type, value)) else [self._of_array(item) for item in value]
+            return value if SIMPLE.issuperset(map(type, value)) else [self._of_array(item) for item in value]
         unpacked = self.unpack(value)
         return _sendable(unpacked, type(unpacked) in _IN_ARRAYS)
