@@ -56,9 +56,9 @@ class WorkerPool(Sandbox):
         self._idle.put_nowait(await self._start(frozenset()))
 
     async def close(self) -> None:
+        await self._workshop.close()
         workers = [self._idle.get_nowait() for _ in range(self._idle.qsize())]
         await asyncio.gather(*(worker.close() for worker in workers if worker))
-        self._workshop.close()
 
     async def judge(self, program: Program, limits: Limits) -> Verdict:
         language = find_language(program.language)
