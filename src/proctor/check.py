@@ -20,12 +20,17 @@ from proctor.run import sample_digest
 from proctor.task import Task, create_task, opened, take_samples
 from proctor.types import Output, Probe, Sample
 
+CHECKED = 100  # samples of a task that can make any number of them
+_GOLD = "the right answer gets full marks"
+_BLANK = "a blank answer gets none"
+
 
 class Finding(Struct, frozen=True):
     """What was proved, or the first thing that disproves it."""
 
     claim: str
     fault: str = ""
+    seen: str = ""  # in figures
 
     @property
     def holds(self) -> bool:
@@ -33,8 +38,9 @@ class Finding(Struct, frozen=True):
 
 
 def check_task(
-    name: str, settings: dict[str, Any], n: int = 100, seed: int = 0, data: str | None = None
+    name: str, settings: dict[str, Any], n: int | None = None, seed: int = 0, data: str | None = None
 ) -> list[Finding]:
+    """Looks at n samples; unless it is said, at some hundred, or at all there are in a given data set."""
     subject = _Subject(name, settings, n, seed, data)
     claims: dict[str, Callable[[], Iterator[str]]] = {
         "samples can be made, and their ids are unique": subject.faults_of_ids,
@@ -42,8 +48,8 @@ def check_task(
         "another process makes the same samples": subject.faults_of_processes,
         "another seed makes other samples": subject.faults_of_seeds,
         "samples survive storing": subject.faults_of_storing,
-        "the right answer gets full marks": subject.faults_of_gold,
-        "a blank answer gets none": subject.faults_of_blank,
+        _GOLD: subject.faults_of_gold,
+        _BLANK: subject.faults_of_blank,
         "an independent solver, where there is one, agrees": subject.faults_of_proofs,
         "pictures, where it has any, show the same": subject.faults_of_pictures,
     }
@@ -55,7 +61,7 @@ def check_task(
             raise
         except Exception as error:
             fault = f"{type(error).__name__}: {error}"
-        findings.append(Finding(claim, fault))
+        findings.append(Finding(claim, fault, subject.seen.pop(claim, "")))
         if fault and not subject.samples:
             break  # nothing else can be said of a task that makes no samples
     return findings
@@ -71,10 +77,12 @@ def probe_task(name: str, settings: dict[str, Any], n: int, seed: int = 0, data:
 class _Subject:
     """The task under examination; each method yields the faults it finds."""
 
-    def __init__(self, name: str, settings: dict[str, Any], n: int, seed: int, data: str | None) -> None:
-        self.name, self.settings, self.n, self.seed, self.data = name, settings, n, seed, data
+    def __init__(self, name: str, settings: dict[str, Any], n: int | None, seed: int, data: str | None) -> None:
+        self.name, self.settings, self.seed, self.data = name, settings, seed, data
         self.task: Task = create_task(catalog.task_class(name), name, settings, data=data)
+        self.n = n or (None if self.task.fixed else CHECKED)
         self.samples: list[Sample] = []
+        self.seen: dict[str, str] = {}
 
     def make(self, **options: Any) -> list[Sample]:
         task = create_task(type(self.task), self.name, self.settings, data=self.data)
@@ -110,7 +118,7 @@ class _Subject:
 
     def faults_of_processes(self) -> Iterator[str]:
         # The other hash seed shows up any order that comes from a set or from hash().
-        command = [sys.executable, "-m", "proctor.check", self.name, str(self.n), str(self.seed)]
+        command = [sys.executable, "-m", "proctor.check", self.name, str(self.n or 0), str(self.seed)]
         settings = msgspec.json.encode(self.settings).decode()
         done = subprocess.run(
             [*command, settings, *([self.data] if self.data else [])],
@@ -135,13 +143,16 @@ class _Subject:
                 yield f"sample {sample.id} reads back as something else: keep to what JSON can hold"
 
     def faults_of_gold(self) -> Iterator[str]:
-        texts = [self.task.gold(sample) for sample in self.samples]
-        for sample, value in zip(self.samples, self._values_of(texts), strict=True):
+        values = self._values_of([self.task.gold(sample) for sample in self.samples])
+        self.seen[_GOLD] = f"{values.count(1)} of {len(values)}"
+        for sample, value in zip(self.samples, values, strict=True):
             if value != 1:
                 yield f"sample {sample.id}: the right answer {self.task.gold(sample)!r} scores {value}"
 
     def faults_of_blank(self) -> Iterator[str]:
-        for sample, value in zip(self.samples, self._values_of([""] * len(self.samples)), strict=True):
+        values = self._values_of([""] * len(self.samples))
+        self.seen[_BLANK] = f"{sum(1 for value in values if value)} of {len(values)}"
+        for sample, value in zip(self.samples, values, strict=True):
             if value:
                 yield f"sample {sample.id}: an empty answer scores {value}"
 

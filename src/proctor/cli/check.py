@@ -15,17 +15,19 @@ from typing import Any
 import msgspec
 
 from proctor import catalog
-from proctor.check import Finding, check_task, probe_task
+from proctor.check import CHECKED, Finding, check_task, probe_task
 from proctor.cli.options import add_task_flags, parse_settings
 from proctor.cli.output import print_json
 from proctor.types import Probe
 
-CHECKED, PROBED = 100, 100_000  # samples looked at, unless it is said
+PROBED = 100_000  # samples looked at, unless it is said
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tasks", nargs="+", metavar="TASK", help="task names, wildcards or file.py:Class")
-    parser.add_argument("-n", type=int, help=f"samples to look at (default: {CHECKED}; {PROBED:,} with --probes)")
+    parser.add_argument(
+        "-n", type=int, help=f"samples to look at (default: {CHECKED}, or a whole data set; {PROBED:,} with --probes)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--probes", action="store_true", help="look for shortcuts, by guessers that see too little")
     parser.add_argument("--json", action="store_true", help="print as JSON")
@@ -35,11 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     settings = parse_settings(getattr(args, "settings", []))
     names = [name for pattern in args.tasks for name in catalog.expand(pattern)]
-    look = probe_task if args.probes else check_task
-    n = (PROBED if args.probes else CHECKED) if args.n is None else args.n
+    data = getattr(args, "data", None)
     results: dict[str, Sequence[Finding | Probe]] = {}
     for name in names:
-        results[name] = look(name, settings, n, args.seed, getattr(args, "data", None))
+        if args.probes:
+            results[name] = probe_task(name, settings, args.n or PROBED, args.seed, data)
+        else:
+            results[name] = check_task(name, settings, args.n, args.seed, data)
         if not args.json:
             lines = [f"  {'ok  ' if found.holds else 'FAIL'}  {_say(found)}" for found in results[name]]
             print(f"{name}:", *lines, sep="\n", flush=True)
@@ -54,7 +58,8 @@ def _verdict(found: Finding | Probe) -> dict[str, Any]:
 
 def _say(found: Finding | Probe) -> str:
     if isinstance(found, Finding):
-        return found.claim if found.holds else f"{found.claim}\n        {found.fault}"
+        claim = f"{found.claim}: {found.seen}" if found.seen else found.claim
+        return claim if found.holds else f"{claim}\n        {found.fault}"
     if found.accuracy is None:
         return f"{found.name:<17} – ({found.note})"
     value, low, high = found.accuracy.value, found.accuracy.low, found.accuracy.high

@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the example")
     parser.add_argument("--index", type=int, default=0, help="which sample")
     parser.add_argument("--few-shot", type=int, default=0, help="worked examples before the question")
+    parser.add_argument("--records", action="store_true", help="with a run: also how each of its samples fared")
     parser.add_argument("--json", action="store_true", help="print as JSON")
     add_modality_flag(parser)
     parser.add_argument("--images", metavar="DIR", help="folder to write the example's pictures to")
@@ -48,10 +49,15 @@ def _show_run(args: argparse.Namespace) -> int:
             print(f"{run.id}: {status}, so far {done or 'nothing'}.{cure}", file=sys.stderr)
     finally:
         store.close()
+    report = Report(run, store.folder)
     if args.json:
-        print_json({"runs": [Report(run, store.folder).to_dict()]})
-    else:
-        print(Report(run, store.folder))
+        print_json({"runs": [report.to_dict()]})
+        return 0
+    print(report)
+    for record in report.records() if args.records else ():
+        why = record.error.message if record.error else record.score.why if record.score else ""
+        last = next((line for line in reversed(why.splitlines()) if line.strip()), "")
+        print(f"  {record.sample.id:<14} {record.outcome:<12} {last[:100]}".rstrip())
     return 0
 
 

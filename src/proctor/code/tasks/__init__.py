@@ -6,7 +6,15 @@ import inspect
 from typing import Any
 
 from proctor.code.task import Task
-from proctor.code.tasks import codexglue_code_to_text, codexglue_text_to_text, conala, concode, humaneval, mbpp
+from proctor.code.tasks import (
+    codexglue_code_to_text,
+    codexglue_text_to_text,
+    conala,
+    concode,
+    humaneval,
+    mbpp,
+    starter,
+)
 from proctor.errors import UnknownNameError
 from proctor.task import create_task
 
@@ -16,8 +24,10 @@ TASK_REGISTRY: dict[str, type[Task]] = {
     "conala": conala.Conala,
     "concode": concode.Concode,
     "humaneval": humaneval.HumanEval,
+    "humaneval-unstripped": humaneval.UnstrippedHumanEval,
     "mbpp": mbpp.MBPP,
     "mbpp-sanitized": mbpp.SanitizedMBPP,
+    **starter.create_all_tasks(),
 }
 
 
