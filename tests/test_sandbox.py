@@ -310,6 +310,33 @@ def test_a_prelude_that_is_prose_does_no_harm(judge: Judge):
     assert judge("def f(): return 1", "assert f() == 1", entry_point="f", prelude="Write f, it must assert 1.").passed
 
 
+UNITTEST = """
+import unittest
+class Checks(unittest.TestCase):
+    def test_double(self):
+        self.assertEqual(double({argument}), 4)
+unittest.main()
+"""
+
+
+@pytest.mark.parametrize(("argument", "testing"), [("2", Mode.SPLIT), ("type('Two', (), {'x': 2})()", Mode.IN_PROCESS)])
+def test_tests_may_end_as_unittest_does(judge: Judge, argument: str, testing: Mode):
+    for factor, outcome in ((2, Outcome.PASSED), (3, Outcome.FAILED)):
+        source = f"def double(x): return getattr(x, 'x', x) * {factor}"
+        verdict = judge(source, UNITTEST.format(argument=argument))
+        assert (verdict.outcome, verdict.testing) == (outcome, testing), verdict
+
+
+@pytest.mark.parametrize("handed", ["1", "lambda: 1"])
+def test_a_program_cannot_end_the_tests(judge: Judge, handed: str):
+    verdict = judge("import sys\ndef f(x): sys.exit(0)", f"assert f({handed}) == 2")
+    assert verdict.outcome is Outcome.EXITED, verdict
+
+
+def test_nothing_of_ours_is_in_the_command_line(judge: Judge):
+    assert judge("import sys\ndef f(): return sys.argv", "import sys\nassert f() == sys.argv == ['solution.py']").passed
+
+
 def test_tests_leave_nothing_behind_for_the_next(judge: Judge):
     program = "import math\ndef root(x): return math.sqrt(x)"
     assert judge(

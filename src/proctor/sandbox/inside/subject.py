@@ -64,7 +64,13 @@ class Subject:
                 self._execute(prelude, PRELUDE_FILE, "solution")
         self._execute(code, SOURCE_FILE, "solution")
         random.seed(0)  # tests that draw their cases draw the same ones every time
-        self._execute(tests, TESTS_FILE, "__main__")
+        try:
+            self._execute(tests, TESTS_FILE, "__main__")
+        except SystemExit as leaving:
+            if traces.frames(leaving, SOURCE_FILE):  # it was the program that left
+                raise
+            if not traces.is_an_end(leaving):
+                raise AssertionError(f"The tests left with sys.exit({leaving.code}).") from None
         return ["ok", None]
 
     def _call(self, target: int, positional: list[Any], named: dict[str, Any]) -> list[Any]:
@@ -161,7 +167,6 @@ def run_script(code: types.CodeType) -> int:
     module = types.ModuleType("__main__")
     module.__dict__.update(__file__=os.path.join(os.getcwd(), SOURCE_FILE), __builtins__=__builtins__)
     sys.modules["__main__"] = module
-    sys.argv = [SOURCE_FILE]
     try:
         exec(code, module.__dict__)
         status = 0

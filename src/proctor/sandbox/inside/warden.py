@@ -328,6 +328,7 @@ def main() -> None:
         least = _within_hard_limit(kind, most)
         resource.setrlimit(kind, (least, least))
     sys.path[:] = [*sys.path[1:], *plan["packages"]]  # without ourselves
+    sys.argv = [subject.SOURCE_FILE]
     for name in _PRELOADED:
         importlib.import_module(name)
     for name in [name for name in sys.modules if name.partition(".")[0] == "proctor"]:
