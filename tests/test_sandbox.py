@@ -376,6 +376,14 @@ def test_endless_tests_are_a_timeout_and_the_next_program_runs(judge: Judge):
     assert judge("def f(): return 1", "assert f() == 1").passed
 
 
+def test_a_new_examiner_inherits_nothing(judge: Judge):
+    """One is started in the middle of an exam, when the tests before it were endless."""
+    look = "import os\nraise Exception(str(sorted(os.listdir('/proc/self/fd'), key=int)))"
+    before = judge("def f(): return 1", look).detail
+    assert judge("def f(): return 1", "while True: pass", Limits(seconds=0.3)).outcome is Outcome.TIMEOUT
+    assert judge("def f(): return 1", look).detail == before
+
+
 def test_a_room_has_what_every_system_has(judge: Judge):
     verdict = judge(
         """

@@ -170,20 +170,25 @@ def _apart(exam: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     process = os.fork()
     if process == 0:
         try:
-            os.write(mouth, json.dumps(exam()).encode())
+            os.setpgid(0, 0)
+            wire.send(mouth, json.dumps(exam()).encode())
         finally:
             os._exit(0)
     os.close(mouth)
-    with open(ear, "rb") as pipe:
-        report = pipe.read()
+    end = os.pidfd_open(process)
+    told: dict[str, Any] | None = None
+    if ear in select.select([ear, end], [], [])[0]:  # else something that the tests started may still hold the pipe
+        with contextlib.suppress(wire.BrokenMessageError):
+            told = json.loads(wire.receive(ear, _LARGEST_ANSWER))
+    os.close(ear)
+    os.close(end)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process, signal.SIGKILL)
     _, status = os.waitpid(process, 0)
     if os.getpid() == 1:  # of a namespace of our own: whatever the tests started ends with them
         with contextlib.suppress(ProcessLookupError):  # nothing, mostly
             os.kill(-1, signal.SIGKILL)
-    if not report:
-        return {"outcome": "failed", "detail": f"The tests ended with status {status}."}
-    told: dict[str, Any] = json.loads(report)
-    return told
+    return told or {"outcome": "failed", "detail": f"The tests ended with status {status}."}
 
 
 def _collected(report: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:

@@ -200,12 +200,12 @@ class Warden:
         self._examiner = os.fork()
         if self._examiner == 0:
             try:
-                self._orders.close()
-                os.close(HARNESS)
+                line = os.dup2(theirs.fileno(), HARNESS, inheritable=False)
+                os.closerange(HARNESS + 1, 1 << 16)
                 os.dup2(0, 2)
                 _drop_rights(self._plan["examiner_user"], self._plan["user_namespace"])
                 kernel.die_with_parent()
-                examiner.serve(theirs, JOBS, self._verdicts)
+                examiner.serve(socket.socket(fileno=line), JOBS, self._verdicts)
             finally:
                 os._exit(70)
         theirs.close()
