@@ -6,6 +6,7 @@ the room is built here from the kernel's namespaces and mounts.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import struct
@@ -25,8 +26,8 @@ def raise_walls(plan: dict[str, Any]) -> None:
     if plan["walls"] == "kernel":
         _enter_namespaces(plan["user_namespace"])
         _build_room(plan)
-    elif plan["user_namespace"] and not kernel.has_capability(kernel.CAP_SYS_ADMIN):
-        kernel.unshare(kernel.CLONE_NEWUSER)  # a bubblewrap that keeps the rights to itself
+    elif plan["walls"] == "bubblewrap":
+        _finish_bubblewraps_room(plan)
     kernel.adopt_orphans()
     kernel.set_no_new_privileges()
     if plan["landlock"]:
@@ -63,8 +64,7 @@ def _build_room(plan: dict[str, Any]) -> None:
     kernel.mount("tmpfs", "/new", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=1m")
     scratch = "/new" + plan["scratch"]
     os.makedirs(scratch)
-    options = f"mode=1777,size={plan['scratch_bytes']},nr_inodes={_INODES}"
-    kernel.mount("tmpfs", scratch, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, options)
+    kernel.mount("tmpfs", scratch, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, f"mode=1777,{_size(plan)}")
     for island in plan["islands"]:
         os.mkdir(f"/new{island}")
         kernel.mount("tmpfs", f"/new{island}", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=1m")
@@ -86,6 +86,19 @@ def _build_room(plan: dict[str, Any]) -> None:
     kernel.pivot_root(".", ".")
     kernel.unmount(".")
     os.chdir("/")
+
+
+def _finish_bubblewraps_room(plan: dict[str, Any]) -> None:
+    if kernel.has_capability(kernel.CAP_SYS_ADMIN):  # it knows no limit on the number of files
+        flags = kernel.MS_REMOUNT | kernel.MS_NOSUID | kernel.MS_NODEV
+        with contextlib.suppress(PermissionError):
+            kernel.mount("tmpfs", plan["scratch"], "tmpfs", flags, _size(plan))
+    elif plan["user_namespace"]:
+        kernel.unshare(kernel.CLONE_NEWUSER)  # a bubblewrap that keeps the rights to itself
+
+
+def _size(plan: dict[str, Any]) -> str:
+    return f"size={plan['scratch_bytes']},nr_inodes={_INODES}"
 
 
 def _make_read_only(place: str) -> None:
