@@ -500,6 +500,22 @@ def test_a_worker_that_dies_is_replaced_and_its_program_tried_again(room: Room):
     assert room.pool._idle.qsize() == 2
 
 
+HALF_A_JOB = """
+import os, socket
+from proctor.sandbox.inside.warden import HARNESS, Warden
+warden = Warden.__new__(Warden)
+os.dup2(os.pidfd_open(os.getppid()), HARNESS)
+warden._orders, examiner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+examiner.close()
+warden._await_job()
+"""
+
+
+def test_an_examiner_that_dies_over_a_job_is_told_from_a_harness_that_is_gone():
+    done = subprocess.run([sys.executable, "-c", HALF_A_JOB], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr.splitlines()[-1] == "OSError: the examiner has died while it read a job"
+
+
 def _children() -> list[int]:
     own = str(os.getpid())
     return [process for process, fields in watch.descendants(set()) if fields[1] == own]

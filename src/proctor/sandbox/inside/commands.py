@@ -9,13 +9,12 @@ import sys
 
 from proctor.sandbox.inside import subject, wire
 
-_LARGEST = 1 << 30
 _STDIN = ".stdin"
 
 
 def serve(ear: int, mouth: int) -> None:
     """In the subject: the first message says what kind of program this is."""
-    message = wire.receive(ear, _LARGEST)
+    message = wire.receive(ear, wire.LARGEST)
     verb, *arguments = marshal.loads(message)
     if verb == "command":
         command, environment, stdin = arguments

@@ -49,11 +49,11 @@ class IncomparableError(TypeError):
 
 
 def serve(orders: socket.socket, jobs: int, verdicts: socket.socket) -> None:
-    """Judges one program after another, until the zygote is gone."""
+    """Judges one program after another, until the warden is gone."""
     kernel.set_undumpable()
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
     gc.enable()
-    importlib.import_module("random")  # not in the zygote: it seeds itself anew in every fork
+    importlib.import_module("random")  # not in the warden: it seeds itself anew in every fork
     exams = Exams()
     while True:
         order, descriptors, _, _ = socket.recv_fds(orders, 8, 3)
@@ -226,7 +226,7 @@ class Link:
         self.last_call: tuple[str, tuple[Any, ...], Any] | None = None
 
     def run(self, message: list[Any]) -> dict[str, Any]:
-        """A whole program: how it ended, the zygote will say."""
+        """A whole program: how it ended, the warden will say."""
         wire.send(self._mouth, marshal.dumps(message))
         self._await_end(None)
         return {"outcome": "ended", "detail": ""}

@@ -16,7 +16,6 @@ from proctor.sandbox.inside.plain import Packer, Unpacker
 SOURCE_FILE = "solution.py"
 TESTS_FILE = "tests.py"
 PRELUDE_FILE = "prelude.py"
-_LARGEST = 1 << 30
 
 
 class Subject:
@@ -38,7 +37,7 @@ class Subject:
             answer = self.answer(message)
             flush()
             wire.send(self._mouth, answer)
-            message = wire.receive(self._ear, _LARGEST)
+            message = wire.receive(self._ear, wire.LARGEST)
 
     def answer(self, message: bytes) -> bytes:
         verb, *arguments = marshal.loads(message)
@@ -155,7 +154,7 @@ def warm_up() -> None:
     calls = [["call", 0, [1], {}], ["call", 0, [[1, {plain.TAG: "tuple", "v": [1, "a"]}]], {}]]
     for message in (["load", program, ["f"]], *calls * 20):
         wire.send(mouth, subject.answer(marshal.dumps(message)))
-        wire.receive(ear, _LARGEST)
+        wire.receive(ear, wire.LARGEST)
         flush()
     os.close(ear)
     os.close(mouth)

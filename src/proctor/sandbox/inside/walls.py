@@ -18,7 +18,8 @@ _MOUNT_SETATTR = 442
 _AT_FDCWD = -100
 _AT_RECURSIVE = 0x8000
 _READ_ONLY = 0x1 | 0x2 | 0x4  # read-only, no set-uid, no devices
-_DEVICES = ("null", "zero", "full", "random", "urandom")
+DEVICES = ("null", "zero", "full", "random", "urandom")
+DEVICE_LINKS = (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2"))
 _INODES = 16_384
 
 
@@ -31,7 +32,7 @@ def raise_walls(plan: dict[str, Any]) -> None:
     kernel.adopt_orphans()
     kernel.set_no_new_privileges()
     if plan["landlock"]:
-        devices = [f"/dev/{name}" for name in _DEVICES]
+        devices = [f"/dev/{name}" for name in DEVICES]
         landlock.confine(plan["readable"], plan["listable"], [plan["scratch"]], devices)
     if plan["seccomp"]:
         seccomp.Filter(seccomp.base_filter(alone=plan["pid_namespace"])).install()
@@ -131,12 +132,11 @@ def _protect(target: str) -> None:
 
 def _make_devices(scratch: str) -> None:
     os.mkdir("/new/dev")
-    for name in _DEVICES:
+    for name in DEVICES:
         _write(f"/new/dev/{name}", "")
         kernel.mount(f"/old/dev/{name}", f"/new/dev/{name}", "", kernel.MS_BIND)
-    for link, target in (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
+    for link, target in (*DEVICE_LINKS, ("shm", scratch)):
         os.symlink(target, f"/new/dev/{link}")
-    os.symlink(scratch, "/new/dev/shm")
 
 
 def _make_proc() -> None:

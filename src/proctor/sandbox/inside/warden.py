@@ -121,7 +121,7 @@ class Warden:
             processes += watch.threads_of(self._plan["subject_user"] or os.getuid())
         cpu = int(seconds) + 2  # should we be stopped ourselves, the kernel still counts
         self._gather()
-        order = zygote.ORDER.pack(*map(_within_hard_limit, _PROGRAM_LIMITS, (cpu, memory, disk, processes)))
+        order = zygote.ORDER.pack(*map(_within_hard_limit, zygote.LIMITED, (cpu, memory, disk, processes)))
         socket.send_fds(self._zygote_line, [order], [*outputs, hear_tests, tell_tests])
         _, (end,), _, _ = socket.recv_fds(self._zygote_line, 8, 1)
         socket.send_fds(self._orders, [length.to_bytes(8, "little")], [hear_subject, tell_subject, end])
@@ -132,8 +132,10 @@ class Warden:
     def _await_job(self) -> None:
         """Until the examiner has read it, as fast as the harness sends it."""
         ready, _, _ = select.select([self._orders.fileno(), HARNESS], [], [])
-        if HARNESS in ready or not self._orders.recv(1):
+        if HARNESS in ready:
             raise HarnessGoneError
+        if not self._orders.recv(1):  # nor can the next one: it would read the rest of this job
+            raise OSError("the examiner has died while it read a job")
 
     def _watch(
         self, started: float, seconds: float, wall_seconds: float, memory: int, outputs: Outputs, output: int
@@ -303,9 +305,6 @@ def _output_file() -> int:
     file = os.memfd_create("output", os.MFD_CLOEXEC)
     fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)
     return file
-
-
-_PROGRAM_LIMITS = (resource.RLIMIT_CPU, resource.RLIMIT_DATA, resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC)
 
 
 def _within_hard_limit(kind: int, most: int) -> int:
