@@ -20,6 +20,7 @@ from aiohttp import web
 from proctor import Record, evaluate
 from proctor.errors import HopelessRunError
 from proctor.store import open_store
+from sandbox_room import Judge, Room
 
 # The same examples every time and no clock: a test must not fail because the machine is busy or the day is bad.
 # HYPOTHESIS_PROFILE=default looks for new ones.
@@ -67,6 +68,18 @@ def contained() -> str:
         return str(asyncio.run(best_level()))
     except SandboxUnavailableError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def room() -> Iterator[Room]:
+    room = Room()
+    yield room
+    room.close()
+
+
+@pytest.fixture
+def judge(room: Room) -> Judge:
+    return room.judge
 
 
 @pytest.fixture

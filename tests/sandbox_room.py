@@ -1,0 +1,36 @@
+"""An open sandbox for a whole module of tests, with its event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import textwrap
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from proctor.sandbox import Limits, Pool, Program, Verdict, best_level
+
+Judge = Callable[..., Verdict]
+LIMITS = Limits(seconds=2.0, memory_mib=512)
+
+
+class Room:
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+        self.pool = self.wait(self._open())
+
+    async def _open(self) -> Pool:
+        pool = Pool(await best_level(), workers=2)
+        await pool.open()
+        return pool
+
+    def wait(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        return self._runner.run(coroutine)
+
+    def judge(self, source: str, tests: str = "", limits: Limits = LIMITS, **more: str) -> Verdict:
+        program = Program(source=textwrap.dedent(source), tests=textwrap.dedent(tests), **more)
+        verdict: Verdict = self.wait(self.pool.judge(program, limits))
+        return verdict
+
+    def close(self) -> None:
+        self.wait(self.pool.close())
+        self._runner.close()
