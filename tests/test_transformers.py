@@ -162,6 +162,21 @@ def test_prompts_that_wait_are_read_together_and_finished_rows_are_not_carried_o
     assert [shape for shape in spy.shapes[1:] if shape[1] > 1] == [(1, len(completions[4].prompt))]
 
 
+@pytest.mark.parametrize("kind", ["Llama", "GPT2", "T5"])
+def test_every_tensor_is_made_where_the_model_is(tokenizer: Any, kind: str, monkeypatch: pytest.MonkeyPatch):
+    """The stand-in for a GPU: whatever is made without saying where has no numbers in it, and cannot be used."""
+    model, work = make_model(kind), Engine._work
+    requests = [request(PROMPTS[i % 5], seed=i, max_tokens=3 + i, **[SAMPLED, {}][i % 2]) for i in range(8)]
+    expected = [completion.tokens for completion in decoded(model, tokenizer, requests, 3)]
+
+    def work_elsewhere(engine: Engine) -> None:
+        with torch.device("meta"):
+            work(engine)
+
+    monkeypatch.setattr(Engine, "_work", work_elsewhere)
+    assert [completion.tokens for completion in decoded(model, tokenizer, requests, 3)] == expected
+
+
 # Sampling
 
 
@@ -469,6 +484,34 @@ def test_close_breaks_off(endless: Any):
         engine.close()
     assert all(job.future.cancelled() for job in jobs)
     assert "local-model" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_callers_that_are_cancelled_leave_the_model_to_the_others(
+    endless: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = saved(tmp_path / "endless", *endless)
+    admit = CausalDecoder.admit
+
+    async def scene() -> Output:
+        loop, reading = asyncio.get_running_loop(), asyncio.Event()
+
+        def noting(*arguments: Any) -> None:
+            admit(*arguments)
+            loop.call_soon_threadsafe(reading.set)
+
+        monkeypatch.setattr(CausalDecoder, "admit", noting)
+        model = open_model(build_config({"task": "t", "model": str(folder), "batch_size": 2, "api": "completions"}))
+        await model.prepare(list)
+        callers = [asyncio.create_task(model.generate(request("dog", max_tokens=10**6))) for _ in range(4)]
+        await reading.wait()
+        for caller in callers:
+            caller.cancel()
+        output = await model.generate(request("dog", max_tokens=2))
+        assert all(caller.cancelled() for caller in callers)
+        await model.close()
+        return output
+
+    assert asyncio.run(scene()).usage.output_tokens == 2
 
 
 # The whole

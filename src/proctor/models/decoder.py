@@ -134,7 +134,8 @@ class Rows:
     @property
     def plain(self) -> bool:
         """Whether the cache has keys and values and nothing else: only then can its blocks be cut and joined."""
-        return all(type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) for layer in self.cache.layers)
+        layers = getattr(self.cache, "layers", [None])
+        return all(type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) for layer in layers)
 
     def copy(self) -> Rows:
         """The same for a second use. Tensors are shared: none is ever written to, only replaced."""
