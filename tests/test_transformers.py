@@ -26,6 +26,7 @@ from proctor.models import open_model
 from proctor.models.checkpoint import folder_digest
 from proctor.models.completion import Completion
 from proctor.models.gateway import Gateway
+from proctor.models.job import Job
 from proctor.models.model import Request, Sampling
 from proctor.models.transformers import Reader
 from proctor.types import Message, Output, Prompt, Sample
@@ -36,7 +37,7 @@ torch = pytest.importorskip("torch", reason="the extra hf is not installed: pip 
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed: pip install 'proctor[hf]'")
 
 from proctor.models.decoder import CausalDecoder, Decoder, Seq2SeqDecoder  # noqa: E402
-from proctor.models.engine import Engine, Job  # noqa: E402
+from proctor.models.engine import Engine  # noqa: E402
 from proctor.models.sampler import _chances, _draw  # noqa: E402
 
 PROMPTS = [
@@ -88,7 +89,7 @@ def decoded(model: Any, tokenizer: Any, requests: Sequence[Request], batch_size:
 
 def an_engine(model: Any, tokenizer: Any, batch_size: int, decoder: Decoder | None = None) -> Engine:
     causal = not model.config.is_encoder_decoder
-    reader = Reader("hf/tiny", model, tokenizer, chat=False, causal=causal)
+    reader = Reader(model, tokenizer, chat=False, causal=causal)
     if decoder is None:
         decoder = CausalDecoder(model) if causal else Seq2SeqDecoder(model, model.config.decoder_start_token_id)
     return Engine("hf/tiny", decoder, reader.begin, batch_size)
@@ -278,7 +279,7 @@ def test_bytes_that_never_become_a_character_are_not_lost(tokenizer: Any):
 @pytest.mark.parametrize("special", ["<fim_middle>", "<|im_end|>"])
 def test_a_special_token_is_not_shown_but_stops(llama: Any, tokenizer: Any, special: str):
     assert typed(tokenizer, f"the{special} dog").text == "the dog"
-    reader = Reader("hf/tiny", llama, tokenizer, chat=False, causal=True)
+    reader = Reader(llama, tokenizer, chat=False, causal=True)
     completion = reader.begin(request("A", stop=(special,)))
     for token in tokenizer(f"the{special}")["input_ids"]:
         completion.add(token)
@@ -288,7 +289,7 @@ def test_a_special_token_is_not_shown_but_stops(llama: Any, tokenizer: Any, spec
 def test_every_end_that_a_model_has_is_one(tokenizer: Any):
     model = make_model("Llama")
     model.generation_config.eos_token_id = [2, 5]
-    reader = Reader("hf/tiny", model, tokenizer, chat=False, causal=True)
+    reader = Reader(model, tokenizer, chat=False, causal=True)
     for end in (0, 2, 5):
         completion = reader.begin(request("A"))
         completion.add(tokenizer("dog")["input_ids"][0])
@@ -314,7 +315,7 @@ def test_the_space_after_the_prompt_is_kept():
 
 
 def test_limits_count_the_prompt(llama: Any, tokenizer: Any):
-    reader = Reader("hf/tiny", llama, tokenizer, chat=False, causal=True)
+    reader = Reader(llama, tokenizer, chat=False, causal=True)
     length = len(reader.begin(request(PROMPTS[2])).prompt)
     (completion,) = decoded(llama, tokenizer, [request(PROMPTS[2], max_length=length + 2)], 1)
     assert len(completion.tokens) == 2
@@ -329,7 +330,7 @@ def test_limits_count_the_prompt(llama: Any, tokenizer: Any):
 
 
 def test_special_tokens_in_a_text_are_special(llama: Any, tokenizer: Any):
-    reader = Reader("hf/tiny", llama, tokenizer, chat=False, causal=True)
+    reader = Reader(llama, tokenizer, chat=False, causal=True)
     prompt = reader.begin(request("<fim_prefix>def<fim_suffix>\n<fim_middle>")).prompt
     assert [token for token in prompt if token < 6] == [3, 4, 5]
 
@@ -340,20 +341,20 @@ def test_a_text_begins_once_and_is_left_open(llama: Any, tokenizer: Any):
     closing = make_tokenizer(bos_token="<|im_start|>")
     ends = [("<|im_start|>", 1), (END, 0)]
     closing.backend_tokenizer.post_processor = TemplateProcessing(f"<|im_start|> $A {END}", None, ends)
-    reader = Reader("hf/tiny", llama, closing, chat=False, causal=True)
+    reader = Reader(llama, closing, chat=False, causal=True)
     dog = tuple(tokenizer("dog")["input_ids"])
     assert reader.begin(request("dog")).prompt == (1, *dog)
     assert reader.begin(request("<|im_start|>dog")).prompt == (1, *dog)
     assert reader.begin(request(f"dog{END}")).prompt == (1, *dog, 0)
-    assert Reader("", llama, closing, chat=False, causal=False).begin(request("dog")).prompt == (1, *dog, 0)
-    chat = Reader("hf/tiny", llama, closing, chat=True, causal=True).begin(request("dog")).prompt
+    assert Reader(llama, closing, chat=False, causal=False).begin(request("dog")).prompt == (1, *dog, 0)
+    chat = Reader(llama, closing, chat=True, causal=True).begin(request("dog")).prompt
     assert chat[0] == 1
     assert chat.count(1) == 2, "one for each turn"
     assert chat[-1] != 0
 
 
 def test_from_nothing_a_model_can_begin(llama: Any, tokenizer: Any):
-    assert Reader("hf/tiny", llama, tokenizer, chat=False, causal=True).begin(request("")).prompt == (0,)
+    assert Reader(llama, tokenizer, chat=False, causal=True).begin(request("")).prompt == (0,)
 
 
 @pytest.mark.parametrize(
@@ -371,13 +372,13 @@ def test_from_nothing_a_model_can_begin(llama: Any, tokenizer: Any):
     ],
 )
 def test_messages_go_through_the_chat_template(llama: Any, tokenizer: Any, prompt: Prompt, text: str):
-    reader = Reader("hf/tiny", llama, tokenizer, chat=True, causal=True)
+    reader = Reader(llama, tokenizer, chat=True, causal=True)
     assert tokenizer.decode(reader.begin(request(prompt)).prompt) == text
 
 
 def test_a_prompt_that_the_template_refuses_is_an_error_of_the_sample(llama: Any):
     strict = make_tokenizer("{{ raise_exception('no system here') }}")
-    reader = Reader("hf/tiny", llama, strict, chat=True, causal=True)
+    reader = Reader(llama, strict, chat=True, causal=True)
     with pytest.raises(ModelError, match="no system here"):
         reader.begin(request((Message("system", "Be."),)))
 
@@ -417,6 +418,25 @@ def test_a_batch_that_does_not_fit_is_halved(llama: Any, tokenizer: Any, caplog:
         assert line == f"hf/tiny: a batch of {size} does not fit into memory, going on with batches of {half}"
 
 
+@pytest.mark.parametrize("kind", ["Llama", "Lfm2", "T5"])
+def test_a_model_with_memory_for_three_rows(tokenizer: Any, kind: str, caplog: pytest.LogCaptureFixture):
+    model = make_model(kind)
+    requests = [request(PROMPTS[i % 5], seed=i, max_tokens=4 + i, **SAMPLED) for i in range(9)]
+    expected = [completion.text for completion in decoded(model, tokenizer, requests, 9)]
+
+    def refuse(model: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        if len(kwargs["attention_mask"]) > 3:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    model.register_forward_pre_hook(refuse, with_kwargs=True)
+    assert [completion.text for completion in decoded(model, tokenizer, requests, 9)] == expected
+    said = [record.getMessage() for record in caplog.records if record.name.startswith("proctor")]
+    assert [line.partition("batch of ")[2] for line in said] == [
+        "9 does not fit into memory, going on with batches of 4",
+        "4 does not fit into memory, going on with batches of 2",
+    ]
+
+
 def test_a_prompt_that_does_not_even_fit_alone_fails_alone(llama: Any, tokenizer: Any):
     engine = an_engine(llama, tokenizer, 4, Scarce(llama, 60))
     jobs = [Job(request(prompt)) for prompt in ("The", "dog " * 90, "box", "fox")]
@@ -445,8 +465,9 @@ def test_whatever_goes_wrong_nobody_waits_for_ever(llama: Any, tokenizer: Any):
         bad.future.result(60)
     assert good.future.result(60).usage.output_tokens == 24
     engine.close()
-    with pytest.raises(RuntimeError):
-        engine.submit([Job(request("dog"))])
+    engine.submit([late := Job(request("dog"))])
+    with pytest.raises(RuntimeError, match="closed"):
+        late.future.result(60)
 
 
 @pytest.fixture

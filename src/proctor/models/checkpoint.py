@@ -50,6 +50,8 @@ def load(name: str, config: RunConfig) -> Checkpoint:
             cure = "seq2seq" if causal else "causal"
             raise UsageError(f"hf/{name} is no {config.modeltype} model: use --modeltype {cure}.")
         tokenizer = transformers.AutoTokenizer.from_pretrained(source.place, **options)
+        if config.api == "chat" and not tokenizer.chat_template:
+            raise UsageError(f"hf/{name} has no chat template: use --api completions.")
         kind = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForSeq2SeqLM
         model, found = kind.from_pretrained(
             source.place,

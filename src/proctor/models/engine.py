@@ -4,43 +4,19 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future
 
 import torch
 
 from proctor.errors import ModelError, ProctorError
 from proctor.models.completion import Completion
 from proctor.models.decoder import Decoder
+from proctor.models.job import Job
 from proctor.models.model import Request
 from proctor.models.sampler import choose
-from proctor.types import Output, Usage
 
 logger = logging.getLogger(__name__)
-
-
-class Job:
-    """A request, and whoever waits for its output. A waiter that is gone has cancelled the future."""
-
-    completion: Completion
-    started: float
-
-    def __init__(self, request: Request) -> None:
-        self.request = request
-        self.future: Future[Output] = Future()
-
-    def succeed(self) -> None:
-        # True unless the waiter is gone; from then on it cannot go any more.
-        if self.future.set_running_or_notify_cancel():
-            done = self.completion
-            usage = Usage(len(done.prompt), len(done.tokens))
-            self.future.set_result(Output(done.text, usage, done.finish, time.perf_counter() - self.started))
-
-    def fail(self, error: Exception) -> None:
-        if self.future.set_running_or_notify_cancel():
-            self.future.set_exception(error)
 
 
 class Engine:
@@ -58,10 +34,12 @@ class Engine:
 
     def submit(self, jobs: Iterable[Job]) -> None:
         with self._condition:
-            if self._closed:
-                raise RuntimeError("the engine is closed")
-            self._arrived.extend(jobs)
-            self._condition.notify()
+            if not self._closed:
+                self._arrived.extend(jobs)
+                self._condition.notify()
+                return
+        for job in jobs:
+            job.fail(RuntimeError("the engine is closed"))
 
     def close(self) -> None:
         """Breaks off at the next token, and returns when the thread has ended."""
@@ -112,13 +90,13 @@ class Engine:
 
     def _seat(self) -> None:
         """Gives free places in the batch to those who wait."""
-        self._waiting = deque(job for job in self._waiting if not job.future.cancelled())
-        if not self._waiting or not self._decoder.open:
+        if not self._waiting or not self._decoder.open or len(self._batch) >= self._most:
             return
+        self._waiting = deque(job for job in self._waiting if job.wanted)
         fresh = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._most - len(self._batch)))]
         if fresh:
             for job in fresh:
-                job.started = time.perf_counter()
+                job.begin()
             self._batch += fresh
             waiting = {job.completion.prompt for job in self._waiting}
             self._decoder.admit([job.completion.prompt for job in fresh], waiting)
@@ -130,7 +108,7 @@ class Engine:
             job.completion.add(token)
             if job.completion.finish:
                 job.succeed()
-            elif not job.future.cancelled():
+            elif job.wanted:
                 going.append(row)
         self._batch = [self._batch[row] for row in going]
         self._decoder.advance(going, [tokens[row] for row in going])

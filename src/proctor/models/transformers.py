@@ -12,11 +12,12 @@ from proctor.config import RunConfig
 from proctor.errors import ModelError, UsageError
 from proctor.models.checkpoint import load
 from proctor.models.completion import CONTEXT, Completion
+from proctor.models.job import Job
 from proctor.models.model import Model, Request, as_text
 from proctor.types import Output, Prompt, Sample
 
 if TYPE_CHECKING:
-    from proctor.models.engine import Engine, Job
+    from proctor.models.engine import Engine
 
 MOST_PLACES = 4_096  # as many as --concurrency may ask for
 PROMPTS_KEPT = 256  # as tokens, for the next completion of the same
@@ -44,11 +45,11 @@ class Transformers(Model):
         return self._identity
 
     async def generate(self, request: Request) -> Output:
-        from proctor.models.engine import Job
-
+        if self._engine is None:
+            raise RuntimeError("prepare() comes before generate()")
         job = Job(request)
         if not self._arrived:
-            asyncio.get_running_loop().call_soon(self._hand_over)
+            asyncio.get_running_loop().call_soon(self._hand_over, self._engine)
         self._arrived.append(job)
         return await asyncio.wrap_future(job.future)
 
@@ -56,12 +57,10 @@ class Transformers(Model):
         if self._engine is not None:
             await asyncio.to_thread(self._engine.close)
 
-    def _hand_over(self) -> None:
+    def _hand_over(self, engine: Engine) -> None:
         """Requests of the same moment go to the engine together, so that equal prompts are read once."""
-        if self._engine is None:
-            raise RuntimeError("prepare() comes before generate()")
         jobs, self._arrived = self._arrived, []
-        self._engine.submit(jobs)
+        engine.submit(jobs)
 
     def _start(self) -> Engine:
         model, tokenizer, identity = load(self._source, self._config)
@@ -70,7 +69,7 @@ class Transformers(Model):
         from proctor.models.engine import Engine
 
         causal = self._config.modeltype == "causal"
-        reader = Reader(self.name, model, tokenizer, self._config.api == "chat", causal)
+        reader = Reader(model, tokenizer, self._config.api == "chat", causal)
         decoder = CausalDecoder(model) if causal else Seq2SeqDecoder(model, _decoder_start(model))
         self._identity = identity | {"api": self._config.api}
         return Engine(self.name, decoder, reader.begin, self._config.batch_size)
@@ -79,9 +78,7 @@ class Transformers(Model):
 class Reader:
     """Makes of a request what a decoder needs: tokens, how many more there may be, and which of them are the end."""
 
-    def __init__(self, name: str, model: Any, tokenizer: Any, chat: bool, causal: bool) -> None:
-        if chat and not tokenizer.chat_template:
-            raise UsageError(f"{name} has no chat template: use --api completions.")
+    def __init__(self, model: Any, tokenizer: Any, chat: bool, causal: bool) -> None:
         self._tokenizer, self._chat, self._causal = tokenizer, chat, causal
         self._longest: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
         stated = model.generation_config.eos_token_id
