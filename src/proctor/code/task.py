@@ -89,6 +89,10 @@ class Task(core.Task):
     def get_prompt(self, doc: Any) -> str | dict[str, str]:
         """A text to go on with, {"prefix", "suffix"} of a gap to fill, or {"instruction", "context"}."""
 
+    def get_chat_prompt(self, doc: Any) -> str | dict[str, str]:
+        """The same for a chat model, for tasks whose prompt was written for models that go on with a text."""
+        return self.get_prompt(doc)
+
     @abstractmethod
     def get_reference(self, doc: Any) -> Any:
         """The tests, or the text to compare with."""
@@ -206,7 +210,7 @@ class Task(core.Task):
     def _sample(self, index: int, config: RunConfig) -> Sample:
         doc = self.rows()[index]
         try:
-            form = form_of(self.get_prompt(doc))
+            form = self._asked(doc, config)
             shown = present(form, config, self.language, wrapped=self.requires_execution)
             metadata = {**self.describe(doc), "reference": self.get_reference(doc)}
             return Sample(self.identify(doc, index), index, shown, self.solution(doc), metadata=metadata)
@@ -246,7 +250,8 @@ class Task(core.Task):
         """What is judged of an output, and what a file of generations holds."""
         if output.finish == LOADED:
             return output.text
-        doc, form = self.rows()[sample.index], self._form(sample.index)
+        doc = self.rows()[sample.index]
+        form = self._asked(doc, self._config)
         if self._config.api == "chat":
             return self.read_chat(doc, form, output.text, sample.index)
         completion = cut(output.text, end_tokens(form, self._config))
@@ -283,6 +288,9 @@ class Task(core.Task):
             return Score(None, "counted", answer)
         outcomes = {trial.outcome for trial in trials}
         return Score(value, outcomes.pop() if len(outcomes) == 1 else "", answer, _why(trials))
+
+    def _asked(self, doc: Any, config: RunConfig) -> Form:
+        return form_of(self.get_chat_prompt(doc) if config.api == "chat" else self.get_prompt(doc))
 
     def _form(self, index: int) -> Form:
         return form_of(self.get_prompt(self.rows()[index]))
