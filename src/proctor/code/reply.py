@@ -11,7 +11,14 @@ from proctor.thoughts import without_thoughts
 _FENCE = re.compile(
     r"^([ \t]*)(`{3,}|~{3,})[ \t]*([^\n`]*)\n(.*?)(?:^[ \t]*\2[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
 )
-_TITLES = {"cpp": "C++", "csharp": "C#", "javascript": "JavaScript", "typescript": "TypeScript", "php": "PHP", "r": "R"}
+_TITLES = {
+    "cpp": "C++",
+    "csharp": "C#",
+    "javascript": "JavaScript",
+    "typescript": "TypeScript",
+    "ocaml": "OCaml",
+    "php": "PHP",
+}
 
 
 def title(language: str) -> str:
@@ -38,7 +45,9 @@ def defines(code: str, name: str) -> bool:
     """Whether a function, class or variable of this name is defined, in whatever language."""
     keyword = r"(?:def|class|function|func|fn|fun|sub|proc|let|const|var|local function|defn|define|void|auto)"
     return (
-        re.search(rf"(?:\b{keyword}\s+|\(\s*def\w*\s+)\(?{re.escape(name)}\b|\b{re.escape(name)}\s*(?:=(?!=)|\()", code)
+        re.search(
+            rf"(?:\b{keyword}\s+|\(\s*def\w*\s+)\(?{re.escape(name)}\b|\b{re.escape(name)}\s*(?:=(?!=)|<-|\(|::)", code
+        )
         is not None
     )
 
