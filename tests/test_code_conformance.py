@@ -1,6 +1,7 @@
 """Every code task keeps the promises of an exam, on a few rows of the form that its real data set has.
 
-The rows are in tests/code_rows, one file for a task; a task without a file has its data with it.
+The rows are in tests/code_rows, one file for a task; a task without a file has its data with it. Of tasks that a factory
+makes for many languages one is walked here, and test_code_languages.py looks at all of them.
 """
 
 from __future__ import annotations
@@ -15,16 +16,29 @@ from proctor.check import check_task
 from proctor.code import TASK_REGISTRY
 
 ROWS = Path(__file__).parent / "code_rows"
+SAME_ROWS = {
+    **{f"humaneval{kind}-python": "humanevalpack-python" for kind in ("fixtests", "fixdocs", "synthesize")},
+    **{f"humanevalexplain{kind}-python": "humanevalpack-python" for kind in ("describe", "synthesize")},
+    "instruct-humaneval-nocontext": "instruct-humaneval",
+    "starcoder_fim": "santacoder_fim",
+}
+SETTINGS = {
+    "humanevalexplainsynthesize-python": {"load_data_path": str(ROWS / "humanevalpack-python.descriptions.json")}
+}
+FACTORIES = ("multiple-", "humanevalfix", "humanevalexplain", "humanevalsynthesize")
 
 
 def rows_of(name: str) -> str | None:
-    file = ROWS / f"{name}.jsonl"
+    file = ROWS / f"{SAME_ROWS.get(name, name)}.jsonl"
     return str(file) if file.exists() else None
 
 
-@pytest.mark.parametrize("name", TASK_REGISTRY)
+WALKED = [name for name in TASK_REGISTRY if rows_of(name) or not name.startswith(FACTORIES)]
+
+
+@pytest.mark.parametrize("name", WALKED)
 def test_check(name: str):
-    findings = check_task(f"code/{name}", {}, n=20, data=rows_of(name))
+    findings = check_task(f"code/{name}", SETTINGS.get(name, {}), n=20, data=rows_of(name))
     assert [f"{finding.claim}: {finding.fault}" for finding in findings if not finding.holds] == []
 
 
@@ -35,10 +49,11 @@ def test_described_and_versioned(name: str):
     assert cls.version
 
 
-@pytest.mark.parametrize("name", TASK_REGISTRY)
+@pytest.mark.parametrize("name", WALKED)
 @pytest.mark.parametrize("api", ["chat", "completions"])
 def test_the_whole_path_with_the_scripted_candidates(name: str, api: str):
     options = {"api": api, "data": rows_of(name), "allow_code_execution": True, "limit": 20, "fim": "starcoder"}
+    options["settings"] = SETTINGS.get(name, {})
     right = proctor.evaluate(f"code/{name}", "scripted/oracle", **options)
     assert right.run.errors == 0
     assert all(record.score is not None and record.score.value == 1 for record in right.records())

@@ -6,7 +6,16 @@ import inspect
 from typing import Any
 
 from proctor.code.task import Task
-from proctor.code.tasks import humaneval, mbpp
+from proctor.code.tasks import (
+    humaneval,
+    humanevalpack,
+    instruct_humaneval,
+    mbpp,
+    multiple,
+    quixbugs,
+    santacoder_fim,
+    studenteval,
+)
 from proctor.errors import UnknownNameError
 from proctor.task import create_task
 
@@ -14,6 +23,12 @@ TASK_REGISTRY: dict[str, type[Task]] = {
     "humaneval": humaneval.HumanEval,
     "mbpp": mbpp.MBPP,
     "mbpp-sanitized": mbpp.SanitizedMBPP,
+    **humanevalpack.create_all_tasks(),
+    **instruct_humaneval.create_all_tasks(),
+    **multiple.create_all_tasks(),
+    "quixbugs": quixbugs.QuixBugs,
+    **santacoder_fim.create_all_tasks(),
+    "studenteval": studenteval.StudentEval,
 }
 
 
