@@ -1,7 +1,7 @@
 """Every code task keeps the promises of an exam, on a few rows of the form that its real data set has.
 
-The rows are in tests/code_rows, one file for a task; a task without a file has its data with it. Of tasks that a factory
-makes for many languages one is walked here, and test_code_languages.py looks at all of them.
+The rows are in tests/code_rows, one file for a task; a task without a file has its data with it. Of tasks that are made
+for many languages a few are walked here, and test_code_languages.py looks at all of them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from proctor.code import TASK_REGISTRY
 
 ROWS = Path(__file__).parent / "code_rows"
 SAME_ROWS = {
-    **{f"humaneval{kind}-python": "humanevalpack-python" for kind in ("fixtests", "fixdocs", "synthesize")},
-    **{f"humanevalexplain{kind}-python": "humanevalpack-python" for kind in ("describe", "synthesize")},
+    "humanevalfixtests-python": "humanevalpack-python",
+    "humanevalexplaindescribe-python": "humanevalpack-python",
+    "humanevalexplainsynthesize-python": "humanevalpack-python",
     "instruct-humaneval-nocontext": "instruct-humaneval",
     "starcoder_fim": "santacoder_fim",
 }
