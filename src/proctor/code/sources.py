@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Literal
 
 from msgspec import Struct
@@ -14,13 +15,15 @@ _OPAQUE = re.compile(
 )
 _BRACE = re.compile(r"[{}]")
 _SIGN = re.compile(r"[(){};]")
-_LONGEST_SIGNATURE = 2000  # characters: of a text in which a name comes a million times not all is read each time
+# No text takes long: a name is looked at so many times, and a signature has so many characters.
+_MOST_OCCURRENCES = 100
+_LONGEST_SIGNATURE = 2000
 # Lines that stand at the top of a file, before anything is defined.
 _HEAD = re.compile(r"(?:#!|#lang\b|#include\b|<\?php|import\b|using\b|use\b)[^\n]*")
 _HASKELL_MAIN = re.compile(r"^main\b.*", re.MULTILINE | re.DOTALL)
-_HASKELL_MODULE = re.compile(r"^module\b.*?\bwhere\b", re.MULTILINE | re.DOTALL)
+_HASKELL_MODULE = re.compile(r"^module\b.{0,1000}?\bwhere\b", re.MULTILINE | re.DOTALL)
 _GO_PACKAGE = re.compile(r"^package[ \t]+(\w+)[^\n]*\n?", re.MULTILINE)
-_GO_IMPORT = re.compile(r'^import[ \t]*(?:\(([^)]*)\)|((?:[\w.]+[ \t]+)?"[^"\n]+"))[^\n]*\n?', re.MULTILINE)
+_GO_IMPORT = re.compile(r'^import[ \t]*(?:\(([^)]{0,1000})\)|((?:[\w.]+[ \t]+)?"[^"\n]+"))[^\n]*\n?', re.MULTILINE)
 _GO_SPEC = re.compile(r'(?:([\w.]+)[ \t]+)?"([^"\n]+)"')
 
 
@@ -52,10 +55,10 @@ def find_definition(source: str, name: str, kind: Literal["function", "class"] =
     clear = opaque_blanked(source)
     named = re.escape(name)
     if kind == "function":  # or a variable of JavaScript's that is one
-        pattern = rf"\b{named}\s*(?:=\s*(?:async\s+)?(?:function\b\s*\w*\s*)?|[<[][^(){{}};]*)?(?=\()"
+        pattern = rf"\b{named}\s*(?:=\s*(?:async\s+)?(?:function\b\s*\w*\s*)?|[<[][^(){{}};]{{0,300}})?(?=\()"
     else:
         pattern = rf"\b(?:class|object)\s+{named}\b"
-    for found in re.finditer(pattern, clear):
+    for found in islice(re.finditer(pattern, clear), _MOST_OCCURRENCES):
         opening = _opening_after(clear, found.end())
         if opening is None:
             continue
