@@ -27,7 +27,7 @@ from proctor.metrics.passing import Passing, pass_at_k
 from proctor.metrics.summary import Tally
 from proctor.models.generations import LOADED
 from proctor.sandbox import Limits, Program
-from proctor.types import Output, Prompt, Sample, Score
+from proctor.types import Message, Output, Prompt, Sample, Score
 
 _SETTABLE = (str, bool, int, float, list, tuple, dict, type(None))
 _FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
@@ -149,9 +149,9 @@ class Task(core.Task):
         form = form_of(self.get_prompt(doc))
         return found.removeprefix(form.text) if isinstance(form, Continuation) and isinstance(found, str) else found
 
-    def present(self, doc: Any, form: Form, config: RunConfig) -> Prompt:
-        """What the model is shown; a chat may need other words than a text that is to be continued."""
-        return present(form, config, self.language, wrapped=self.requires_execution)
+    def chat_prompt(self, doc: Any) -> str | None:
+        """What a chat model is asked, where the prompt is not code that it could be asked to complete."""
+        return None
 
     def read_chat(self, doc: Any, form: Form, text: str, index: int) -> str:
         """The generation that a chat model's reply stands for."""
@@ -213,14 +213,19 @@ class Task(core.Task):
     def _sample(self, index: int, config: RunConfig) -> Sample:
         doc = self.rows()[index]
         try:
-            form = form_of(self.get_prompt(doc))
-            shown = self.present(doc, form, config)
+            shown = self._shown(doc, config)
             metadata = {**self.describe(doc), "reference": self.get_reference(doc)}
             return Sample(self.identify(doc, index), index, shown, self.solution(doc), metadata=metadata)
         except KeyError as error:
             raise TaskError(
                 f"{self.name}: row {index} has no {error}, which the task needs; there is: {', '.join(doc)}."
             ) from error
+
+    def _shown(self, doc: Any, config: RunConfig) -> Prompt:
+        asked = self.chat_prompt(doc) if config.api == "chat" else None
+        if asked is not None:
+            return (Message("user", config.prefix + asked),)
+        return present(form_of(self.get_prompt(doc)), config, self.language, wrapped=self.requires_execution)
 
     def identify(self, doc: Any, index: int) -> str:
         return str(next((doc[key] for key in ("task_id", "id", "name") if key in doc), index))

@@ -12,8 +12,14 @@ from proctor.code.tasks import (
     conala,
     concode,
     humaneval,
+    humanevalpack,
+    instruct_humaneval,
     mbpp,
+    multiple,
+    quixbugs,
+    santacoder_fim,
     starter,
+    studenteval,
 )
 from proctor.errors import UnknownNameError
 from proctor.task import create_task
@@ -28,6 +34,12 @@ TASK_REGISTRY: dict[str, type[Task]] = {
     "mbpp": mbpp.MBPP,
     "mbpp-sanitized": mbpp.SanitizedMBPP,
     **starter.create_all_tasks(),
+    **humanevalpack.create_all_tasks(),
+    **instruct_humaneval.create_all_tasks(),
+    **multiple.create_all_tasks(),
+    "quixbugs": quixbugs.QuixBugs,
+    **santacoder_fim.create_all_tasks(),
+    "studenteval": studenteval.StudentEval,
 }
 
 

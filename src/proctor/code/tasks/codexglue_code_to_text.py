@@ -11,12 +11,10 @@ from functools import lru_cache
 from typing import Any
 
 from proctor.code import reply
-from proctor.code.forms import Form, fenced
+from proctor.code.forms import fenced
 from proctor.code.task import Task
 from proctor.code.text_task import TextTask, pairs
-from proctor.config import RunConfig
 from proctor.metrics.bleu import smoothed_bleu
-from proctor.types import Message, Prompt
 
 _COMMENTS = {"python": ('"""', '"""'), "ruby": ("=begin", "=end")}
 _OTHER_COMMENT = ("/*", "*/")
@@ -49,14 +47,12 @@ class CodeToText(TextTask):
     def get_prompt(self, doc: Any) -> str:
         return f"{self.code(doc)}\n{self.opening} The goal of this function is to:\n"
 
-    def present(self, doc: Any, form: Form, config: RunConfig) -> Prompt:
-        if config.api != "chat":
-            return super().present(doc, form, config)
+    def chat_prompt(self, doc: Any) -> str:
         question = (
             f"What does this {reply.title(self.language)} function do? Reply with the first sentence of its "
             "documentation and nothing else."
         )
-        return (Message("user", f"{question}\n\n{fenced(config.prefix + self.code(doc), self.language)}"),)
+        return f"{question}\n\n{fenced(self.code(doc), self.language)}"
 
     def get_reference(self, doc: Any) -> str:
         """The words of the documentation's first paragraph. Spaces between them do not count."""
