@@ -80,17 +80,18 @@ def _not_beneath(places: Iterable[str], others: Iterable[str]) -> list[str]:
 
 def _hidden(package: str, packages: Iterable[str], folders: Iterable[str]) -> tuple[str, ...]:
     """Of ourselves all but what runs inside; of what is installed, wherever Python may look, the answer keys."""
-    own = [place for place in Path(package).iterdir() if place.name not in ("sandbox", "__pycache__")]
     prefixes = {sys.prefix, sys.base_prefix, "/usr", "/usr/local"}
     installed = {*packages, *(place for prefix in prefixes for place in glob(f"{prefix}/lib*/python3*/*-packages"))}
-    keys = [key for place in installed for key in Path(place).iterdir() if key.name.startswith(_ANSWER_KEYS)]
-    found = set()
-    for place in (*own, *keys):
-        if place.is_dir() and place.name.isidentifier():
-            real = place.resolve()
-            found.add(real if any(real.is_relative_to(folder) for folder in folders) else place)
-    shown = [place for place in found if any(place.is_relative_to(folder) for folder in folders)]
-    return tuple(sorted(str(place) for place in shown if not place.is_symlink()))
+    found = [place for place in Path(package).iterdir() if place.name not in ("sandbox", "__pycache__")]
+    for folder in filter(os.path.isdir, installed):
+        found += [Path(folder, name) for name in os.listdir(folder) if name.startswith(_ANSWER_KEYS)]
+    shown = set()
+    for place in (place for place in found if place.name.isidentifier() and place.is_dir()):
+        for path in (place.resolve(), place):  # the one by which it lies in the room
+            if any(path.is_relative_to(folder) for folder in folders) and not path.is_symlink():
+                shown.add(str(path))
+                break
+    return tuple(sorted(shown))
 
 
 def readable(layout: Layout) -> list[str]:

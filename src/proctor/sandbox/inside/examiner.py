@@ -363,9 +363,8 @@ class Link:
             return not isinstance(value.__self__, ModuleType) and self._is_plain(value.__self__)
         home = type(value).__module__
         if home.startswith("numpy") and not home.startswith("numpy.random") and not callable(value):
-            return not hasattr(value, "dtype") or bool(
-                value.dtype.hasobject
-            )  # part of an array, or made of a mixed list
+            dtype = getattr(value, "dtype", None)
+            return dtype is None or bool(dtype.hasobject)  # a part of an array, or one that a mixed list became
         if isinstance(value, BaseException):
             return hasattr(value, "told")
         return isinstance(value, memoryview) or any(value is given for given in self._given)
