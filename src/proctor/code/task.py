@@ -27,7 +27,7 @@ from proctor.metrics.passing import Passing, pass_at_k
 from proctor.metrics.summary import Tally
 from proctor.models.generations import LOADED
 from proctor.sandbox import Limits, Program
-from proctor.types import Output, Sample, Score
+from proctor.types import Message, Output, Prompt, Sample, Score
 
 _SETTABLE = (str, bool, int, float, list, tuple, dict, type(None))
 _FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
@@ -116,6 +116,10 @@ class Task(core.Task):
             for k in self.ks
             if k <= most
         }
+
+    def chat_prompt(self, doc: Any) -> str | None:
+        """What a chat model is asked, where the prompt is not code that it could be asked to complete."""
+        return None
 
     # What a program is, for tasks that run some.
 
@@ -206,14 +210,19 @@ class Task(core.Task):
     def _sample(self, index: int, config: RunConfig) -> Sample:
         doc = self.rows()[index]
         try:
-            form = form_of(self.get_prompt(doc))
-            shown = present(form, config, self.language, wrapped=self.requires_execution)
+            shown = self._shown(doc, config)
             metadata = {**self.describe(doc), "reference": self.get_reference(doc)}
             return Sample(self.identify(doc, index), index, shown, self.solution(doc), metadata=metadata)
         except KeyError as error:
             raise TaskError(
                 f"{self.name}: row {index} has no {error}, which the task needs; there is: {', '.join(doc)}."
             ) from error
+
+    def _shown(self, doc: Any, config: RunConfig) -> Prompt:
+        asked = self.chat_prompt(doc) if config.api == "chat" else None
+        if asked is not None:
+            return (Message("user", config.prefix + asked),)
+        return present(form_of(self.get_prompt(doc)), config, self.language, wrapped=self.requires_execution)
 
     def identify(self, doc: Any, index: int) -> str:
         return str(next((doc[key] for key in ("task_id", "id", "name") if key in doc), index))
