@@ -117,10 +117,8 @@ class APPS(KeyedTask, LibraryTask):
         return {**super().describe(doc), "format": "call" if self.entry_point(doc) else "stdin"}
 
     def process_results(self, generations: list[list[str]], references: list[Any]) -> dict[str, float]:
-        shares = [
-            [self._share(self.row_of(reference), generation) for generation in of_one]
-            for of_one, reference in zip(generations, references, strict=True)
-        ]
+        pairs = zip(generations, references, strict=True)
+        shares = [self._shares(self.row_of(reference), of_one) for of_one, reference in pairs]
         most = min(map(len, shares))
         passing = {
             f"pass@{k}": sum(pass_at_k(len(of_one), of_one.count(1), k) for of_one in shares) / len(shares)
@@ -128,6 +126,10 @@ class APPS(KeyedTask, LibraryTask):
             if k <= most
         }
         return {**passing, "avg_accuracy": sum(sum(of_one) / len(of_one) for of_one in shares) / len(shares)}
+
+    def _shares(self, doc: Any, generations: Sequence[str]) -> list[float]:
+        shares = {generation: self._share(doc, generation) for generation in dict.fromkeys(generations)}
+        return [shares[generation] for generation in generations]
 
     def _share(self, doc: Any, generation: str) -> float:
         """Of the tests that pass."""

@@ -236,17 +236,18 @@ class Mercury(KeyedTask, LibraryTask):
         return {**passing, "beyond@1": beyond, "timed": _mean([mark.timed for mark in marks])}
 
     def _mark(self, doc: Any, generations: Sequence[str]) -> Mark:
-        firsts = self._run([self.program(doc, generation) for generation in generations])
-        passed = [first.passed for first in firsts]
+        different = list(dict.fromkeys(generations))  # the same program has the same speed
+        firsts = dict(zip(different, self._run([self.program(doc, one) for one in different]), strict=True))
+        passed = [firsts[generation].passed for generation in generations]
         course = self._course(doc) if self.runs and any(passed) else None
         if course is None or not course.tells_apart:
             return Mark(passed, [float(one) for one in passed], timed=False)
-        pairs = zip(generations, firsts, strict=True)
-        return Mark(passed, [self._beyond(doc, course, *pair) for pair in pairs], timed=True)
+        beyond = {one: self._beyond(doc, course, one, first) for one, first in firsts.items()}
+        return Mark(passed, [beyond[generation] for generation in generations], timed=True)
 
     def _course(self, doc: Any) -> Course | None:
         """Made by the references that are right; it takes two."""
-        sources = [known["solution"] for known in doc["solutions"]]
+        sources = list(dict.fromkeys(known["solution"] for known in doc["solutions"]))
         firsts = zip(sources, self._run([self.program(doc, source) for source in sources]), strict=True)
         right = {source: first.reading for source, first in firsts if first.passed}
         repetitions = _REPETITIONS if right and median(right.values()) < _SHORT else 1
