@@ -20,17 +20,24 @@ from proctor.errors import MissingExtraError, UsageError
 Row = dict[str, Any]
 Rows = Sequence[Row]
 
-_GIVEN: ContextVar[str | None] = ContextVar("given", default=None)
+
+class GivenRows:
+    """A file that takes the place of whatever data set a task asks for."""
+
+    def __init__(self, file: str | None) -> None:
+        self.file = file
+        self.asked_for = False
+
+    @contextmanager
+    def offered(self) -> Iterator[None]:
+        token = _GIVEN.set(self)
+        try:
+            yield
+        finally:
+            _GIVEN.reset(token)
 
 
-@contextmanager
-def given(file: str | None) -> Iterator[None]:
-    """Whatever data set is asked for meanwhile, its rows are those of the file."""
-    token = _GIVEN.set(file)
-    try:
-        yield
-    finally:
-        _GIVEN.reset(token)
+_GIVEN: ContextVar[GivenRows | None] = ContextVar("given", default=None)
 
 
 class Splits(dict[str, Rows]):
@@ -46,9 +53,10 @@ class Splits(dict[str, Rows]):
 
 def load_dataset(path: str | None, name: str | None = None, split: str | None = None, **options: Any) -> Any:
     """The rows of one split, or all splits by name: from the file that was given, else from the hub."""
-    file = _GIVEN.get()
-    if file is not None:
-        rows = read_rows(file)
+    offered = _GIVEN.get()
+    if offered is not None and offered.file is not None:
+        offered.asked_for = True
+        rows = read_rows(offered.file)
         return rows if split else Splits(rows)
     if not path:
         raise UsageError("This task names no data set: give the problems with --data FILE.")

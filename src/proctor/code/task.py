@@ -19,7 +19,7 @@ from proctor.code import reply
 from proctor.code.execution import Live, Refused, Trial, run_programs, running_with, trial_of
 from proctor.code.forms import Continuation, Form, end_tokens, form_of, present
 from proctor.code.results import Results, numbers
-from proctor.code.rows import Rows, given, load_dataset
+from proctor.code.rows import GivenRows, Rows, load_dataset
 from proctor.code.stopwords import cut, cut_generation
 from proctor.config import RunConfig
 from proctor.errors import TaskError, UsageError
@@ -169,7 +169,7 @@ class Task(core.Task):
     # The core's contract.
 
     _config: RunConfig = RunConfig(task="", model="")
-    _data: str | None = None
+    _given: GivenRows = GivenRows(None)
     _taken_by_constructor: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -179,15 +179,17 @@ class Task(core.Task):
     @classmethod
     def build(cls, settings: Struct, data: str | None) -> Self:
         task = cls.__new__(cls)
-        task._data, task.settings = data, settings  # known to the constructor, which may load rows
-        with given(data):
+        task._given, task.settings = GivenRows(data), settings  # known to the constructor, which may load rows
+        with task._given.offered():
             task.__init__(**{name: getattr(settings, name) for name in cls._taken_by_constructor})  # type: ignore[misc]
         return task
 
     def rows(self) -> Rows:
         if not hasattr(self, "_rows"):
-            with given(self._data):
+            with self._given.offered():
                 self._rows: Rows = self.get_dataset()
+            if self._given.file is not None and not self._given.asked_for:
+                raise UsageError(f"{self.name} has its problems with it: it takes no --data.")
             for index in range(len(self._rows)) if self.NEEDED else ():
                 for key in self.NEEDED:
                     if key not in self._rows[index]:

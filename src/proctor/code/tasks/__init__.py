@@ -6,15 +6,17 @@ import inspect
 from typing import Any
 
 from proctor.code.task import Task
-from proctor.code.tasks import apps, ds1000, evalplus, gsm, humaneval, mbpp, mercury, parity, recode
+from proctor.code.tasks import apps, ds1000, evalplus, gsm, humaneval, mbpp, mercury, parity, recode, starter
 from proctor.errors import UnknownNameError
 from proctor.task import create_task
 
 TASK_REGISTRY: dict[str, type[Task]] = {
     "humaneval": humaneval.HumanEval,
+    "humaneval-unstripped": humaneval.UnstrippedHumanEval,
     "mbpp": mbpp.MBPP,
     "mbpp-sanitized": mbpp.SanitizedMBPP,
     "humanevalplus": evalplus.HumanEvalPlus,
+    "humanevalplus-unstripped": evalplus.UnstrippedHumanEvalPlus,
     "mbppplus": evalplus.MBPPPlus,
     **apps.create_all_tasks(),
     **ds1000.create_all_tasks(),
@@ -22,6 +24,7 @@ TASK_REGISTRY: dict[str, type[Task]] = {
     "mercury": mercury.Mercury,
     "parity": parity.Parity,
     **recode.create_all_tasks(),
+    **starter.create_all_tasks(),
 }
 
 

@@ -85,11 +85,11 @@ class APPS(KeyedTask, LibraryTask):
         self.any_order = any_order
 
     def get_dataset(self) -> Any:
-        if self._data is None:
+        if self._given.file is None:
             return super().get_dataset()
         rows = [row for row in super().get_dataset() if row["difficulty"] == self.DATASET_NAME]
         if not rows:
-            raise UsageError(f"{self._data} has no problems of the difficulty {self.DATASET_NAME}.")
+            raise UsageError(f"{self._given.file} has no problems of the difficulty {self.DATASET_NAME}.")
         return rows
 
     def get_prompt(self, doc: Any) -> dict[str, str]:
