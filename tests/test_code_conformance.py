@@ -22,7 +22,7 @@ ROWS = Path(__file__).parent / "code_rows"
 FAMILIES = {
     "apps": "apps-introductory",
     "ds1000": "ds1000-numpy-completion",
-    "humanevalplus": "humanevalplus-unstripped",
+    "humanevalplus": "humanevalplus",
     "pal-gsm8k": "pal-gsm8k-greedy",
     "pal-gsmhard": "pal-gsmhard-majority_voting",
     "perturbed-humaneval": "perturbed-humaneval-func_name-num_seeds_2",
