@@ -180,4 +180,4 @@ def test_both_ways_of_asking():
     assert "function swap_ends" in task.chat_prompt(function)
     reply = "Say:\n```\nnot this, though it is longer than the function below, by far\n```\nThen:\n"
     reply += "```python\ndef swap_ends(items):\n    return items\n```"
-    assert read(task, reply, 1) == "def swap_ends(items):\n    return items\n"
+    assert read(task, reply, 1) == "def swap_ends(items):\n    return items"

@@ -17,7 +17,7 @@ from msgspec import Struct
 from proctor import task as core
 from proctor.code import reply
 from proctor.code.execution import Live, Refused, Trial, run_programs, running_with, trial_of
-from proctor.code.forms import Continuation, Form, end_tokens, form_of, present
+from proctor.code.forms import Continuation, Form, Infilling, end_tokens, form_of, present
 from proctor.code.results import Results, numbers
 from proctor.code.rows import GivenRows, Rows, load_dataset
 from proctor.code.stopwords import cut, cut_generation
@@ -98,7 +98,8 @@ class Task(core.Task):
         if not generation.strip():
             return ""
         form = self._form(idx)
-        return cut_generation(generation, form.text if isinstance(form, Continuation) else "", self.stop_words)
+        suffix = form.suffix if isinstance(form, Infilling) else ""
+        return cut_generation(generation, form.begun, self.stop_words, suffix)
 
     def process_results(self, generations: list[list[str]], references: list[Any]) -> dict[str, float]:
         """The metrics of all generations: as many lists as there are references, problem by problem."""
@@ -116,10 +117,6 @@ class Task(core.Task):
             for k in self.ks
             if k <= most
         }
-
-    def chat_prompt(self, doc: Any) -> str | None:
-        """What a chat model is asked, where the prompt is not code that it could be asked to complete."""
-        return None
 
     # What a program is, for tasks that run some.
 
@@ -152,19 +149,23 @@ class Task(core.Task):
         form = form_of(self.get_prompt(doc))
         return found.removeprefix(form.text) if isinstance(form, Continuation) and isinstance(found, str) else found
 
+    def chat_prompt(self, doc: Any) -> str | None:
+        """What a chat model is asked, where the prompt is not code that it could be asked to complete."""
+        return None
+
     def read_chat(self, doc: Any, form: Form, text: str, index: int) -> str:
         """The generation that a chat model's reply stands for."""
         overridden = type(self).postprocess_generation is not Task.postprocess_generation
-        begun = form.text if isinstance(form, Continuation) else ""
-        if not self.requires_execution:
-            generation = form.with_completion(reply.code_in(text))
-            return self._postprocessed(form, generation, reply.code_in(text), index) if overridden else generation
-        if overridden:
-            completion = reply.completion(begun, text, self.entry_point(doc))
-            return self._postprocessed(form, form.with_completion(completion), completion, index)
-        if isinstance(form, Continuation):
-            return reply.program(form.text, text, self.entry_point(doc), self.language)
-        return form.with_completion(reply.code_in(text, self.entry_point(doc)))
+        if isinstance(form, Infilling):
+            completion = reply.middle(form.prefix, form.suffix, text)
+        elif not self.requires_execution:
+            completion = reply.code_in(text)
+        elif overridden:
+            completion = reply.completion(form.begun, text, self.entry_point(doc))
+        else:
+            return reply.program(form.begun, text, self.entry_point(doc), self.language)
+        generation = form.with_completion(completion)
+        return self._postprocessed(form, generation, completion, index) if overridden else generation
 
     # The core's contract.
 
