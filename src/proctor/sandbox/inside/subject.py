@@ -87,7 +87,7 @@ class Subject:
         """Places of arguments that were changed, with what is there now."""
         changes = []
         for place, was in before:
-            if type(after[place]) not in plain.SIMPLE:
+            if not plain.is_fixed(after[place]):
                 now = self._argument_packer.pack(after[place])
                 if _differ(now, was):
                     changes.append((place, now))
