@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from collections.abc import Iterator
@@ -28,47 +29,51 @@ def solutions(row: dict[str, Any]) -> list[str]:
     ("seconds", "beyond"), [(1.0, 1.0), (2.0, 1.0), (4.0, 0.75), (6.0, 0.5), (10.0, 0.0), (12.0, 0.0)]
 )
 def test_beyond_is_the_place_between_the_slowest_and_the_fastest(seconds: float, beyond: float):
-    assert Course(repetitions=1, fastest=2.0, slowest=10.0, noise=0.1).beyond(seconds) == pytest.approx(beyond)
+    assert Course(fastest=2.0, slowest=10.0, noise=0.1).beyond(seconds) == pytest.approx(beyond)
+
+
+def test_a_course_is_made_of_the_least_times():
+    course = Course.of([[3.0, 2.0, 2.5], [10.0, 10.2, 10.1], [5.0, 5.0, 5.5]])
+    assert course == Course(fastest=2.0, slowest=10.0, noise=0.5)
 
 
 def test_references_that_differ_by_no_more_than_the_noise_tell_nothing():
-    assert Course(repetitions=1, fastest=1.0, slowest=1.0 + 1.1 * RESOLUTION * 0.01, noise=0.01).tells_apart
-    assert not Course(repetitions=1, fastest=1.0, slowest=1.0 + 0.9 * RESOLUTION * 0.01, noise=0.01).tells_apart
-    assert not Course(repetitions=1, fastest=1.0, slowest=1.0, noise=0.0).tells_apart
+    assert Course(fastest=1.0, slowest=1.0 + 1.1 * RESOLUTION * 0.01, noise=0.01).tells_apart
+    assert not Course(fastest=1.0, slowest=1.0 + 0.9 * RESOLUTION * 0.01, noise=0.01).tells_apart
+    assert not Course(fastest=1.0, slowest=1.0, noise=0.0).tells_apart
 
 
 def test_a_fast_program_is_worth_more_than_a_slow_one():
+    """They differ many times over, whatever else the machine does."""
     fast, _, slow = solutions(PAIR)
     task = make_task("mercury", PAIR)
-    # They differ many times over, whatever else the machine does.
-    assert results(task, fast) == {"pass@1": 1, "beyond@1": pytest.approx(1, abs=0.2), "timed": 1}
-    assert results(task, slow) == {"pass@1": 1, "beyond@1": pytest.approx(0, abs=0.2), "timed": 1}
-    assert results(task, "class Solution:\n    def pairSum(self, nums, target):\n        return False") == {
-        "pass@1": 0,
-        "beyond@1": 0,
-        "timed": 0,
-    }
+    of_fast, of_slow = results(task, f"{fast}\n"), results(task, f"{slow}\n")
+    assert (of_fast["pass@1"], of_fast["timed"]) == (of_slow["pass@1"], of_slow["timed"]) == (1, 1)
+    assert of_fast["beyond@1"] > 0.5 > of_slow["beyond@1"]
+    wrong = "class Solution:\n    def pairSum(self, nums, target):\n        return False"
+    assert results(task, wrong) == {"pass@1": 0, "beyond@1": 0, "timed": 0}
+    assert results(task, wrong, fast)["beyond@1"] == pytest.approx(of_fast["beyond@1"] / 2, abs=0.25)
 
 
 def test_what_a_program_says_of_its_time_does_not_count():
     _, _, slow = solutions(PAIR)
     liar = f"import time\ntime.process_time = time.perf_counter = time.time = lambda: 0.0\n{slow}"
-    assert results(make_task("mercury", PAIR), liar)["beyond@1"] == pytest.approx(0, abs=0.2)
+    assert results(make_task("mercury", PAIR), liar)["beyond@1"] < 0.5
 
 
-def test_a_hopelessly_slow_program_is_not_timed(monkeypatch: pytest.MonkeyPatch):
+def test_a_hopelessly_slow_program_does_not_take_part(monkeypatch: pytest.MonkeyPatch):
     timed: list[str] = []
     measure = mercury.Mercury._times
 
-    def times(self: mercury.Mercury, doc: Any, source: str, repetitions: int) -> list[float]:
-        timed.append(source)
-        return measure(self, doc, source, repetitions)
+    def times(self: mercury.Mercury, doc: Any, sources: list[str], repetitions: int) -> dict[str, list[float]]:
+        timed.extend(sources)
+        return measure(self, doc, sources, repetitions)
 
     monkeypatch.setattr(mercury.Mercury, "_times", times)
-    fast = solutions(PAIR)[0].replace("seen = set()", "seen = set()\n        sum(range(3 * 10**7))")
-    found = results(make_task("mercury", PAIR), fast)
-    assert (found["pass@1"], found["beyond@1"]) == (1, 0)
-    assert fast not in timed
+    slow = solutions(PAIR)[0].replace("seen = set()", "seen = set()\n        sum(range(3 * 10**7))")
+    found = results(make_task("mercury", PAIR), slow)
+    assert (found["pass@1"], found["beyond@1"], found["timed"]) == (1, 0, 1)
+    assert slow not in timed
     assert timed
 
 
@@ -85,7 +90,7 @@ def test_one_reference_is_no_course():
 def test_references_that_fail_here_are_left_out():
     broken = {"hash": 9, "runtime": "1ms", "solution": "class Solution:\n    def pairSum(self, a, b): return 1 / 0"}
     row = {**PAIR, "solutions": [broken, *PAIR["solutions"]]}
-    assert results(make_task("mercury", row), solutions(PAIR)[0])["beyond@1"] == pytest.approx(1, abs=0.2)
+    assert results(make_task("mercury", row), solutions(PAIR)[0])["beyond@1"] > 0.5
 
 
 def test_speed_can_be_left_out():
@@ -164,21 +169,25 @@ def test_a_class_in_a_reply():
     assert results(task, read(task, reply))["pass@1"] == 1
 
 
-def test_the_report_counts_as_the_records_do():
-    """Times differ from run to run: what is summed up must be what was measured, and not be measured again."""
+def test_the_report_counts_what_was_measured():
+    """Times differ from run to run: what is summed up must be what the records say, over all epochs."""
     with open("replay.jsonl", "w") as file:
-        for row in rows("mercury"):
+        for epoch, row in itertools.product((0, 1), rows("mercury")):
             outputs = [{"text": f"```python\n{solution}\n```"} for solution in solutions(row)[:2]]
-            file.write(json.dumps({"id": row["slug_name"], "outputs": [*outputs, outputs[0]]}) + "\n")
+            chosen = [*outputs, outputs[0]] if epoch else [outputs[0], {"text": ""}, {"text": "class Solution: pass"}]
+            file.write(json.dumps({"id": row["slug_name"], "epoch": epoch, "outputs": chosen}) + "\n")
     report = proctor.evaluate(
         "code/mercury",
         "scripted/replay:replay.jsonl",
         data=str(ROWS / "mercury.jsonl"),
         samples=3,
+        epochs=2,
         allow_code_execution=True,
     )
-    alone = [record.score.answer["metrics"]["beyond@1"] for record in report.records()]
-    assert report.metrics["beyond@1"].value == pytest.approx(sum(alone) / 3)
-    assert report.metrics["beyond@1"].method == "student-t"
-    assert report.metrics["pass@3"].value == 1
+    told = [record.score.answer["metrics"] for record in report.records()]
+    assert report.metrics["pass@1"].value == pytest.approx(4 / 6)
+    assert report.metrics["pass@3"].value == pytest.approx(1)
+    assert report.metrics["pass@5"].value == 1
+    assert report.metrics["beyond@1"].value == pytest.approx(sum(found["beyond@1"] for found in told) / 6)
+    assert report.metrics["timed"].n == 3
     assert set(report.run.groups["difficulty"]) == {"Easy", "Medium", "Hard"}

@@ -5,9 +5,10 @@ Mercury: A Code Efficiency Benchmark for Code Large Language Models, https://arx
 Beyond says where a program lies between the slowest and the fastest of the reference solutions, which are timed beside
 it. The original takes the wall clock. Here a time is processor time, which the sandbox counts from outside, and the
 least of several runs: neither the waiting for a processor nor what a program says of itself matters. What is left is
-the noise of caches and clock rates. It is estimated for each problem, and where the references do not clearly differ by
-more, nothing can be said about speed: there a right program loses nothing. "timed" is the share of the problems that
-were solved and whose programs could be told apart by their speed.
+the noise of caches, clock rates and neighbours. All programs of a problem take turns, so that it meets them alike; and
+where the references do not differ by clearly more than each differs from itself, nothing can be said about speed: there
+a right program loses nothing. "timed" is the share of the problems that were solved and whose programs could be told
+apart.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ from proctor.code.libraries import LibraryTask
 from proctor.code.stopwords import STOP_WORDS
 from proctor.errors import SettingError
 from proctor.metrics.passing import pass_at_k
+from proctor.metrics.statistics import score_mean
 from proctor.sandbox import Program, Verdict
+from proctor.types import Metric, Record
 
-RESOLUTION = 5  # by as many times the noise, the fastest and the slowest reference must differ
+RESOLUTION = 3  # by as many times the noise, the fastest and the slowest reference must differ
 _SHORT = 0.1  # seconds: shorter tests are repeated, so that they outweigh the start of a program
 _REPETITIONS = 10
 _HOPELESS = 2  # times as slow as the slowest reference: not worth the time that measuring takes
@@ -132,12 +135,17 @@ for repetition in range({repetitions}):
 
 
 class Course(Struct, frozen=True):
-    """On which the programs of one problem are timed: how long the references take, in seconds."""
+    """What the references of a problem show, in seconds: how fast one can be, how slow, how uncertain both are."""
 
-    repetitions: int
     fastest: float
     slowest: float
     noise: float
+
+    @classmethod
+    def of(cls, times: Sequence[Sequence[float]]) -> Course:
+        """From several times of each, of which the least is nearest to the truth: what disturbs only adds to it."""
+        least = [min(of_one) for of_one in times]
+        return cls(min(least), max(least), median(max(of_one) - min(of_one) for of_one in times))
 
     @property
     def tells_apart(self) -> bool:
@@ -151,9 +159,44 @@ class Course(Struct, frozen=True):
 class Mark(Struct, frozen=True):
     """What the generations for one problem are worth."""
 
-    passed: list[bool]
-    beyond: list[float]
+    tries: int
+    passed: int
+    beyond: float
+    """The sum over all of them."""
     timed: bool
+
+    def __add__(self, other: Mark) -> Mark:
+        timed = self.timed or other.timed
+        return Mark(self.tries + other.tries, self.passed + other.passed, self.beyond + other.beyond, timed)
+
+
+class Marks:
+    """Counts what was measured when the programs ran: another time it would be something else."""
+
+    def __init__(self, ks: Sequence[int], timing: bool) -> None:
+        self._ks, self._timing = ks, timing
+        self._marks: dict[int, Mark] = {}
+
+    def add(self, record: Record) -> None:
+        if record.score is not None:
+            answer = record.score.answer
+            tries, found = len(answer["generations"]), answer["metrics"]
+            passed, beyond = round(found["pass@1"] * tries), found.get("beyond@1", 0.0) * tries
+            self.note(record.sample.index, Mark(tries, passed, beyond, bool(found.get("timed"))))
+
+    def note(self, problem: int, mark: Mark) -> None:
+        self._marks[problem] = self._marks[problem] + mark if problem in self._marks else mark
+
+    def metrics(self) -> dict[str, Metric]:
+        marks = self._marks.values()
+        most = min((mark.tries for mark in marks), default=1)
+        counted = {
+            f"pass@{k}": [pass_at_k(mark.tries, mark.passed, k) for mark in marks] for k in self._ks if k <= most
+        }
+        if self._timing:
+            counted["beyond@1"] = [mark.beyond / mark.tries for mark in marks]
+            counted["timed"] = [float(mark.timed) for mark in marks]
+        return {name: score_mean(values) for name, values in counted.items()}
 
 
 class Mercury(KeyedTask, LibraryTask):
@@ -224,53 +267,49 @@ class Mercury(KeyedTask, LibraryTask):
         )
 
     def process_results(self, generations: list[list[str]], references: list[Any]) -> dict[str, float]:
-        pairs = zip(generations, references, strict=True)
-        marks = [self._mark(self.row_of(reference), of_one) for of_one, reference in pairs]
-        most = min(len(mark.passed) for mark in marks)
-        passing = {
-            f"pass@{k}": _mean([pass_at_k(len(mark.passed), sum(mark.passed), k) for mark in marks])
-            for k in self.ks
-            if k <= most
-        }
-        if not self.runs:
-            return passing
-        beyond = _mean([_mean(mark.beyond) for mark in marks])
-        return {**passing, "beyond@1": beyond, "timed": _mean([mark.timed for mark in marks])}
+        marks = self.tally()
+        for problem, (of_one, reference) in enumerate(zip(generations, references, strict=True)):
+            marks.note(problem, self._mark(self.row_of(reference), of_one))
+        return {name: metric.value for name, metric in marks.metrics().items() if metric.value is not None}
+
+    def tally(self) -> Marks:
+        return Marks(self.ks, timing=self.runs > 0)
 
     def _mark(self, doc: Any, generations: Sequence[str]) -> Mark:
-        different = list(dict.fromkeys(generations))  # the same program has the same speed
-        firsts = dict(zip(different, self._run([self.program(doc, one) for one in different]), strict=True))
-        passed = [firsts[generation].passed for generation in generations]
-        course = self._course(doc) if self.runs and any(passed) else None
-        if course is None or not course.tells_apart:
-            return Mark(passed, [float(one) for one in passed], timed=False)
-        beyond = {one: self._beyond(doc, course, one, first) for one, first in firsts.items()}
-        return Mark(passed, [beyond[generation] for generation in generations], timed=True)
+        firsts = self._firsts(doc, generations)
+        passed = sum(firsts[generation].passed for generation in generations)
+        beyond = self._race(doc, firsts) if self.runs and passed else {}
+        sum_of_beyond = sum(beyond.get(generation, 0.0) for generation in generations) if beyond else float(passed)
+        return Mark(len(generations), passed, sum_of_beyond, timed=bool(beyond))
 
-    def _course(self, doc: Any) -> Course | None:
-        """Made by the references that are right; it takes two."""
-        sources = list(dict.fromkeys(known["solution"] for known in doc["solutions"]))
-        firsts = zip(sources, self._run([self.program(doc, source) for source in sources]), strict=True)
-        right = {source: first.reading for source, first in firsts if first.passed}
-        repetitions = _REPETITIONS if right and median(right.values()) < _SHORT else 1
-        times = [found for source in right if (found := self._times(doc, source, repetitions))]
-        if len(times) < 2:
-            return None
-        # What disturbs a program only makes it slower: its least time is nearest to the truth, and the next one says
-        # how near.
-        least = [min(of_one) for of_one in times]
-        noise = median(sorted(of_one)[1] - min(of_one) for of_one in times)
-        return Course(repetitions, min(least), max(least), noise)
+    def _race(self, doc: Any, firsts: Mapping[str, Trial]) -> dict[str, float]:
+        """Beyond of the programs that pass; nothing where the references do not show what is fast."""
+        references = _passing(self._firsts(doc, [known["solution"] for known in doc["solutions"]]))
+        if len(references) < 2:
+            return {}
+        repetitions = _REPETITIONS if median(references.values()) < _SHORT else 1
+        hopeless = _HOPELESS * max(references.values()) + _SHORT
+        right = _passing(firsts)
+        racing = [program for program, seconds in right.items() if seconds <= hopeless]
+        times = self._times(doc, [*references, *racing], repetitions)
+        of_references = [times[reference] for reference in references if reference in times]
+        if len(of_references) < 2 or not (course := Course.of(of_references)).tells_apart:
+            return {}
+        return {program: course.beyond(min(times[program])) if program in times else 0.0 for program in right}
 
-    def _beyond(self, doc: Any, course: Course, generation: str, first: Trial) -> float:
-        slow = first.reading * course.repetitions > _HOPELESS * course.slowest + _SHORT * course.repetitions
-        times = self._times(doc, generation, course.repetitions) if first.passed and not slow else []
-        return course.beyond(min(times)) if times else 0.0
+    def _firsts(self, doc: Any, sources: Sequence[str]) -> dict[str, Trial]:
+        different = list(dict.fromkeys(sources))
+        return dict(zip(different, self._run([self.program(doc, source) for source in different]), strict=True))
 
-    def _times(self, doc: Any, source: str, repetitions: int) -> list[float]:
-        """None where it fails under the strain."""
-        trials = self._run([self.program(doc, source, repetitions, number) for number in range(1, self.runs + 1)])
-        return [trial.reading for trial in trials] if all(trial.passed for trial in trials) else []
+    def _times(self, doc: Any, sources: Sequence[str], repetitions: int) -> dict[str, list[float]]:
+        """Of those that pass every time. They take turns."""
+        turns = [(number, source) for number in range(1, self.runs + 1) for source in dict.fromkeys(sources)]
+        trials = self._run([self.program(doc, source, repetitions, number) for number, source in turns])
+        times: dict[str, list[float]] = {}
+        for (_, source), trial in zip(turns, trials, strict=True):
+            if trial.passed:
+                times.setdefault(source, []).append(trial.reading)
+        return {source: of_one for source, of_one in times.items() if len(of_one) == self.runs}
 
     def _run(self, programs: Sequence[Program]) -> list[Trial]:
         return run_programs(programs, self.limits(), self._timed)
@@ -280,6 +319,10 @@ class Mercury(KeyedTask, LibraryTask):
         if not trial.passed:
             self.require(program.source)
         return msgspec.structs.replace(trial, reading=verdict.cpu_seconds)
+
+
+def _passing(trials: Mapping[str, Trial]) -> dict[str, float]:
+    return {source: trial.reading for source, trial in trials.items() if trial.passed}
 
 
 def completion_of(solution: str, prompt: str, method: str) -> str | None:
@@ -319,7 +362,3 @@ def _uses_nodes(doc: Any) -> bool:
     if unknown := used - _NODE_FUNCTIONS:
         raise ValueError(f"problem {doc['slug_name']} needs lctk.{sorted(unknown)[0]}, which is not known here")
     return bool(used)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
