@@ -82,6 +82,15 @@ def judge(room: Room) -> Judge:
     return room.judge
 
 
+@pytest.fixture(scope="module")
+def one_sandbox(room: Room) -> Iterator[None]:
+    """The programs that the tests of a module run outside of an exam share one sandbox."""
+    from proctor.code.execution import running_with
+
+    with running_with(room):
+        yield
+
+
 @pytest.fixture
 def adding(tmp_path: Path) -> str:
     """A task in a user's file: sample i asks for i + i."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import textwrap
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from proctor.sandbox import Limits, Pool, Program, Verdict, best_level
+from proctor.sandbox import Limits, Pool, Program, Verdict, best_level, run
 
 Judge = Callable[..., Verdict]
 LIMITS = Limits(seconds=2.0, memory_mib=512)
@@ -26,10 +26,20 @@ class Room:
     def wait(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         return self._runner.run(coroutine)
 
-    def judge(self, source: str, tests: str = "", limits: Limits = LIMITS, **more: str) -> Verdict:
+    def judge(self, source: str, tests: str = "", limits: Limits = LIMITS, **more: Any) -> Verdict:
         program = Program(source=textwrap.dedent(source), tests=textwrap.dedent(tests), **more)
         verdict: Verdict = self.wait(self.pool.judge(program, limits))
         return verdict
+
+    def run(
+        self,
+        programs: Sequence[Program],
+        limits: Limits,
+        judge: Callable[[Program, Verdict], Any],
+    ) -> list[Any]:
+        """As a `Runner` of the code family."""
+        verdicts = self.wait(run(programs, limits, sandbox=self.pool))
+        return [judge(program, verdict) for program, verdict in zip(programs, verdicts, strict=True)]
 
     def close(self) -> None:
         self.wait(self.pool.close())

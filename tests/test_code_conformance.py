@@ -1,8 +1,8 @@
 """Every code task keeps the promises of an exam, on a few rows of the form that its real data set has.
 
 The rows are in tests/code_rows, one file for a task or for all whose names begin so (apps-x-y has that of apps-x, or of
-apps); a task without a file has its data with it. Of tasks that are made for many languages a few are walked here, and
-test_code_languages.py looks at all of them.
+apps); a task without a file has its data with it. Of tasks that are made in many variants a few are walked here, and
+test_code_languages.py looks at all languages.
 """
 
 from __future__ import annotations
@@ -15,9 +15,16 @@ import proctor
 from proctor import catalog
 from proctor.check import check_task
 from proctor.code import TASK_REGISTRY
+from proctor.config import build_config
+from proctor.task import create_task
 
 ROWS = Path(__file__).parent / "code_rows"
 SAME_ROWS = {
+    "apps-introductory": "apps",
+    "ds1000-numpy-completion": "ds1000",
+    "pal-gsm8k-greedy": "pal-gsm8k",
+    "pal-gsmhard-majority_voting": "pal-gsmhard",
+    "perturbed-humaneval-func_name-num_seeds_2": "perturbed-humaneval",
     "humanevalfixtests-python": "humanevalpack-python",
     "humanevalexplaindescribe-python": "humanevalpack-python",
     "humanevalexplainsynthesize-python": "humanevalpack-python",
@@ -27,7 +34,8 @@ SAME_ROWS = {
 SETTINGS = {
     "humanevalexplainsynthesize-python": {"load_data_path": str(ROWS / "humanevalpack-python.descriptions.json")}
 }
-FACTORIES = ("multiple-", "humanevalfix", "humanevalexplain", "humanevalsynthesize", "starter-")
+VARIANTS = ("apps-", "ds1000-", "humanevalplus-", "pal-", "perturbed-humaneval-")
+FACTORIES = ("multiple-", "humanevalfix", "humanevalexplain", "humanevalsynthesize", "starter-", *VARIANTS)
 
 
 def rows_of(name: str) -> str | None:
@@ -67,3 +75,14 @@ def test_the_whole_path_with_the_scripted_candidates(name: str, api: str):
     assert all(record.score is not None and record.score.value == 1 for record in right.records())
     blank = proctor.evaluate(f"code/{name}", "scripted/blank", **options)
     assert all(record.score is not None and not record.score.value for record in blank.records())
+
+
+@pytest.mark.parametrize("api", ["chat", "completions"])
+def test_every_variant_asks(api: str):
+    for name in TASK_REGISTRY:
+        if name.startswith(VARIANTS):
+            task = create_task(TASK_REGISTRY[name], f"code/{name}", {}, data=rows_of(name))
+            config = build_config({"task": f"code/{name}", "model": "m", "api": api, "fim": "starcoder"})
+            samples = list(task.samples(config))
+            assert samples, name
+            assert len({sample.id for sample in samples}) == len(samples), name

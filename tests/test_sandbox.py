@@ -96,9 +96,17 @@ def test_a_script_reads_and_writes(judge: Judge):
     [
         ("import sys; print(1); sys.exit(0)", Outcome.PASSED, "1\n"),
         ("import sys; sys.exit(3)", Outcome.FAILED, ""),
+        ("print(1); exit(); print(2)", Outcome.PASSED, "1\n"),
+        ("quit(1)", Outcome.FAILED, ""),
         ("import sys; sys.exit('bad')", Outcome.FAILED, ""),
         ("if __name__ == '__main__': print('main')", Outcome.PASSED, "main\n"),
         ("import atexit; atexit.register(print, 'bye')", Outcome.PASSED, "bye\n"),
+        (
+            "import atexit, io, sys\nsys.stdout = io.StringIO()\nprint('late')\n"
+            "atexit.register(lambda: sys.__stdout__.write(sys.stdout.getvalue()))",
+            Outcome.PASSED,
+            "late\n",
+        ),
         ("import threading; threading.Timer(0.01, print, ['later']).start()", Outcome.PASSED, "later\n"),
         ("1 / 0", Outcome.FAILED, ""),
         ("x = bytearray(10**9)", Outcome.MEMORY, ""),

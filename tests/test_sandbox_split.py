@@ -112,6 +112,15 @@ def test_tests_that_need_more_than_plain_data_run_beside_the_program(judge: Judg
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.IN_PROCESS), verdict.detail
 
 
+def test_tests_that_execute_what_they_test_run_beside_the_program(judge: Judge):
+    """Nothing but plain data passes here, and yet a pass could be faked: the verdict must not say otherwise."""
+    tester = "def run(code):\n    space = {}\n    exec(code, space)\n    assert space['x'] == 1"
+    verdict = judge(tester, "run('x = 1')", beside=True)
+    assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.IN_PROCESS), verdict.detail
+    assert judge(tester, "run('x = 2')", beside=True).outcome is Outcome.FAILED
+    assert judge(tester, "run('exit()')", beside=True).outcome is not Outcome.PASSED
+
+
 def test_the_way_of_testing_depends_on_the_tests_alone(judge: Judge):
     """Else a program could choose the way that it can fool."""
     liar = "class Yes:\n    def __eq__(self, other): return True\ndef f(*x): return Yes()"
