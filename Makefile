@@ -34,7 +34,10 @@ lint: setup
 .venv/sandbox: .venv/ready scripts/setup-sandbox
 	@scripts/setup-sandbox
 
-test: lint .venv/reasoning-gym .venv/sandbox
+.venv/hf: .venv/ready scripts/setup-hf
+	@scripts/setup-hf
+
+test: lint .venv/reasoning-gym .venv/hf .venv/sandbox
 	@$(BIN)/pytest
 
 bench: setup
