@@ -42,6 +42,7 @@ bench: setup
 	@$(BIN)/python bench/shapes.py
 	@$(BIN)/python bench/png.py
 	@$(BIN)/python bench/sandbox.py
+	@$(BIN)/python bench/code_family.py
 
 lock: setup
 	@$(BIN)/python -m pip install --quiet uv

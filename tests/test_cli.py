@@ -232,7 +232,7 @@ def test_resume_on_the_command_line(proctor, adding: str):
     assert "seed was 0, now 5" in refused.stderr
 
 
-@pytest.mark.parametrize("kind", ["task", "shapes"])
+@pytest.mark.parametrize("kind", ["task", "shapes", "code"])
 def test_new_writes_a_task_that_works(proctor, tmp_path: Path, kind: str):
     done = proctor("new", kind, "my-exam", "--out", "exams")
     assert done.returncode == 0

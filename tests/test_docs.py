@@ -104,6 +104,12 @@ def test_the_commands_of_the_shapes_guide_run(proctor):
         assert done.returncode == 0, f"proctor {command}\n{done.stdout}{done.stderr}"
 
 
+def test_the_commands_of_the_code_guide_run(tmp_path: Path, proctor, contained):
+    for command in re.findall(r"^(proctor .+)$", (ROOT / "docs" / "code.md").read_text(), re.MULTILINE):
+        if "openai/" not in command:
+            run_line(command, tmp_path, proctor)
+
+
 @pytest.mark.parametrize("name", catalog.expand("shapes/*"))
 def test_the_shapes_guide_lists_every_task_with_its_settings(name: str):
     text = (ROOT / "docs" / "shapes.md").read_text()

@@ -11,7 +11,7 @@ import pytest
 
 import proctor
 from proctor.config import build_config
-from proctor.errors import UsageError
+from proctor.errors import ModelError, UsageError
 from proctor.models import open_model, weights
 from proctor.models.gateway import Gateway
 from proctor.models.model import Request, Sampling
@@ -48,6 +48,15 @@ def test_it_knows_something(smollm2: Session):
     assert output.usage.input_tokens > 10
     assert 0 < output.usage.output_tokens <= 12
     assert output.seconds > 0
+
+
+def test_a_length_of_prompt_and_completion_together(smollm2: Session):
+    prompt = "Count from one to one hundred in words."
+    read = smollm2.ask(prompt).usage.input_tokens
+    output = smollm2.ask(prompt, max_tokens=100, max_length=read + 7)
+    assert (output.usage.output_tokens, output.finish) == (7, "length")
+    with pytest.raises(ModelError, match=f"{read} tokens"):
+        smollm2.ask(prompt, max_length=read)
 
 
 def test_greedy_answers_repeat_whatever_was_asked_before(smollm2: Session):

@@ -160,6 +160,40 @@ def test_failed_samples_are_tried_again(adding: str, serve):
     assert len(server.requests) in (15 + 20, 16 + 20), "one more may have been under way when the fifth failed"
 
 
+def test_completions_that_were_stored_are_not_asked_for_again(adding: str, serve):
+    """Of the seven completions of the only sample the fifth fails: the first four are kept."""
+    ill = threading.Event()
+    ill.set()
+
+    def reply(body, number):
+        from aiohttp import web
+
+        if ill.is_set() and number == 4:
+            return web.json_response({"error": {"message": "no"}}, status=400)
+        return right_sum(body, number)
+
+    server = serve(reply)
+    with pytest.raises(HopelessRunError):
+        proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1, samples=7, concurrency=1, temperature=1.0)
+    (half,) = open_store(mode="read").records(open_store(mode="read").run("latest"))
+    assert len(half.outputs) == 4
+    before = len(server.requests)
+    ill.clear()
+    report = resume("latest", {})
+    assert (report.run.n, report.run.errors) == (1, 0)
+    assert len(server.requests) == before + 3
+    assert [request["seed"] for request in server.requests[-3:]] == [
+        request["seed"] for request in _requests_of_a_whole_run(adding, serve)[-3:]
+    ], "the missing ones have the seeds that they would have had"
+
+
+def _requests_of_a_whole_run(adding: str, serve) -> list[dict[str, Any]]:
+    server = serve(right_sum)
+    options = {"limit": 1, "samples": 7, "concurrency": 1, "temperature": 1.0}
+    proctor.evaluate(adding, "openai/m", base_url=server.url, **options)
+    return server.requests
+
+
 def test_a_changed_configuration_is_refused_by_name(adding: str):
     run_id = proctor.evaluate(adding, "scripted/oracle", limit=5).run.id
     with pytest.raises(UsageError) as caught:

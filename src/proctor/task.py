@@ -102,7 +102,7 @@ class Task(ABC):
 
     def request(self, sample: Sample, number: int, config: RunConfig) -> Request:
         sampling = Sampling(
-            max_tokens=config.max_tokens or self.max_tokens,
+            max_tokens=config.max_tokens or config.max_length or self.max_tokens,
             temperature=config.temperature,
             top_p=config.top_p,
             top_k=config.top_k,

@@ -37,6 +37,7 @@ def call(args: argparse.Namespace) -> int:
     print(f"Wrote {' and '.join(map(str, files))}. Next:")
     print(f"  proctor show {task}")
     print(f"  proctor check {task}")
-    print(f"  proctor run {task} --model scripted/oracle")
+    leave = " --allow-code-execution" if args.kind == "code" else ""
+    print(f"  proctor run {task} --model scripted/oracle{leave}")
     print(f"  pytest {folder / f'test_{module}.py'}")
     return 0

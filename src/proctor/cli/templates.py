@@ -96,4 +96,69 @@ def test_oracle_gets_full_marks(tmp_path):
     assert report.metrics["accuracy"].value == 1
 """
 
-TEMPLATES = {"task": {"task": _TASK, "test": _TEST}, "shapes": {"task": _SHAPES, "test": _TEST}}
+_CODE = '''\
+"""Code problems of your own. Change them into yours."""
+
+from proctor.code import STOP_WORDS, Task
+
+PROBLEMS = [
+    {
+        "task_id": "MODULE/0",
+        "prompt": "def double(x):\\n    # Twice x.\\n",
+        "canonical_solution": "    return 2 * x\\n",
+        "test": "assert double(3) == 6\\nassert double('ab') == 'abab'",
+        "entry_point": "double",
+    },
+    {
+        "task_id": "MODULE/1",
+        "prompt": "def vowels(text):\\n    # How many of a, e, i, o, u there are in text, small or capital.\\n",
+        "canonical_solution": "    return sum(letter in 'aeiou' for letter in text.lower())\\n",
+        "test": "assert vowels('') == 0\\nassert vowels('An Apple') == 3",
+        "entry_point": "vowels",
+    },
+]
+
+
+class CLASS(Task):
+    summary = "writes small functions in Python"
+    version = "1"  # raise it whenever the same answer could get another score
+
+    def __init__(self, timeout: float = 3.0):  # proctor run … --set timeout=10
+        super().__init__(stop_words=STOP_WORDS["python"], requires_execution=True)
+        self.timeout = timeout
+
+    def get_dataset(self):
+        # Rows of a file or of the hub instead: DATASET_PATH = "owner/name" in the class, no get_dataset, and
+        # --data FILE.jsonl where the hub is not wanted.
+        return PROBLEMS
+
+    def get_prompt(self, doc):
+        return doc["prompt"]
+
+    def get_reference(self, doc):
+        return doc["test"]
+'''
+
+_CODE_TEST = """\
+from pathlib import Path
+
+import proctor
+from proctor.check import check_task
+
+TASK = f"{Path(__file__).with_name('MODULE.py')}:CLASS"
+
+
+def test_task_keeps_its_promises():
+    assert [finding for finding in check_task(TASK, {}) if not finding.holds] == []
+
+
+def test_right_solutions_pass(tmp_path):
+    report = proctor.evaluate(TASK, "scripted/oracle", allow_code_execution=True, store=str(tmp_path))
+    assert report.metrics["pass@1"].value == 1
+"""
+
+TEMPLATES = {
+    "task": {"task": _TASK, "test": _TEST},
+    "shapes": {"task": _SHAPES, "test": _TEST},
+    "code": {"task": _CODE, "test": _CODE_TEST},
+}

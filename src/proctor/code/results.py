@@ -11,7 +11,7 @@ import msgspec
 
 from proctor.code.counting import counting
 from proctor.code.execution import Refused, Remembered, Runner, Trial, running_with
-from proctor.code.rows import given, pick
+from proctor.code.rows import alone, pick
 from proctor.metrics.jackknife import grouped_jackknife
 from proctor.metrics.statistics import score_mean
 from proctor.types import Metric, Record
@@ -32,12 +32,12 @@ def count_results(
     final: bool = False,
 ) -> dict[str, float]:
     """The metrics of these problems alone: where the task looks at rows by their place, it sees these rows only."""
-    alone = copy(task)
-    rows = alone._rows = pick(task.rows(), indices)
-    alone.get_dataset = lambda: rows  # type: ignore[method-assign]
-    with running_with(runner), given(task._data), given(rows, task.DATASET_PATH), counting(final):
+    view = copy(task)
+    rows = view._rows = pick(task.rows(), indices)
+    view.get_dataset = lambda: rows  # type: ignore[method-assign]
+    with running_with(runner), task._given.offered(), alone(task.DATASET_PATH, rows), counting(final):
         # In lists of their own: some tasks put their changes into those that they are given.
-        return numbers(alone.process_results([list(of_one) for of_one in generations], list(references)))
+        return numbers(view.process_results([list(of_one) for of_one in generations], list(references)))
 
 
 class Results:

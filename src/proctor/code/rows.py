@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
@@ -21,19 +21,35 @@ from proctor.errors import MissingExtraError, UsageError
 Row = dict[str, Any]
 Rows = Sequence[Row]
 
-# By the name of the data set; a source for any of them has none.
-_GIVEN: ContextVar[Mapping[str | None, str | Rows]] = ContextVar("given", default={})  # noqa: B039
+
+class GivenRows:
+    """A file that takes the place of whatever data set a task asks for."""
+
+    def __init__(self, file: str | None) -> None:
+        self.file = file
+        self.asked_for = False
+
+    @contextmanager
+    def offered(self) -> Iterator[None]:
+        token = _GIVEN.set(self)
+        try:
+            yield
+        finally:
+            _GIVEN.reset(token)
+
+
+_GIVEN: ContextVar[GivenRows | None] = ContextVar("given", default=None)
+_ALONE: ContextVar[tuple[str | None, Rows]] = ContextVar("alone", default=(None, ()))
 
 
 @contextmanager
-def given(source: str | Rows | None, path: str | None = None) -> Iterator[None]:
-    """Whatever data set is asked for meanwhile, or the one at this path, its rows are those of the file, or these."""
-    others = {key: value for key, value in _GIVEN.get().items() if key != path}
-    token = _GIVEN.set(others if source is None else {**others, path: source})
+def alone(path: str | None, rows: Rows) -> Iterator[None]:
+    """Meanwhile the data set at this path has only these rows."""
+    token = _ALONE.set((path, rows))
     try:
         yield
     finally:
-        _GIVEN.reset(token)
+        _ALONE.reset(token)
 
 
 class Table(Sequence[Any]):
@@ -123,10 +139,13 @@ class Splits(dict[str, Rows]):
 
 def load_dataset(path: str | None, name: str | None = None, split: str | None = None, **options: Any) -> Any:
     """The rows of one split, or all splits by name: from the file that was given, else from the hub."""
-    sources = _GIVEN.get()
-    source = sources.get(path, sources.get(None))
-    if source is not None:
-        rows = Table(read_rows(source)) if isinstance(source, str) else source
+    offered = _GIVEN.get()
+    alone_in, few = _ALONE.get()
+    if path is not None and path == alone_in:
+        return few if split else Splits(few)
+    if offered is not None and offered.file is not None:
+        offered.asked_for = True
+        rows = Table(read_rows(offered.file))
         return rows if split else Splits(rows)
     if not path:
         raise UsageError("This task names no data set: give the problems with --data FILE.")

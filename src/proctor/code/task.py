@@ -19,7 +19,7 @@ from proctor.code import reply
 from proctor.code.execution import Live, Refused, Trial, run_programs, trial_of
 from proctor.code.forms import Continuation, Form, end_tokens, form_of, present
 from proctor.code.results import Results, count_results
-from proctor.code.rows import Rows, given, load_dataset
+from proctor.code.rows import GivenRows, Rows, load_dataset
 from proctor.code.stopwords import cut, cut_generation
 from proctor.config import RunConfig
 from proctor.errors import TaskError, UsageError
@@ -71,7 +71,7 @@ class Task(core.Task):
     def dataset(self) -> Any:
         """All splits by name, fetched when they are first needed."""
         if not hasattr(self, "_dataset"):
-            with given(self._data):
+            with self._given.offered():
                 self._dataset = load_dataset(self.DATASET_PATH, self.DATASET_NAME)
         return self._dataset
 
@@ -171,7 +171,7 @@ class Task(core.Task):
     # The core's contract.
 
     _config: RunConfig = RunConfig(task="", model="")
-    _data: str | None = None
+    _given: GivenRows = GivenRows(None)
     _taken_by_constructor: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -181,15 +181,17 @@ class Task(core.Task):
     @classmethod
     def build(cls, settings: Struct, data: str | None) -> Self:
         task = cls.__new__(cls)
-        task._data, task.settings = data, settings  # known to the constructor, which may load rows
-        with given(data):
+        task._given, task.settings = GivenRows(data), settings  # known to the constructor, which may load rows
+        with task._given.offered():
             task.__init__(**{name: getattr(settings, name) for name in cls._taken_by_constructor})  # type: ignore[misc]
         return task
 
     def rows(self) -> Rows:
         if not hasattr(self, "_rows"):
-            with given(self._data):
+            with self._given.offered():
                 found = self.get_dataset()
+            if self._given.file is not None and not self._given.asked_for:
+                raise UsageError(f"{self.name} has its problems with it: it takes no --data.")
             self._rows: Rows = found if hasattr(found, "__getitem__") else list(found)
             # Some tasks ask for it with every generation: it is neither to be read again, nor from elsewhere.
             self.get_dataset = lambda: self._rows  # type: ignore[method-assign]
@@ -215,7 +217,7 @@ class Task(core.Task):
     def _sample(self, index: int, config: RunConfig) -> Sample:
         doc = self.rows()[index]
         try:
-            with given(self._data):
+            with self._given.offered():
                 form = form_of(self.get_prompt(doc))
                 shown = present(form, config, self.language, wrapped=self.requires_execution)
                 metadata = {**self.describe(doc), "reference": self.get_reference(doc)}
@@ -260,7 +262,7 @@ class Task(core.Task):
         if output.finish == LOADED:
             return output.text
         doc = self.rows()[sample.index]
-        with given(self._data):
+        with self._given.offered():
             form = self._form(sample.index)
             if self._config.api == "chat":
                 return self.read_chat(doc, form, output.text, sample.index)

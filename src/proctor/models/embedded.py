@@ -90,6 +90,18 @@ class Embedded(Model):
             "seed": sampling.seed % 2**32,
             "cache_prompt": False,
         }
+        if sampling.max_length is not None:
+            body["max_tokens"] = min(sampling.max_tokens, self._room(request, sampling.max_length))
+        return read_completion(self._reply(request, body), time.perf_counter() - started)
+
+    def _room(self, request: Request, length: int) -> int:
+        """How many tokens the prompt leaves of this length. It is counted by having it read."""
+        read = read_completion(self._reply(request, {"max_tokens": 1, "temperature": 0.0}), 0.0)
+        if read.usage.input_tokens >= length:
+            raise ModelError(f"the prompt has {read.usage.input_tokens} tokens: no room is left of {length}")
+        return length - read.usage.input_tokens
+
+    def _reply(self, request: Request, body: dict[str, Any]) -> Any:
         try:
             if self._api == "chat":
                 reply = self._server.handle_chat_completions(body | {"messages": as_messages(request.prompt)})
@@ -99,7 +111,7 @@ class Embedded(Model):
             raise ModelError(f"{self.name}: {error}") from None
         if "error" in reply:
             raise ModelError(f"{self.name}: {reply['error'].get('message', reply['error'])}")
-        return read_completion(reply, time.perf_counter() - started)
+        return reply
 
 
 def import_runtime() -> Any:

