@@ -39,7 +39,7 @@ class Room:
     def wait(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         return self._runner.run(coroutine)
 
-    def judge(self, source: str, tests: str = "", limits: Limits = LIMITS, **more: str) -> Verdict:
+    def judge(self, source: str, tests: str = "", limits: Limits = LIMITS, **more: Any) -> Verdict:
         program = Program(source=textwrap.dedent(source), tests=textwrap.dedent(tests), **more)
         verdict: Verdict = self.wait(self.pool.judge(program, limits))
         return verdict
@@ -122,9 +122,17 @@ def test_a_script_reads_and_writes(judge: Judge):
     [
         ("import sys; print(1); sys.exit(0)", Outcome.PASSED, "1\n"),
         ("import sys; sys.exit(3)", Outcome.FAILED, ""),
+        ("print(1); exit(); print(2)", Outcome.PASSED, "1\n"),
+        ("quit(1)", Outcome.FAILED, ""),
         ("import sys; sys.exit('bad')", Outcome.FAILED, ""),
         ("if __name__ == '__main__': print('main')", Outcome.PASSED, "main\n"),
         ("import atexit; atexit.register(print, 'bye')", Outcome.PASSED, "bye\n"),
+        (
+            "import atexit, io, sys\nsys.stdout = io.StringIO()\nprint('late')\n"
+            "atexit.register(lambda: sys.__stdout__.write(sys.stdout.getvalue()))",
+            Outcome.PASSED,
+            "late\n",
+        ),
         ("import threading; threading.Timer(0.01, print, ['later']).start()", Outcome.PASSED, "later\n"),
         ("1 / 0", Outcome.FAILED, ""),
         ("x = bytearray(10**9)", Outcome.MEMORY, ""),
@@ -189,6 +197,15 @@ def test_arrays_are_plain_data(judge: Judge):
 def test_tests_that_need_more_than_plain_data_run_beside_the_program(judge: Judge, source: str, tests: str):
     verdict = judge(source, tests)
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.IN_PROCESS), verdict.detail
+
+
+def test_tests_that_execute_what_they_test_run_beside_the_program(judge: Judge):
+    """Nothing but plain data passes here, and yet a pass could be faked: the verdict must not say otherwise."""
+    tester = "def run(code):\n    space = {}\n    exec(code, space)\n    assert space['x'] == 1"
+    verdict = judge(tester, "run('x = 1')", beside=True)
+    assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.IN_PROCESS), verdict.detail
+    assert judge(tester, "run('x = 2')", beside=True).outcome is Outcome.FAILED
+    assert judge(tester, "run('exit()')", beside=True).outcome is Outcome.EXITED
 
 
 def test_the_way_of_testing_depends_on_the_tests_alone(judge: Judge):

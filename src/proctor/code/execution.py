@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
@@ -30,25 +30,37 @@ class Trial(Struct, frozen=True):
     detail: str = ""
     testing: str = ""
     seconds: float = 0.0
+    reading: Any = None
+    """What the task read off the verdict: an answer that was printed, the time that was used."""
 
     @property
     def passed(self) -> bool:
         return self.outcome == Outcome.PASSED
 
 
+def trial_of(program: Program, verdict: Verdict) -> Trial:
+    if verdict.outcome is Outcome.ERROR:
+        raise SandboxFailedError(verdict.detail)
+    return Trial(_digest(program), verdict.outcome, verdict.detail, verdict.testing, verdict.wall_seconds)
+
+
+Judge = Callable[[Program, Verdict], Trial]
+"""What a task makes of a verdict, where the sandbox alone cannot say whether a program has passed."""
+
+
 class Runner(Protocol):
-    def run(self, programs: Sequence[Program], limits: Limits) -> list[Trial]: ...
+    def run(self, programs: Sequence[Program], limits: Limits, judge: Judge) -> list[Trial]: ...
 
 
 _RUNNER: ContextVar[Runner | None] = ContextVar("runner", default=None)
 
 
-def run_programs(programs: Sequence[Program], limits: Limits) -> list[Trial]:
+def run_programs(programs: Sequence[Program], limits: Limits, judge: Judge = trial_of) -> list[Trial]:
     """The trials of all programs: in the sandbox of the run that this belongs to, else in one of their own."""
     runner = _RUNNER.get()
     if runner is not None:
-        return runner.run(programs, limits)
-    return [trial_of(p, v) for p, v in zip(programs, run_to_end(run(programs, limits)), strict=True)]
+        return runner.run(programs, limits, judge)
+    return [judge(p, v) for p, v in zip(programs, run_to_end(run(programs, limits)), strict=True)]
 
 
 @contextmanager
@@ -69,16 +81,14 @@ class Live:
         self._seconds = seconds
         self.trials: list[Trial] = []
 
-    def run(self, programs: Sequence[Program], limits: Limits) -> list[Trial]:
+    def run(self, programs: Sequence[Program], limits: Limits, judge: Judge) -> list[Trial]:
         if self._seconds is not None:
             limits = msgspec.structs.replace(limits, seconds=self._seconds)
-        trials = asyncio.run_coroutine_threadsafe(self._run(programs, limits), self._loop).result()
+        running = run(programs, limits, sandbox=self._sandbox)
+        verdicts = asyncio.run_coroutine_threadsafe(running, self._loop).result()
+        trials = [judge(program, verdict) for program, verdict in zip(programs, verdicts, strict=True)]
         self.trials += trials
         return trials
-
-    async def _run(self, programs: Sequence[Program], limits: Limits) -> list[Trial]:
-        verdicts = await run(programs, limits, sandbox=self._sandbox)
-        return [trial_of(program, verdict) for program, verdict in zip(programs, verdicts, strict=True)]
 
 
 class Refused:
@@ -87,7 +97,7 @@ class Refused:
     def __init__(self, task: str) -> None:
         self._task = task
 
-    def run(self, programs: Sequence[Program], limits: Limits) -> list[Trial]:
+    def run(self, programs: Sequence[Program], limits: Limits, judge: Judge) -> list[Trial]:
         raise UsageError(
             f"{self._task} runs programs without saying so: call super().__init__(requires_execution=True, ...) in it."
         )
@@ -99,17 +109,11 @@ class Remembered:
     def __init__(self, trials: Iterable[Trial]) -> None:
         self._trials = {trial.program: trial for trial in trials}
 
-    def run(self, programs: Sequence[Program], limits: Limits) -> list[Trial]:
+    def run(self, programs: Sequence[Program], limits: Limits, judge: Judge) -> list[Trial]:
         try:
             return [self._trials[_digest(program)] for program in programs]
         except KeyError:
             raise RuntimeError("process_results runs other programs for all problems than for one alone") from None
-
-
-def trial_of(program: Program, verdict: Verdict) -> Trial:
-    if verdict.outcome is Outcome.ERROR:
-        raise SandboxFailedError(verdict.detail)
-    return Trial(_digest(program), verdict.outcome, verdict.detail, verdict.testing, verdict.wall_seconds)
 
 
 def _digest(program: Program) -> str:
@@ -118,4 +122,7 @@ def _digest(program: Program) -> str:
 
 def _encodable(program: Program) -> dict[str, Any]:
     """A generation may hold half a character, which no JSON can."""
-    return {key: value.encode(errors="surrogatepass") for key, value in msgspec.structs.asdict(program).items()}
+    return {
+        key: value.encode(errors="surrogatepass") if isinstance(value, str) else value
+        for key, value in msgspec.structs.asdict(program).items()
+    }

@@ -27,7 +27,7 @@ from proctor.metrics.passing import Passing, pass_at_k
 from proctor.metrics.summary import Tally
 from proctor.models.generations import LOADED
 from proctor.sandbox import Limits, Program
-from proctor.types import Output, Sample, Score
+from proctor.types import Message, Output, Prompt, Sample, Score
 
 _SETTABLE = (str, bool, int, float, list, tuple, dict, type(None))
 _ALWAYS_PASSED = {"prompt": "prompt", "load_data_path": None}  # where a constructor has them without a default
@@ -122,6 +122,10 @@ class Task(core.Task):
             for k in self.ks
             if k <= most
         }
+
+    def chat_prompt(self, doc: Any) -> str | None:
+        """What a chat model is asked, where the prompt is not code that it could be asked to complete."""
+        return None
 
     # What a program is, for tasks that run some.
 
@@ -218,16 +222,22 @@ class Task(core.Task):
         doc = self.rows()[index]
         try:
             with self._given.offered():
-                form = form_of(self.get_prompt(doc))
-                shown = present(form, config, self.language, wrapped=self.requires_execution)
                 metadata = {**self.describe(doc), "reference": self.get_reference(doc)}
-                return Sample(self.identify(doc, index), index, shown, self.solution(doc), metadata=metadata)
+                return Sample(
+                    self.identify(doc, index), index, self._shown(doc, config), self.solution(doc), metadata=metadata
+                )
         except KeyError as error:
             if not isinstance(doc, Mapping) or error.args[0] in doc:
                 raise
             raise TaskError(
                 f"{self.name}: row {index} has no {error}, which the task needs; there is: {', '.join(doc)}."
             ) from error
+
+    def _shown(self, doc: Any, config: RunConfig) -> Prompt:
+        asked = self.chat_prompt(doc) if config.api == "chat" else None
+        if asked is not None:
+            return (Message("user", config.prefix + asked),)
+        return present(form_of(self.get_prompt(doc)), config, self.language, wrapped=self.requires_execution)
 
     def identify(self, doc: Any, index: int) -> str:
         found = (_field(doc, key) for key in ("task_id", "id", "name"))

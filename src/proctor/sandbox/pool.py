@@ -72,7 +72,7 @@ class WorkerPool(Sandbox):
     async def _judge_python(self, program: Program, language: Language, limits: Limits) -> Verdict:
         testing = Mode.SPLIT if program.tests else Mode.NONE
         tests = hashlib.sha256(program.tests.encode(errors="surrogatepass")).digest()
-        if tests in self._beside:
+        if program.beside or tests in self._beside:
             testing = Mode.IN_PROCESS
         exchange = await self._exchange(_python_job(program, testing), limits)
         if exchange.report and exchange.report["outcome"] == "not plain":

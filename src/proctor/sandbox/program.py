@@ -21,6 +21,8 @@ class Program(Struct, frozen=True, kw_only=True):
     prelude: str = ""
     """Trusted code that the tests may use, such as the prompt with its helper functions."""
     stdin: str = ""
+    beside: bool = False
+    """The tests run in the source's own process in any case: that is where they execute what they test."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from proctor.code.execution import Trial, run_programs
 from proctor.compat.bigcode.code_eval import estimate_pass_at_k
+from proctor.compat.bigcode.output import KEPT, with_stdout
 from proctor.metrics.passing import TRIES
 from proctor.sandbox import Limits, Outcome, Program
 
 SECONDS = 15.0  # for a program; the harness gives its languages 5 to 30
-_SHOWN = 2_048  # characters of what a program wrote
 _LANGUAGES = {"notypes.py": "python", "humaneval_to_dlang.py": "d", "humaneval_to_r.py": "r", "go": "go-test"}
 
 
@@ -52,7 +52,8 @@ def _is_pass(result: dict[str, Any]) -> bool:
 
 def _evaluate(language: str, sources: Sequence[str]) -> list[dict[str, Any]]:
     name = _LANGUAGES.get(language, language)
-    trials = run_programs([Program(source=source, language=name) for source in sources], Limits(seconds=SECONDS))
+    programs = [Program(source=source, language=name) for source in sources]
+    trials = run_programs(programs, Limits(seconds=SECONDS), with_stdout)
     return [_result(source, trial) for source, trial in zip(sources, trials, strict=True)]
 
 
@@ -60,8 +61,8 @@ def _result(source: str, trial: Trial) -> dict[str, Any]:
     exit_codes = {Outcome.PASSED: 0, Outcome.TIMEOUT: -1}
     return {
         "program": source,
-        "stdout": trial.stdout[:_SHOWN],
-        "stderr": trial.detail[:_SHOWN],
+        "stdout": trial.reading,
+        "stderr": trial.detail[-KEPT:],
         "exit_code": exit_codes.get(Outcome(trial.outcome), 1),
         "status": _status(trial),
         "timestamp": int(time.time()),

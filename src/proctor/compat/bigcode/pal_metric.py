@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from proctor.code.execution import Trial, run_programs
+from proctor.compat.bigcode.output import with_stdout
 from proctor.sandbox import Limits, Outcome, Program
 
 _NEAR = 1e-3
@@ -22,7 +23,7 @@ def compute(
 ) -> dict[str, float]:
     """The share of problems whose answer is right: that of the first program that gave any, or the commonest."""
     programs = [_program(program, answer_symbol) for of_one in predictions for program in of_one]
-    trials = iter(run_programs(programs, Limits(seconds=timeout)))
+    trials = iter(run_programs(programs, Limits(seconds=timeout), with_stdout))
     right, failed = 0, 0
     for of_one, reference in zip(predictions, references, strict=False):
         said = [_answer(next(trials)) for _ in of_one]
@@ -39,7 +40,7 @@ def run_program(
     program: str, timeout: float, task_id: int, completion_id: int, answer_symbol: str | None = None
 ) -> dict[str, Any]:
     """The last line that a program printed, or the value of one of its variables; or why there is none."""
-    trial = run_programs([_program(program, answer_symbol)], Limits(seconds=timeout))[0]
+    trial = run_programs([_program(program, answer_symbol)], Limits(seconds=timeout), with_stdout)[0]
     return {"task_id": task_id, "result": _answer(trial), "completion_id": completion_id}
 
 
@@ -52,5 +53,5 @@ def _answer(trial: Trial) -> str:
         return "failed: timed out"
     if not trial.passed:
         return f"failed: {trial.detail or trial.outcome}"
-    lines = trial.stdout.splitlines()
+    lines = trial.reading.splitlines()
     return lines[-1].strip() if lines else "failed: nothing was printed"

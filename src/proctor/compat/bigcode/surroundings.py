@@ -83,6 +83,7 @@ def _run_contained(
     **kwargs: Any,
 ) -> subprocess.CompletedProcess[Any]:
     from proctor.code.execution import run_programs
+    from proctor.compat.bigcode.output import with_stdout
     from proctor.sandbox import Limits, Outcome, Program
 
     language, file = _program_in(command)
@@ -92,10 +93,10 @@ def _run_contained(
         language=language,
         stdin=input.decode(errors="replace") if isinstance(input, bytes) else input or "",
     )
-    trial = run_programs([program], Limits(seconds=timeout or _SECONDS))[0]
+    trial = run_programs([program], Limits(seconds=timeout or _SECONDS), with_stdout)[0]
     if trial.outcome == Outcome.TIMEOUT:
         raise subprocess.TimeoutExpired(command, timeout or _SECONDS)
-    written: list[Any] = [trial.stdout, trial.detail]
+    written: list[Any] = [trial.reading, trial.detail]
     if not texts:
         written = [text.encode() for text in written]
     done = subprocess.CompletedProcess(command, 0 if trial.passed else 1, *written)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import marshal
 import os
 import stat
@@ -22,6 +23,7 @@ def serve(ear: int, mouth: int) -> None:
         _set_stdin(stdin)
         os.execve(command[0], command, {**os.environ, **environment})
     sys.path.insert(0, os.getcwd())
+    vars(builtins).update(exit=sys.exit, quit=sys.exit)  # as in every Python that has read `site`
     if verb == "script":
         code, stdin = arguments
         _set_stdin(stdin)

@@ -142,6 +142,8 @@ def run_script(code: types.CodeType) -> int:
 
     atexit._run_exitfuncs()
     flush()
+    sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # written out at the end whatever has taken their place
+    flush()
     return status
 
 
