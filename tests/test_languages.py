@@ -62,6 +62,23 @@ def test_every_language_gets_its_verdicts(name: str, judge: Callable[..., list[V
     assert endless.outcome is Outcome.TIMEOUT, endless
 
 
+@pytest.mark.parametrize("name", ["c", "cpp"])
+def test_a_strict_umask_of_the_harness_changes_nothing(name: str):
+    """Programs, compilers and the harness may be three users."""
+    try:
+        locate(find_language(name))
+    except MissingToolchainError as missing:
+        pytest.skip(str(missing))
+    program = Program(source=PROGRAMS[name], language=name, stdin="greet Zoe\n")
+
+    before = os.umask(0o077)
+    try:
+        (verdict,) = asyncio.run(run([program], LIMITS, workers=1))
+    finally:
+        os.umask(before)
+    assert "Hello, Zoe!" in verdict.stdout, verdict
+
+
 def test_programs_compiled_at_the_same_time_are_not_mixed_up(judge: Callable[..., list[Verdict]]):
     source = '#include <stdio.h>\nint main(void) {{ printf("%d", {}); return 0; }}\n'
     verdicts = judge("c", *((source.format(number % 10), "") for number in range(40)))

@@ -17,6 +17,7 @@ import pytest
 from proctor.errors import MissingToolchainError, UnknownNameError, UsageError
 from proctor.sandbox import Limits, Mode, Outcome, Pool, Program, Verdict, best_level, run
 from proctor.sandbox.inside import watch
+from proctor.sandbox.judgement import End, Exchange, verdict_of
 from proctor.sandbox.languages import find_language
 from proctor.sandbox.toolchain import Names, locate
 
@@ -83,6 +84,22 @@ def test_a_syntax_error_is_the_programs_failure(judge: Judge):
     verdict = judge("def f(:", "assert f(0) == 1")
     assert verdict.outcome is Outcome.FAILED
     assert "SyntaxError" in verdict.detail
+
+
+def test_a_long_line_is_told_in_part(judge: Judge):
+    verdict = judge(f"x = '{'é' * 60_000}' $", "assert f(0) == 1")
+    assert verdict.outcome is Outcome.FAILED
+    assert "solution.py" in verdict.detail
+    assert len(verdict.detail) < 1000
+
+
+def test_an_answer_that_cannot_be_read_is_the_sandboxs_error(judge: Judge, monkeypatch: pytest.MonkeyPatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("proctor.sandbox.worker.LARGEST_MESSAGE", 40)  # less than any report
+        verdict = judge("def f(): return 1", "assert f() == 1")
+    assert verdict.outcome is Outcome.ERROR
+    assert "cannot be read" in verdict.detail
+    assert judge("def f(): return 1", "assert f() == 1").passed
 
 
 def test_tests_that_do_not_compile_are_an_error(judge: Judge):
@@ -175,11 +192,71 @@ def test_plain_data_goes_both_ways(judge: Judge, value: str):
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
 
 
+@pytest.mark.parametrize("handed", ["iter([1, 2])", "iter({1: 2})", "reversed([1])", "{1: 2}.keys()", "[iter('1')]"])
+def test_iterators_and_views_can_be_handed_to_a_program(judge: Judge, handed: str):
+    verdict = judge("def first(xs):\n    for x in xs: return x\n", f"assert first({handed}) is not None")
+    assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
+
+
 def test_arrays_are_plain_data(judge: Judge):
     verdict = judge(
         "import numpy as np\ndef half(x): return x / 2\ndef total(x): return x.sum()",
         "import numpy as np\nassert (half(np.array([2, 4])) == [1.0, 2.0]).all()\nassert total(np.ones(3)) == 3",
     )
+    assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
+
+
+@pytest.mark.parametrize(
+    ("made", "change", "seen"),
+    [
+        ("[]", "x.append(1)", "x == [1]"),
+        ("{'a': 1}", "del x['a']", "x == {}"),
+        ("{'a': 1, 'b': 2}", "x['a'] = x.pop('a')", "list(x) == ['b', 'a']"),
+        ("{1}", "x.add(2)", "x == {1, 2}"),
+        ("bytearray(b'a')", "x[0] = 98", "x == b'b'"),
+        ("deque([1], 2)", "x.extend([2, 3])", "x == deque([2, 3]) and x.maxlen == 2"),
+        ("OrderedDict(a=1, b=2)", "x.move_to_end('a')", "list(x) == ['b', 'a']"),
+        ("Counter('ab')", "x['a'] += 1", "x == Counter('aab')"),
+        ("defaultdict(int)", "x['a'] = 1", "x['a'] == 1 and x['b'] == 0"),
+        ("([], 1)", "x[0].append(2)", "x == ([2], 1)"),
+        ("iter([1, 2, 3])", "next(x)", "next(x) == 2"),
+        ("np.array([2, 1])", "x.sort()", "x.tolist() == [1, 2]"),
+        ("np.array([[1, 2], [3, 4]])[0]", "x[:] = 0", "x.tolist() == [0, 0]"),
+        ("[float('nan')]", "pass", "x == [x[0]]"),
+    ],
+)
+@pytest.mark.parametrize("how", ["f(x)", "f(x=x)", "f(x, fail=True)"])
+def test_tests_see_what_a_program_changes_in_its_arguments(judge: Judge, made: str, change: str, seen: str, how: str):
+    names = "from collections import Counter, OrderedDict, defaultdict, deque\n"
+    if "np." in made:
+        names += "import numpy as np\n"
+    source = f"def f(x, fail=False):\n    {change}\n    if fail: raise ValueError"
+    tests = f"{names}x = {made}\ntry:\n    {how}\nexcept ValueError: pass\nassert {seen}"
+    verdict = judge(source, tests)
+    assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
+
+
+def test_arguments_that_a_program_leaves_alone_stay_the_same_objects(judge: Judge):
+    verdict = judge(
+        "class Box: pass\ndef f(x, y=None): x.append(1)\ndef g(x): return len(x)",
+        "a = []\nf(a, a)\nassert a == [1]\nb = Box()\nboxes = [b, [2]]\ninner = boxes[1]\nassert g(boxes) == 2\n"
+        "assert boxes[0] is b and boxes[1] is inner",
+    )
+    assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
+
+
+@pytest.mark.parametrize(
+    ("made", "seen"),
+    [
+        ("np.longdouble(1)", "f() is not None"),
+        ("np.ones(2, dtype=np.clongdouble)", "len(f()) == 2"),
+        ("np.matrix([[1, 2]])", "f().tolist() == [[1, 2]]"),
+        ("np.array(3)", "f() == 3"),
+        ("np.ma.array([1, 2], mask=[0, 1])", "len(f()) == 2"),
+    ],
+)
+def test_what_numpy_has_besides_plain_arrays(judge: Judge, made: str, seen: str):
+    verdict = judge(f"import numpy as np\ndef f(): return {made}", f"assert {seen}")
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
 
 
@@ -236,6 +313,16 @@ def test_helpers_of_the_prelude_are_the_tests_own(judge: Judge):
     assert verdict.outcome is Outcome.FAILED
 
 
+def test_tests_beside_the_program_have_the_prelude_too(judge: Judge):
+    verdict = judge(
+        "def half(f, x): return f(x) / 2",
+        "assert near(half(lambda x: x, 4), 2)",
+        entry_point="half",
+        prelude="def near(a, b): return abs(a - b) < 1e-6\ndef half(f, x):\n    'Half of f(x).'\n",
+    )
+    assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.IN_PROCESS), verdict.detail
+
+
 def test_a_prelude_that_is_prose_does_no_harm(judge: Judge):
     assert judge("def f(): return 1", "assert f() == 1", entry_point="f", prelude="Write f, it must assert 1.").passed
 
@@ -248,14 +335,30 @@ def test_tests_leave_nothing_behind_for_the_next(judge: Judge):
     assert judge(program, "import math\nassert root(9) == math.sqrt(9)\nassert abs(-1) == 1").passed
 
 
+def test_tests_that_use_the_programs_modules_leave_nothing_behind_either(judge: Judge):
+    program = "import sys\ndef f(): return 1"
+    assert judge(program, "sys.setrecursionlimit(60)\nassert f() == 1").passed
+    assert judge(program, "def down(n): return n and down(n - 1)\nassert down(200) == 0\nassert f() == 1").passed
+
+
+def test_libraries_have_their_usual_names(judge: Judge):
+    assert judge("import numpy as np\ndef f(): return np.ones(2)", "assert np.allclose(f(), [1, 1])").passed
+    assert not judge(
+        "import math as np\nnp.allclose = lambda *_: 1\ndef f(): return 0", "assert np.allclose(f(), 1)"
+    ).passed
+
+
 def test_tests_that_draw_cases_draw_the_same_each_time(judge: Judge):
-    tests = "import random\nassert same(random.random()) == 0"
-    seen = {judge("def same(x): return x", tests).detail for _ in range(3)}
-    assert len(seen) == 1
+    for drawn in ("random.random()", "lambda x=random.random(): x"):
+        tests = f"import random\nraise Exception(str(same({drawn})))"
+        seen = {judge("def same(x): return x() if callable(x) else x", tests).detail for _ in range(3)}
+        assert len(seen) == 1
 
 
 def test_endless_tests_are_a_timeout_and_the_next_program_runs(judge: Judge):
     limits = Limits(seconds=0.3)
+    verdict = judge("def f(): return 1", "while True: pass", limits)
+    assert (verdict.outcome, verdict.testing) == (Outcome.TIMEOUT, Mode.SPLIT)
     assert judge("def f(): return 1", "while f() == 1: pass", limits).outcome is Outcome.TIMEOUT
     assert judge(
         "def f(): return 1", "while True:\n    try:\n        f()\n    except BaseException: pass", limits
@@ -312,6 +415,15 @@ def test_processor_time_of_all_processes_counts(judge: Judge):
     source = "import os\nfor _ in range(3):\n    if os.fork() == 0:\n        while True: pass\nos.wait()"
     verdict = judge(source, limits=Limits(seconds=0.5))
     assert verdict.outcome is Outcome.TIMEOUT
+
+
+def test_what_the_kernel_stops_for_its_processor_time_is_a_timeout():
+    """It comes to that only where the warden itself hardly gets a processor."""
+    end = End(stopped="", status=-signal.SIGKILL, wall=9.0, cpu=2.95, memory=0, stdout=0, stderr=0)
+    exchange = Exchange(report={"outcome": "ended", "detail": ""}, end=end, stdout="", stderr="")
+    python = find_language("python")
+    assert verdict_of(exchange, Limits(seconds=1), "", python, Mode.SPLIT).outcome is Outcome.TIMEOUT
+    assert verdict_of(exchange, Limits(seconds=4), "", python, Mode.SPLIT).outcome is Outcome.CRASHED
 
 
 def test_the_wall_clock_is_the_ceiling(judge: Judge):

@@ -6,11 +6,13 @@ Also a harness of its own, like sandbox_driver.py: test_sandbox_neighbours.py LE
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import fcntl
 import json
 import os
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -25,7 +27,7 @@ import msgspec
 import pytest
 
 from proctor.sandbox import Limits, Pool, Program, Verdict
-from proctor.sandbox.inside import kernel, seccomp
+from proctor.sandbox.inside import kernel, seccomp, watch
 from proctor.sandbox.ladder import Level
 from sandbox_driver import find_level
 
@@ -118,12 +120,77 @@ async def _hold(level: Level) -> list[str]:
                 through.append(f"{name}: {verdict.detail}")
         if not (verdict := await judge(TAMPER)).passed:
             through.append(f"the memory of another process: {verdict.detail}")
-        return through + await _reach_out(judge)
+        compiled = await pool.judge(Program(source="int main() { return 0; }", language="c"), LIMITS)
+        if not compiled.passed and "was not found" not in compiled.detail:  # also where no mode can be changed
+            through.append(f"nothing, not even an honest compiler: {compiled.detail}")
+        return through + await _reach_out(judge) + await _give_up(pool)
+
+
+STRAY = """
+import ctypes, os, time
+ctypes.CDLL(None).prctl(15, b"stray", 0, 0, 0)
+if os.fork() == 0:
+    os.setsid()
+    os.fork()
+time.sleep(600)
+"""
+
+
+async def _give_up(pool: Pool) -> list[str]:
+    """Whether anything of a program is left when nobody wants its verdict any more."""
+    judging = asyncio.create_task(pool.judge(Program(source=STRAY), Limits(seconds=600)))
+    while len(strays := _called("stray")) < 3:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    ends = [os.pidfd_open(process) for process in strays]
+    judging.cancel()
+    await asyncio.gather(judging, return_exceptions=True)
+    left = [process for process, end in zip(strays, ends, strict=True) if not select.select([end], [], [], 20)[0]]
+    for end in ends:
+        os.close(end)
+    for process in left:
+        os.kill(process, signal.SIGKILL)
+    return [f"{len(left)} processes of a program that was given up"] if left else []
+
+
+def _called(name: str) -> list[int]:
+    found = []
+    for process, _ in watch.descendants(set()):
+        with contextlib.suppress(OSError):  # it has ended
+            if Path(f"/proc/{process}/comm").read_text().strip() == name:
+                found.append(process)
+    return found
+
+
+CHANGES = {
+    "mode": "os.chmod(file, 0)",
+    "mode in another way": "os.chmod(file, 0, follow_symlinks=False)",
+    "times": "os.utime(file, (1, 1))",
+    "attributes": "os.setxattr(file, 'user.note', b'x')",
+    "group": "os.chown(file, -1, os.getgid())",
+    "length": "os.truncate(file, 0)",
+    "length by opening": "os.open(file, os.O_RDONLY | os.O_TRUNC)",
+    "name": "os.rename(file, file + '2')",
+}
+
+
+async def _change_files(judge: Callable[[str], Awaitable[Verdict]]) -> list[str]:
+    """Programs that try to change a file of this user's."""
+    through = []
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        for name, change in CHANGES.items():
+            file = Path(folder) / name
+            file.write_text("x")
+            before = file.stat().st_ctime_ns  # moves with every change of a file
+            await judge(f"import os\nfile = {str(file)!r}\n{change}")
+            if not file.exists() or file.stat().st_ctime_ns != before:
+                through.append(f"a change of a file's {name}")
+    return through
 
 
 async def _reach_out(judge: Callable[[str], Awaitable[Verdict]]) -> list[str]:
     """Programs that try to reach this very process."""
-    through = []
+    through = await _change_files(judge)
     with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as service:
         os.chmod(folder, 0o755)
         service.bind(f"{folder}/service")
@@ -208,6 +275,42 @@ def test_other_processes_keep_their_limits_and_rank():
     assert told == dict.fromkeys(["limit", "cores", "rank"], "EPERM")
 
 
+def test_files_keep_what_landlock_leaves_open(tmp_path: Path):
+    file = tmp_path / "file"
+    file.write_text("x")
+    opened = os.open(file, os.O_RDONLY)
+    before = os.stat(file).st_ctime_ns
+    quiet: dict[str, Callable[[], object]] = {
+        "mode": lambda: os.chmod(file, 0),
+        "mode of an open file": lambda: os.fchmod(opened, 0),
+        "mode in a newer way": lambda: kernel.system_call("fchmodat2", 452, opened, b"", 0, 0x1000),
+        "times": lambda: os.utime(file, (1, 1)),
+        "times of an open file": lambda: os.utime(opened, (1, 1)),
+    }
+    refused: dict[str, tuple[str, Callable[[], object]]] = {
+        "owner": ("EPERM", lambda: os.chown(file, 1, 1)),
+        "owner of an open file": ("EPERM", lambda: os.fchown(opened, 1, 1)),
+        "attribute": ("ENOTSUP", lambda: os.setxattr(file, "user.note", b"x")),
+        "attribute of an open file": ("ENOTSUP", lambda: os.setxattr(opened, "user.note", b"x")),
+        "flags": ("EPERM", lambda: fcntl.ioctl(opened, 0x4008_6602, struct.pack("l", 0x80))),
+    }
+    old_kernel: dict[str, tuple[str, Callable[[], object]]] = {
+        "length": ("EACCES", lambda: os.truncate(file, 0)),
+        "length by opening": ("EACCES", lambda: os.open(file, os.O_RDONLY | os.O_TRUNC)),
+        "in a newer way": ("ENOSYS", lambda: kernel.system_call("openat2", 437, opened, b"", None, 0)),
+    }
+    allowed: dict[str, Callable[[], object]] = {
+        "reading": lambda: os.close(os.open(file, os.O_RDONLY)),
+        "writing": lambda: os.close(os.open(tmp_path / "other", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)),
+    }
+    for truncating, expected in ((False, refused | old_kernel), (True, refused)):
+        attempts = quiet | allowed | {name: attempt for name, (_, attempt) in expected.items()}
+        told = _refusals(lambda: [seccomp.files_filter(truncating)], attempts)  # noqa: B023
+        assert told == {name: error for name, (error, _) in expected.items()}
+    os.close(opened)
+    assert (os.stat(file).st_ctime_ns, file.read_text()) == (before, "x")
+
+
 def test_no_signal_finds_another_way():
     other = os.getppid()
     ear, mouth = os.pipe()
@@ -230,5 +333,6 @@ def test_no_signal_finds_another_way():
 
 
 if __name__ == "__main__":
+    kernel.adopt_orphans()  # whatever gets away comes to us
     level = find_level(*sys.argv[1:])
     print(json.dumps(asyncio.run(_hold_all(level)) if level else []))

@@ -131,6 +131,50 @@ def test_nonsense_makes_plain_values_or_is_refused(message: Any):
     there_and_back(value)
 
 
+class Nosy:
+    """Stands for a reference. Whoever asks it anything would ask the program."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "__class__":
+            return Nosy
+        raise AssertionError(name)
+
+    __iter__ = __len__ = __getitem__ = __float__ = __index__ = lambda self, *_: pytest.fail("it was asked")
+
+
+REFERENCE = {"#": "object", "v": []}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"#": "tuple", "v": REFERENCE},
+        {"#": "set", "v": REFERENCE},
+        {"#": "frozenset", "v": REFERENCE},
+        {"#": "collections.deque", "v": [REFERENCE, None]},
+        {"#": "collections.OrderedDict", "v": REFERENCE},
+        {"#": "collections.Counter", "v": REFERENCE},
+        {"#": "numpy.ndarray", "v": [REFERENCE, "|u1", [-1]]},
+        {"#": "numpy.ndarray", "v": [[[REFERENCE]], "|u1", [-1]]},
+        {"#": "numpy.ndarray", "v": [{"#": "tuple", "v": [REFERENCE]}, "|u1", [-1]]},
+        {"#": "numpy.ndarray", "v": [[1], "|O", [-1]]},
+        {"#": "numpy.scalar", "v": [REFERENCE, "<f8"]},
+    ],
+)
+def test_a_reference_is_given_to_nobody_who_would_ask_it(message: Any):
+    with pytest.raises(ValueError, match="not plain data"):
+        Unpacker(Nosy).unpack(message)
+
+
+@pytest.mark.parametrize(
+    "message", [[REFERENCE], {"#": "tuple", "v": [REFERENCE]}, {"#": "dict", "v": [[1, REFERENCE]]}]
+)
+def test_references_in_containers_stay_references(message: Any):
+    unpacked = Unpacker(Nosy).unpack(message)
+    (value,) = unpacked.values() if isinstance(unpacked, dict) else unpacked
+    assert type(value) is Nosy
+
+
 @pytest.mark.parametrize(
     "tests",
     [
@@ -171,3 +215,9 @@ def test_library_types_are_what_they_were():
         collections.Counter("abca"),
     ):
         assert repr(there_and_back(value)) == repr(value)
+
+
+def test_a_module_is_recognised_also_among_many_names():
+    many = "\n".join(f"x{number} = {number}" for number in range(300))
+    tests = compile(f"{many}\nassert math.isclose(f(x1), 2)", "tests.py", "exec")
+    assert purity.owners(tests, {"math", "f", "x1"}) == {"math"}

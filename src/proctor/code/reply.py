@@ -59,13 +59,19 @@ def program(prompt: str, text: str, entry_point: str, language: str) -> str:
 
 def _python_program(prompt: str, code: str, entry_point: str) -> str:
     if not entry_point or not _defines_at_top(code, entry_point):
-        return prompt + _as_body(prompt, code)
+        return joined(prompt, _as_body(prompt, code))
     # The function is there as a whole. The prompt stays before it for its imports and helpers; the half function at
     # its end is finished with nothing, and then replaced.
     for begun in (prompt, f"{prompt.rstrip()}\n    pass\n"):
         if _parses(begun):
             return f"{begun.rstrip()}\n\n\n{code}\n"
     return f"{code}\n"
+
+
+def joined(prompt: str, completion: str) -> str:
+    """A Python program in two pieces; the second alone, if only that is one: then the prompt was prose."""
+    whole = prompt + completion
+    return completion if not _parses(whole) and completion.strip() and _parses(completion) else whole
 
 
 def completion(prompt: str, text: str, entry_point: str) -> str:

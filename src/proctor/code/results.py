@@ -92,10 +92,17 @@ class Results:
         mean = math.fsum(alone) / len(alone)
         if abs(mean - value) <= _EQUAL and all(0 <= one <= 1 for one in alone):
             return score_mean(alone)
+        unknown = Metric(value, None, None, None, len(indices), "jackknife")
+        if any(self._alone.values()) and all(map(math.isnan, alone)):
+            return unknown  # a figure that only all have is called after their number, or their places
+        score = next(iter(self._count(indices)))  # by contract, the first one; the others may be counts of something
+        bounds = (0.0, self._task.full_marks) if name == score else (-math.inf, math.inf)
         try:
-            return grouped_jackknife(lambda kept: self._count([indices[i] for i in kept])[name], len(indices))
+            return grouped_jackknife(
+                lambda kept: self._count([indices[i] for i in kept])[name], len(indices), bounds=bounds
+            )
         except Exception:  # without some of the problems, the figure is not there, or the task cannot count
-            return Metric(value, None, None, None, len(indices), "jackknife")
+            return unknown
 
 
 def numbers(counted: Any) -> dict[str, float]:

@@ -58,8 +58,8 @@ class Task(core.Task):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "Settings" not in vars(cls) and "__init__" in vars(cls):
-            cls.Settings = _struct_of(_constructor_settings(cls))
-            cls._taken_by_constructor = cls.Settings.__struct_fields__
+            defaults = _constructor_settings(cls)
+            cls.Settings, cls._taken_by_constructor = _struct_of(defaults), tuple(defaults)
 
     def __init__(self, stop_words: Sequence[str] | None = None, requires_execution: bool = False) -> None:
         self.stop_words = list(stop_words or [])
@@ -96,11 +96,17 @@ class Task(core.Task):
         """The tests, or the text to compare with."""
 
     def postprocess_generation(self, generation: str, idx: int) -> str:
-        """Prompt and completion, cut where the answer ends."""
+        """Prompt and completion, cut where the answer ends; without the prompt, where that is no part of an answer."""
         if not generation.strip():
             return ""
         form = self._form(idx)
-        return cut_generation(generation, form.text if isinstance(form, Continuation) else "", self.stop_words)
+        prompt = form.text if isinstance(form, Continuation) else ""
+        found = cut_generation(generation, prompt, self.stop_words or ())
+        if not self.requires_execution:
+            return found.removeprefix(prompt)
+        if self.language != "python" or not found.startswith(prompt):
+            return found
+        return reply.joined(prompt, found[len(prompt) :])
 
     @staticmethod
     def _stop_at_stop_token(decoded_string: str, stop_tokens: Sequence[str]) -> str:
@@ -163,8 +169,8 @@ class Task(core.Task):
         overridden = type(self).postprocess_generation is not Task.postprocess_generation
         begun = form.text if isinstance(form, Continuation) else ""
         if not self.requires_execution:
-            generation = form.with_completion(reply.code_in(text))
-            return self._postprocessed(form, generation, reply.code_in(text), index) if overridden else generation
+            answer = reply.code_in(text)
+            return self._postprocessed(form, form.with_completion(answer), answer, index) if overridden else answer
         if overridden:
             completion = reply.completion(begun, text, self.entry_point(doc))
             return self._postprocessed(form, form.with_completion(completion), completion, index)
@@ -320,8 +326,10 @@ class Task(core.Task):
             return ""
         if not isinstance(form, Continuation) or not completion.strip() or not (done or self.requires_execution):
             return done
-        cut_inside_prompt = len(done) < len(form.text) and form.text.startswith(done)
-        return form.text + self.postprocess_generation(completion, index) if cut_inside_prompt else done
+        if len(done) >= len(form.text) or not form.text.startswith(done):
+            return done
+        # It was cut inside the prompt, which only a program needs.
+        return (form.text if self.requires_execution else "") + self.postprocess_generation(completion, index)
 
 
 def _score(judged: Sequence[tuple[str, Trial]]) -> Score:
@@ -355,18 +363,13 @@ def _constructor_settings(cls: type[Task]) -> dict[str, Any]:
     """The arguments of the constructor that can be given on a command line, with their defaults, if they have any."""
     found: dict[str, Any] = {}
     for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]:
-        if parameter.kind is parameter.VAR_KEYWORD:  # handed on, as the parent's constructor takes them
-            found |= _defaults(cls.Settings)
-        elif parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        if parameter.default is parameter.empty:
             found[name] = _ALWAYS_PASSED.get(name, msgspec.NODEFAULT)
         elif isinstance(parameter.default, _SETTABLE):
             found[name] = parameter.default
     return found
-
-
-def _defaults(kind: type[Struct]) -> dict[str, Any]:
-    optional = [field for field in msgspec.structs.fields(kind) if not field.required]
-    return {f.name: f.default if f.default is not msgspec.NODEFAULT else f.default_factory() for f in optional}
 
 
 def _struct_of(defaults: dict[str, Any]) -> type[Struct]:

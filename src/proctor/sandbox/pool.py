@@ -56,9 +56,9 @@ class WorkerPool(Sandbox):
         self._idle.put_nowait(await self._start(frozenset()))
 
     async def close(self) -> None:
+        await self._workshop.close()
         workers = [self._idle.get_nowait() for _ in range(self._idle.qsize())]
         await asyncio.gather(*(worker.close() for worker in workers if worker))
-        self._workshop.close()
 
     async def judge(self, program: Program, limits: Limits) -> Verdict:
         language = find_language(program.language)
@@ -77,8 +77,9 @@ class WorkerPool(Sandbox):
         exchange = await self._exchange(_python_job(program, testing), limits)
         if exchange.report and exchange.report["outcome"] == "not plain":
             self._beside.add(tests)
-            exchange = await self._exchange(_python_job(program, Mode.IN_PROCESS), limits)
-        return verdict_of(exchange, limits, self.level, language)
+            testing = Mode.IN_PROCESS
+            exchange = await self._exchange(_python_job(program, testing), limits)
+        return verdict_of(exchange, limits, self.level, language, testing)
 
     async def _judge_command(self, program: Program, language: Language, limits: Limits) -> Verdict:
         if program.tests:
@@ -88,9 +89,9 @@ class WorkerPool(Sandbox):
         try:
             work = await self._workshop.prepare(language, program.source, limits.memory_mib)
         except CompilationError as error:
-            return verdict_of(error.exchange, error.limits, self.level, language, compiling=True)
+            return verdict_of(error.exchange, error.limits, self.level, language, Mode.NONE, compiling=True)
         exchange = await self._exchange(work.job(program.stdin), limits, work.contents(), work.folders)
-        return verdict_of(exchange, limits, self.level, language)
+        return verdict_of(exchange, limits, self.level, language, Mode.NONE)
 
     async def _exchange(
         self, job: dict[str, Any], limits: Limits, blob: bytes = b"", folders: tuple[str, ...] = ()
@@ -103,13 +104,13 @@ class WorkerPool(Sandbox):
                 async with asyncio.timeout(limits.ceiling + _GRACE):
                     return await worker.exchange(job, limits, blob)
             except (WorkerError, TimeoutError) as error:
-                _discard(worker)
-                worker = None
+                failed, worker = worker, None
+                await _discard(failed)
                 if last:
                     raise WorkerError(str(error) or "the sandbox did not answer") from None
             except BaseException:  # cancelled in the middle of a job
-                _discard(worker)
-                worker = None
+                failed, worker = worker, None
+                await _discard(failed)
                 raise
             finally:
                 self._idle.put_nowait(worker)
@@ -138,9 +139,9 @@ class Pool(WorkerPool):
         return await asyncio.to_thread(locate, language)
 
 
-def _discard(worker: Worker | None) -> None:
+async def _discard(worker: Worker | None) -> None:
     if worker:
-        worker.kill()
+        await worker.kill()
 
 
 def _python_job(program: Program, testing: Mode) -> dict[str, Any]:

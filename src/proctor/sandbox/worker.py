@@ -29,6 +29,7 @@ from proctor.sandbox.layout import (
     bubblewrap_command,
     open_to_all,
     plan_layout,
+    readable,
 )
 from proctor.sandbox.program import Limits
 
@@ -43,6 +44,13 @@ _FAREWELL = 5.0
 
 class WorkerError(Exception):
     """The sandbox failed; the program is not to blame."""
+
+
+def decoded(message: bytes) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(message, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise WorkerError(f"the sandbox sent what cannot be read: {error}") from None
 
 
 class Worker(ABC):
@@ -81,7 +89,8 @@ class Worker(ABC):
         """Ends it in an orderly way: the warden leaves when nobody can send it anything any more."""
 
     @abstractmethod
-    def kill(self) -> None: ...
+    async def kill(self) -> None:
+        """Ends it, whatever it is doing, and all that it has started."""
 
     @abstractmethod
     async def _next_message(self) -> tuple[dict[str, Any], bytes]:
@@ -157,31 +166,38 @@ class LocalWorker(Worker):
         try:
             await worker._next_message()  # it is ready
         except BaseException:
-            worker.kill()
+            await worker.kill()
             raise
         return worker
 
     async def close(self) -> None:
+        if self._process.returncode is not None:  # done already: it was being closed when something went wrong
+            return
         self._hang_up()
         ended = asyncio.Event()
         end = os.pidfd_open(self._process.pid)
         self._loop.add_reader(end, ended.set)
         try:
-            await asyncio.wait_for(ended.wait(), _FAREWELL)
+            async with asyncio.timeout(_FAREWELL):
+                await ended.wait()
         except TimeoutError:
-            self._process.kill()
+            pass
         finally:
             self._loop.remove_reader(end)
             os.close(end)
-        self._bury()
+            self._process.kill()
+            self._bury()
 
-    def kill(self) -> None:
+    async def kill(self) -> None:
+        if self._scratch:  # without namespaces, in which the kernel would do it, the warden has to end its processes
+            await self.close()
+            return
         self._hang_up()
         self._process.kill()
         self._bury()
 
     def _hang_up(self) -> None:
-        if self._jobs.fileno() < 0:  # done already: it was being closed when something went wrong
+        if self._jobs.fileno() < 0:
             return
         self._loop.remove_reader(self._verdicts)
         self._jobs.close()
@@ -210,7 +226,7 @@ class LocalWorker(Worker):
         if not data:
             raise WorkerError(self._last_words())
         try:
-            message = msgspec.json.decode(data)
+            message = decoded(data)
             return message, attached(message, descriptors)
         finally:
             for descriptor in descriptors:
@@ -255,13 +271,15 @@ def _command(level: Level, layout: Layout, handed: list[int], scratch: Path | No
         "files": layout.files,
         "packages": layout.packages,
         "islands": layout.islands,
+        "hidden": layout.hidden,
         "pid_namespace": level.namespaces,
         "user_namespace": level.namespaces and not as_root,
         "examiner_user": examiner_user if own_users else None,
         "subject_user": examiner_user + 1 if own_users else None,
         "seccomp": level.seccomp,
         "landlock": bool(level.landlock),
-        "readable": ["/"] if level.namespaces else [*layout.folders, "/proc"],
+        "readable": ["/"] if level.namespaces else [*readable(layout), "/proc"],
+        "listable": [] if level.namespaces else layout.folders,
     }
     command = [os.path.abspath(sys.executable), "-I", "-S", "-c", _START, msgspec.json.encode(plan).decode()]
     if level.walls is Walls.BUBBLEWRAP:

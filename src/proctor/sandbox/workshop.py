@@ -6,25 +6,27 @@ import asyncio
 import functools
 import hashlib
 import json
+import os
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from proctor.errors import MissingToolchainError
 from proctor.sandbox.inside.commands import lay_out
 from proctor.sandbox.judgement import Exchange
 from proctor.sandbox.languages import Language
 from proctor.sandbox.program import Limits
 from proctor.sandbox.toolchain import NOT_PREPARED, Recipe, Toolchain
-from proctor.sandbox.verdict import Mode
 
 _REMEMBERED = 200
 _COMPILER = Limits(seconds=60.0, memory_mib=4096, processes=256, output_kib=256)
 
 Run = Callable[..., Awaitable[Exchange]]
 Locate = Callable[[Language], Awaitable[Toolchain]]
+Made = TypeVar("Made")
 
 
 class CompilationError(Exception):
@@ -71,10 +73,14 @@ class Workshop:
         key = f"{language.name}-{memory_mib}-{hashlib.sha256(_encoded(source)).hexdigest()}"
         if key not in self._works:
             self._forget_the_oldest()
-            self._works[key] = asyncio.create_task(self._make(key, language, source, memory_mib))
-        return await asyncio.shield(self._works[key])
+        return await _shared(self._works, key, lambda: self._make(key, language, source, memory_mib))
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """Also ends what nobody waits for any more: it has a worker."""
+        tasks = [*self._works.values(), *self._toolchains.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         if "_folder" in vars(self):
             self._folder.cleanup()
 
@@ -98,14 +104,14 @@ class Workshop:
         if exchange.end.status != 0 or exchange.end.stopped or not exchange.product:
             raise CompilationError(exchange)
         files, contents = _open(exchange.product)
+        # Where programs may not change the mode of files, no compiler could mark what it made as a program.
+        files = [(name, mode | 0o111 if f"./{name}" == recipe.run[0] else mode, size) for name, mode, size in files]
         product = Path(self._folder.name) / key
         product.write_bytes(contents)
         return Work(recipe, toolchain.path, folders, files, product=product)
 
     async def _toolchain(self, language: Language) -> tuple[Toolchain, str]:
-        if language.name not in self._toolchains:
-            self._toolchains[language.name] = asyncio.create_task(self._get_ready(language))
-        return await asyncio.shield(self._toolchains[language.name])
+        return await _shared(self._toolchains, language.name, lambda: self._get_ready(language))
 
     async def _get_ready(self, language: Language) -> tuple[Toolchain, str]:
         """Finds the tools, and lets them prepare what makes every later compilation faster."""
@@ -116,9 +122,26 @@ class Workshop:
         exchange = await self._run({**work.job(), "collect": True}, _COMPILER, b"", work.folders)
         if exchange.end.status != 0 or exchange.end.stopped or not exchange.product:
             return toolchain, NOT_PREPARED  # slower, but as right
-        folder = Path(self._folder.name) / f"prepared-{language.name}"
-        lay_out(*_open(exchange.product), str(folder))
-        return toolchain, str(folder)
+        folder = tempfile.mkdtemp(prefix=f"prepared-{language.name}-", dir=self._folder.name)
+        os.chmod(folder, 0o755)  # the programs' users read it
+        lay_out(*_open(exchange.product), folder)
+        return toolchain, folder
+
+
+def _shared(
+    tasks: dict[str, asyncio.Task[Made]], key: str, make: Callable[[], Coroutine[Any, Any, Made]]
+) -> asyncio.Future[Made]:
+    """One task for all who want the same. If it fails for a reason that may pass, the next one tries again."""
+
+    def forget_failure(task: asyncio.Task[Made]) -> None:
+        failed = task.cancelled() or task.exception()
+        if failed and not isinstance(failed, CompilationError | MissingToolchainError) and tasks.get(key) is task:
+            del tasks[key]
+
+    if key not in tasks:
+        tasks[key] = asyncio.create_task(make())
+        tasks[key].add_done_callback(forget_failure)
+    return asyncio.shield(tasks[key])
 
 
 def _encoded(source: str) -> bytes:
@@ -131,7 +154,6 @@ def _encoded(source: str) -> bytes:
 
 def _job(command: tuple[str, ...], work: Work, stdin: str = "", collect: bool = False) -> dict[str, Any]:
     return {
-        "testing": Mode.NONE,
         "command": command,
         "environment": {"PATH": work.path, **work.recipe.environment},
         "files": work.files,

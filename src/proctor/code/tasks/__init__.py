@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from proctor.code.task import Task
-from proctor.code.tasks import humaneval, mbpp
+from proctor.code.tasks import humaneval, mbpp, starter
 from proctor.errors import UnknownNameError
 from proctor.task import create_task
 
@@ -15,6 +15,7 @@ TASK_REGISTRY: dict[str, type[Task]] = {
     "humaneval-unstripped": humaneval.UnstrippedHumanEval,
     "mbpp": mbpp.MBPP,
     "mbpp-sanitized": mbpp.SanitizedMBPP,
+    **starter.create_all_tasks(),
 }
 
 

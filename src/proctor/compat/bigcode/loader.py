@@ -156,15 +156,16 @@ class _ServedModule(Loader):
         if ours := _SERVED[module.__name__]:
             vars(module).update({k: v for k, v in vars(import_module(ours)).items() if not k.startswith("__")})
         if module.__name__ in _EXTENDED:
-            module.__getattr__ = lambda name: getattr(_theirs(module.__name__), name)  # type: ignore[method-assign]
+            module.__getattr__ = lambda name: _of_their_own(module.__name__, name)  # type: ignore[method-assign]
 
 
-@cache
-def _theirs(name: str) -> ModuleType:
-    """The module of the harness that the task file comes from, for what only that has."""
-    spec = _FINDER.find_file(name)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{name} has no such name here, and no harness lies beside the task file", name=name)
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def _of_their_own(module: str, name: str) -> Any:
+    """What only the harness has that the task file comes from."""
+    spec = _FINDER.find_file(module)
+    if spec is None or spec.loader is None or name.startswith("__"):
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    hidden = f"{module} of {spec.origin}"
+    if hidden not in sys.modules:
+        sys.modules[hidden] = theirs = module_from_spec(spec)
+        spec.loader.exec_module(theirs)
+    return getattr(sys.modules[hidden], name)

@@ -54,8 +54,9 @@ class Threads(ThreadPoolExecutor):
 # What a task starts while it judges was written by a model: it runs in the sandbox, or not at all.
 
 
-def run(*args: Any, **kwargs: Any) -> Any:
-    return subprocess.run(*args, **kwargs) if counting.current() is None else _run_contained(*args, **kwargs)
+def run(*args: Any, check: bool = False, **kwargs: Any) -> Any:
+    start = subprocess.run if counting.current() is None else _run_contained
+    return start(*args, check=check, **kwargs)
 
 
 def call(*args: Any, **kwargs: Any) -> int:
@@ -79,7 +80,7 @@ def _run_contained(
     *,
     input: Any = None,  # noqa: A002
     timeout: float | None = None,
-    check: bool = False,
+    check: bool,
     **kwargs: Any,
 ) -> subprocess.CompletedProcess[Any]:
     from proctor.code.execution import run_programs

@@ -41,6 +41,7 @@ def lay_out(files: list[tuple[str, int, int]], blob: bytes, folder: str = ".") -
         place = os.path.join(folder, name)
         os.makedirs(os.path.dirname(place), exist_ok=True)
         if name.endswith("/"):
+            os.chmod(place, mode)
             continue
         with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(blob[start : start + size])

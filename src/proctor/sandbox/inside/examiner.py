@@ -15,10 +15,10 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from types import CodeType, ModuleType
-from typing import Any
+from types import BuiltinMethodType, CodeType, FunctionType, MethodType, MethodWrapperType, ModuleType
+from typing import Any, NoReturn
 
-from proctor.sandbox.inside import commands, kernel, plain, purity, traces, wire
+from proctor.sandbox.inside import arguments, commands, kernel, plain, purity, traces, wire
 from proctor.sandbox.inside.plain import Packer, Unpacker
 
 LARGE_JOB = 1 << 16  # does not come in one piece, and a program's time must not start before it is there
@@ -28,7 +28,11 @@ _MEMORY = 2 << 30
 _DETAIL = 4000
 _SHOWN = 300
 _REMEMBERED = 256
-_SHARED_MODULES = sys.stdlib_module_names | {"numpy", "pandas"}  # what a program has imported for its tests
+# Modules that tests may use without an import of their own, where the program has one. The name decides, and never what
+# the program has imported under it.
+_LIBRARIES = {"np": "numpy", "numpy": "numpy", "pd": "pandas", "pandas": "pandas"}
+_MODULES = sys.stdlib_module_names | _LIBRARIES.keys()
+_NONSENSE = (TypeError, KeyError, IndexError, AttributeError, ValueError, ArithmeticError, RecursionError)
 _PATIENCE = 1000  # milliseconds for a program that hung up to end
 
 
@@ -60,6 +64,7 @@ def serve(orders: socket.socket, jobs: int, verdicts: socket.socket) -> None:
         if length > LARGE_JOB:
             orders.send(b"r")
         report, product = exams.hold(job, blob, Link(*descriptors))
+        report["detail"] = report["detail"][-_DETAIL:]  # a message has room for so much
         # Half a surrogate pair is a character that no message can carry.
         socket.send_fds(verdicts, [json.dumps(report, ensure_ascii=False).encode(errors="replace")], product)
         for descriptor in (*descriptors, *product):
@@ -96,20 +101,19 @@ class Exams:
             return {"outcome": "sandbox error", "detail": f"examiner: {traces.summary(error)}"}, []
 
     def _hold(self, job: dict[str, Any], link: Link) -> dict[str, Any]:
-        testing = job["testing"]
         try:
             program = compile(job["source"], "solution.py", "exec", dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             told = traces.frames(error, "solution.py") + traces.summary(error)
-            return {"outcome": "failed", "detail": told, "testing": testing}
-        if testing == "exit status":
+            return {"outcome": "failed", "detail": told}
+        if job["testing"] == "exit status":
             return link.run(["script", program, job["stdin"]])
         try:
             paper = self._paper(job["tests"], job["prelude"])
         except (SyntaxError, ValueError) as error:
             return {"outcome": "sandbox error", "detail": f"The tests do not compile: {traces.summary(error)}"}
-        if testing == "in-process":
-            return {**_judge(link, lambda: link.test(program, paper.tests), ""), "testing": testing}
+        if job["testing"] == "in-process":
+            return _judge(link, lambda: link.test(paper.prelude, program, paper.tests), "")
 
         def exam() -> dict[str, Any]:
             space = _tests_space(paper.prelude)
@@ -120,7 +124,7 @@ class Exams:
 
             report = _judge(link, run, job["tests"])
             space.clear()  # its functions refer to it, and it to them
-            return {**report, "testing": testing}
+            return report
 
         sys.modules["random"].seed(0)  # tests that draw their cases draw the same ones every time
         return exam() if paper.pure else _apart(exam)
@@ -141,11 +145,13 @@ class Paper:
         self.tests = compile(tests, "tests.py", "exec", dont_inherit=True)
         self.names = sorted(purity.names(self.tests))
         self.prelude = _compile_prelude(prelude, self.names)
-        self.pure = purity.leaves_nothing_behind(self.tests) and (
-            self.prelude is None or purity.leaves_nothing_behind(self.prelude)
+        self.modules = purity.owners(self.tests, _MODULES)
+        """Names that stand for modules wherever the tests use them."""
+        self.pure = (
+            self.modules <= purity.STATELESS
+            and purity.leaves_nothing_behind(self.tests)
+            and (self.prelude is None or purity.leaves_nothing_behind(self.prelude))
         )
-        self.modules = purity.owners(self.tests, sys.stdlib_module_names)
-        """Names that stand for modules of Python wherever the tests use them."""
 
 
 def _compile_prelude(prelude: str, names: list[str]) -> CodeType | None:
@@ -210,18 +216,20 @@ class Link:
         self._classes: dict[tuple[str, type[Exception]], type[Exception]] = {}
         self.ended: tuple[str, str] | None = None
         self.not_plain = False
+        self.stops = False
+        """Whether the tests know StopIteration by name. Else it could end a loop of theirs around a call."""
         self.last_call: tuple[str, tuple[Any, ...], Any] | None = None
 
     def run(self, message: list[Any]) -> dict[str, Any]:
         """A whole program: how it ended, the zygote will say."""
         wire.send(self._mouth, marshal.dumps(message))
         self._await_end(None)
-        return {"outcome": "ended", "detail": "", "testing": "exit status"}
+        return {"outcome": "ended", "detail": ""}
 
-    def load(self, program: CodeType, wanted: list[str]) -> dict[str, Any]:
+    def load(self, program: CodeType, wanted: list[str], modules: set[str]) -> dict[str, Any]:
         """The program's own names among those wanted, and no others: it must not replace what the tests are made of.
 
-        A module is the tests' own copy of it.
+        `math.isclose` is Python's, whatever the program has called math.
         """
         answer = self._ask(["load", program, wanted])
         if answer[0] != "ok" or type(answer[1]) is not dict:
@@ -233,9 +241,10 @@ class Link:
                 continue
             packed = answer[1][name]
             tag = packed.get(plain.TAG) if type(packed) is dict else None
-            if tag == "module":
-                if str(packed["v"]).partition(".")[0] in _SHARED_MODULES:
-                    found[name] = importlib.import_module(str(packed["v"]))
+            if name in modules:
+                found[name] = importlib.import_module(_LIBRARIES.get(name, name))
+            elif tag == "module":
+                continue
             elif tag == "exception":
                 found[name] = self._class_of(*packed["v"])
             else:
@@ -245,21 +254,28 @@ class Link:
         self._given = list(found.values())
         return found
 
-    def test(self, program: CodeType, tests: CodeType) -> None:
-        self._value(self._ask(["test", program, tests]))
+    def test(self, prelude: CodeType | None, program: CodeType, tests: CodeType) -> None:
+        self._value(self._ask(["test", prelude, program, tests]))
 
     def call(self, target: int, positional: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        message = ["call", target, self._pack(list(positional)), self._pack(named)]
-        answer = self._ask(message)
+        packed = {name: self._pack(value) for name, value in named.items()}
+        answer = self._ask(["call", target, self._pack(list(positional)), packed])
+        if len(answer) > 2 and type(answer[-1]) is list:
+            self._take_over(answer[-1], positional, named)
         value = self._value(answer)
-        if len(answer) == 3 and answer[2] is not None:
-            for argument, now in zip(positional, self._value(["ok", answer[2]]), strict=False):
-                _take_over(argument, now)
         self.last_call = (self._names.get(target, "it"), positional, value)
         return value
 
+    def _take_over(self, changes: list[Any], positional: tuple[Any, ...], named: dict[str, Any]) -> None:
+        try:
+            for place, packed in changes:
+                old = named[place] if type(place) is str else positional[place]
+                arguments.take_over(old, self._unpacker.unpack(packed))
+        except _NONSENSE as wrong:
+            self._give_up(wrong)
+
     def ask(self, verb: str, target: int, *rest: Any) -> Any:
-        return self._value(self._ask([verb, target, *(self._pack(value) for value in rest)]))
+        return self._value(self._ask([verb, target, *(self._pack(value) for value in rest)]), ending=verb == "next")
 
     def _ask(self, message: list[Any]) -> list[Any]:
         if self.ended:
@@ -275,34 +291,41 @@ class Link:
         except (OSError, wire.BrokenMessageError) as error:
             self._await_end(_PATIENCE)
             self.ended = ("ended", f"The program closed its line to the tests: {error}")
+            raise SubjectEndedError from None
         except (ValueError, RecursionError) as error:
-            self.ended = ("failed", f"The program's answer is no plain data: {type(error).__name__}")
-        raise SubjectEndedError
+            self._give_up(error)
 
     def _await_end(self, milliseconds: int | None) -> None:
         poll = select.poll()
         poll.register(self._end, select.POLLIN)
         poll.poll(milliseconds)
 
-    def _value(self, answer: list[Any]) -> Any:
+    def _value(self, answer: list[Any], ending: bool = False) -> Any:
         error: Any = None
         try:
-            kind = answer[0]
-            if kind == "ok":
+            if answer[0] == "ok":
                 return self._unpacker.unpack(answer[1])
-            if kind == "raise":
-                _, name, builtin, message, told = answer
-                error = self._class_of(name, builtin)(str(message))
+            if answer[0] == "raise":
+                _, name, builtin, message, told, *_ = answer
+                kind = self._class_of(name, builtin)
+                if issubclass(kind, StopIteration) and not (ending or self.stops):
+                    kind, message = RuntimeError, f"The program raised {kind.__name__}."
+                error = kind(str(message))
                 error.told = str(told)
+            elif answer[0] == "exit":
+                self.ended = ("exited early", f"The program left with sys.exit({answer[1]!s:.60}).")
             else:
                 self.ended = {
-                    "exit": ("exited early", f"The program left with sys.exit({answer[-1]!s:.60})."),
                     "memory": ("memory", "MemoryError"),
                     "processes": ("timeout", "The program started processes until no more were allowed."),
-                }[kind]
-        except (TypeError, KeyError, IndexError, AttributeError, ValueError, ArithmeticError, RecursionError) as wrong:
-            self.ended = ("failed", f"The program's answer is no plain data: {type(wrong).__name__}")
+                }[answer[0]]
+        except _NONSENSE as wrong:
+            self._give_up(wrong)
         raise error or SubjectEndedError
+
+    def _give_up(self, wrong: Exception) -> NoReturn:
+        self.ended = ("failed", f"The program's answer is no plain data: {type(wrong).__name__}")
+        raise SubjectEndedError
 
     def _class_of(self, name: Any, builtin: Any) -> type[Exception]:
         """The program's own exceptions are told apart by name, and caught like the built-in one they derive from."""
@@ -320,17 +343,44 @@ class Link:
             self.not_plain = True
             raise
 
-    def _refer(self, value: Any) -> list[Any]:
+    def _refer(self, value: Any) -> dict[str, Any]:
         if type(value) is Remote:
-            return [value._target, ""]
-        if any(value is given for given in self._given):  # else a program could choose where it is tested
-            raise TypeError(f"The program's own {type(value).__qualname__} cannot be handed back to it.")
+            return {plain.TAG: "object", "v": [value._target, value._kind]}
+        if passing := self._packer.passing(value):
+            return passing
+        if self._comes_of_an_answer(value):  # else a program could choose where it is tested
+            raise TypeError(f"A {type(value).__qualname__} that comes from the program cannot be handed back to it.")
         raise NotPlainError(type(value).__qualname__)
+
+    def _comes_of_an_answer(self, value: Any) -> bool:
+        """Whether it may be there only because of what the program answered, or has under its names."""
+        if isinstance(value, BuiltinMethodType | MethodType | MethodWrapperType):
+            return not isinstance(value.__self__, ModuleType) and self._is_plain(value.__self__)
+        home = type(value).__module__
+        if home.startswith("numpy") and not home.startswith("numpy.random") and not callable(value):
+            return not hasattr(value, "dtype") or bool(
+                value.dtype.hasobject
+            )  # part of an array, or made of a mixed list
+        if isinstance(value, BaseException):
+            return hasattr(value, "told")
+        return isinstance(value, memoryview) or any(value is given for given in self._given)
+
+    def _is_plain(self, value: Any) -> bool:
+        try:
+            self._packer.pack(value)
+        except (NotPlainError, TypeError) as error:
+            return not isinstance(error, NotPlainError)
+        return True
 
     def _remote(self, number: Any, kind: Any) -> Remote:
         if type(number) is not int:
             raise ValueError("no reference")
         return Remote(self, number, str(kind))
+
+
+# The special names that Python's own types have. Others are protocols of libraries, by which an object may say, for
+# one, at which address its numbers lie.
+_SPECIAL = frozenset(name for kind in (int, set, str, memoryview, type, FunctionType) for name in dir(kind))
 
 
 class Remote:
@@ -347,6 +397,8 @@ class Remote:
         return self._link.call(self._target, positional, named)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name not in _SPECIAL:
+            raise AttributeError(f"Tests cannot ask an object of the program for {name}.")
         return self._link.ask("attribute", self._target, name)
 
     def __iter__(self) -> Any:
@@ -406,11 +458,8 @@ def _add_program(space: dict[str, Any], link: Link, paper: Paper, program: CodeT
         missing.append(entry_point)
     # Tests that use nothing but built-in names mean the program's own function of such a name. Otherwise the tests'
     # built-ins are not the program's business.
-    found = link.load(program, missing or used)
-    for name in found.keys() & paper.modules:  # `math.isclose` is Python's, whatever the program has called math
-        if name != entry_point and not isinstance(found[name], ModuleType):
-            found[name] = importlib.import_module(name)
-    space.update(found)
+    link.stops = "StopIteration" in paper.names
+    space.update(link.load(program, missing or used, paper.modules - {entry_point}))
 
 
 def _judge(link: Link, run: Callable[[], None], tests: str) -> dict[str, Any]:
@@ -427,18 +476,7 @@ def _judge(link: Link, run: Callable[[], None], tests: str) -> dict[str, Any]:
         return {"outcome": "not plain", "detail": detail}
     if link.ended:
         outcome, detail = link.ended
-    return {"outcome": outcome, "detail": detail[-_DETAIL:]}
-
-
-def _take_over(argument: Any, now: Any) -> None:
-    """The program changed an argument in place: the tests see it too."""
-    if type(argument) is not type(now):
-        return
-    if type(argument) is list or type(argument) is bytearray:
-        argument[:] = now
-    elif type(argument) is dict or type(argument) is set:
-        argument.clear()
-        argument.update(now)
+    return {"outcome": outcome, "detail": detail}
 
 
 def _explain(error: BaseException, tests: str, last_call: tuple[str, tuple[Any, ...], Any] | None) -> str:

@@ -12,12 +12,14 @@ _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _VERSION = 1
 _BENEATH = 1
 
-_READ = 1 << 0 | 1 << 2 | 1 << 3  # execute, read a file, read a folder
+_LIST = 1 << 3
+_READ = 1 << 0 | 1 << 2 | _LIST  # execute, read a file, read a folder
 _EVERYTHING = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}  # by version; ioctl from 5 on
 _ON_FILES = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15  # rights that may be named for a file that is no folder
 _TCP = 1 << 0 | 1 << 1  # bind, connect
 _SCOPES = 1 << 0 | 1 << 1  # abstract sockets, signals
 
+LENGTHS_SINCE = 3
 SIGNALS_SINCE = 6
 
 
@@ -29,14 +31,22 @@ def version() -> int:
         return 0
 
 
-def confine(readable: list[str], writable: list[str], devices: list[str]) -> None:
-    """Everything else is refused to this process and all that it starts: files, TCP, signals to those outside."""
+def confine(readable: list[str], listable: list[str], writable: list[str], devices: list[str]) -> None:
+    """Everything else is refused to this process and all that it starts: files, TCP, signals to those outside.
+
+    Of folders that are listable and no more, Python learns which modules lie in them, of which it may read some.
+    """
     abi = version()
     everything = _EVERYTHING.get(abi, (1 << 16) - 1)
     attributes = struct.pack("QQQ", everything, _TCP if abi >= 4 else 0, _SCOPES if abi >= SIGNALS_SINCE else 0)
     rules = _create(attributes[: 8 if abi < 4 else 16 if abi < SIGNALS_SINCE else 24])
     try:
-        for paths, rights in ((readable, _READ), (writable, everything), (devices, everything & _ON_FILES)):
+        for paths, rights in (
+            (readable, _READ),
+            (listable, _LIST),
+            (writable, everything),
+            (devices, everything & _ON_FILES),
+        ):
             for path in paths:
                 _allow(rules, path, rights & everything)
         kernel.system_call("landlock", _RESTRICT, ctypes.c_int(rules), ctypes.c_uint32(0))
@@ -62,6 +72,8 @@ def _allow(rules: int, path: str, rights: int) -> None:
         return
     if not os.path.isdir(path):
         rights &= _ON_FILES
+    if not rights:
+        return
     place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         rule = struct.pack("=Qi", rights, place)

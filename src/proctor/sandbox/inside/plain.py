@@ -5,14 +5,37 @@ What is no plain data stays where it is; the other side gets a reference to it.
 
 from __future__ import annotations
 
+import collections
+import copy
 import json
+import operator
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
 
 TAG = "#"
-_ARRAYS = "biufcSU"  # kinds of numpy's arrays and numbers: no objects, no times, no records
-_SIMPLE = frozenset({int, str, float, bool, type(None)})
+SIMPLE = frozenset({int, str, float, bool, type(None)})
+# What numpy's arrays and numbers may be made of: no objects, no times, no records, no numbers that Python has not.
+_ARRAYS = re.compile(r"[<>|](b1|[iu][1248]|f[248]|c8|c16|[SU]\d{1,7})")
+_IN_ARRAYS = SIMPLE | {complex, bytes}
+_PLAIN: tuple[Any, ...] = (
+    [],
+    (),
+    {},
+    {}.values(),
+    {}.items(),
+    set(),
+    "",
+    "é",
+    b"",
+    bytearray(),
+    range(0),
+    range(1 << 64),
+)
+ITERATORS = frozenset(map(type, map(iter, (*_PLAIN, collections.deque())))) | {type(reversed([])), reversed}
+_VIEWS: dict[str, Callable[[Any], Any]] = {"dict_keys": dict.keys, "dict_values": dict.values, "dict_items": dict.items}
+_LONGEST_ITERATOR = 1 << 20
 
 
 def dumps(message: Any) -> bytes:
@@ -56,7 +79,7 @@ class Packer:
 
     def pack(self, value: Any) -> Any:
         kind = type(value)
-        if kind in _SIMPLE:
+        if kind in SIMPLE:
             return value
         if kind is list:
             return self._items(value)
@@ -75,19 +98,22 @@ class Packer:
         return self._library(value, kind)
 
     def _items(self, values: Any) -> list[Any]:
-        if _SIMPLE.issuperset(map(type, values)):
+        if SIMPLE.issuperset(map(type, values)):
             return list(values)
         return [self.pack(value) for value in values]
 
     def _mapping(self, values: dict[Any, Any]) -> dict[str, Any]:
         if TAG not in values and all(type(key) is str for key in values):
             return {key: self.pack(value) for key, value in values.items()}
-        return {TAG: "dict", "v": [[self.pack(key), self.pack(value)] for key, value in values.items()]}
+        return {TAG: "dict", "v": self._pairs(values)}
+
+    def _pairs(self, values: dict[Any, Any]) -> list[Any]:
+        return [[self.pack(key), self.pack(value)] for key, value in values.items()]
 
     def _library(self, value: Any, kind: type) -> Any:
         name = f"{kind.__module__}.{kind.__qualname__}"
         if name == "collections.OrderedDict":
-            return {TAG: name, "v": self._mapping(dict(value))}
+            return {TAG: name, "v": {TAG: "dict", "v": self._pairs(value)}}
         if name == "collections.Counter":
             return {TAG: name, "v": self._mapping(dict(value))}
         if name == "collections.defaultdict":
@@ -101,13 +127,16 @@ class Packer:
         if name == "datetime.timedelta":
             return {TAG: name, "v": [value.days, value.seconds, value.microseconds]}
         if kind.__module__ == "numpy":
-            return self._numpy(value, name)
+            return self._numpy(value)
         return self._derived(value)
 
-    def _numpy(self, value: Any, name: str) -> Any:
-        if name == "numpy.ndarray" and value.dtype.kind in _ARRAYS:
-            return {TAG: name, "v": [self.pack(value.tolist()), value.dtype.str, list(value.shape)]}
-        if hasattr(value, "dtype") and value.dtype.kind in _ARRAYS and hasattr(value, "item"):
+    def _numpy(self, value: Any) -> Any:
+        import numpy
+
+        if isinstance(value, numpy.ndarray) and _ARRAYS.fullmatch(value.dtype.str):
+            content = self.pack(numpy.ndarray.tolist(value))
+            return {TAG: "numpy.ndarray", "v": [content, value.dtype.str, list(value.shape)]}
+        if isinstance(value, numpy.generic) and _ARRAYS.fullmatch(value.dtype.str):
             return {TAG: "numpy.scalar", "v": [self.pack(value.item()), value.dtype.str]}
         return self._derived(value)
 
@@ -116,12 +145,23 @@ class Packer:
         for base, exactly in _EXACTLY.items():
             if isinstance(value, base):
                 return self.pack(exactly(value))
-        return {TAG: "object", "v": self._refer(value)}
+        return self._refer(value)
+
+    def passing(self, value: Any) -> dict[str, Any] | None:
+        """Iterators over plain data and views of it: what tests may hand to a program, None for anything else."""
+        if type(value) in ITERATORS:
+            if operator.length_hint(value) > _LONGEST_ITERATOR:
+                raise TypeError("An iterator over so many values cannot be handed to the program.")
+            return {TAG: "iterator", "v": self._items(list(copy.copy(value)))}
+        for name in _VIEWS:
+            if isinstance(value, type(_VIEWS[name]({}))):
+                return {TAG: name, "v": self._mapping(dict(value.mapping))}
+        return None
 
 
 def _sendable(value: Any, is_so: bool) -> Any:
     if not is_so:
-        raise ValueError(f"not plain data: {value!r}")
+        raise ValueError(f"not plain data: {type(value).__name__}")
     return value
 
 
@@ -129,6 +169,7 @@ class Unpacker:
     """The way back. Nothing that is read here runs anybody's code: it makes plain values, or raises.
 
     It makes nothing that `Packer` would not take, else an answer handed on by the tests would decide where they run.
+    And it gives a reference to nobody who would ask it anything, as constructors do: the program would answer.
     """
 
     def __init__(self, resolve: Callable[..., Any]) -> None:
@@ -136,23 +177,23 @@ class Unpacker:
 
     def unpack(self, value: Any) -> Any:
         kind = type(value)
-        if kind in _SIMPLE:
+        if kind in SIMPLE:
             return value
         if kind is list:
-            return list(value) if _SIMPLE.issuperset(map(type, value)) else [self.unpack(item) for item in value]
+            return list(value) if SIMPLE.issuperset(map(type, value)) else [self.unpack(item) for item in value]
         if TAG not in value:
             return {key: self.unpack(item) for key, item in value.items()}
         return self._tagged(value[TAG], value["v"])
 
     def _tagged(self, tag: str, value: Any) -> Any:
         if tag == "tuple":
-            return tuple(self.unpack(value))
+            return tuple(self._exactly(list, value))
         if tag == "dict":
             return {self.unpack(key): self.unpack(item) for key, item in value}
         if tag == "set":
-            return set(self.unpack(value))
+            return set(self._exactly(list, value))
         if tag == "frozenset":
-            return frozenset(self.unpack(value))
+            return frozenset(self._exactly(list, value))
         if tag == "bytes":
             return bytes.fromhex(value)
         if tag == "bytearray":
@@ -163,16 +204,19 @@ class Unpacker:
             return range(*value)
         if tag == "object":
             return self._resolve(*value)
+        if tag == "iterator":
+            return iter(self._exactly(list, value))
+        if tag in _VIEWS:
+            return _VIEWS[tag](self._exactly(dict, value))
         return self._library(tag, value)
 
     def _library(self, tag: str, value: Any) -> Any:
         module, _, name = tag.partition(".")
         if module == "collections":
-            import collections
-
             if name == "deque":
-                return collections.deque(self.unpack(value[0]), value[1])
-            return {"OrderedDict": collections.OrderedDict, "Counter": collections.Counter}[name](self.unpack(value))
+                return collections.deque(self._exactly(list, value[0]), value[1])
+            kind = {"OrderedDict": collections.OrderedDict, "Counter": collections.Counter}[name]
+            return kind(self._exactly(dict, value))
         if module == "decimal":
             import decimal
 
@@ -192,8 +236,18 @@ class Unpacker:
         if module == "numpy":
             import numpy
 
-            _sendable(value[1], numpy.dtype(value[1]).kind in _ARRAYS)
+            _sendable(value[1], _ARRAYS.fullmatch(value[1]) is not None)
             if name == "ndarray":
-                return numpy.array(self.unpack(value[0]), dtype=value[1]).reshape(value[2])
-            return numpy.dtype(value[1]).type(self.unpack(value[0]))
+                return numpy.array(self._of_array(value[0]), dtype=value[1]).reshape(value[2])
+            return numpy.dtype(value[1]).type(self._of_array(value[0]))
         raise ValueError(f"not plain data: {tag!r}")
+
+    def _exactly(self, kind: type, value: Any) -> Any:
+        unpacked = self.unpack(value)
+        return _sendable(unpacked, type(unpacked) is kind)
+
+    def _of_array(self, value: Any) -> Any:
+        if type(value) is list:
+            return value if SIMPLE.issuperset(map(type, value)) else [self._of_array(item) for item in value]
+        unpacked = self.unpack(value)
+        return _sendable(unpacked, type(unpacked) in _IN_ARRAYS)

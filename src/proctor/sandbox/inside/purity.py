@@ -6,6 +6,7 @@ answered from the compiled code, and on the safe side.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from itertools import pairwise
 from opcode import opmap
 from types import CodeType
@@ -13,7 +14,7 @@ from types import CodeType
 _CHANGES = bytes(opmap[name] for name in ("STORE_ATTR", "DELETE_ATTR"))
 _IMPORT = opmap["IMPORT_NAME"]
 # Modules without a state that anybody could change by calling them. `random` is seeded anew before each exam.
-_STATELESS = frozenset({
+STATELESS = frozenset({
     "bisect", "cmath", "collections", "copy", "fractions", "functools", "hashlib", "heapq", "itertools", "json", "math",
     "numbers", "operator", "random", "re", "statistics", "string", "typing",
 })  # fmt: skip
@@ -27,7 +28,7 @@ def leaves_nothing_behind(code: CodeType) -> bool:
         return False
     if any(name in _POWERFUL or (name.startswith("__") and name != "__name__") for name in code.co_names):
         return False
-    if not _imports(code) <= _STATELESS:
+    if not _imports(code) <= STATELESS:
         return False
     return all(leaves_nothing_behind(constant) for constant in code.co_consts if isinstance(constant, CodeType))
 
@@ -41,14 +42,14 @@ def names(code: CodeType) -> set[str]:
     return found
 
 
-def owners(code: CodeType, among: frozenset[str]) -> set[str]:
+def owners(code: CodeType, among: Set[str]) -> set[str]:
     """Those global names whose attributes are looked up, as those of a module are."""
     import dis  # large, and needed by the examiner alone
 
-    steps = list(dis.get_instructions(code)) if not among.isdisjoint(code.co_names) else []
+    steps = dis.get_instructions(code) if not among.isdisjoint(code.co_names) else ()
     found = {
         name.argval
-        for name, then in pairwise(steps)
+        for name, then in pairwise(step for step in steps if step.opname != "EXTENDED_ARG")
         if name.opname in ("LOAD_NAME", "LOAD_GLOBAL") and then.opname in ("LOAD_ATTR", "LOAD_METHOD")
     }
     found &= among

@@ -86,6 +86,7 @@ _NUMBERS = {
     "memfd_secret": (447, 447),
     "msgget": (68, 186),
     "mq_open": (240, 180),
+    "openat": (257, 56),
     "prlimit64": (302, 261),
     "rt_sigqueueinfo": (129, 138),
     "rt_tgsigqueueinfo": (297, 240),
@@ -102,8 +103,35 @@ _NUMBERS = {
     "socketpair": (53, 199),
     "tgkill": (234, 131),
     "tkill": (200, 130),
+    "truncate": (76, 45),
     "unshare": (272, 97),
 }
+# What Landlock knows nothing of: a file's mode, times, owner and attributes; with the error that each call meets. 0: it
+# does nothing and says so to nobody, because honest programs that copy or unpack files would fail by an error.
+_FILES = {
+    "chmod": (90, None, 0),
+    "chown": (92, None, errno.EPERM),
+    "fchmod": (91, 52, 0),
+    "fchmodat": (268, 53, 0),
+    "fchmodat2": (452, 452, 0),
+    "fchown": (93, 55, errno.EPERM),
+    "fchownat": (260, 54, errno.EPERM),
+    "fremovexattr": (199, 16, errno.ENOTSUP),
+    "fsetxattr": (190, 7, errno.ENOTSUP),
+    "futimesat": (261, None, 0),
+    "lchown": (94, None, errno.EPERM),
+    "lremovexattr": (198, 15, errno.ENOTSUP),
+    "lsetxattr": (189, 6, errno.ENOTSUP),
+    "removexattr": (197, 14, errno.ENOTSUP),
+    "setxattr": (188, 5, errno.ENOTSUP),
+    "setxattrat": (463, 463, errno.ENOTSUP),
+    "utime": (132, None, 0),
+    "utimensat": (280, 88, 0),
+    "utimes": (235, None, 0),
+}
+_SET_FILE_FLAGS = (0x4008_6602, 0x401C_5820)  # by ioctl
+_OPEN_X86 = 2
+_OPENAT2 = 437  # its flags lie in memory too
 _CLONE3 = 435  # its flags lie in memory, where no filter sees them; the C library falls back on clone
 _PIDFD_SEND_SIGNAL = 424
 _SETOWN_EX = 15
@@ -186,6 +214,29 @@ def own_signals_filter(process: int) -> bytes:
     return _pack(program)
 
 
+def files_filter(lengths_are_safe: bool) -> bytes:
+    """Where programs are the harness's own user, and only Landlock keeps its files.
+
+    `lengths_are_safe`: Landlock sees to these itself.
+    """
+    program = _head() + _never("ioctl", 1, _SET_FILE_FLAGS, _REFUSE | errno.EPERM)
+    for *numbers, error in _FILES.values():
+        if (number := numbers[_COLUMN or 0]) is not None:
+            program += _on(number, _REFUSE | error)
+    if not lengths_are_safe:
+        refused = _REFUSE | errno.EACCES
+        program += _on(number_of("truncate"), refused) + _on(_OPENAT2, _REFUSE | errno.ENOSYS)
+        reading_and_truncating = [
+            (_ANY_BIT, 0, 2, os.O_TRUNC),
+            (_ANY_BIT, 1, 0, os.O_ACCMODE),
+            (_RETURN, 0, 0, refused),
+        ]
+        program += _about(number_of("openat"), 2, reading_and_truncating)
+        if os.uname().machine == "x86_64":
+            program += _about(_OPEN_X86, 1, reading_and_truncating)
+    return _pack(program)
+
+
 class Filter:
     """Made ready once, installed in many processes."""
 
@@ -215,20 +266,20 @@ def _on(number: int, answer: int) -> list[tuple[int, int, int, int]]:
 def _only(name: str, argument: int, allowed: tuple[int, ...], answer: int) -> list[tuple[int, int, int, int]]:
     """The call is refused unless that argument of it is one of these."""
     compare = [(_EQUAL, len(allowed) - index, 0, value) for index, value in enumerate(allowed)]
-    return _about(name, argument, [*compare, (_RETURN, 0, 0, answer)])
+    return _about(number_of(name), argument, [*compare, (_RETURN, 0, 0, answer)])
 
 
 def _never(name: str, argument: int, refused: tuple[int, ...], answer: int) -> list[tuple[int, int, int, int]]:
     """The call is refused if that argument of it is one of these."""
     *first, last = refused
     compare = [(_EQUAL, len(first) - index, 0, value) for index, value in enumerate(first)]
-    return _about(name, argument, [*compare, (_EQUAL, 0, 1, last), (_RETURN, 0, 0, answer)])
+    return _about(number_of(name), argument, [*compare, (_EQUAL, 0, 1, last), (_RETURN, 0, 0, answer)])
 
 
-def _about(name: str, argument: int, steps: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
+def _about(number: int, argument: int, steps: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
     """Steps that look at an argument of one call. What they let through meets the rest of the filter."""
     body = [(_LOAD, 0, 0, _ARGUMENT_AT + 8 * argument), *steps, (_LOAD, 0, 0, _NUMBER_AT)]
-    return [(_EQUAL, 0, len(body), number_of(name)), *body]
+    return [(_EQUAL, 0, len(body), number), *body]
 
 
 def _pack(program: list[tuple[int, int, int, int]]) -> bytes:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import marshal
 import os
 import sys
 import types
+from collections.abc import Iterable
 from typing import Any
 
 from proctor.sandbox.inside import plain, traces, wire
@@ -13,8 +15,8 @@ from proctor.sandbox.inside.plain import Packer, Unpacker
 
 SOURCE_FILE = "solution.py"
 TESTS_FILE = "tests.py"
+PRELUDE_FILE = "prelude.py"
 _LARGEST = 1 << 30
-_CHANGEABLE = (list, dict, set, bytearray)
 
 
 class Subject:
@@ -24,7 +26,9 @@ class Subject:
         self._ear = ear
         self._mouth = mouth
         self._objects: list[Any] = []  # what the tests hold a reference to
+        self._numbers: dict[int, int] = {}  # of these, by their identity
         self._packer = Packer(self._refer)
+        self._argument_packer = Packer(self._refer_as_argument)
         self._unpacker = Unpacker(lambda number, _kind: self._objects[number])
         self._module = types.ModuleType("solution")
 
@@ -43,68 +47,98 @@ class Subject:
         except BaseException as error:  # whatever the program raises is its answer
             return plain.dumps(traces.of_subject(error))
 
-    # What the tests can ask for. Each answer is ["ok", value, arguments if they were changed].
+    # What the tests can ask for. An answer is ["ok", value], or what `traces.of_subject` makes of an exception. That to
+    # a call ends with a list of the arguments that were changed.
 
     def _load(self, code: types.CodeType, wanted: list[str]) -> list[Any]:
         self._execute(code, SOURCE_FILE, "solution")
         found = self._module.__dict__
-        return ["ok", {name: self._global(found[name]) for name in wanted if name in found}, None]
+        return ["ok", {name: self._global(found[name]) for name in wanted if name in found}]
 
-    def _test(self, code: types.CodeType, tests: types.CodeType) -> list[Any]:
-        """Both in one process: for tests that need more than calls."""
+    def _test(self, prelude: types.CodeType | None, code: types.CodeType, tests: types.CodeType) -> list[Any]:
+        """All in one process: for tests that need more than calls."""
+        import random
+
+        if prelude is not None:
+            with contextlib.suppress(Exception):  # it may need what only the whole program has
+                self._execute(prelude, PRELUDE_FILE, "solution")
         self._execute(code, SOURCE_FILE, "solution")
+        random.seed(0)  # tests that draw their cases draw the same ones every time
         self._execute(tests, TESTS_FILE, "__main__")
-        return ["ok", None, None]
+        return ["ok", None]
 
-    def _call(self, target: int, positional: Any, named: Any) -> list[Any]:
+    def _call(self, target: int, positional: list[Any], named: dict[str, Any]) -> list[Any]:
         function = self._objects[target]
         arguments = self._unpacker.unpack(positional)
-        value = self._packer.pack(function(*arguments, **self._unpacker.unpack(named)))
-        changed = None
-        if any(isinstance(argument, _CHANGEABLE) for argument in arguments):
-            after = self._packer.pack(arguments)
-            changed = after if after != positional else None
-        return ["ok", value, changed]
+        options = {name: self._unpacker.unpack(value) for name, value in named.items()}
+        try:
+            answer = ["ok", self._packer.pack(function(*arguments, **options))]
+        except BaseException as error:
+            answer = traces.of_subject(error)
+        changes = self._changes(enumerate(positional), arguments) + self._changes(named.items(), options)
+        return [*answer, changes]
+
+    def _changes(self, before: Iterable[tuple[Any, Any]], after: Any) -> list[tuple[Any, Any]]:
+        """Places of arguments that were changed, with what is there now."""
+        changes = []
+        for place, was in before:
+            if type(after[place]) not in plain.SIMPLE:
+                now = self._argument_packer.pack(after[place])
+                if _differ(now, was):
+                    changes.append((place, now))
+        return changes
 
     def _attribute(self, target: int, name: str) -> list[Any]:
-        return ["ok", self._packer.pack(getattr(self._objects[target], name)), None]
+        return ["ok", self._packer.pack(getattr(self._objects[target], name))]
 
     def _iterate(self, target: int) -> list[Any]:
-        return ["ok", self._packer.pack(iter(self._objects[target])), None]
+        return ["ok", self._packer.pack(iter(self._objects[target]))]
 
     def _next(self, target: int) -> list[Any]:
-        return ["ok", self._packer.pack(next(self._objects[target])), None]
+        return ["ok", self._packer.pack(next(self._objects[target]))]
 
     def _length(self, target: int) -> list[Any]:
-        return ["ok", len(self._objects[target]), None]
+        return ["ok", len(self._objects[target])]
 
     def _item(self, target: int, key: Any) -> list[Any]:
-        return ["ok", self._packer.pack(self._objects[target][self._unpacker.unpack(key)]), None]
+        return ["ok", self._packer.pack(self._objects[target][self._unpacker.unpack(key)])]
 
     def _truth(self, target: int) -> list[Any]:
-        return ["ok", bool(self._objects[target]), None]
+        return ["ok", bool(self._objects[target])]
 
     def _equal(self, one: int, other: Any) -> list[Any]:
-        return ["ok", bool(self._objects[one] == self._unpacker.unpack(other)), None]
+        return ["ok", bool(self._objects[one] == self._unpacker.unpack(other))]
 
     def _instance(self, one: int, kind: Any) -> list[Any]:
-        return ["ok", isinstance(self._objects[one], self._unpacker.unpack(kind)), None]
+        return ["ok", isinstance(self._objects[one], self._unpacker.unpack(kind))]
 
-    def _refer(self, value: Any) -> list[Any]:
-        self._objects.append(value)
-        return [len(self._objects) - 1, type(value).__qualname__]
+    def _refer(self, value: Any) -> dict[str, Any]:
+        number = self._numbers.setdefault(id(value), len(self._objects))
+        if number == len(self._objects):
+            self._objects.append(value)
+        return {plain.TAG: "object", "v": [number, type(value).__qualname__]}
+
+    def _refer_as_argument(self, value: Any) -> dict[str, Any]:
+        return self._argument_packer.passing(value) or self._refer(value)
 
     def _global(self, value: Any) -> Any:
         if isinstance(value, types.ModuleType):
-            return {"#": "module", "v": value.__name__}
+            return {plain.TAG: "module", "v": value.__name__}
         if isinstance(value, type) and issubclass(value, Exception):
-            return {"#": "exception", "v": [value.__name__, traces.nearest_builtin(value).__name__]}
+            return {plain.TAG: "exception", "v": [value.__name__, traces.nearest_builtin(value).__name__]}
         return self._packer.pack(value)
 
     def _execute(self, code: types.CodeType, file: str, name: str) -> None:
         sys.modules[name] = self._module
         self._module.__dict__.update(__name__=name, __file__=os.path.join(os.getcwd(), file), __builtins__=__builtins__)
         exec(code, self._module.__dict__)
+
+
+def _differ(now: Any, was: Any) -> bool:
+    """Packed values: by what they are written as, for there are numbers that do not equal themselves."""
+    if now == was:
+        return type(now) is dict and list(now) != list(was)  # the order
+    return plain.dumps(now) != plain.dumps(was)
 
 
 def warm_up() -> None:

@@ -6,6 +6,7 @@ import errno
 
 _FRAMES = 6
 _MESSAGE = 2000
+_LINE = 300
 
 
 def of_subject(error: BaseException) -> list[str]:
@@ -38,13 +39,13 @@ def frames(error: BaseException, file: str, source: str = "") -> str:
     lines = source.splitlines()
     told = []
     if isinstance(error, SyntaxError) and error.filename == file:
-        told.append(f'  File "{file}", line {error.lineno}\n    {(error.text or "").strip()}\n')
+        told.append(f'  File "{file}", line {error.lineno}\n    {(error.text or "").strip()[:_LINE]}\n')
     step = error.__traceback__
     while step is not None:
         code = step.tb_frame.f_code
         if code.co_filename == file:
             line = step.tb_lineno
-            shown = f"    {lines[line - 1].strip()}\n" if 0 < (line or 0) <= len(lines) else ""
+            shown = f"    {lines[line - 1].strip()[:_LINE]}\n" if 0 < (line or 0) <= len(lines) else ""
             told.append(f'  File "{file}", line {line}, in {code.co_name}\n{shown}')
         step = step.tb_next
     return "".join(told[-_FRAMES:])

@@ -31,7 +31,7 @@ def raise_walls(plan: dict[str, Any]) -> None:
     kernel.set_no_new_privileges()
     if plan["landlock"]:
         devices = [f"/dev/{name}" for name in _DEVICES]
-        landlock.confine(plan["readable"], [plan["scratch"]], devices)
+        landlock.confine(plan["readable"], plan["listable"], [plan["scratch"]], devices)
     if plan["seccomp"]:
         seccomp.Filter(seccomp.base_filter(alone=plan["pid_namespace"])).install()
 
@@ -70,6 +70,8 @@ def _build_room(plan: dict[str, Any]) -> None:
         kernel.mount("tmpfs", f"/new{island}", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=1m")
     for folder in plan["folders"]:
         _bind_read_only(f"/old{folder}", f"/new{folder}")
+    for place in plan["hidden"]:
+        kernel.mount("tmpfs", f"/new{place}", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=4k")
     for link, target in plan["links"]:
         _parents(f"/new{link}")
         os.symlink(target, f"/new{link}")
@@ -78,8 +80,8 @@ def _build_room(plan: dict[str, Any]) -> None:
         _write(f"/new{name}", content)
     _make_devices(plan["scratch"])
     _make_proc()
-    for place in ("/new", *(f"/new{island}" for island in plan["islands"])):
-        _make_read_only(place)
+    for place in ("", *plan["islands"], *plan["hidden"]):
+        _make_read_only(f"/new{place}")
     os.chdir("/new")
     kernel.pivot_root(".", ".")
     kernel.unmount(".")

@@ -81,17 +81,20 @@ class Zygote:
                 os.setresgid(self._user, self._user, self._user)
                 os.setresuid(self._user, self._user, self._user)
             if self._plan["seccomp"] and not self._plan["pid_namespace"]:
-                _leave_neighbours_alone()
+                _leave_neighbours_alone(files=self._user is None)
             gc.enable()
             commands.serve(3, 4)
         finally:
             os._exit(71)
 
 
-def _leave_neighbours_alone() -> None:
-    """Where no PID namespace hides them."""
+def _leave_neighbours_alone(files: bool) -> None:
+    """Where no PID namespace hides them; and their `files`, where they are the same user."""
     seccomp.Filter(seccomp.neighbours_filter(os.getpid())).install()
-    if landlock.version() >= landlock.SIGNALS_SINCE:
+    locked = landlock.version()
+    if files:
+        seccomp.Filter(seccomp.files_filter(locked >= landlock.LENGTHS_SINCE)).install()
+    if locked >= landlock.SIGNALS_SINCE:
         landlock.keep_signals_in()
     else:
         seccomp.Filter(seccomp.own_signals_filter(os.getpid())).install()
