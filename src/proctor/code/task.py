@@ -96,15 +96,13 @@ class Task(core.Task):
         """The tests, or the text to compare with."""
 
     def postprocess_generation(self, generation: str, idx: int) -> str:
-        """Prompt and completion, cut where the answer ends; without the prompt, where that is no part of an answer."""
+        """Prompt and completion, cut where the answer ends; without the prompt, where a program is no program with it."""
         if not generation.strip():
             return ""
         form = self._form(idx)
         prompt = form.text if isinstance(form, Continuation) else ""
         found = cut_generation(generation, prompt, self.stop_words or ())
-        if not self.requires_execution:
-            return found.removeprefix(prompt)
-        if self.language != "python" or not found.startswith(prompt):
+        if not self.requires_execution or self.language != "python" or not found.startswith(prompt):
             return found
         return reply.joined(prompt, found[len(prompt) :])
 
@@ -169,8 +167,8 @@ class Task(core.Task):
         overridden = type(self).postprocess_generation is not Task.postprocess_generation
         begun = form.text if isinstance(form, Continuation) else ""
         if not self.requires_execution:
-            answer = reply.code_in(text)
-            return self._postprocessed(form, form.with_completion(answer), answer, index) if overridden else answer
+            generation = form.with_completion(reply.code_in(text))
+            return self._postprocessed(form, generation, reply.code_in(text), index) if overridden else generation
         if overridden:
             completion = reply.completion(begun, text, self.entry_point(doc))
             return self._postprocessed(form, form.with_completion(completion), completion, index)
