@@ -10,6 +10,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,36 @@ def contained() -> str:
         return str(asyncio.run(best_level()))
     except SandboxUnavailableError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def one_sandbox() -> Iterator[None]:
+    """For all programs that the tests of a module run outside of an exam: opening one for each takes longest."""
+    from proctor.code.execution import Live, running_with
+    from proctor.sandbox import open_sandbox
+
+    opened: Future[Live] = Future()
+    close = threading.Event()
+
+    async def stay_open() -> None:
+        async with await open_sandbox(workers=2) as sandbox:
+            opened.set_result(Live(sandbox))
+            await asyncio.to_thread(close.wait)
+
+    def stay() -> None:
+        try:
+            asyncio.run(stay_open())
+        except BaseException as error:
+            opened.set_exception(error)
+
+    thread = threading.Thread(target=stay)
+    thread.start()
+    try:
+        with running_with(opened.result()):
+            yield
+    finally:
+        close.set()
+        thread.join()
 
 
 @pytest.fixture

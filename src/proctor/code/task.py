@@ -26,7 +26,7 @@ from proctor.errors import TaskError, UsageError
 from proctor.metrics.passing import Passing, pass_at_k
 from proctor.metrics.summary import Tally
 from proctor.models.generations import LOADED
-from proctor.sandbox import Limits, Program
+from proctor.sandbox import Limits, Outcome, Program
 from proctor.types import Message, Output, Prompt, Sample, Score
 
 _SETTABLE = (str, bool, int, float, list, tuple, dict, type(None))
@@ -96,7 +96,7 @@ class Task(core.Task):
         """The tests, or the text to compare with."""
 
     def postprocess_generation(self, generation: str, idx: int) -> str:
-        """Prompt and completion, cut where the answer ends; without the prompt, where a program is no program with it."""
+        """Prompt and completion, cut where the answer ends; without a prompt that is no part of a program."""
         if not generation.strip():
             return ""
         form = self._form(idx)
@@ -174,7 +174,7 @@ class Task(core.Task):
             return self._postprocessed(form, form.with_completion(completion), completion, index)
         if isinstance(form, Continuation):
             return reply.program(form.text, text, self.entry_point(doc), self.language)
-        return form.with_completion(reply.code_in(text))
+        return form.with_completion(reply.code_in(text, self.entry_point(doc)))
 
     # The core's contract.
 
@@ -309,7 +309,10 @@ class Task(core.Task):
         if value is None or not 0 <= value <= 1:
             return Score(None, "counted", answer)
         outcomes = {trial.outcome for trial in trials}
-        return Score(value, outcomes.pop() if len(outcomes) == 1 else "", answer, _why(trials))
+        outcome = outcomes.pop() if len(outcomes) == 1 else ""
+        if (outcome == Outcome.PASSED) != (value == 1):  # a program may run to its end, and its answer be wrong
+            outcome = ""
+        return Score(value, outcome, answer, _why(trials))
 
     def _form(self, index: int) -> Form:
         return form_of(self.get_prompt(self.rows()[index]))

@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from proctor.code.task import Task
-from proctor.code.tasks import humaneval, mbpp, starter
+from proctor.code.tasks import apps, ds1000, evalplus, gsm, humaneval, mbpp, mercury, parity, recode, starter
 from proctor.errors import UnknownNameError
 from proctor.task import create_task
 
@@ -15,6 +15,14 @@ TASK_REGISTRY: dict[str, type[Task]] = {
     "humaneval-unstripped": humaneval.UnstrippedHumanEval,
     "mbpp": mbpp.MBPP,
     "mbpp-sanitized": mbpp.SanitizedMBPP,
+    "humanevalplus": evalplus.HumanEvalPlus,
+    "mbppplus": evalplus.MBPPPlus,
+    **apps.create_all_tasks(),
+    **ds1000.create_all_tasks(),
+    **gsm.create_all_tasks(),
+    "mercury": mercury.Mercury,
+    "parity": parity.Parity,
+    **recode.create_all_tasks(),
     **starter.create_all_tasks(),
 }
 

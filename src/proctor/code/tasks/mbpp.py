@@ -6,7 +6,7 @@ Program Synthesis with Large Language Models, https://arxiv.org/abs/2108.07732
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, ClassVar
 
 from proctor.code.stopwords import STOP_WORDS
 from proctor.code.task import Task
@@ -19,7 +19,7 @@ class MBPP(Task):
 
     summary = "writes a Python function from one sentence and its tests (500 problems)"
     DATASET_PATH = "mbpp"
-    NEEDED = ("test_list", "code")
+    NEEDED: ClassVar[tuple[str, ...]] = ("test_list", "code")
 
     def __init__(self, timeout: float = 3.0, tests_shown: int = 1) -> None:
         super().__init__(stop_words=[*STOP_WORDS["python"], '\n"""', "\nassert"], requires_execution=True)

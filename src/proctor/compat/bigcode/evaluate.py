@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from proctor.compat.bigcode import code_eval
+from proctor.compat.bigcode import apps_metric, code_eval
 from proctor.errors import UsageError
 from proctor.metrics import bleu, text
 
@@ -65,6 +65,7 @@ def _exact_match(predictions: Sequence[Any], references: Sequence[Any], **option
 METRICS: dict[str, Callable[..., Any]] = {
     "bleu": bleu.bleu,
     "code_eval": code_eval.compute_code_eval,
+    "codeparrot/apps_metric": apps_metric.compute_apps_metric,
     "exact_match": _exact_match,
     "Muennighoff/code_eval_octopack": _octopack,
     "sacrebleu": text.corpus_bleu,

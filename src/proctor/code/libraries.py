@@ -1,0 +1,68 @@
+"""Tasks whose programs need Python packages, which are looked for where the programs run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+import msgspec
+
+from proctor.code.execution import Trial, run_programs, trial_of
+from proctor.code.task import Task
+from proctor.config import RunConfig
+from proctor.sandbox import Limits, Program, Verdict
+
+_IMPORT = re.compile(r"^[ \t]*(?:import[ \t]+(?P<modules>[^#;\n]+)|from[ \t]+(?P<module>\w+))", re.MULTILINE)
+
+
+class MissingLibraryError(Exception):
+    """A program cannot be judged: what it needs is not there. It is not to blame."""
+
+
+class LibraryTask(Task):
+    """A task of which some programs need packages beyond Python's own."""
+
+    LIBRARIES: ClassVar[Mapping[str, str]] = {}  # by the name that is imported: the package that brings it along
+    _missing: frozenset[str] | None = None  # not looked for yet
+
+    async def open(self, config: RunConfig) -> None:
+        await super().open(config)
+        if not config.generation_only:
+            program = _search(self.LIBRARIES)
+            self._missing = _missing(_searched(program, await self.sandbox.judge(program, Limits())))
+
+    def require(self, *sources: str) -> None:
+        """Raises where a library that the sources import is not there."""
+        if self._missing is None:
+            self._missing = _missing(*run_programs([_search(self.LIBRARIES)], Limits(), _searched))
+        if absent := sorted(self._missing & imported(*sources)):
+            raise MissingLibraryError(
+                f"{' and '.join(absent)} cannot be imported where programs run: install "
+                f"{' '.join(self.LIBRARIES[name] for name in absent)} there."
+            )
+
+
+def imported(*sources: str) -> set[str]:
+    """The packages that are imported anywhere in these texts, also in code that is a string in other code."""
+    names = set()
+    for source in sources:
+        for found in _IMPORT.finditer(source):
+            several = found["modules"].split(",") if found["modules"] else [found["module"]]
+            names |= {name.strip().partition(" ")[0].partition(".")[0] for name in several}
+    return names
+
+
+def _search(names: Iterable[str]) -> Program:
+    return Program(
+        source="from importlib.util import find_spec\n"
+        f"print(*(name for name in {sorted(names)} if find_spec(name) is None))\n"
+    )
+
+
+def _searched(program: Program, verdict: Verdict) -> Trial:
+    return msgspec.structs.replace(trial_of(program, verdict), reading=verdict.stdout.split())
+
+
+def _missing(trial: Trial) -> frozenset[str]:
+    return frozenset(trial.reading)

@@ -1,0 +1,38 @@
+"""Code tasks on rows of a test's own, for the tests of single benchmarks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from proctor.code import TASK_REGISTRY, Task
+from proctor.task import create_task
+
+ROWS = Path(__file__).parent / "code_rows"
+
+
+def rows(file: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (ROWS / f"{file}.jsonl").read_text().splitlines()]
+
+
+def write_rows(*given: dict[str, Any]) -> str:
+    """In the working directory, which each test has for itself."""
+    path = Path("rows.jsonl").absolute()
+    path.write_text("".join(json.dumps(row) + "\n" for row in given))
+    return str(path)
+
+
+def make_task(name: str, *given: dict[str, Any], **settings: Any) -> Task:
+    return create_task(TASK_REGISTRY[name], f"code/{name}", settings, data=write_rows(*given))
+
+
+def results(task: Task, *generations: str) -> dict[str, float]:
+    """What the generations for the first row are worth."""
+    return task.process_results([list(generations)], [task.get_reference(task.rows()[0])])
+
+
+def read(task: Task, reply: str, index: int = 0) -> str:
+    """What is judged of a chat model's reply."""
+    doc = task.rows()[index]
+    return task.read_chat(doc, task._form(index), reply, index)

@@ -1,0 +1,184 @@
+"""Mercury: what is right, what is fast, and what cannot be told."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import proctor
+from code_tasks import ROWS, make_task, read, results, rows
+from proctor.code.tasks import mercury
+from proctor.code.tasks.mercury import RESOLUTION, Course, completion_of
+from proctor.errors import UsageError
+
+pytestmark = pytest.mark.usefixtures("one_sandbox")
+
+PAIR, TURN, LIST = rows("mercury")
+
+
+def solutions(row: dict[str, Any]) -> list[str]:
+    return [known["solution"] for known in row["solutions"]]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "beyond"), [(1.0, 1.0), (2.0, 1.0), (4.0, 0.75), (6.0, 0.5), (10.0, 0.0), (12.0, 0.0)]
+)
+def test_beyond_is_the_place_between_the_slowest_and_the_fastest(seconds: float, beyond: float):
+    assert Course(repetitions=1, fastest=2.0, slowest=10.0, noise=0.1).beyond(seconds) == pytest.approx(beyond)
+
+
+def test_references_that_differ_by_no_more_than_the_noise_tell_nothing():
+    assert Course(repetitions=1, fastest=1.0, slowest=1.0 + 1.1 * RESOLUTION * 0.01, noise=0.01).tells_apart
+    assert not Course(repetitions=1, fastest=1.0, slowest=1.0 + 0.9 * RESOLUTION * 0.01, noise=0.01).tells_apart
+    assert not Course(repetitions=1, fastest=1.0, slowest=1.0, noise=0.0).tells_apart
+
+
+def test_a_fast_program_is_worth_more_than_a_slow_one():
+    fast, _, slow = solutions(PAIR)
+    task = make_task("mercury", PAIR)
+    # They differ many times over, whatever else the machine does.
+    assert results(task, fast) == {"pass@1": 1, "beyond@1": pytest.approx(1, abs=0.2), "timed": 1}
+    assert results(task, slow) == {"pass@1": 1, "beyond@1": pytest.approx(0, abs=0.2), "timed": 1}
+    assert results(task, "class Solution:\n    def pairSum(self, nums, target):\n        return False") == {
+        "pass@1": 0,
+        "beyond@1": 0,
+        "timed": 0,
+    }
+
+
+def test_what_a_program_says_of_its_time_does_not_count():
+    _, _, slow = solutions(PAIR)
+    liar = f"import time\ntime.process_time = time.perf_counter = time.time = lambda: 0.0\n{slow}"
+    assert results(make_task("mercury", PAIR), liar)["beyond@1"] == pytest.approx(0, abs=0.2)
+
+
+def test_a_hopelessly_slow_program_is_not_timed(monkeypatch: pytest.MonkeyPatch):
+    timed: list[str] = []
+    measure = mercury.Mercury._times
+
+    def times(self: mercury.Mercury, doc: Any, source: str, repetitions: int) -> list[float]:
+        timed.append(source)
+        return measure(self, doc, source, repetitions)
+
+    monkeypatch.setattr(mercury.Mercury, "_times", times)
+    fast = solutions(PAIR)[0].replace("seen = set()", "seen = set()\n        sum(range(3 * 10**7))")
+    found = results(make_task("mercury", PAIR), fast)
+    assert (found["pass@1"], found["beyond@1"]) == (1, 0)
+    assert fast not in timed
+    assert timed
+
+
+def test_where_nothing_can_be_told_a_right_program_loses_nothing(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Course, "tells_apart", False)
+    assert results(make_task("mercury", PAIR), solutions(PAIR)[1]) == {"pass@1": 1, "beyond@1": 1, "timed": 0}
+
+
+def test_one_reference_is_no_course():
+    lonely = {**PAIR, "solutions": PAIR["solutions"][:1]}
+    assert results(make_task("mercury", lonely), solutions(PAIR)[1]) == {"pass@1": 1, "beyond@1": 1, "timed": 0}
+
+
+def test_references_that_fail_here_are_left_out():
+    broken = {"hash": 9, "runtime": "1ms", "solution": "class Solution:\n    def pairSum(self, a, b): return 1 / 0"}
+    row = {**PAIR, "solutions": [broken, *PAIR["solutions"]]}
+    assert results(make_task("mercury", row), solutions(PAIR)[0])["beyond@1"] == pytest.approx(1, abs=0.2)
+
+
+def test_speed_can_be_left_out():
+    assert results(make_task("mercury", PAIR, runs=0), solutions(PAIR)[1]) == {"pass@1": 1}
+    with pytest.raises(UsageError, match="runs"):
+        make_task("mercury", PAIR, runs=1)
+
+
+def test_lists_changed_in_place_are_looked_at():
+    task = make_task("mercury", TURN, runs=0)
+    assert [results(task, solution)["pass@1"] for solution in solutions(TURN)] == [1, 1]
+    copied = "class Solution:\n    def turn(self, nums):\n        nums = nums[::-1]"
+    assert results(task, copied)["pass@1"] == 0
+
+
+def test_linked_lists():
+    task = make_task("mercury", LIST, runs=0)
+    assert [results(task, solution)["pass@1"] for solution in solutions(LIST)] == [1, 1]
+    own = "class ListNode:\n    def __init__(self, val=0, next=None):\n        self.val, self.next = val, next\n\n"
+    assert results(task, own + solutions(LIST)[0])["pass@1"] == 1
+    assert results(task, solutions(LIST)[0].replace("+= 1", "+= 2"))["pass@1"] == 0
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Any]:
+    exec(mercury._GIVEN + mercury._NODES, {})
+    yield sys.modules["lctk"]
+    del sys.modules["lctk"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[], [0], [1, 2, 3], [1, None, 2, 3], [5, 4, 7, 3, None, 2, None, -1, None, 9], [0, 0, 0], [1, 2, 3, 4, None, 5]],
+)
+def test_trees_are_written_level_by_level(nodes: Any, values: list[int | None]):
+    assert nodes.binaryTree2Arr(nodes.binaryTree(values)) == values
+
+
+def test_shapes_of_lists_and_trees(nodes: Any):
+    tree = nodes.binaryTree([1, None, 2, 3])
+    assert (tree.left, tree.right.val, tree.right.left.val, tree.right.right) == (None, 2, 3, None)
+    ring = nodes.linkedList([1, 2, 3], 1)
+    assert ring.next.next.next is ring.next
+    assert nodes.linkedList2Arr(ring) == [1, 2, 3]
+    assert nodes.linkedList([]) is None
+
+
+def test_a_conversion_that_is_not_known_is_an_error_of_the_row():
+    row = {**LIST, "convert_offline": LIST["convert_offline"].replace("linkedList", "graph")}
+    with pytest.raises(ValueError, match=r"lctk\.graph"):
+        results(make_task("mercury", row), solutions(LIST)[0])
+
+
+def test_a_reference_becomes_a_completion():
+    prompt = TURN["prompt"]
+    whole = solutions(TURN)[1]
+    completion = completion_of(whole, prompt, "turn")
+    assert completion == ("nums[:] = self.turned(nums)\n\n    def turned(self, nums):\n        return nums[::-1]\n\n")
+    assert completion_of(solutions(PAIR)[2], PAIR["prompt"], "pairSum") is None  # its arguments have other names
+    assert completion_of(f"import x\n{whole}", prompt, "turn") is None
+    assert completion_of("class Solution:\n  def other(self): pass", prompt, "turn") is None
+    assert completion_of("no code", prompt, "turn") is None
+    assert "return" in completion_of(f"{whole}\n", prompt.rstrip() + "\n", "turn")
+
+
+def test_the_text_of_a_problem_is_no_part_of_the_program():
+    row = {**TURN, "pretty_content": ["'''\\N and more"]}
+    task = make_task("mercury", row, runs=0)
+    generation = task.get_prompt(row) + "nums.reverse()\n"
+    assert results(task, generation)["pass@1"] == 1
+
+
+def test_a_class_in_a_reply():
+    task = make_task("mercury", TURN, runs=0)
+    reply = f"Like this:\n```python\n{solutions(TURN)[1]}\n```"
+    assert results(task, read(task, reply))["pass@1"] == 1
+
+
+def test_the_report_counts_as_the_records_do():
+    """Times differ from run to run: what is summed up must be what was measured, and not be measured again."""
+    with open("replay.jsonl", "w") as file:
+        for row in rows("mercury"):
+            outputs = [{"text": f"```python\n{solution}\n```"} for solution in solutions(row)[:2]]
+            file.write(json.dumps({"id": row["slug_name"], "outputs": [*outputs, outputs[0]]}) + "\n")
+    report = proctor.evaluate(
+        "code/mercury",
+        "scripted/replay:replay.jsonl",
+        data=str(ROWS / "mercury.jsonl"),
+        samples=3,
+        allow_code_execution=True,
+    )
+    alone = [record.score.answer["metrics"]["beyond@1"] for record in report.records()]
+    assert report.metrics["beyond@1"].value == pytest.approx(sum(alone) / 3)
+    assert report.metrics["beyond@1"].method == "student-t"
+    assert report.metrics["pass@3"].value == 1
+    assert set(report.run.groups["difficulty"]) == {"Easy", "Medium", "Hard"}
