@@ -82,7 +82,8 @@ class Table(Sequence[Any]):
         try:
             data_set = import_module("datasets").Dataset.from_list(self._rows)
         except ImportError:
-            raise MissingExtraError(f"A data set's {name!r}, for rows that come from a file,", "hub") from None
+            missing = MissingExtraError(f"A data set's {name!r}, for rows that come from a file,", "hub")
+            raise AttributeError(str(missing)) from None
         return getattr(data_set, name)
 
     @cached_property
