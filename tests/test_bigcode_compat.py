@@ -461,9 +461,6 @@ STARTING = """
                             passed.append(False)
             return [{"kind": "all of them", "share": sum(passed) / len(passed)}]
 
-    class Compiling(Starting):
-        command = ["gcc", "-o", "x"]
-
     assert subprocess.run(["true"]).returncode == 0  # while the file is read, nothing is judged
 """
 
@@ -474,10 +471,38 @@ def test_what_a_task_starts_itself_runs_in_the_sandbox(contained: str, write, ro
     report = judge(f"{task}:Starting", tmp_path, [[FUNCTIONS[0]], [endless], [curious + FUNCTIONS[2]]], data=rows)
     assert [record.outcome for record in report.records()] == ["passed", "timeout", "failed"]
     assert values(report) == {"all of them share": pytest.approx(1 / 3)}
-    with pytest.raises(
-        UsageError, match=r"process_results starts 'gcc -o x .*' outside the sandbox|outside the sandbox"
-    ):
-        judge(f"{task}:Compiling", tmp_path, [["x"]] * 3, data=rows)
+
+
+STARTS = {
+    "subprocess.call('gcc -o x', shell=True)": "gcc -o x",
+    "subprocess.Popen(['gcc', '-o', 'x'])": "gcc -o x",
+    "os.system('exit 3')": "exit 3",
+    "multiprocessing.Process(target=print).start()": "a process",
+    "ProcessPoolExecutor(1).submit(len, 'abc').result()": "processes",
+}
+CARELESS = """
+    import multiprocessing, os, subprocess
+    from concurrent.futures import ProcessPoolExecutor
+
+    class Careless(Running):
+        def process_results(self, generations, references):
+            START
+            return {"share": 1.0}
+"""
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_what_would_run_outside_the_sandbox_is_refused(write, rows: str, start: str):
+    source = textwrap.dedent(RUNNING) + textwrap.dedent(CARELESS).replace("START", start)
+    with pytest.raises(UsageError, match=f"process_results starts {STARTS[start]}, which would run .* or say --unsafe"):
+        proctor.evaluate(f"{write(source)}:Careless", "scripted/blank", data=rows, allow_code_execution=True)
+
+
+def test_unless_the_user_does_not_mind(write, rows: str):
+    checked = "assert os.system('exit 3') == 3 << 8"
+    task = f"{write(textwrap.dedent(RUNNING) + textwrap.dedent(CARELESS).replace('START', checked))}:Careless"
+    report = proctor.evaluate(task, "scripted/blank", data=rows, allow_code_execution=True, unsafe=True)
+    assert values(report) == {"share": 1}
 
 
 LANGUAGES = """

@@ -12,8 +12,10 @@ from tempfile import TemporaryDirectory
 class Counting:
     """One call of it."""
 
-    def __init__(self, final: bool, stack: ExitStack) -> None:
+    def __init__(self, stack: ExitStack, *, final: bool, programs: bool, unsafe: bool) -> None:
         self.final = final  # over all problems; the other calls are about some of them, and there are many
+        self.programs = programs  # the answers are programs to be run
+        self.unsafe = unsafe  # the user does not mind where they run
         self._stack = stack
 
     @cached_property
@@ -30,9 +32,9 @@ def current() -> Counting | None:
 
 
 @contextmanager
-def counting(final: bool) -> Iterator[None]:
+def counting(*, final: bool, programs: bool, unsafe: bool) -> Iterator[None]:
     with ExitStack() as stack:
-        token = _CURRENT.set(Counting(final, stack))
+        token = _CURRENT.set(Counting(stack, final=final, programs=programs, unsafe=unsafe))
         try:
             yield
         finally:

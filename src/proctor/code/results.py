@@ -35,7 +35,8 @@ def count_results(
     view = copy(task)
     rows = view._rows = pick(task.rows(), indices)
     view.get_dataset = lambda: rows  # type: ignore[method-assign]
-    with running_with(runner), task._given.offered(), alone(task.DATASET_PATH, rows), counting(final):
+    call = counting(final=final, programs=task.requires_execution, unsafe=task._config.unsafe)
+    with running_with(runner), task._given.offered(), alone(task.DATASET_PATH, rows), call:
         # In lists of their own: some tasks put their changes into those that they are given.
         return numbers(view.process_results([list(of_one) for of_one in generations], list(references)))
 
@@ -95,8 +96,11 @@ class Results:
         unknown = Metric(value, None, None, None, len(indices), "jackknife")
         if any(self._alone.values()) and all(map(math.isnan, alone)):
             return unknown  # a figure that only all have is called after their number, or their places
-        score = next(iter(self._count(indices)))  # by contract, the first one; the others may be counts of something
-        bounds = (0.0, self._task.full_marks) if name == score else (-math.inf, math.inf)
+        # By contract, the first one is the score; the others may be counts of something.
+        first = next(iter(self._count(indices)))
+        marks = (0.0, self._task.full_marks)
+        is_score = name == first and all(marks[0] <= one <= marks[1] for one in (value, *alone))
+        bounds = marks if is_score else (-math.inf, math.inf)
         try:
             return grouped_jackknife(
                 lambda kept: self._count([indices[i] for i in kept])[name], len(indices), bounds=bounds

@@ -46,11 +46,16 @@ _EXTENDED = (f"{HARNESS}.base", f"{HARNESS}.utils")  # forks add to these
 # What a task file gets of other packages, where it must not get what everyone does; the rest is theirs.
 _REPLACED: dict[str, dict[str, str]] = {
     "concurrent": {},
-    "concurrent.futures": {"ThreadPoolExecutor": f"{_OURS}.surroundings:Threads"},
+    "concurrent.futures": {
+        "ProcessPoolExecutor": f"{_OURS}.processes:ProcessPoolExecutor",
+        "ThreadPoolExecutor": f"{_OURS}.surroundings:Threads",
+    },
     "datasets": {"load_dataset": "proctor.code.rows:load_dataset"},
     "evaluate": {"load": f"{_OURS}.evaluate:load"},
+    "multiprocessing": {name: f"{_OURS}.processes:{name}" for name in ("Pool", "Process")},
+    "os": {name: f"{_OURS}.processes:{name}" for name in ("popen", "system")},
     "subprocess": {
-        name: f"{_OURS}.surroundings:{name}" for name in ("Popen", "call", "check_call", "check_output", "run")
+        name: f"{_OURS}.processes:{name}" for name in ("Popen", "call", "check_call", "check_output", "run")
     },
     "tempfile": {"gettempdir": f"{_OURS}.surroundings:gettempdir"},
     "tqdm": {name: f"{_OURS}.surroundings:{name}" for name in ("tqdm", "trange")},
