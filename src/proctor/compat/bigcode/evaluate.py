@@ -8,13 +8,15 @@ from typing import Any
 
 from proctor.compat.bigcode import apps_metric, code_eval
 from proctor.errors import UsageError
-from proctor.metrics import bleu, text
+from proctor.metrics import bleu, rouge, text
 
 
 def load(path: str, *args: Any, **kwargs: Any) -> Any:
     """The metric of this name."""
-    if path in METRICS:
-        return Metric(path, METRICS[path])
+    return Metric(path, METRICS[path]) if path in METRICS else _theirs(path, *args, **kwargs)
+
+
+def _theirs(path: str, *args: Any, **kwargs: Any) -> Any:
     try:
         theirs: Callable[..., Any] = import_module("evaluate").load
     except ImportError:
@@ -62,11 +64,16 @@ def _exact_match(predictions: Sequence[Any], references: Sequence[Any], **option
     return text.exact_match([str(one) for one in predictions], [str(one) for one in references], **options)
 
 
+def _rouge(*, use_stemmer: bool = False, **options: Any) -> Any:
+    return _theirs("rouge").compute(use_stemmer=True, **options) if use_stemmer else rouge.rouge(**options)
+
+
 METRICS: dict[str, Callable[..., Any]] = {
     "bleu": bleu.bleu,
     "code_eval": code_eval.compute_code_eval,
     "codeparrot/apps_metric": apps_metric.compute_apps_metric,
     "exact_match": _exact_match,
     "Muennighoff/code_eval_octopack": _octopack,
+    "rouge": _rouge,
     "sacrebleu": text.corpus_bleu,
 }
