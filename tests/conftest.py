@@ -10,7 +10,6 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from aiohttp import web
 from proctor import Record, evaluate
 from proctor.errors import HopelessRunError
 from proctor.store import open_store
+from sandbox_room import Judge, Room
 
 # The same examples every time and no clock: a test must not fail because the machine is busy or the day is bad.
 # HYPOTHESIS_PROFILE=default looks for new ones.
@@ -71,33 +71,24 @@ def contained() -> str:
 
 
 @pytest.fixture(scope="module")
-def one_sandbox() -> Iterator[None]:
-    """For all programs that the tests of a module run outside of an exam: opening one for each takes longest."""
-    from proctor.code.execution import Live, running_with
-    from proctor.sandbox import open_sandbox
+def room() -> Iterator[Room]:
+    room = Room()
+    yield room
+    room.close()
 
-    opened: Future[Live] = Future()
-    close = threading.Event()
 
-    async def stay_open() -> None:
-        async with await open_sandbox(workers=2) as sandbox:
-            opened.set_result(Live(sandbox))
-            await asyncio.to_thread(close.wait)
+@pytest.fixture
+def judge(room: Room) -> Judge:
+    return room.judge
 
-    def stay() -> None:
-        try:
-            asyncio.run(stay_open())
-        except BaseException as error:
-            opened.set_exception(error)
 
-    thread = threading.Thread(target=stay)
-    thread.start()
-    try:
-        with running_with(opened.result()):
-            yield
-    finally:
-        close.set()
-        thread.join()
+@pytest.fixture(scope="module")
+def one_sandbox(room: Room) -> Iterator[None]:
+    """The programs that the tests of a module run outside of an exam share one sandbox."""
+    from proctor.code.execution import running_with
+
+    with running_with(room):
+        yield
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import proctor
-from code_tasks import ROWS, make_task, read, results, rows, write_rows
+from code_tasks import make_task, read, results, rows, write_rows
 from proctor.code.tasks.apps import same_output
 from proctor.errors import UsageError
 
@@ -148,13 +148,12 @@ def test_an_object_that_equals_everything_passes_nothing():
 
 
 @pytest.mark.parametrize("level", ["introductory", "interview", "competition"])
-def test_all_levels_pass_by_their_solutions(level: str):
-    options = {"data": str(ROWS / "apps.jsonl"), "allow_code_execution": True}
-    report = proctor.evaluate(f"code/apps-{level}", "scripted/oracle", **options)
-    assert {
-        row["difficulty"] for row in rows("apps") if str(row["problem_id"]) in {r.sample.id for r in report.records()}
-    } == {level}
-    assert report.metrics["avg_accuracy"].value == 1
+def test_all_levels_come_from_one_file_and_pass_by_their_solutions(level: str):
+    task = make_task(f"apps-{level}", *rows("apps"))
+    assert {row["difficulty"] for row in task.rows()} == {level}
+    solutions = [[task.solution(row)] for row in task.rows()]
+    references = [task.get_reference(row) for row in task.rows()]
+    assert task.process_results(solutions, references) == {"pass@1": 1, "avg_accuracy": 1}
 
 
 def test_a_level_that_is_not_in_the_file_is_named():
@@ -181,4 +180,4 @@ def test_both_ways_of_asking():
     assert "function swap_ends" in task.chat_prompt(function)
     reply = "Say:\n```\nnot this, though it is longer than the function below, by far\n```\nThen:\n"
     reply += "```python\ndef swap_ends(items):\n    return items\n```"
-    assert read(task, reply, 1) == "def swap_ends(items):\n    return items\n"
+    assert read(task, reply, 1) == "def swap_ends(items):\n    return items"

@@ -1,7 +1,8 @@
 """Every code task keeps the promises of an exam, on a few rows of the form that its real data set has.
 
-The rows are in tests/code_rows, one file for a task or for a family of tasks, of which one is then examined in full; a
-task without a file has its data with it.
+The rows are in tests/code_rows, one file for a task or for all whose names begin so (apps-x-y has that of apps-x, or of
+apps); a task without a file has its data with it. Of tasks that are made in many variants a few are walked here, and
+test_code_languages.py looks at all languages.
 """
 
 from __future__ import annotations
@@ -18,31 +19,42 @@ from proctor.config import build_config
 from proctor.task import create_task
 
 ROWS = Path(__file__).parent / "code_rows"
-# Tasks that one function makes share their rows.
-FAMILIES = {
-    "apps": "apps-introductory",
-    "ds1000": "ds1000-numpy-completion",
-    "pal-gsm8k": "pal-gsm8k-greedy",
-    "pal-gsmhard": "pal-gsmhard-majority_voting",
-    "perturbed-humaneval": "perturbed-humaneval-func_name-num_seeds_2",
+SAME_ROWS = {
+    "apps-introductory": "apps",
+    "ds1000-numpy-completion": "ds1000",
+    "pal-gsm8k-greedy": "pal-gsm8k",
+    "pal-gsmhard-majority_voting": "pal-gsmhard",
+    "perturbed-humaneval-func_name-num_seeds_2": "perturbed-humaneval",
+    "humanevalfixtests-python": "humanevalpack-python",
+    "humanevalexplaindescribe-python": "humanevalpack-python",
+    "humanevalexplainsynthesize-python": "humanevalpack-python",
+    "instruct-humaneval-nocontext": "instruct-humaneval",
+    "starcoder_fim": "santacoder_fim",
 }
-
-
-def family_of(name: str) -> str | None:
-    return next((family for family in FAMILIES if name.startswith(f"{family}-")), None)
+SETTINGS = {
+    "humanevalexplainsynthesize-python": {"load_data_path": str(ROWS / "humanevalpack-python.descriptions.json")}
+}
+VARIANTS = ("apps-", "ds1000-", "humanevalplus-", "pal-", "perturbed-humaneval-")
+FACTORIES = ("multiple-", "humanevalfix", "humanevalexplain", "humanevalsynthesize", "starter-", *VARIANTS)
 
 
 def rows_of(name: str) -> str | None:
-    file = ROWS / f"{family_of(name) or name}.jsonl"
+    name = SAME_ROWS.get(name, name)
+    while not (file := ROWS / f"{name}.jsonl").exists() and "-" in name:
+        name = name.rpartition("-")[0]
     return str(file) if file.exists() else None
 
 
-EXAMINED = [name for name in TASK_REGISTRY if FAMILIES.get(family_of(name) or "", name) == name]
+def has_rows_of_its_own(name: str) -> bool:
+    return (ROWS / f"{SAME_ROWS.get(name, name)}.jsonl").exists()
 
 
-@pytest.mark.parametrize("name", EXAMINED)
+WALKED = [name for name in TASK_REGISTRY if has_rows_of_its_own(name) or not name.startswith(FACTORIES)]
+
+
+@pytest.mark.parametrize("name", WALKED)
 def test_check(name: str):
-    findings = check_task(f"code/{name}", {}, n=20, data=rows_of(name))
+    findings = check_task(f"code/{name}", SETTINGS.get(name, {}), n=20, data=rows_of(name))
     assert [f"{finding.claim}: {finding.fault}" for finding in findings if not finding.holds] == []
 
 
@@ -53,10 +65,11 @@ def test_described_and_versioned(name: str):
     assert cls.version
 
 
-@pytest.mark.parametrize("name", EXAMINED)
+@pytest.mark.parametrize("name", WALKED)
 @pytest.mark.parametrize("api", ["chat", "completions"])
 def test_the_whole_path_with_the_scripted_candidates(name: str, api: str):
     options = {"api": api, "data": rows_of(name), "allow_code_execution": True, "limit": 20, "fim": "starcoder"}
+    options["settings"] = SETTINGS.get(name, {})
     right = proctor.evaluate(f"code/{name}", "scripted/oracle", **options)
     assert right.run.errors == 0
     assert all(record.score is not None and record.score.value == 1 for record in right.records())
@@ -65,9 +78,9 @@ def test_the_whole_path_with_the_scripted_candidates(name: str, api: str):
 
 
 @pytest.mark.parametrize("api", ["chat", "completions"])
-def test_every_member_of_a_family_asks(api: str):
+def test_every_variant_asks(api: str):
     for name in TASK_REGISTRY:
-        if family_of(name):
+        if name.startswith(VARIANTS):
             task = create_task(TASK_REGISTRY[name], f"code/{name}", {}, data=rows_of(name))
             config = build_config({"task": f"code/{name}", "model": "m", "api": api, "fim": "starcoder"})
             samples = list(task.samples(config))

@@ -111,7 +111,7 @@ def test_the_examples_are_right():
 def test_the_function_is_found_in_a_reply():
     task = make_task("pal-gsm8k-greedy", PENCILS)
     reply = f"First:\n```\n3 * 12 = 36, and then 36 - 8 = 28, which is the answer\n```\n```python\n{solution('28')}```"
-    assert read(task, reply) == solution("28")
+    assert read(task, reply) == solution("28").rstrip()
 
 
 @pytest.mark.skipif(not REAL.exists(), reason="the real test split is not here")

@@ -49,7 +49,7 @@ def test_perturbations_of_one_problem_are_averaged_and_the_unit_is_the_problem()
 def replay(**texts: str) -> str:
     with open("replay.jsonl", "w") as file:
         for row in rows("perturbed-humaneval"):
-            text = texts.get(row["entry_point"], row["canonical_solution"])
+            text = "\n" + texts.get(row["entry_point"], row["canonical_solution"])
             key = f"{row['task_id']}/{row['perturbation_name']}/{row['seed']}"
             file.write(json.dumps({"id": key, "outputs": [{"text": text}]}) + "\n")
     return "scripted/replay:replay.jsonl"

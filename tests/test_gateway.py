@@ -118,3 +118,27 @@ def test_retry_after_nothing_still_waits():
 
     first, second = asyncio.run(scene())
     assert second - first >= 0.49
+
+
+class Batching(Model):
+    """Answers when so many requests are there, and not before."""
+
+    name = "batching"
+
+    def __init__(self, places: int) -> None:
+        self.places = places
+        self.full = asyncio.Barrier(places)
+
+    async def generate(self, request: Request) -> Output:
+        await self.full.wait()
+        return Output("fine")
+
+
+def test_a_model_that_works_at_several_requests_together_gets_them():
+    async def scene() -> list[Output]:
+        door = gateway(Batching(6), concurrency=1)
+        assert door.places == 6
+        return await asyncio.gather(*(door.generate(REQUEST) for _ in range(12)))
+
+    assert len(asyncio.run(scene())) == 12
+    assert gateway(Flaky(0), concurrency=9).places == 9

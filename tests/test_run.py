@@ -138,7 +138,7 @@ def test_what_is_no_sample_stops_the_run(task_file, yielded: str, said: str):
         """
     )
     with pytest.raises(TaskError) as caught:
-        proctor.evaluate(f"{path}:Odd", "scripted/oracle", limit=3)
+        proctor.evaluate(f"{path}:Odd", "scripted/blank", limit=3)
     assert said in str(caught.value)
     assert all(record.outcome == "wrong" for record in open_store().records(open_store().run("latest")))
 

@@ -120,6 +120,8 @@ async def _hold(level: Level) -> list[str]:
                 through.append(f"{name}: {verdict.detail}")
         if not (verdict := await judge(TAMPER)).passed:
             through.append(f"the memory of another process: {verdict.detail}")
+        if level.namespaces and (await judge("for i in range(20_000): open(f'{i}', 'w').close()")).passed:
+            through.append("more files than the working folder should hold")
         compiled = await pool.judge(Program(source="int main() { return 0; }", language="c"), LIMITS)
         if not compiled.passed and "was not found" not in compiled.detail:  # also where no mode can be changed
             through.append(f"nothing, not even an honest compiler: {compiled.detail}")

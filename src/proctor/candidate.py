@@ -10,6 +10,7 @@ from proctor.types import Sample
 
 class Candidate(ABC):
     name: str
+    places: int = 1  # requests that it works at together: so many reach it at once, whatever --concurrency says
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:  # noqa: B027
         """Called once before the first sample: load weights, reach the server, look the exam over."""

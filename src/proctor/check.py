@@ -143,14 +143,15 @@ class _Subject:
                 yield f"sample {sample.id} reads back as something else: keep to what JSON can hold"
 
     def faults_of_gold(self) -> Iterator[str]:
-        values = self._values_of([self.task.gold(sample) for sample in self.samples])
+        known = [sample for sample in self.samples if sample.target is not None]
+        values = self._values_of(known, [self.task.gold(sample) for sample in known])
         self.seen[_GOLD] = f"{values.count(1)} of {len(values)}"
-        for sample, value in zip(self.samples, values, strict=True):
+        for sample, value in zip(known, values, strict=True):
             if value != 1:
                 yield f"sample {sample.id}: the right answer {self.task.gold(sample)!r} scores {value}"
 
     def faults_of_blank(self) -> Iterator[str]:
-        values = self._values_of([""] * len(self.samples))
+        values = self._values_of(self.samples, [""] * len(self.samples))
         self.seen[_BLANK] = f"{sum(1 for value in values if value)} of {len(values)}"
         for sample, value in zip(self.samples, values, strict=True):
             if value:
@@ -172,13 +173,13 @@ class _Subject:
             for fault in self.task.proofs(sample):
                 yield f"sample {sample.id}: {fault}"
 
-    def _values_of(self, texts: list[str]) -> list[float | None]:
+    def _values_of(self, samples: list[Sample], texts: list[str]) -> list[float | None]:
         """What each sample's text is worth; judged side by side, as in a run."""
         config = build_config({"task": self.name, "model": "scripted/oracle", "settings": self.settings})
 
         async def judge() -> list[float | None]:
             async with opened(self.task, config):
-                pairs = zip(self.samples, texts, strict=True)
+                pairs = zip(samples, texts, strict=True)
                 scores = await asyncio.gather(*(self.task.judge(sample, (Output(text),)) for sample, text in pairs))
             return [score.value for score in scores]
 

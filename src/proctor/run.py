@@ -97,7 +97,7 @@ class Sitting:
 
         try:
             async with asyncio.TaskGroup() as workers:
-                for _ in range(self._config.concurrency * SAMPLES_PER_PLACE):
+                for _ in range(max(self._config.concurrency, self._candidate.places) * SAMPLES_PER_PLACE):
                     workers.create_task(work())
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
+_BEGUN_IN_THE_PROMPT = re.compile(r"\A.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 
 
 def without_thoughts(text: str) -> str:
-    """The text without what stands between <think> and </think>, or after a <think> that never ends."""
-    return _THOUGHT.sub("", text).strip()
+    """The text without what stands between <think> and </think>, or after a <think> that never ends.
+
+    Where a chat template begins the thought, only its end is in the text.
+    """
+    return _BEGUN_IN_THE_PROMPT.sub("", _THOUGHT.sub("", text)).strip()

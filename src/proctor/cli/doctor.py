@@ -72,6 +72,7 @@ def examine(store: str | None) -> Iterator[Symptom]:
     yield _cache()
     yield _runtime()
     yield _weights()
+    yield _local_models()
     yield _key()
     yield _reasoning_gym()
     yield _git()
@@ -125,6 +126,15 @@ def _weights() -> Symptom:
     if path.exists():
         return Symptom("embedded model", True, str(path))
     return Symptom("embedded model", False, "not downloaded yet", "The first run with --model smollm2 gets it (93 MB).")
+
+
+def _local_models() -> Symptom:
+    missing = [package for package in ("torch", "transformers") if importlib.util.find_spec(package) is None]
+    if missing:
+        found = f"{' and '.join(missing)} not installed"
+        return Symptom("local models", False, found, "Needed for hf/NAME: pip install 'proctor[hf]'")
+    versions = ", ".join(f"{package} {metadata.version(package)}" for package in ("torch", "transformers"))
+    return Symptom("local models", True, f"{versions}, run by hf/NAME")
 
 
 def _key() -> Symptom:

@@ -49,7 +49,7 @@ Judge = Callable[[Program, Verdict], Trial]
 
 
 class Runner(Protocol):
-    def run(self, programs: Sequence[Program], limits: Limits, judge: Judge) -> list[Trial]: ...
+    def run(self, programs: Sequence[Program], limits: Limits, judge: Judge = trial_of) -> list[Trial]: ...
 
 
 _RUNNER: ContextVar[Runner | None] = ContextVar("runner", default=None)
@@ -81,7 +81,7 @@ class Live:
         self._seconds = seconds
         self.trials: list[Trial] = []
 
-    def run(self, programs: Sequence[Program], limits: Limits, judge: Judge) -> list[Trial]:
+    def run(self, programs: Sequence[Program], limits: Limits, judge: Judge = trial_of) -> list[Trial]:
         if self._seconds is not None:
             limits = msgspec.structs.replace(limits, seconds=self._seconds)
         running = run(programs, limits, sandbox=self._sandbox)
@@ -97,7 +97,7 @@ class Refused:
     def __init__(self, task: str) -> None:
         self._task = task
 
-    def run(self, programs: Sequence[Program], limits: Limits, judge: Judge) -> list[Trial]:
+    def run(self, programs: Sequence[Program], limits: Limits, judge: Judge = trial_of) -> list[Trial]:
         raise UsageError(
             f"{self._task} runs programs without saying so: call super().__init__(requires_execution=True, ...) in it."
         )
@@ -109,7 +109,7 @@ class Remembered:
     def __init__(self, trials: Iterable[Trial]) -> None:
         self._trials = {trial.program: trial for trial in trials}
 
-    def run(self, programs: Sequence[Program], limits: Limits, judge: Judge) -> list[Trial]:
+    def run(self, programs: Sequence[Program], limits: Limits, judge: Judge = trial_of) -> list[Trial]:
         try:
             return [self._trials[_digest(program)] for program in programs]
         except KeyError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from msgspec import Struct
@@ -11,15 +12,16 @@ from proctor.config import RunConfig
 from proctor.errors import TaskError, UsageError
 from proctor.types import FimFamily, Message, Prompt
 
-# Prefix, suffix and the place where the model goes on; then the tokens that end its answer.
+# Prefix, suffix and the place where the model goes on; then the tokens that end its answer. Others share a layout:
+# Granite 3, Stable Code and CodeQwen have StarCoder's; CodeGemma and Granite 4 have Qwen's, with ends of their own.
 FIM_TOKENS: dict[FimFamily, tuple[str, tuple[str, ...]]] = {
     "starcoder": ("<fim_prefix>{prefix}<fim_suffix>{suffix}<fim_middle>", ("<|endoftext|>", "<file_sep>")),
     "santacoder": ("<fim-prefix>{prefix}<fim-suffix>{suffix}<fim-middle>", ("<|endoftext|>",)),
     "incoder": ("{prefix}<|mask:0|>{suffix}<|mask:1|><|mask:0|>", ("<|endofmask|>", "<|endoftext|>")),
-    "codellama": ("<PRE> {prefix} <SUF>{suffix} <MID>", ("<EOT>",)),
+    "codellama": ("<PRE> {prefix} <SUF>{suffix} <MID>", (" <EOT>", "<EOT>")),
     "qwen": (
         "<|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",
-        ("<|endoftext|>", "<|fim_pad|>", "<|file_sep|>"),
+        ("<|endoftext|>", "<|end_of_text|>", "<|fim_pad|>", "<|file_sep|>", "<|file_separator|>", "<|repo_name|>"),
     ),
     "deepseek": ("<｜fim▁begin｜>{prefix}<｜fim▁hole｜>{suffix}<｜fim▁end｜>", ("<｜end▁of▁sentence｜>",)),
 }
@@ -31,8 +33,10 @@ _NAMES: dict[str, FimFamily] = {
     "codellama": "codellama",
     "code-llama": "codellama",
     "deepseek": "deepseek",
+    "codeqwen": "starcoder",
     "qwen": "qwen",
     "codegemma": "qwen",
+    "granite-4": "qwen",
     "granite": "starcoder",
     "stable-code": "starcoder",
 }
@@ -44,13 +48,17 @@ class Continuation(Struct, frozen=True):
 
     text: str
 
+    @property
+    def begun(self) -> str:
+        return self.text
+
     def ask_to_complete(self, config: RunConfig) -> str:
         return config.prefix + self.text
 
     def ask_to_answer(self, config: RunConfig, language: str) -> str:
         return (
             f"Complete the following {reply.title(language)} code. Reply with the complete code, including what is "
-            f"given, in one code block.\n\n```{language}\n{config.prefix}{self.text.rstrip()}\n```"
+            f"given, in one code block.\n\n{fenced(config.prefix + self.text.rstrip(), language)}"
         )
 
     def with_completion(self, completion: str) -> str:
@@ -63,14 +71,17 @@ class Infilling(Struct, frozen=True):
     prefix: str
     suffix: str
 
+    @property
+    def begun(self) -> str:
+        return self.prefix
+
     def ask_to_complete(self, config: RunConfig) -> str:
         pattern, _ = FIM_TOKENS[fim_family(config)]
         return pattern.format(prefix=config.prefix + self.prefix, suffix=self.suffix)
 
     def ask_to_answer(self, config: RunConfig, language: str) -> str:
-        return (
-            f"Which code belongs at {_HOLE}? Reply with that code alone, in one code block.\n\n"
-            f"```{language}\n{config.prefix}{self.prefix}{_HOLE}{self.suffix}\n```"
+        return f"Which code belongs at {_HOLE}? Reply with that code alone, in one code block.\n\n" + fenced(
+            f"{config.prefix}{self.prefix}{_HOLE}{self.suffix}", language
         )
 
     def with_completion(self, completion: str) -> str:
@@ -83,14 +94,17 @@ class Instruction(Struct, frozen=True):
     instruction: str
     context: str
 
+    @property
+    def begun(self) -> str:
+        return self.context
+
     def ask_to_complete(self, config: RunConfig) -> str:
         user, end, assistant = instruction_tokens(config)
         return f"{config.prefix}{user}{self.instruction}{end}{assistant}{self.context}"
 
     def ask_to_answer(self, config: RunConfig, language: str) -> str:
-        begun = (
-            f"\n\nBegin with this code:\n\n```{language}\n{self.context.rstrip()}\n```" if self.context.strip() else ""
-        )
+        context = self.context.rstrip()
+        begun = f"\n\nBegin with this code:\n\n{fenced(context, language)}" if context else ""
         return f"{config.prefix}{self.instruction}{begun}"
 
     def with_completion(self, completion: str) -> str:
@@ -121,6 +135,13 @@ def present(form: Form, config: RunConfig, language: str, *, wrapped: bool) -> P
     if isinstance(form, Continuation) and not wrapped:
         return config.prefix + form.text
     return (Message("user", form.ask_to_answer(config, language)),)
+
+
+def fenced(code: str, language: str) -> str:
+    """The code as a block in Markdown, whose fence is longer than any in the code."""
+    longest = max(map(len, re.findall("`+", code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language.partition('-')[0]}\n{code}\n{fence}"
 
 
 def end_tokens(form: Form, config: RunConfig) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -31,6 +31,11 @@ class LibraryTask(Task):
         if not config.generation_only:
             program = _search(self.LIBRARIES)
             self._missing = _missing(_searched(program, await self.sandbox.judge(program, Limits())))
+
+    def program(self, doc: Any, generation: str) -> Program:
+        program = super().program(doc, generation)
+        self.require(program.tests)
+        return program
 
     def require(self, *sources: str) -> None:
         """Raises where a library that the sources import is not there."""

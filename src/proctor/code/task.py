@@ -17,7 +17,7 @@ from msgspec import Struct
 from proctor import task as core
 from proctor.code import reply
 from proctor.code.execution import Live, Refused, Trial, run_programs, trial_of
-from proctor.code.forms import Continuation, Form, end_tokens, form_of, present
+from proctor.code.forms import Continuation, Form, Infilling, end_tokens, form_of, present
 from proctor.code.results import Results, count_results
 from proctor.code.rows import GivenRows, Rows, load_dataset
 from proctor.code.stopwords import cut, cut_generation
@@ -100,11 +100,11 @@ class Task(core.Task):
         if not generation.strip():
             return ""
         form = self._form(idx)
-        prompt = form.text if isinstance(form, Continuation) else ""
-        found = cut_generation(generation, prompt, self.stop_words or ())
-        if not self.requires_execution or self.language != "python" or not found.startswith(prompt):
+        suffix = form.suffix if isinstance(form, Infilling) else ""
+        found = cut_generation(generation, form.begun, self.stop_words or (), suffix)
+        if not isinstance(form, Continuation) or not self.requires_execution or self.language != "python":
             return found
-        return reply.joined(prompt, found[len(prompt) :])
+        return reply.joined(form.text, found[len(form.text) :]) if found.startswith(form.text) else found
 
     @staticmethod
     def _stop_at_stop_token(decoded_string: str, stop_tokens: Sequence[str]) -> str:
@@ -126,10 +126,6 @@ class Task(core.Task):
             for k in self.ks
             if k <= most
         }
-
-    def chat_prompt(self, doc: Any) -> str | None:
-        """What a chat model is asked, where the prompt is not code that it could be asked to complete."""
-        return None
 
     # What a program is, for tasks that run some.
 
@@ -162,19 +158,23 @@ class Task(core.Task):
         form = form_of(self.get_prompt(doc))
         return found.removeprefix(form.text) if isinstance(form, Continuation) and isinstance(found, str) else found
 
+    def chat_prompt(self, doc: Any) -> str | None:
+        """What a chat model is asked, where the prompt is not code that it could be asked to complete."""
+        return None
+
     def read_chat(self, doc: Any, form: Form, text: str, index: int) -> str:
         """The generation that a chat model's reply stands for."""
         overridden = type(self).postprocess_generation is not Task.postprocess_generation
-        begun = form.text if isinstance(form, Continuation) else ""
-        if not self.requires_execution:
-            generation = form.with_completion(reply.code_in(text))
-            return self._postprocessed(form, generation, reply.code_in(text), index) if overridden else generation
-        if overridden:
-            completion = reply.completion(begun, text, self.entry_point(doc))
-            return self._postprocessed(form, form.with_completion(completion), completion, index)
-        if isinstance(form, Continuation):
-            return reply.program(form.text, text, self.entry_point(doc), self.language)
-        return form.with_completion(reply.code_in(text, self.entry_point(doc)))
+        if isinstance(form, Infilling):
+            completion = reply.middle(form.prefix, form.suffix, text)
+        elif not self.requires_execution:
+            completion = reply.code_in(text)
+        elif overridden:
+            completion = reply.completion(form.begun, text, self.entry_point(doc))
+        else:
+            return reply.program(form.begun, text, self.entry_point(doc), self.language)
+        generation = form.with_completion(completion)
+        return self._postprocessed(form, generation, completion, index) if overridden else generation
 
     # The core's contract.
 

@@ -1,6 +1,8 @@
-"""Model names and what they open: embedded, OpenAI-compatible, scripted."""
+"""Model names and what they open: embedded, transformers, OpenAI-compatible, scripted."""
 
 from __future__ import annotations
+
+from difflib import get_close_matches
 
 from proctor.config import RunConfig, user_path
 from proctor.errors import UnknownNameError
@@ -10,6 +12,7 @@ from proctor.models.model import Model
 NAMES = {
     "smollm2": "embedded SmolLM2-135M-Instruct, runs on any CPU (extra: embedded)",
     "gguf/PATH": "any GGUF file, run in process by llama.cpp (extra: embedded)",
+    "hf/NAME": "a folder or a model of the hub, run in process by transformers (extra: hf); OWNER/NAME alone will do",
     "openai/NAME": "any OpenAI-compatible server; --base-url, key in $OPENAI_API_KEY",
     "scripted/oracle": "always right: the top of the scale",
     "scripted/blank": "answers nothing: the bottom of the scale",
@@ -18,6 +21,9 @@ NAMES = {
     "scripted/replay:FILE": "repeats the outputs of exported records",
     "scripted/generations:FILE": "hands over generations made elsewhere: a JSON list of lists of programs",
 }
+
+FAMILIES = tuple(dict.fromkeys(name.partition("/")[0] for name in NAMES if "/" in name))
+TYPING_ERROR = 0.8  # so near to one of ours, a name before the slash is not somebody else's
 
 
 def open_model(config: RunConfig) -> Gateway:
@@ -46,4 +52,8 @@ def _open(config: RunConfig) -> Model:
         from proctor.models.scripted import open_scripted
 
         return open_scripted(rest)
+    if rest and (family == "hf" or not get_close_matches(family, FAMILIES, 1, TYPING_ERROR)):
+        from proctor.models.transformers import Transformers
+
+        return Transformers(rest if family == "hf" else config.model, config)
     raise UnknownNameError("model", config.model, NAMES, f"Models: {', '.join(NAMES)}.")

@@ -29,7 +29,8 @@ class Gateway(Model):
         self.name = model.name
         self._model = model
         self._cache = cache
-        self._places = asyncio.Semaphore(config.concurrency)
+        self.places = max(config.concurrency, model.places)
+        self._free = asyncio.Semaphore(self.places)
         self._retries = config.retries
         self._prices = (config.price_input, config.price_output)
         self._quiet = self._quiet_until = 0.0  # length and end of the pause that the server asked for
@@ -54,7 +55,7 @@ class Gateway(Model):
     async def generate(self, request: Request) -> Output:
         output = self._cache.get(self.identity(), request) if self._cache is not None else None
         if output is None:
-            async with self._places:
+            async with self._free:
                 output = await self._try(request)
             if self._cache is not None:
                 self._cache.put(self.identity(), request, output)

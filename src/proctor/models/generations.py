@@ -60,6 +60,12 @@ class Generations(Model):
         return Output(text=texts[request.number], finish=LOADED)
 
 
+def read_generations(path: Path) -> dict[int, list[str]]:
+    """The lists of a file, by the numbers of the problems that they belong to."""
+    note = _read_note(path)
+    return dict(enumerate(_read_generations(path)[0], note.limit_start if note else 0))
+
+
 def count_generations(path: Path) -> int:
     """How many there are for each problem: for all the same number, unless some have none."""
     numbers = [len(texts) for texts in _read_generations(path)[0] if texts]

@@ -43,7 +43,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded on first use: the zygote imports this package too, and has to stay small.
+    # Loaded on first use: the warden imports this package too, and has to stay small.
     if name not in _HOMES:
         raise AttributeError(f"module 'proctor.sandbox' has no attribute {name!r}")
     from importlib import import_module

@@ -15,7 +15,7 @@ _TAIL = 2000
 
 
 class End(Struct, frozen=True):
-    """What the zygote saw from outside."""
+    """What the warden saw from outside."""
 
     stopped: str
     """Why it ended the program; '' when the examiner came to its end."""

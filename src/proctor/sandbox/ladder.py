@@ -13,7 +13,7 @@ from proctor.sandbox.inside import landlock, seccomp
 
 
 class Walls(StrEnum):
-    """Who builds the room around the zygote."""
+    """Who builds the room around the warden."""
 
     BUBBLEWRAP = "bubblewrap"
     KERNEL = "kernel"
@@ -53,8 +53,6 @@ FULL, CONFINED, LIMITS = "full", "confined", "limits"
 def rungs() -> list[Level]:
     """What a Linux machine might offer, strongest first; whether this one does is found out by trying."""
     if sys.platform != "linux":
-        return []
-    if not sys.platform.startswith("linux"):
         return []
     filtered = seccomp.SUPPORTED
     locked = landlock.version()

@@ -11,11 +11,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from proctor.sandbox.inside.walls import DEVICE_LINKS, DEVICES
+
 SCRATCH = "/tmp"
 SCRATCH_BYTES = 512 << 20
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime")
-_DEVICES = ("null", "zero", "full", "random", "urandom")
 _FILES = {
     "/etc/passwd": "root:x:0:0:root:/tmp:/bin/sh\nnobody:x:65534:65534:nobody:/tmp:/bin/sh\n",
     "/etc/group": "root:x:0:\nnogroup:x:65534:\n",
@@ -52,7 +53,7 @@ class Layout(Struct, frozen=True):
 
 def plan_layout(more: Iterable[str] = ()) -> Layout:
     """The usual room, with more folders to be seen in it, such as a compiler that is installed elsewhere."""
-    places = [*_SYSTEM, *(f"/etc/{name}" for name in _ETC)]
+    places = [*SYSTEM_FOLDERS, *(f"/etc/{name}" for name in _ETC)]
     links = [(place, os.readlink(place)) for place in places if os.path.islink(place)]
     links += [("/var/tmp", SCRATCH)]
     folders = [place for place in places if os.path.exists(place) and not os.path.islink(place)]
@@ -137,15 +138,9 @@ def bubblewrap_command(bubblewrap: str, layout: Layout, as_root: bool, files: Ma
     for link, target in layout.links:
         command += ["--symlink", target, link]
     command += ["--proc", "/proc", "--dir", "/dev"]
-    for name in _DEVICES:
+    for name in DEVICES:
         command += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
-    for link, target in (
-        ("fd", "/proc/self/fd"),
-        ("stdin", "fd/0"),
-        ("stdout", "fd/1"),
-        ("stderr", "fd/2"),
-        ("shm", SCRATCH),
-    ):
+    for link, target in (*DEVICE_LINKS, ("shm", SCRATCH)):
         command += ["--symlink", target, f"/dev/{link}"]
     for descriptor, name in files.items():
         command += ["--perms", "0644", "--ro-bind-data", str(descriptor), name]

@@ -19,7 +19,7 @@ from proctor.sandbox.verdict import Mode, Outcome, Verdict
 from proctor.sandbox.worker import LocalWorker, Worker, WorkerError
 from proctor.sandbox.workshop import CompilationError, Workshop
 
-_GRACE = 30.0  # beyond the ceiling, for the zygote itself to answer
+_GRACE = 30.0  # beyond the ceiling, for the warden itself to answer
 
 
 class WorkerPool(Sandbox):

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from proctor.errors import MissingToolchainError
 from proctor.sandbox.languages import Language
+from proctor.sandbox.layout import SYSTEM_FOLDERS
 
-SYSTEM_FOLDERS = ("/usr", "/bin", "/lib", "/lib64", "/sbin")
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NOT_PREPARED = "/tmp/.prepared"
 """Stands for the prepared folder where nothing was prepared: the tools look there in vain, or fill it themselves."""

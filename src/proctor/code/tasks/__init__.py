@@ -6,24 +6,56 @@ import inspect
 from typing import Any
 
 from proctor.code.task import Task
-from proctor.code.tasks import apps, ds1000, evalplus, gsm, humaneval, mbpp, mercury, parity, recode, starter
+from proctor.code.tasks import (
+    apps,
+    codexglue_code_to_text,
+    codexglue_text_to_text,
+    conala,
+    concode,
+    ds1000,
+    evalplus,
+    gsm,
+    humaneval,
+    humanevalpack,
+    instruct_humaneval,
+    mbpp,
+    mercury,
+    multiple,
+    parity,
+    quixbugs,
+    recode,
+    santacoder_fim,
+    starter,
+    studenteval,
+)
 from proctor.errors import UnknownNameError
 from proctor.task import create_task
 
 TASK_REGISTRY: dict[str, type[Task]] = {
+    **codexglue_code_to_text.create_all_tasks(),
+    **codexglue_text_to_text.create_all_tasks(),
+    "conala": conala.Conala,
+    "concode": concode.Concode,
     "humaneval": humaneval.HumanEval,
     "humaneval-unstripped": humaneval.UnstrippedHumanEval,
     "mbpp": mbpp.MBPP,
     "mbpp-sanitized": mbpp.SanitizedMBPP,
     "humanevalplus": evalplus.HumanEvalPlus,
+    "humanevalplus-unstripped": evalplus.UnstrippedHumanEvalPlus,
     "mbppplus": evalplus.MBPPPlus,
+    **starter.create_all_tasks(),
     **apps.create_all_tasks(),
     **ds1000.create_all_tasks(),
     **gsm.create_all_tasks(),
     "mercury": mercury.Mercury,
     "parity": parity.Parity,
     **recode.create_all_tasks(),
-    **starter.create_all_tasks(),
+    **humanevalpack.create_all_tasks(),
+    **instruct_humaneval.create_all_tasks(),
+    **multiple.create_all_tasks(),
+    "quixbugs": quixbugs.QuixBugs,
+    **santacoder_fim.create_all_tasks(),
+    "studenteval": studenteval.StudentEval,
 }
 
 

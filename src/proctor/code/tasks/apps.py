@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from proctor.code.execution import Judge, Trial, run_programs, trial_of
+from proctor.code.forms import fenced
 from proctor.code.keyed import KeyedTask
 from proctor.code.libraries import LibraryTask
 from proctor.code.task import Task
@@ -100,8 +101,9 @@ class APPS(KeyedTask, LibraryTask):
     def chat_prompt(self, doc: Any) -> str:
         name = self.entry_point(doc)
         wanted = f"a Python function {name}" if name else "a Python program that reads stdin and writes to stdout"
-        begun = f"\n\nBegin with this code:\n\n```python\n{doc['starter_code']}\n```" if doc["starter_code"] else ""
-        return f"Write {wanted}. Reply with the complete code in one code block.\n\n{doc['question']}{begun}"
+        asked = f"Write {wanted}. Reply with the complete code in one code block.\n\n{doc['question']}"
+        begun = f"\n\nBegin with this code:\n\n{fenced(doc['starter_code'], 'python')}" if doc["starter_code"] else ""
+        return asked + begun
 
     def entry_point(self, doc: Any) -> str:
         return str(_tests(doc).get("fn_name") or "")

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from proctor.code import reply
-from proctor.code.forms import Form, Infilling
+from proctor.code.forms import Form, Infilling, fenced
 from proctor.code.libraries import LibraryTask
 from proctor.code.stopwords import cut
 from proctor.code.task import Task
@@ -78,9 +78,10 @@ class DS1000(LibraryTask):
 
     def chat_prompt(self, doc: Any) -> str:
         before, after = _frame(doc)
+        place = fenced(f"{before.strip()}\n{_HOLE}\n{after.strip()}", "python")
+        question = doc["prompt"].replace(_HOLE, "").rstrip()
         return (
-            f"{doc['prompt'].replace(_HOLE, '').rstrip()}\n\nThe code runs in this program, in the place of {_HOLE}:"
-            f"\n\n```python\n{before.strip()}\n{_HOLE}\n{after.strip()}\n```\n\n"
+            f"{question}\n\nThe code runs in this program, in the place of {_HOLE}:\n\n{place}\n\n"
             "Reply with the code for this place alone, in one code block."
         )
 

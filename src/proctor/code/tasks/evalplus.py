@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from proctor.code.libraries import LibraryTask
-from proctor.code.stopwords import STOP_WORDS
+from proctor.code.tasks.humaneval import HumanEval
 from proctor.code.tasks.mbpp import MBPP
-from proctor.sandbox import Program
 
 _LIBRARIES = {"numpy": "numpy"}
 
@@ -55,29 +54,30 @@ def check(candidate):
 """
 
 
-class HumanEvalPlus(LibraryTask):
+class HumanEvalPlus(LibraryTask, HumanEval):
     """Takes rows as the hub has them, with tests, and rows of EvalPlus's own files, with inputs and a reference."""
 
     summary = "HumanEval with eighty times as many tests (164 problems)"
     DATASET_PATH = "evalplus/humanevalplus"
-    NEEDED = ("prompt", "entry_point")
+    NEEDED = ("prompt", "canonical_solution", "entry_point")
     LIBRARIES = _LIBRARIES
 
-    def __init__(self, timeout: float = 20.0) -> None:
-        super().__init__(stop_words=STOP_WORDS["python"], requires_execution=True)
-        self.timeout = timeout
+    def __init__(self, timeout: float = 20.0, strip_prompt: bool = True) -> None:
+        super().__init__(timeout, strip_prompt)
 
-    def get_prompt(self, doc: Any) -> str:
-        return str(doc["prompt"])
+    def get_dataset(self) -> Any:
+        return self.dataset[self.SPLIT]  # not the rows of HumanEval that a package has
 
     def get_reference(self, doc: Any) -> str:
         tests = doc["test"] if doc.get("test") else _tests_from_inputs(doc)
         return f"{tests}\ncheck({doc['entry_point']})"
 
-    def program(self, doc: Any, generation: str) -> Program:
-        program = super().program(doc, generation)
-        self.require(program.tests)
-        return program
+
+class UnstrippedHumanEvalPlus(HumanEvalPlus):
+    summary = "HumanEval+ with the line end that its prompts have"
+
+    def __init__(self, timeout: float = 20.0) -> None:
+        super().__init__(timeout, strip_prompt=False)
 
 
 def _tests_from_inputs(doc: Any) -> str:
@@ -91,7 +91,7 @@ def _tests_from_inputs(doc: Any) -> str:
     return check + "\n".join(f"{name} = {value!r}" for name, value in values.items())
 
 
-class MBPPPlus(MBPP, LibraryTask):
+class MBPPPlus(LibraryTask, MBPP):
     """Problems of the sanitized MBPP; the prompt shows one of the original tests."""
 
     summary = "MBPP with thirty-five times as many tests (378 problems)"
@@ -99,17 +99,9 @@ class MBPPPlus(MBPP, LibraryTask):
     NEEDED = ("prompt", "test_list", "test", "code")
     LIBRARIES = _LIBRARIES
 
-    def __init__(self, timeout: float = 10.0, original_tests: bool = False) -> None:
-        super().__init__(timeout)
+    def __init__(self, timeout: float = 10.0, tests_shown: int = 1, original_tests: bool = False) -> None:
+        super().__init__(timeout, tests_shown)
         self.original_tests = original_tests
-
-    def get_prompt(self, doc: Any) -> str:
-        return f'"""\n{doc["prompt"]}\n{doc["test_list"][0]}\n"""\n'
 
     def get_reference(self, doc: Any) -> str:
         return super().get_reference(doc) if self.original_tests else str(doc["test"])
-
-    def program(self, doc: Any, generation: str) -> Program:
-        program = super().program(doc, generation)
-        self.require(program.tests)
-        return program

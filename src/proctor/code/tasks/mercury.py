@@ -23,6 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from proctor.code.execution import Trial, run_programs, trial_of
+from proctor.code.forms import fenced
 from proctor.code.keyed import KeyedTask
 from proctor.code.libraries import LibraryTask
 from proctor.code.stopwords import STOP_WORDS
@@ -181,10 +182,11 @@ class Mercury(KeyedTask, LibraryTask):
         return f"'''{doc['pretty_content'][0]}'''\n{doc['prompt']}"
 
     def chat_prompt(self, doc: Any) -> str:
-        return (
+        asked = (
             "Solve this problem in Python, by a program as fast as possible. Reply with the complete class in one code "
-            f"block.\n\n{doc['pretty_content'][0]}\n\nBegin with this code:\n\n```python\n{doc['prompt'].rstrip()}\n```"
+            f"block.\n\n{doc['pretty_content'][0]}\n\nBegin with this code:\n\n"
         )
+        return asked + fenced(doc["prompt"].rstrip(), "python")
 
     def entry_point(self, doc: Any) -> str:
         return "Solution"

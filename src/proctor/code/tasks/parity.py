@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+from proctor.code.forms import fenced
 from proctor.code.stopwords import STOP_WORDS
 from proctor.code.task import Task
 from proctor.errors import SettingError
@@ -50,10 +51,8 @@ class Parity(Task):
         return before + _function(doc["bugs"]) + after
 
     def chat_prompt(self, doc: Any) -> str:
-        return (
-            "Find the bugs in this Python function, and reply with the whole function without them, "
-            f"in one code block.\n\n```python\n{_function(doc['bugs'])}\n```"
-        )
+        asked = "Find the bugs in this Python function. Reply with the whole function without them, in one code block."
+        return f"{asked}\n\n{fenced(_function(doc['bugs']), 'python')}"
 
     def get_reference(self, doc: Any) -> str:
         return _TESTS

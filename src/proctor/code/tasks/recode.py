@@ -52,7 +52,11 @@ class PerturbedHumanEval(KeyedTask):
         return rows
 
     def get_prompt(self, doc: Any) -> str:
-        return str(doc["prompt"])
+        return str(doc["prompt"]).strip()
+
+    def solution(self, doc: Any) -> str | None:
+        found = doc.get("canonical_solution")
+        return f"\n{found}" if found else None
 
     def program(self, doc: Any, generation: str) -> Program:
         name = doc["entry_point"]

@@ -10,13 +10,12 @@ import sys
 
 from proctor.sandbox.inside import subject, wire
 
-_LARGEST = 1 << 30
 _STDIN = ".stdin"
 
 
 def serve(ear: int, mouth: int) -> None:
     """In the subject: the first message says what kind of program this is."""
-    message = wire.receive(ear, _LARGEST)
+    message = wire.receive(ear, wire.LARGEST)
     verb, *arguments = marshal.loads(message)
     if verb == "command":
         command, environment, stdin = arguments
@@ -39,10 +38,12 @@ def lay_out(files: list[tuple[str, int, int]], blob: bytes, folder: str = ".") -
     start = 0
     for name, mode, size in files:
         place = os.path.join(folder, name)
-        os.makedirs(os.path.dirname(place), exist_ok=True)
         if name.endswith("/"):
-            os.chmod(place, mode)
+            if not os.path.exists(place):
+                os.makedirs(place)
+                os.chmod(place, mode)  # whatever the umask
             continue
+        os.makedirs(os.path.dirname(place), exist_ok=True)
         with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(blob[start : start + size])
         os.chmod(place, mode)

@@ -48,6 +48,12 @@ def loads(data: bytes) -> Any:
         return json.loads(data)
 
 
+def is_fixed(value: Any) -> bool:
+    """Whether it can be seen at once that nothing in it can be changed."""
+    kind = type(value)
+    return kind in SIMPLE or (kind is tuple and SIMPLE.issuperset(map(type, value)))
+
+
 class _NumbersOfAnySize:
     """Python refuses to write out very long integers; the program shall meet that limit, its answers shall not."""
 

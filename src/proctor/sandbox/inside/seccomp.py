@@ -1,10 +1,12 @@
 """System calls that no exam needs, refused by the kernel.
 
-Two filters everywhere. The *base* one is put on the zygote and holds for everything below it. The *last* one is put on
-each program and takes away what only the zygote and the examiner need, namespaces and memory that no limit counts, and
-what would outlive the program: things that the kernel keeps, and processes that are not its children.
+Two filters everywhere. The *base* one is put on the warden and holds for everything below it. The *last* one is put on
+the zygote, and so on every program, and takes away what only the warden and the examiner need, namespaces and memory
+that no limit counts, and what would outlive the program: things that the kernel keeps, and processes that are not its
+children.
 
-Where no namespace hides the other processes of the machine, more is refused: whatever would reach them.
+Where no namespace hides the other processes of the machine, more is refused: whatever would reach them, and where they
+are the same user, their files.
 """
 
 from __future__ import annotations

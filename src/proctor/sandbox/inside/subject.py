@@ -16,7 +16,6 @@ from proctor.sandbox.inside.plain import Packer, Unpacker
 SOURCE_FILE = "solution.py"
 TESTS_FILE = "tests.py"
 PRELUDE_FILE = "prelude.py"
-_LARGEST = 1 << 30
 
 
 class Subject:
@@ -38,7 +37,7 @@ class Subject:
             answer = self.answer(message)
             flush()
             wire.send(self._mouth, answer)
-            message = wire.receive(self._ear, _LARGEST)
+            message = wire.receive(self._ear, wire.LARGEST)
 
     def answer(self, message: bytes) -> bytes:
         verb, *arguments = marshal.loads(message)
@@ -64,7 +63,13 @@ class Subject:
                 self._execute(prelude, PRELUDE_FILE, "solution")
         self._execute(code, SOURCE_FILE, "solution")
         random.seed(0)  # tests that draw their cases draw the same ones every time
-        self._execute(tests, TESTS_FILE, "__main__")
+        try:
+            self._execute(tests, TESTS_FILE, "__main__")
+        except SystemExit as leaving:
+            if traces.frames(leaving, SOURCE_FILE):  # it was the program that left
+                raise
+            if not traces.is_an_end(leaving):
+                raise AssertionError(f"The tests left with sys.exit({leaving.code}).") from None
         return ["ok", None]
 
     def _call(self, target: int, positional: list[Any], named: dict[str, Any]) -> list[Any]:
@@ -82,7 +87,7 @@ class Subject:
         """Places of arguments that were changed, with what is there now."""
         changes = []
         for place, was in before:
-            if type(after[place]) not in plain.SIMPLE:
+            if not plain.is_fixed(after[place]):
                 now = self._argument_packer.pack(after[place])
                 if _differ(now, was):
                     changes.append((place, now))
@@ -149,7 +154,7 @@ def warm_up() -> None:
     calls = [["call", 0, [1], {}], ["call", 0, [[1, {plain.TAG: "tuple", "v": [1, "a"]}]], {}]]
     for message in (["load", program, ["f"]], *calls * 20):
         wire.send(mouth, subject.answer(marshal.dumps(message)))
-        wire.receive(ear, _LARGEST)
+        wire.receive(ear, wire.LARGEST)
         flush()
     os.close(ear)
     os.close(mouth)
@@ -161,7 +166,6 @@ def run_script(code: types.CodeType) -> int:
     module = types.ModuleType("__main__")
     module.__dict__.update(__file__=os.path.join(os.getcwd(), SOURCE_FILE), __builtins__=__builtins__)
     sys.modules["__main__"] = module
-    sys.argv = [SOURCE_FILE]
     try:
         exec(code, module.__dict__)
         status = 0

@@ -21,6 +21,11 @@ def of_subject(error: BaseException) -> list[str]:
     return ["raise", type(error).__name__, builtin, _text(error), frames(error, "solution.py")]
 
 
+def is_an_end(leaving: SystemExit) -> bool:
+    """Whether tests that leave this way, as unittest does, say that all was well."""
+    return leaving.code is None or (isinstance(leaving.code, int) and leaving.code == 0)
+
+
 def nearest_builtin(kind: type) -> type:
     return next((base for base in kind.__mro__ if base.__module__ == "builtins"), Exception)
 

@@ -6,6 +6,7 @@ the room is built here from the kernel's namespaces and mounts.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import struct
@@ -17,7 +18,8 @@ _MOUNT_SETATTR = 442
 _AT_FDCWD = -100
 _AT_RECURSIVE = 0x8000
 _READ_ONLY = 0x1 | 0x2 | 0x4  # read-only, no set-uid, no devices
-_DEVICES = ("null", "zero", "full", "random", "urandom")
+DEVICES = ("null", "zero", "full", "random", "urandom")
+DEVICE_LINKS = (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2"))
 _INODES = 16_384
 
 
@@ -25,12 +27,12 @@ def raise_walls(plan: dict[str, Any]) -> None:
     if plan["walls"] == "kernel":
         _enter_namespaces(plan["user_namespace"])
         _build_room(plan)
-    elif plan["user_namespace"] and not kernel.has_capability(kernel.CAP_SYS_ADMIN):
-        kernel.unshare(kernel.CLONE_NEWUSER)  # a bubblewrap that keeps the rights to itself
+    elif plan["walls"] == "bubblewrap":
+        _finish_bubblewraps_room(plan)
     kernel.adopt_orphans()
     kernel.set_no_new_privileges()
     if plan["landlock"]:
-        devices = [f"/dev/{name}" for name in _DEVICES]
+        devices = [f"/dev/{name}" for name in DEVICES]
         landlock.confine(plan["readable"], plan["listable"], [plan["scratch"]], devices)
     if plan["seccomp"]:
         seccomp.Filter(seccomp.base_filter(alone=plan["pid_namespace"])).install()
@@ -63,8 +65,7 @@ def _build_room(plan: dict[str, Any]) -> None:
     kernel.mount("tmpfs", "/new", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=1m")
     scratch = "/new" + plan["scratch"]
     os.makedirs(scratch)
-    options = f"mode=1777,size={plan['scratch_bytes']},nr_inodes={_INODES}"
-    kernel.mount("tmpfs", scratch, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, options)
+    kernel.mount("tmpfs", scratch, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, f"mode=1777,{_size(plan)}")
     for island in plan["islands"]:
         os.mkdir(f"/new{island}")
         kernel.mount("tmpfs", f"/new{island}", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=1m")
@@ -86,6 +87,19 @@ def _build_room(plan: dict[str, Any]) -> None:
     kernel.pivot_root(".", ".")
     kernel.unmount(".")
     os.chdir("/")
+
+
+def _finish_bubblewraps_room(plan: dict[str, Any]) -> None:
+    if kernel.has_capability(kernel.CAP_SYS_ADMIN):  # it knows no limit on the number of files
+        flags = kernel.MS_REMOUNT | kernel.MS_NOSUID | kernel.MS_NODEV
+        with contextlib.suppress(PermissionError):
+            kernel.mount("tmpfs", plan["scratch"], "tmpfs", flags, _size(plan))
+    elif plan["user_namespace"]:
+        kernel.unshare(kernel.CLONE_NEWUSER)  # a bubblewrap that keeps the rights to itself
+
+
+def _size(plan: dict[str, Any]) -> str:
+    return f"size={plan['scratch_bytes']},nr_inodes={_INODES}"
 
 
 def _make_read_only(place: str) -> None:
@@ -118,12 +132,11 @@ def _protect(target: str) -> None:
 
 def _make_devices(scratch: str) -> None:
     os.mkdir("/new/dev")
-    for name in _DEVICES:
+    for name in DEVICES:
         _write(f"/new/dev/{name}", "")
         kernel.mount(f"/old/dev/{name}", f"/new/dev/{name}", "", kernel.MS_BIND)
-    for link, target in (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
+    for link, target in (*DEVICE_LINKS, ("shm", scratch)):
         os.symlink(target, f"/new/dev/{link}")
-    os.symlink(scratch, "/new/dev/shm")
 
 
 def _make_proc() -> None:

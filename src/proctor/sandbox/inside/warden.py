@@ -121,7 +121,7 @@ class Warden:
             processes += watch.threads_of(self._plan["subject_user"] or os.getuid())
         cpu = int(seconds) + 2  # should we be stopped ourselves, the kernel still counts
         self._gather()
-        order = zygote.ORDER.pack(*map(_within_hard_limit, _PROGRAM_LIMITS, (cpu, memory, disk, processes)))
+        order = zygote.ORDER.pack(*map(_within_hard_limit, zygote.LIMITED, (cpu, memory, disk, processes)))
         socket.send_fds(self._zygote_line, [order], [*outputs, hear_tests, tell_tests])
         _, (end,), _, _ = socket.recv_fds(self._zygote_line, 8, 1)
         socket.send_fds(self._orders, [length.to_bytes(8, "little")], [hear_subject, tell_subject, end])
@@ -132,8 +132,10 @@ class Warden:
     def _await_job(self) -> None:
         """Until the examiner has read it, as fast as the harness sends it."""
         ready, _, _ = select.select([self._orders.fileno(), HARNESS], [], [])
-        if HARNESS in ready or not self._orders.recv(1):
+        if HARNESS in ready:
             raise HarnessGoneError
+        if not self._orders.recv(1):  # nor can the next one: it would read the rest of this job
+            raise OSError("the examiner has died while it read a job")
 
     def _watch(
         self, started: float, seconds: float, wall_seconds: float, memory: int, outputs: Outputs, output: int
@@ -200,12 +202,12 @@ class Warden:
         self._examiner = os.fork()
         if self._examiner == 0:
             try:
-                self._orders.close()
-                os.close(HARNESS)
+                line = os.dup2(theirs.fileno(), HARNESS, inheritable=False)
+                os.closerange(HARNESS + 1, 1 << 16)
                 os.dup2(0, 2)
                 _drop_rights(self._plan["examiner_user"], self._plan["user_namespace"])
                 kernel.die_with_parent()
-                examiner.serve(theirs, JOBS, self._verdicts)
+                examiner.serve(socket.socket(fileno=line), JOBS, self._verdicts)
             finally:
                 os._exit(70)
         theirs.close()
@@ -305,9 +307,6 @@ def _output_file() -> int:
     return file
 
 
-_PROGRAM_LIMITS = (resource.RLIMIT_CPU, resource.RLIMIT_DATA, resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC)
-
-
 def _within_hard_limit(kind: int, most: int) -> int:
     """Never above what the harness itself may use."""
     hard = resource.getrlimit(kind)[1]
@@ -328,6 +327,7 @@ def main() -> None:
         least = _within_hard_limit(kind, most)
         resource.setrlimit(kind, (least, least))
     sys.path[:] = [*sys.path[1:], *plan["packages"]]  # without ourselves
+    sys.argv = [subject.SOURCE_FILE]
     for name in _PRELOADED:
         importlib.import_module(name)
     for name in [name for name in sys.modules if name.partition(".")[0] == "proctor"]:

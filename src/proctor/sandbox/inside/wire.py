@@ -6,6 +6,7 @@ import os
 import struct
 
 _LENGTH = struct.Struct("<I")
+LARGEST = 1 << 30  # that a program is sent
 _FIRST = 1 << 12  # most messages are short, and a large buffer would cost every program fresh memory
 _CHUNK = 1 << 18
 

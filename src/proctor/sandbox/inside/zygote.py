@@ -17,7 +17,8 @@ from proctor.sandbox.inside import commands, kernel, landlock, seccomp
 
 ORDER = struct.Struct("<4Q")  # the limits of one program: processor seconds, memory, largest file, processes
 ENDED = struct.Struct("<idQ")  # exit status, processor seconds, largest resident size in KiB
-_KINDS = (resource.RLIMIT_CPU, resource.RLIMIT_DATA, resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC)
+# The same four, by the kernel's names.
+LIMITED = (resource.RLIMIT_CPU, resource.RLIMIT_DATA, resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC)
 _DESCRIPTORS = struct.Struct("4i")  # stdout, stderr, the line from the tests, the line to the tests
 _ANCILLARY = socket.CMSG_SPACE(_DESCRIPTORS.size)
 
@@ -75,7 +76,7 @@ class Zygote:
             os.dup2(ear, 3)
             os.dup2(mouth, 4)
             os.closerange(5, 1 << 16)
-            for kind, most in zip(_KINDS, limits, strict=True):
+            for kind, most in zip(LIMITED, limits, strict=True):
                 resource.setrlimit(kind, (most, most))
             if self._user is not None:  # the last rights go with the user
                 os.setresgid(self._user, self._user, self._user)

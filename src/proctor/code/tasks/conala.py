@@ -1,0 +1,37 @@
+"""CoNaLa: one line of Python from one sentence, 500 of them, asked and answered on Stack Overflow.
+
+Learning to Mine Aligned Code and Natural Language Pairs from Stack Overflow, https://arxiv.org/abs/1805.08949
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proctor.code.rows import load_dataset
+from proctor.code.text_task import TwoShotTask, examples
+
+
+class Conala(TwoShotTask):
+    summary = "writes a line of Python from a sentence, compared with a person's (500 problems)"
+    DATASET_PATH = "neulab/conala"
+    NEEDED = ("intent", "rewritten_intent", "snippet")
+    headline = "Answer the following instructions in one line of Python code:"
+    labels = ("Instruction", "Solution")
+
+    def get_dataset(self) -> Any:
+        # The hub has a script, which its client no longer runs, and beside it the rows that came out.
+        return load_dataset(
+            self.DATASET_PATH,
+            split=self.SPLIT,
+            revision="refs/convert/parquet",
+            data_files={self.SPLIT: f"curated/{self.SPLIT}/*.parquet"},
+        )
+
+    def fewshot_examples(self) -> Any:
+        return examples("conala")
+
+    def question(self, doc: Any) -> str:
+        return str(doc["rewritten_intent"] or doc["intent"]).strip()
+
+    def get_reference(self, doc: Any) -> str:
+        return str(doc["snippet"])

@@ -1,0 +1,89 @@
+"""Code tasks whose answers are texts, judged by how much they share with the one that a person wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from proctor.code import reply
+from proctor.code.forms import Form
+from proctor.code.stopwords import cut
+from proctor.code.task import Task
+from proctor.metrics.bleu import Overlap, bleu_of, overlap
+
+_EXAMPLES = Path(__file__).parent / "tasks" / "few_shot_examples"
+
+
+class TextTask(Task):
+    """The generation is the answer alone. BLEU is that of all answers together, smoothed, as Hugging Face counts it.
+
+    Where a problem has several answers, each of them is one more pair of the corpus.
+    """
+
+    metric = "bleu"
+
+    def solution(self, doc: Any) -> str | None:
+        return str(self.get_reference(doc))
+
+    def answer(self, text: str) -> str:
+        """What is compared of what was written."""
+        return text.strip()
+
+    def postprocess_generation(self, generation: str, idx: int) -> str:
+        return self.answer(cut(generation.removeprefix(self._form(idx).begun), self.stop_words))
+
+    def read_chat(self, doc: Any, form: Form, text: str, index: int) -> str:
+        return self.answer(reply.code_in(text))
+
+    def process_results(self, generations: list[list[str]], references: list[Any]) -> dict[str, float]:
+        score = bleu_of((_overlap(*pair) for pair in pairs(generations, references)), smooth=True)
+        return {
+            "bleu": score["bleu"],
+            "brevity_penalty": score["brevity_penalty"],
+            "length_ratio": score["length_ratio"],
+        }
+
+
+class TwoShotTask(TextTask):
+    """Shows two solved problems, then the one to solve, each part under its label. The answer is a single line."""
+
+    headline: str
+    labels: tuple[str, str]
+    """Of what is given, and of what is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(stop_words=["\n"])
+
+    def question(self, doc: Any) -> str:
+        raise NotImplementedError
+
+    def get_prompt(self, doc: Any) -> str:
+        given, asked = self.labels
+        shown = [*self.fewshot_examples(), (self.question(doc), "")]
+        return f"{self.headline}\n" + "".join(f"\n{given}:\n{text}\n{asked}:\n{answer}" for text, answer in shown)
+
+    def answer(self, text: str) -> str:
+        """In a chat it may have the label once more."""
+        return text.strip().removeprefix(f"{self.labels[1]}:").strip()
+
+
+@cache
+def examples(name: str) -> Any:
+    """The file of this name in few_shot_examples."""
+    return msgspec.json.decode((_EXAMPLES / f"{name}.json").read_bytes())
+
+
+def pairs(generations: list[list[str]], references: list[Any]) -> Iterable[tuple[str, str]]:
+    """Every answer with the text that was expected."""
+    for answers, reference in zip(generations, references, strict=True):
+        for answer in answers:
+            yield answer, str(reference)
+
+
+@lru_cache(maxsize=100_000)  # intervals ask for the same pairs again and again
+def _overlap(prediction: str, reference: str) -> Overlap:
+    return overlap(prediction, reference)

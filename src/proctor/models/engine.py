@@ -1,0 +1,146 @@
+"""The engine of a local model: requests that wait are put together and decoded on one thread of its own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+
+import torch
+
+from proctor.errors import ModelError, ProctorError
+from proctor.models.completion import Completion
+from proctor.models.decoder import Decoder
+from proctor.models.job import Job
+from proctor.models.model import Request
+from proctor.models.sampler import choose
+
+logger = logging.getLogger(__name__)
+
+
+class Engine:
+    def __init__(self, name: str, decoder: Decoder, begin: Callable[[Request], Completion], batch_size: int) -> None:
+        self._name, self._decoder, self._begin = name, decoder, begin
+        self._most = batch_size
+        self._arrived: deque[Job] = deque()  # shared by the threads, under the condition
+        self._closed = False
+        self._condition = threading.Condition()
+        self._waiting: deque[Job] = deque()  # from here on the engine's thread alone
+        self._batch: list[Job] = []  # in the order of the decoder's rows
+        # A daemon: whoever forgets to close it can still end.
+        self._thread = threading.Thread(target=self._work, name="local-model", daemon=True)
+        self._thread.start()
+
+    def submit(self, jobs: Iterable[Job]) -> None:
+        with self._condition:
+            if not self._closed:
+                self._arrived.extend(jobs)
+                self._condition.notify()
+                return
+        for job in jobs:
+            job.fail(RuntimeError("the engine is closed"))
+
+    def close(self) -> None:
+        """Breaks off at the next token, and returns when the thread has ended."""
+        with self._condition:
+            self._closed = True
+            self._condition.notify()
+        self._thread.join()
+
+    def _work(self) -> None:
+        with torch.inference_mode():
+            while self._take_arrived():
+                if not self._turn():
+                    self._halve()
+        for job in (*self._batch, *self._waiting, *self._arrived):
+            job.future.cancel()
+        self._decoder.clear()
+
+    def _turn(self) -> bool:
+        """A token for everyone; false when memory ran out, which is for later: the traceback holds on to tensors."""
+        try:
+            self._seat()
+            if self._batch:
+                self._step()
+        except torch.OutOfMemoryError:
+            return False
+        except Exception as error:
+            self._fail_all(error)
+        return True
+
+    def _take_arrived(self) -> bool:
+        """Waits until there is something to do; false when the engine is to end."""
+        with self._condition:
+            while not (self._arrived or self._waiting or self._batch or self._closed):
+                self._condition.wait()
+            arrived = list(self._arrived)
+            self._arrived.clear()
+            if self._closed:
+                self._waiting.extend(arrived)
+                return False
+        for job in arrived:
+            try:
+                job.completion = self._begin(job.request)
+            except Exception as error:
+                job.fail(error)
+            else:
+                self._waiting.append(job)
+        return True
+
+    def _seat(self) -> None:
+        """Gives free places in the batch to those who wait."""
+        if not self._waiting or not self._decoder.open or len(self._batch) >= self._most:
+            return
+        self._waiting = deque(job for job in self._waiting if job.wanted)
+        fresh = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._most - len(self._batch)))]
+        if fresh:
+            for job in fresh:
+                job.begin()
+            self._batch += fresh
+            waiting = {job.completion.prompt for job in self._waiting}
+            self._decoder.admit([job.completion.prompt for job in fresh], waiting)
+
+    def _step(self) -> None:
+        tokens = choose(self._decoder.logits, [job.completion for job in self._batch])
+        going = []
+        for row, (job, token) in enumerate(zip(self._batch, tokens, strict=True)):
+            job.completion.add(token)
+            if job.completion.finish:
+                job.succeed()
+            elif job.wanted:
+                going.append(row)
+        self._batch = [self._batch[row] for row in going]
+        self._decoder.advance(going, [tokens[row] for row in going])
+
+    def _halve(self) -> None:
+        """After memory ran out: the half of the batch begins anew, the rest waits."""
+        self._decoder.clear()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        if len(self._batch) == 1:
+            job = self._batch.pop()
+            tokens = len(job.completion.prompt) + len(job.completion.tokens)
+            job.fail(ModelError(f"{tokens} tokens do not fit into memory, even alone"))
+            return
+        self._most = len(self._batch) // 2
+        logger.warning(
+            "%s: a batch of %d does not fit into memory, going on with batches of %d",
+            self._name,
+            len(self._batch),
+            self._most,
+        )
+        for job in reversed(self._batch):
+            job.completion.restart()
+            self._waiting.appendleft(job)
+        self._batch = []
+
+    def _fail_all(self, error: Exception) -> None:
+        self._decoder.clear()
+        if not isinstance(error, ProctorError):
+            failure = ModelError(f"decoding failed: {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            error = failure
+        for job in self._batch:
+            job.fail(error)
+        self._batch = []

@@ -1,0 +1,41 @@
+"""InstructHumanEval: what is taken of an answer that a model explains, with the beginning given and without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from proctor.code import get_task
+
+DATA = str(Path(__file__).parent / "code_rows" / "instruct-humaneval.jsonl")
+BODY = "    return math.sqrt(square)"
+
+
+@pytest.mark.parametrize(
+    "end", ["", "\n", "\n\nThis is the root.\n", "\n```\nAs asked.", "\nif __name__ == '__main__':\n    x"]
+)
+def test_the_function_ends_where_its_indentation_does(end: str):
+    task = get_task("instruct-humaneval", data=DATA)
+    row = task.rows()[1]
+    assert task.get_prompt(row) == {"instruction": row["instruction"], "context": row["context"]}
+    generation = task.postprocess_generation(f"{row['context']}{BODY}{end}", 1)
+    assert generation.rstrip() == f"{row['context']}{BODY}"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"def side_of(square):\n{BODY}",
+        f"The root:\n```python\nimport math\n\ndef side_of(square: float) -> float:\n{BODY}\n```\nThat is it.",
+        f"```\ndef side_of(square):\n{BODY}\n\nprint(side_of(4))\n```",
+    ],
+)
+def test_without_context_the_function_is_found_and_gets_its_helpers(answer: str):
+    task = get_task("instruct-humaneval-nocontext", data=DATA)
+    row = task.rows()[1]
+    assert task.get_prompt(row) == {"instruction": row["instruction"], "context": ""}
+    for generation in (task.postprocess_generation(answer, 1), task.read_chat(row, task._form(1), answer, 1)):
+        namespace: dict[str, object] = {}
+        exec(generation, namespace)
+        assert namespace["side_of"](namespace["area"](3.0)) == 3.0  # type: ignore[operator]

@@ -1,0 +1,61 @@
+"""Infilling: which tokens a model is asked with, and what of its answer is compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import proctor
+from proctor.code import get_task
+from proctor.types import Message
+
+DATA = str(Path(__file__).parent / "code_rows" / "santacoder_fim.jsonl")
+
+
+def evaluate(task: str, **options: Any) -> proctor.Report:
+    return proctor.evaluate(f"code/{task}", "scripted/oracle", data=DATA, **options)
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "token"),
+    [
+        ("santacoder_fim", {}, "<fim-prefix>"),
+        ("starcoder_fim", {}, "<fim_prefix>"),
+        ("santacoder_fim", {"fim": "qwen"}, "<|fim_prefix|>"),
+    ],
+)
+def test_the_tokens_are_the_users_or_the_tasks(task: str, options: dict[str, Any], token: str):
+    report = evaluate(task, api="completions", **options)
+    prompts = [record.sample.input for record in report.records()]
+    assert all(isinstance(prompt, str) and prompt.startswith(token) for prompt in prompts)
+
+
+def test_a_chat_model_sees_the_hole():
+    (message,) = next(iter(evaluate("starcoder_fim", api="chat", limit=1).records())).sample.input
+    assert isinstance(message, Message)
+    assert "while n > 1:\n<FILL IN HERE>        count += 1" in str(message.content)
+
+
+def test_each_language_is_counted_apart():
+    report = evaluate("santacoder_fim", api="completions")
+    assert report.metrics["exact_match"].value == 1
+    assert set(report.run.groups["language"]) == {"java", "js", "py"}
+
+
+@pytest.mark.parametrize(
+    ("middle", "right"),
+    [
+        ("            count++;", True),
+        ("count++;\n", True),
+        ("            count++;<|endoftext|>class", True),
+        ("            count ++;", False),
+        ("            count++; // one more", False),
+    ],
+)
+def test_only_the_middle_counts_and_only_space_around_it_may_differ(middle: str, right: bool):
+    task = get_task("santacoder_fim", data=DATA)
+    row = task.rows()[2]
+    generation = task.postprocess_generation(f"{row['prompt']}{middle}{row['suffix']}", 2)
+    assert task.process_results([[generation]], [task.get_reference(row)]) == {"exact_match": float(right)}
