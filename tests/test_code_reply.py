@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from proctor.code import reply
-from proctor.code.reply import blocks, code_in, completion, defines, middle, program
+from proctor.code.reply import blocks, code_in, completion, defines, joined, middle, program
 
 # Fences.
 
@@ -429,3 +429,35 @@ def test_a_middle_comes_out_of_the_whole(prefix: str, hole: str, suffix: str):
 
 def test_titles():
     assert reply.title("javascript") == "JavaScript"
+
+
+BEGUN = 'import math\n\n\ndef add(a, b):\n    """Adds."""'
+WHOLE = 'def add(a, b):\n    """Adds."""\n    return a + b'
+EXAMPLE = "Q: one\n\n# solution:\n\ndef solution():\n    return 1\n\n\nQ: two of them\n\n# solution:\n\n"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "code", "rest"),
+    [
+        (BEGUN, WHOLE, "\n    return a + b\n"),
+        (f"Write a function.\n\n{BEGUN}", WHOLE, "\n    return a + b\n"),
+        (f"Write a function.\n\n{BEGUN}", "    return a + b", "\n    return a + b\n"),
+        ('"""\nAdd.\nassert add(1, 2) == 3\n"""\n', WHOLE, f"{WHOLE}\n"),
+        (EXAMPLE, "def solution():\n    return 2", "def solution():\n    return 2\n"),
+        ("# wrong\ndef add(a, b):\n    return 0\n# right\ndef", WHOLE, f"{WHOLE.removeprefix('def')}\n"),
+        ("QUESTION: what?\nANSWER:\n", "print(1)", "print(1)\n"),
+        ("// Adds.\nfunction add(a, b) {\n", "function add(a, b) {\n  return a + b;\n}", "\n  return a + b;\n}\n"),
+    ],
+)
+def test_a_completion_goes_on_where_the_prompt_ends(prompt: str, code: str, rest: str):
+    """Whatever stands before it, and also where the prompt begins no function, or only half a line."""
+    assert completion(prompt, f"Sure:\n```\n{code}\n```", "add") == rest
+
+
+def test_prose_is_no_part_of_a_program():
+    assert joined("Write a function add.\n", WHOLE) == WHOLE
+    assert joined("import math\n", WHOLE) == f"import math\n{WHOLE}"
+    assert joined("def add(a, b):\n", "    return a +") == "def add(a, b):\n    return a +"
+    assert program("Write a function add.\n", f"```python\nimport math\n{WHOLE}\n```", "", "python").startswith(
+        "import"
+    )

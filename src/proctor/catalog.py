@@ -7,10 +7,12 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from msgspec import Struct
 
@@ -28,6 +30,9 @@ REGISTRIES = {
 
 # Families of other packages, behind extras, which take a second to import: asked only for names that begin with theirs.
 GUESTS = {"reasoning-gym": "proctor.compat.reasoning_gym:DATA_SETS"}
+
+# Imports a user's file, in which tasks of other harnesses may find what they are used to.
+FILE_LOADER = "proctor.compat.bigcode.loader:TaskFileLoader"
 
 
 def expand(pattern: str) -> list[str]:
@@ -106,9 +111,13 @@ def _registry(family: str) -> Mapping[str, type[Task]]:
     place = REGISTRIES.get(family) or GUESTS.get(family)
     if place is None:
         return {}
-    module, _, attribute = place.partition(":")
-    registry: Mapping[str, type[Task]] = getattr(import_module(module), attribute)
+    registry: Mapping[str, type[Task]] = _at(place)
     return registry
+
+
+def _at(place: str) -> Any:
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 def _installed_tasks() -> dict[str, EntryPoint]:
@@ -142,15 +151,29 @@ def _from_file(name: str) -> type[Task]:
         for n, c in vars(module).items()
         if inspect.isclass(c) and issubclass(c, Task) and c.__module__ == module.__name__
     }
-    if not class_name and len(classes) == 1:
+    made = _made_by(module)
+    if not class_name and not made and len(classes) == 1:
         return next(iter(classes.values()))
     if not class_name:
-        listing = ", ".join(f"{file}:{n}" for n in classes) or "none in this file"
+        listing = ", ".join(f"{file}:{n}" for n in made or classes) or "none in this file"
         raise UsageError(f"Which task of {file}? Write file.py:Class. Tasks: {listing}.")
+    if class_name in made:
+        return checked(made[class_name], name)
     if class_name not in vars(module):
-        listing = f"Tasks in it: {', '.join(classes) or 'none'}."
-        raise UsageError(f"{file} has no class {class_name!r}{did_you_mean(class_name, classes)} {listing}")
+        listing = f"Tasks in it: {', '.join([*made, *classes]) or 'none'}."
+        raise UsageError(f"{file} has no class {class_name!r}{did_you_mean(class_name, [*made, *classes])} {listing}")
     return checked(getattr(module, class_name), name)
+
+
+@cache
+def _made_by(module: ModuleType) -> dict[str, Any]:
+    """The tasks that a file makes in a function, or lists under other names than their classes'."""
+    try:
+        made = module.create_all_tasks() if hasattr(module, "create_all_tasks") else {}
+        return {**getattr(module, "TASK_REGISTRY", {}), **made}
+    except (Exception, SystemExit) as error:
+        path = Path(str(module.__file__))
+        raise UsageError(f"{path} could not make its tasks: {_where(error, path)}") from error
 
 
 def _import_file(path: Path) -> ModuleType:
@@ -160,7 +183,7 @@ def _import_file(path: Path) -> ModuleType:
     name = f"proctor_task_{path.stem}_{status.st_ino}_{status.st_mtime_ns}"
     if name in sys.modules:
         return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=_at(FILE_LOADER)(name, str(path)))
     if spec is None or spec.loader is None:
         raise UsageError(f"{path} cannot be imported as a Python file.")
     module = importlib.util.module_from_spec(spec)

@@ -147,7 +147,7 @@ def _with_imports(prompt: str, code: str) -> str:
 
 def _python_program(prompt: str, code: str, entry_point: str) -> str:
     if not entry_point or not _defines_at_top(code, entry_point):
-        return prompt + _as_body(prompt, code)
+        return joined(prompt, _as_body(prompt, code))
     # The function is there as a whole. The prompt stays before it for its imports and helpers; the half function at
     # its end is finished with nothing, and then replaced. What concerns the compiler has to come first.
     future = "".join(_FUTURE.findall(code))
@@ -162,6 +162,12 @@ def _python_program(prompt: str, code: str, entry_point: str) -> str:
 _FUTURE = re.compile(r"^from __future__ import .*\n", re.MULTILINE)
 
 
+def joined(prompt: str, completion: str) -> str:
+    """A Python program in two pieces; the second alone, if only that is one: then the prompt was prose."""
+    whole = prompt + completion
+    return completion if not _compiles(whole) and completion.strip() and _compiles(completion) else whole
+
+
 def completion(prompt: str, text: str, entry_point: str) -> str:
     """What a reply adds to the prompt: for tasks whose own code expects prompt and completion in one piece."""
     code = code_in(text, entry_point).strip("\n")
@@ -169,8 +175,41 @@ def completion(prompt: str, text: str, entry_point: str) -> str:
         return code
     if code.lstrip().startswith(prompt.strip()):
         return code.lstrip()[len(prompt.strip()) :]
-    body = _body_of(prompt, code, entry_point)
-    return body if body is not None else _as_body(prompt, code)
+    begun = _begun_function(prompt)
+    if begun is None:
+        return _without_repetition(prompt, code)
+    name, function = begun  # what stands before it may be prose
+    body = _body_of(function, code, name)
+    return body if body is not None else _as_body(function, code)
+
+
+def _begun_function(prompt: str) -> tuple[str, str] | None:
+    """The Python function at the end of a prompt, of which there is nothing but its signature and its docstring."""
+    places = [(match.start(), match[1]) for match in _DEF.finditer(prompt)]
+    for start, name in places[-1:]:
+        function = prompt[start:]
+        for ending in ("", "\n    pass", "\n\tpass", "\n  pass"):
+            tree = _parsed(function.rstrip() + ending)
+            match tree and tree.body:
+                case [ast.FunctionDef(body=[*_, last]) | ast.AsyncFunctionDef(body=[*_, last]) as found]:
+                    statements = found.body[ast.get_docstring(found) is not None :]
+                    if not statements or (ending and statements == [last]):
+                        return name, function
+    return None
+
+
+_DEF = re.compile(r"^(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
+
+
+def _without_repetition(prompt: str, code: str) -> str:
+    """A reply to a prompt that ends in the middle of a line, or with the line that begins a block in braces."""
+    half = prompt.rpartition("\n")[2].strip()
+    if half and code.lstrip().startswith(half):
+        return code.lstrip()[len(half) :] + "\n"
+    signature = prompt.rstrip().rpartition("\n")[2].strip()
+    if signature.endswith("{") and signature in code:
+        return code.partition(signature)[2] + "\n"
+    return _as_body(prompt, code)
 
 
 def middle(prefix: str, suffix: str, text: str) -> str:

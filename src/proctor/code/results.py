@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from proctor.code.execution import Refused, Remembered, Trial, running_with
+from proctor.code.counting import counting
+from proctor.code.execution import Refused, Remembered, Runner, Trial, running_with
+from proctor.code.rows import alone, pick
 from proctor.metrics.jackknife import grouped_jackknife
 from proctor.metrics.statistics import score_mean
 from proctor.types import Metric, Record
@@ -17,6 +20,25 @@ if TYPE_CHECKING:
     from proctor.code.task import Task
 
 _EQUAL = 1e-9  # of a mean of means and the mean of all
+
+
+def count_results(
+    task: Task,
+    indices: Sequence[int],
+    generations: Sequence[Sequence[str]],
+    references: Sequence[Any],
+    runner: Runner,
+    *,
+    final: bool = False,
+) -> dict[str, float]:
+    """The metrics of these problems alone: where the task looks at rows by their place, it sees these rows only."""
+    view = copy(task)
+    rows = view._rows = pick(task.rows(), indices)
+    view.get_dataset = lambda: rows  # type: ignore[method-assign]
+    call = counting(final=final, programs=task.requires_execution, unsafe=task._config.unsafe)
+    with running_with(runner), task._given.offered(), alone(task.DATASET_PATH, rows), call:
+        # In lists of their own: some tasks put their changes into those that they are given.
+        return numbers(view.process_results([list(of_one) for of_one in generations], list(references)))
 
 
 class Results:
@@ -28,6 +50,7 @@ class Results:
         self._references: dict[int, Any] = {}
         self._alone: dict[int, dict[str, float]] = {}
         self._trials: list[Trial] = []
+        self._counted: dict[tuple[int, ...], dict[str, float]] = {}
 
     def add(self, record: Record) -> None:
         if record.score is None:
@@ -39,37 +62,70 @@ class Results:
             self._alone[index] = {}
         else:
             self._generations[index] = list(answer["generations"])
-            self._references[index] = record.sample.metadata["reference"]
+            # Not the one that was stored: JSON has neither tuples nor numbers for keys.
+            self._references[index] = self._task.get_reference(self._task.rows()[index])
             self._alone[index] = answer["metrics"]
 
     def metrics(self) -> dict[str, Metric]:
         indices = list(self._generations)
         if not indices:
             return {}
-        return {name: self._with_interval(name, value, indices) for name, value in self._count(indices).items()}
+        counted = self._count(indices, final=True)
+        return {name: self._with_interval(name, value, indices) for name, value in counted.items()}
 
-    def _count(self, indices: Sequence[int]) -> dict[str, float]:
+    def _count(self, indices: Sequence[int], *, final: bool = False) -> dict[str, float]:
+        if (known := self._counted.get(tuple(indices))) is not None:
+            return known
         runner = Remembered(self._trials) if self._task.requires_execution else Refused(self._task.name)
-        with running_with(runner):
-            counted = self._task.process_results(
-                [self._generations[i] for i in indices], [self._references[i] for i in indices]
-            )
-        return numbers(counted)
+        counted = count_results(
+            self._task,
+            indices,
+            [self._generations[i] for i in indices],
+            [self._references[i] for i in indices],
+            runner,
+            final=final,
+        )
+        self._counted[tuple(indices)] = counted
+        return counted
 
     def _with_interval(self, name: str, value: float, indices: list[int]) -> Metric:
         alone = [self._alone[i].get(name, math.nan) for i in indices]
         mean = math.fsum(alone) / len(alone)
         if abs(mean - value) <= _EQUAL and all(0 <= one <= 1 for one in alone):
             return score_mean(alone)
-        return grouped_jackknife(lambda kept: self._count([indices[i] for i in kept])[name], len(indices))
-
-
-def numbers(counted: Mapping[str, Any]) -> dict[str, float]:
-    """The metrics among what was counted; details of single problems are none."""
-    found = {}
-    for name, value in counted.items():
+        unknown = Metric(value, None, None, None, len(indices), "jackknife")
+        if any(self._alone.values()) and all(map(math.isnan, alone)):
+            return unknown  # a figure that only all have is called after their number, or their places
+        # By contract, the first one is the score; the others may be counts of something.
+        first = next(iter(self._count(indices)))
+        marks = (0.0, self._task.full_marks)
+        is_score = name == first and all(marks[0] <= one <= marks[1] for one in (value, *alone))
+        bounds = marks if is_score else (-math.inf, math.inf)
         try:
-            found[str(name)] = float(value)
-        except (TypeError, ValueError):
-            continue
+            return grouped_jackknife(
+                lambda kept: self._count([indices[i] for i in kept])[name], len(indices), bounds=bounds
+            )
+        except Exception:  # without some of the problems, the figure is not there, or the task cannot count
+            return unknown
+
+
+def numbers(counted: Any) -> dict[str, float]:
+    """The metrics among what was counted, also by groups or as a table; details of single problems are none."""
+    found: dict[str, float] = {}
+    for name, value in _entries(counted):
+        figures = value.items() if isinstance(value, Mapping) else [("", value)]
+        for part, figure in figures:
+            if not isinstance(figure, str | bytes):
+                try:
+                    found[f"{name} {part}".strip()] = float(figure)
+                except (TypeError, ValueError):
+                    continue
     return {name: value for name, value in found.items() if math.isfinite(value)}
+
+
+def _entries(counted: Any) -> Iterable[tuple[str, Any]]:
+    if isinstance(counted, Mapping):
+        return [(str(name), value) for name, value in counted.items()]
+    # The rows of a table: what they say in words is their name.
+    rows = [row for row in counted or () if isinstance(row, Mapping)]
+    return [(" ".join(value for value in row.values() if isinstance(value, str)), row) for row in rows]

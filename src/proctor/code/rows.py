@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import sys
-from collections.abc import Callable, Iterator, Sequence
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,6 +39,92 @@ class GivenRows:
 
 
 _GIVEN: ContextVar[GivenRows | None] = ContextVar("given", default=None)
+_ALONE: ContextVar[tuple[str | None, Rows]] = ContextVar("alone", default=(None, ()))
+
+
+@contextmanager
+def alone(path: str | None, rows: Rows) -> Iterator[None]:
+    """Meanwhile the data set at this path has only these rows."""
+    token = _ALONE.set((path, rows))
+    try:
+        yield
+    finally:
+        _ALONE.reset(token)
+
+
+class Table(Sequence[Any]):
+    """Rows with what task files most often ask of a data set of the hub's client; that is asked for the rest."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._rows = list(rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows)
+
+    def __getitem__(self, key: Any) -> Any:
+        """A row by its number, a column by its name; of several rows, their columns."""
+        if isinstance(key, str):
+            if key not in self.column_names:
+                raise KeyError(key)
+            return [row.get(key) for row in self._rows]
+        if isinstance(key, slice):
+            key = range(len(self))[key]
+        if isinstance(key, Iterable):
+            return self.select(key).to_dict()
+        return self._rows[key]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # asked for by copy and pickle
+            raise AttributeError(name)
+        try:
+            data_set = import_module("datasets").Dataset.from_list(self._rows)
+        except ImportError:
+            missing = MissingExtraError(f"A data set's {name!r}, for rows that come from a file,", "hub")
+            raise AttributeError(str(missing)) from None
+        return getattr(data_set, name)
+
+    @cached_property
+    def column_names(self) -> list[str]:
+        return list(dict.fromkeys(name for row in self._rows for name in row))
+
+    @property
+    def num_rows(self) -> int:
+        return len(self)
+
+    def select(self, indices: Iterable[int]) -> Table:
+        return Table(self._rows[index] for index in indices)
+
+    def filter(self, function: Callable[..., Any], with_indices: bool = False, **_: Any) -> Table:
+        return Table(row for index, row in enumerate(self._rows) if function(row, *([index] if with_indices else [])))
+
+    def map(self, function: Callable[..., Row], with_indices: bool = False, **_: Any) -> Table:
+        return Table(
+            {**row, **function(dict(row), *([index] if with_indices else []))} for index, row in enumerate(self._rows)
+        )
+
+    def shuffle(self, seed: int | None = None, **_: Any) -> Table:
+        return Table(random.Random(seed).sample(self._rows, len(self)))
+
+    def sort(self, column_names: str, reverse: bool = False, **_: Any) -> Table:
+        return Table(sorted(self._rows, key=lambda row: row[column_names], reverse=reverse))
+
+    def add_column(self, name: str, column: Iterable[Any], **_: Any) -> Table:
+        return Table({**row, name: value} for row, value in zip(self._rows, column, strict=True))
+
+    def to_list(self) -> list[Row]:
+        return list(self._rows)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        return {name: self[name] for name in self.column_names}
+
+
+def pick(rows: Rows, indices: Sequence[int]) -> Rows:
+    """Some of the rows, in what kind of data set they ever come."""
+    picked: Rows = rows.select(indices) if hasattr(rows, "select") else [rows[index] for index in indices]
+    return picked
 
 
 class Splits(dict[str, Rows]):
@@ -54,16 +141,19 @@ class Splits(dict[str, Rows]):
 def load_dataset(path: str | None, name: str | None = None, split: str | None = None, **options: Any) -> Any:
     """The rows of one split, or all splits by name: from the file that was given, else from the hub."""
     offered = _GIVEN.get()
+    alone_in, few = _ALONE.get()
+    if path is not None and path == alone_in:
+        return few if split else Splits(few)
     if offered is not None and offered.file is not None:
         offered.asked_for = True
-        rows = read_rows(offered.file)
+        rows = Table(read_rows(offered.file))
         return rows if split else Splits(rows)
     if not path:
         raise UsageError("This task names no data set: give the problems with --data FILE.")
     what = f"{path} ({name})" if name else path
     advice = f"or give the rows of {what} as a file: --data FILE.jsonl."
     try:
-        hub: Callable[..., Any] = real_module("datasets").load_dataset
+        hub: Callable[..., Any] = import_module("datasets").load_dataset
     except ImportError:
         raise MissingDataError(f"{MissingExtraError(f'The data set {what}', 'hub')} – {advice}") from None
     try:
@@ -77,17 +167,6 @@ def load_dataset(path: str | None, name: str | None = None, split: str | None = 
 
 class MissingDataError(UsageError):
     """The problems of a task are not here."""
-
-
-def real_module(name: str) -> Any:
-    """The package itself, where something of ours stands in for it."""
-    stand_in = sys.modules.get(name)
-    if not getattr(stand_in, "stands_in", False):
-        return import_module(name)
-    real = getattr(stand_in, "real", None)
-    if real is None:
-        raise ImportError(name)
-    return real()
 
 
 def packaged_file(package: str, file: str) -> Path | None:

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from proctor import task as core
 from proctor.code import reply
-from proctor.code.execution import Live, Refused, Trial, run_programs, running_with, trial_of
+from proctor.code.execution import Live, Refused, Trial, run_programs, trial_of
 from proctor.code.forms import Continuation, Form, Infilling, end_tokens, form_of, present
-from proctor.code.results import Results, numbers
+from proctor.code.results import Results, count_results
 from proctor.code.rows import GivenRows, Rows, load_dataset
 from proctor.code.stopwords import cut, cut_generation
 from proctor.config import RunConfig
@@ -30,6 +30,7 @@ from proctor.sandbox import Limits, Outcome, Program
 from proctor.types import Message, Output, Prompt, Sample, Score
 
 _SETTABLE = (str, bool, int, float, list, tuple, dict, type(None))
+_ALWAYS_PASSED = {"prompt": "prompt", "load_data_path": None}  # where a constructor has them without a default
 _FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
 
 
@@ -70,7 +71,8 @@ class Task(core.Task):
     def dataset(self) -> Any:
         """All splits by name, fetched when they are first needed."""
         if not hasattr(self, "_dataset"):
-            self._dataset = load_dataset(self.DATASET_PATH, self.DATASET_NAME)
+            with self._given.offered():
+                self._dataset = load_dataset(self.DATASET_PATH, self.DATASET_NAME)
         return self._dataset
 
     @dataset.setter
@@ -94,12 +96,19 @@ class Task(core.Task):
         """The tests, or the text to compare with."""
 
     def postprocess_generation(self, generation: str, idx: int) -> str:
-        """Prompt and completion, cut where the answer ends."""
+        """Prompt and completion, cut where the answer ends; without a prompt that is no part of a program."""
         if not generation.strip():
             return ""
         form = self._form(idx)
         suffix = form.suffix if isinstance(form, Infilling) else ""
-        return cut_generation(generation, form.begun, self.stop_words, suffix)
+        found = cut_generation(generation, form.begun, self.stop_words or (), suffix)
+        if not isinstance(form, Continuation) or not self.requires_execution or self.language != "python":
+            return found
+        return reply.joined(form.text, found[len(form.text) :]) if found.startswith(form.text) else found
+
+    @staticmethod
+    def _stop_at_stop_token(decoded_string: str, stop_tokens: Sequence[str]) -> str:
+        return cut(decoded_string, stop_tokens)
 
     def process_results(self, generations: list[list[str]], references: list[Any]) -> dict[str, float]:
         """The metrics of all generations: as many lists as there are references, problem by problem."""
@@ -134,7 +143,7 @@ class Task(core.Task):
 
     def entry_point(self, doc: Any) -> str:
         """The function that the tests call; by default what the row says, or the last one that the prompt begins."""
-        if named := str(doc.get("entry_point") or ""):
+        if named := str(_field(doc, "entry_point") or ""):
             return named
         form = form_of(self.get_prompt(doc))
         begun = _FUNCTION.findall(form.text) if isinstance(form, Continuation) else []
@@ -145,7 +154,7 @@ class Task(core.Task):
         if "get_solution" in inspect.signature(self.get_reference).parameters:
             found = self.get_reference(doc, get_solution=True)  # type: ignore[call-arg]
         else:
-            found = doc.get("canonical_solution")
+            found = _field(doc, "canonical_solution")
         form = form_of(self.get_prompt(doc))
         return found.removeprefix(form.text) if isinstance(form, Continuation) and isinstance(found, str) else found
 
@@ -188,9 +197,12 @@ class Task(core.Task):
     def rows(self) -> Rows:
         if not hasattr(self, "_rows"):
             with self._given.offered():
-                self._rows: Rows = self.get_dataset()
+                found = self.get_dataset()
             if self._given.file is not None and not self._given.asked_for:
                 raise UsageError(f"{self.name} has its problems with it: it takes no --data.")
+            self._rows: Rows = found if hasattr(found, "__getitem__") else list(found)
+            # Some tasks ask for it with every generation: it is neither to be read again, nor from elsewhere.
+            self.get_dataset = lambda: self._rows  # type: ignore[method-assign]
             for index in range(len(self._rows)) if self.NEEDED else ():
                 for key in self.NEEDED:
                     if key not in self._rows[index]:
@@ -213,10 +225,14 @@ class Task(core.Task):
     def _sample(self, index: int, config: RunConfig) -> Sample:
         doc = self.rows()[index]
         try:
-            shown = self._shown(doc, config)
-            metadata = {**self.describe(doc), "reference": self.get_reference(doc)}
-            return Sample(self.identify(doc, index), index, shown, self.solution(doc), metadata=metadata)
+            with self._given.offered():
+                metadata = {**self.describe(doc), "reference": self.get_reference(doc)}
+                return Sample(
+                    self.identify(doc, index), index, self._shown(doc, config), self.solution(doc), metadata=metadata
+                )
         except KeyError as error:
+            if not isinstance(doc, Mapping) or error.args[0] in doc:
+                raise
             raise TaskError(
                 f"{self.name}: row {index} has no {error}, which the task needs; there is: {', '.join(doc)}."
             ) from error
@@ -228,7 +244,8 @@ class Task(core.Task):
         return present(form_of(self.get_prompt(doc)), config, self.language, wrapped=self.requires_execution)
 
     def identify(self, doc: Any, index: int) -> str:
-        return str(next((doc[key] for key in ("task_id", "id", "name") if key in doc), index))
+        found = (_field(doc, key) for key in ("task_id", "id", "name"))
+        return str(next((value for value in found if value is not None), index))
 
     def describe(self, doc: Any) -> dict[str, Any]:
         """Metadata of a problem, by which the metrics can be broken down."""
@@ -239,7 +256,7 @@ class Task(core.Task):
 
     def stop_strings(self, config: RunConfig) -> tuple[str, ...]:
         # A chat model answers with a whole file, where these are no end.
-        return (*(self.stop_words if config.api == "completions" else ()), *config.stop)
+        return (*((self.stop_words or ()) if config.api == "completions" else ()), *config.stop)
 
     def json_lines(self, config: RunConfig, part: range) -> Iterator[bytes]:
         wanted = msgspec.structs.replace(config, limit_start=config.limit_start + part.start, limit=len(part))
@@ -258,11 +275,13 @@ class Task(core.Task):
         """What is judged of an output, and what a file of generations holds."""
         if output.finish == LOADED:
             return output.text
-        doc, form = self.rows()[sample.index], self._form(sample.index)
-        if self._config.api == "chat":
-            return self.read_chat(doc, form, output.text, sample.index)
-        completion = cut(output.text, end_tokens(form, self._config))
-        return self._postprocessed(form, form.with_completion(completion), completion, sample.index)
+        doc = self.rows()[sample.index]
+        with self._given.offered():
+            form = self._form(sample.index)
+            if self._config.api == "chat":
+                return self.read_chat(doc, form, output.text, sample.index)
+            completion = cut(output.text, end_tokens(form, self._config))
+            return self._postprocessed(form, form.with_completion(completion), completion, sample.index)
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         generations = [self.generation(sample, output) for output in outputs]
@@ -282,13 +301,9 @@ class Task(core.Task):
 
     async def _judge_by_results(self, sample: Sample, generations: list[str]) -> Score:
         runner = Live(self.sandbox, self._config.program_timeout) if self.requires_execution else Refused(self.name)
-
-        def process() -> dict[str, Any]:
-            with running_with(runner):
-                return self.process_results([generations], [sample.metadata["reference"]])
-
-        found = numbers(await asyncio.to_thread(process))
-        value = next((number / self.full_marks for number in found.values()), None)
+        reference = self.get_reference(self.rows()[sample.index])
+        found = await asyncio.to_thread(count_results, self, [sample.index], [generations], [reference], runner)
+        value = _value(found, self.full_marks)
         trials = runner.trials if isinstance(runner, Live) else []
         answer = {"generations": generations, "metrics": found, "trials": trials}
         if value is None or not 0 <= value <= 1:
@@ -312,8 +327,10 @@ class Task(core.Task):
             return ""
         if not isinstance(form, Continuation) or not completion.strip() or not (done or self.requires_execution):
             return done
-        cut_inside_prompt = len(done) < len(form.text) and form.text.startswith(done)
-        return form.text + self.postprocess_generation(completion, index) if cut_inside_prompt else done
+        if len(done) >= len(form.text) or not form.text.startswith(done):
+            return done
+        # It was cut inside the prompt, which only a program needs.
+        return (form.text if self.requires_execution else "") + self.postprocess_generation(completion, index)
 
 
 def _score(judged: Sequence[tuple[str, Trial]]) -> Score:
@@ -331,17 +348,36 @@ def _why(trials: Sequence[Trial]) -> str:
     return next((trial.detail for trial in trials if not trial.passed), "")
 
 
+def _value(found: Mapping[str, float], full_marks: float) -> float | None:
+    """The score of one problem, for which the task counted these metrics: the first, or the one that concerns it."""
+    kinds = {name.partition(" ")[2] for name in found}
+    if len(found) > 1 and len(kinds) == 1 and "" not in kinds:  # the same for several groups; it belongs to one
+        return max(found.values()) / full_marks
+    return next((number / full_marks for number in found.values()), None)
+
+
+def _field(doc: Any, key: str) -> Any:
+    return doc.get(key) if isinstance(doc, Mapping) else None
+
+
 def _constructor_settings(cls: type[Task]) -> dict[str, Any]:
-    """The arguments of the constructor that can be given on a command line, with their defaults."""
-    return {
-        name: parameter.default
-        for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]
-        if isinstance(parameter.default, _SETTABLE)
-    }
+    """The arguments of the constructor that can be given on a command line, with their defaults, if they have any."""
+    found: dict[str, Any] = {}
+    for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        if parameter.default is parameter.empty:
+            found[name] = _ALWAYS_PASSED.get(name, msgspec.NODEFAULT)
+        elif isinstance(parameter.default, _SETTABLE):
+            found[name] = parameter.default
+    return found
 
 
 def _struct_of(defaults: dict[str, Any]) -> type[Struct]:
     fields: list[Any] = [
-        (name, Any, msgspec.field(default_factory=partial(copy, default))) for name, default in defaults.items()
+        (name, Any)
+        if default is msgspec.NODEFAULT
+        else (name, Any, msgspec.field(default_factory=partial(copy, default)))
+        for name, default in defaults.items()
     ]
-    return msgspec.defstruct("Settings", fields, frozen=True)
+    return msgspec.defstruct("Settings", fields, frozen=True, kw_only=True)

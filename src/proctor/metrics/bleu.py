@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypedDict
 
 from proctor.metrics.pairs import paired
@@ -13,6 +13,7 @@ from proctor.metrics.pairs import paired
 MAX_ORDER = 4
 
 Tokens = Sequence[str]
+Tokenizer = Callable[[str], Tokens]
 
 
 class BleuScore(TypedDict):
@@ -38,19 +39,26 @@ def bleu(
     references: Sequence[str | Sequence[str]],
     max_order: int = MAX_ORDER,
     smooth: bool = False,
+    tokenizer: Tokenizer | None = None,
 ) -> BleuScore:
     """Papineni et al. 2002, equal to Hugging Face's metric "bleu". References are one or several per prediction."""
     pairs = paired(predictions, references)
-    return bleu_of((overlap(prediction, expected, max_order) for prediction, expected in pairs), smooth)
+    return bleu_of((overlap(prediction, expected, max_order, tokenizer) for prediction, expected in pairs), smooth)
 
 
-def overlap(prediction: str, references: str | Sequence[str], max_order: int = MAX_ORDER) -> Overlap:
+def overlap(
+    prediction: str,
+    references: str | Sequence[str],
+    max_order: int = MAX_ORDER,
+    tokenizer: Tokenizer | None = None,
+) -> Overlap:
     """The part of BLEU that needs the texts, once per prediction; `bleu_of` may then be asked for many selections."""
     if isinstance(references, str):
         references = [references]
     if not references:
         raise ValueError("a prediction needs at least one reference")
-    return _overlap(tokens_13a(prediction), [tokens_13a(reference) for reference in references], max_order)
+    tokenize = tokenizer or tokens_13a
+    return _overlap(tokenize(prediction), [tokenize(reference) for reference in references], max_order)
 
 
 def bleu_of(overlaps: Iterable[Overlap], smooth: bool = False) -> BleuScore:
@@ -86,18 +94,17 @@ def bleu_of(overlaps: Iterable[Overlap], smooth: bool = False) -> BleuScore:
     }
 
 
-def smoothed_bleu(prediction: str, reference: str) -> float:
+def smoothed_bleu(prediction: str, references: str | Sequence[str]) -> float:
     """BLEU of one sentence, in [0, 1], as CodeXGLUE measures summaries of code.
 
     Orders above one are smoothed as by Lin and Och (2004), and so are the lengths in the brevity penalty: a
     prediction without tokens is not undefined, it only is too short.
     """
-    words = _words(prediction)
-    shared, possible, length, reference_length = _overlap(words, [_words(reference)], MAX_ORDER)
-    if words and not shared[0]:
+    shared, possible, length, reference_length = overlap(prediction, references, tokenizer=words)
+    if length and not shared[0]:
         return 0.0
     smoothed = [(s + 1) / (p + 1) for s, p in zip(shared[1:], possible[1:], strict=True)]
-    precisions = [shared[0] / possible[0] if words else 1.0, *smoothed]
+    precisions = [shared[0] / possible[0] if length else 1.0, *smoothed]
     log_precision = sum(math.log(p) for p in precisions) / MAX_ORDER
     return math.exp(log_precision + min(0.0, 1 - (reference_length + 1) / (length + 1)))
 
@@ -149,6 +156,6 @@ def tokens_13a(text: str) -> list[str]:
     return text.split()
 
 
-def _words(text: str) -> list[str]:
+def words(text: str) -> list[str]:
     """Runs of letters and digits, and every other sign by itself; case does not count."""
     return re.findall(r"[^\W_]+|\S", text.lower())

@@ -75,7 +75,7 @@ class APPS(KeyedTask, LibraryTask):
     NEEDED = ("problem_id", "question", "input_output", "starter_code", "difficulty")
     KEYS = ("problem_id",)
     LIBRARIES: ClassVar[Mapping[str, str]] = {"numpy": "numpy"}
-    ks = (1, 2, 3, 5, 10, 100)
+    ks: tuple[int, ...] = (1, 2, 3, 5, 10, 100)
     group_by = ("format",)
     max_tokens = 1024
 

@@ -1,0 +1,42 @@
+"""Mercury's metric: how many programs are right, and how their speed compares with that of the reference solutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+from proctor.code.tasks.mercury import Mark, Mercury
+from proctor.metrics.passing import pass_at_k
+
+LEVELS = ("Easy", "Medium", "Hard")
+
+
+class _Marking(Mercury):
+    def marks(self, generations: Sequence[Sequence[str]], docs: Sequence[Any]) -> list[Mark]:
+        return [self._mark(doc, of_one) for of_one, doc in zip(generations, docs, strict=False)]
+
+
+def compute_beyond_eval(
+    generations_list: Sequence[Sequence[str]], reference_list: Sequence[Any], timeout: float = 10
+) -> dict[str, Any]:
+    """pass@k and beyond@k for each difficulty and for all problems; then, for each difficulty, how programs fared."""
+    marks = _Marking(timeout=timeout).marks(generations_list, reference_list)
+    by_level = {
+        level: [mark for mark, doc in zip(marks, reference_list, strict=False) if doc["difficulty"] == level]
+        for level in LEVELS
+    }
+    results: dict[str, Any] = {}
+    for level, found in (*by_level.items(), ("Average", marks)):
+        fewest = min((len(mark.passed) for mark in found), default=0)
+        ks = [k for k in Mercury.ks if k <= fewest]
+        results |= {
+            f"{level}_pass@{k}": fmean(pass_at_k(len(mark.passed), sum(mark.passed), k) for mark in found) for k in ks
+        }
+        results |= {f"{level}_beyond@{k}": fmean(fmean(mark.beyond[:k]) for mark in found) for k in ks}
+    return results | {level: _outcomes(found) for level, found in by_level.items() if found}
+
+
+def _outcomes(marks: Sequence[Mark]) -> dict[str, int]:
+    passed = [one for mark in marks for one in mark.passed]
+    return {"failed@cases": passed.count(False), "passed": passed.count(True)}

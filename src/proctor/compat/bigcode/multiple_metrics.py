@@ -1,0 +1,77 @@
+"""MultiPL-E's way of judging: problems and results are JSON files, one program for each completion."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.code.execution import Trial, run_programs
+from proctor.compat.bigcode.code_eval import estimate_pass_at_k
+from proctor.compat.bigcode.output import KEPT, with_stdout
+from proctor.metrics.passing import TRIES
+from proctor.sandbox import Limits, Outcome, Program
+
+SECONDS = 15.0  # for a program; the harness gives its languages 5 to 30
+_LANGUAGES = {"notypes.py": "python", "humaneval_to_dlang.py": "d", "humaneval_to_r.py": "r", "go": "go-test"}
+
+
+def eval_string_script(language: str, program: str) -> dict[str, Any]:
+    """How one program fared."""
+    return _evaluate(language, [program])[0]
+
+
+def evaluate_problem(output_dir: str, problem_json_path: str, max_workers: int, input_dir: Any = None) -> None:
+    """Runs the completions of the problem in a file, and writes the results beside it."""
+    problem = msgspec.json.decode(Path(problem_json_path).read_bytes())
+    completions = problem.pop("completions")
+    results = _evaluate(problem["language"], [f"{one}\n{problem['tests']}" for one in completions])
+    path = Path(output_dir) / f"{str(problem_json_path).removesuffix('.json')}.results.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(msgspec.json.encode({**problem, "results": results}))
+
+
+def for_file(path: str | Path) -> NDArray[np.float64]:
+    """pass@1, pass@10 and pass@100 of the results in a file."""
+    results = msgspec.json.decode(Path(path).read_bytes())["results"]
+    return np.array([estimator(len(results), sum(map(_is_pass, results)), k) for k in TRIES])
+
+
+def estimator(n: int, c: int, k: int) -> float:
+    return float(estimate_pass_at_k(n, [c], k)[0])
+
+
+def _is_pass(result: dict[str, Any]) -> bool:
+    return bool(result["status"] == "OK" and result["exit_code"] == 0)
+
+
+def _evaluate(language: str, sources: Sequence[str]) -> list[dict[str, Any]]:
+    name = _LANGUAGES.get(language, language)
+    programs = [Program(source=source, language=name) for source in sources]
+    trials = run_programs(programs, Limits(seconds=SECONDS), with_stdout)
+    return [_result(source, trial) for source, trial in zip(sources, trials, strict=True)]
+
+
+def _result(source: str, trial: Trial) -> dict[str, Any]:
+    exit_codes = {Outcome.PASSED: 0, Outcome.TIMEOUT: -1}
+    return {
+        "program": source,
+        "stdout": trial.reading,
+        "stderr": trial.detail[-KEPT:],
+        "exit_code": exit_codes.get(Outcome(trial.outcome), 1),
+        "status": _status(trial),
+        "timestamp": int(time.time()),
+    }
+
+
+def _status(trial: Trial) -> str:
+    if trial.passed:
+        return "OK"
+    if trial.outcome == Outcome.TIMEOUT:
+        return "Timeout"
+    return "SyntaxError" if "SyntaxError" in trial.detail else "Exception"

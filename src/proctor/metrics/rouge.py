@@ -1,0 +1,108 @@
+"""ROUGE (Lin 2004), how much of a text is found again in another: by runs of words, and by words in the same order."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from statistics import fmean
+
+from proctor.metrics.pairs import paired
+
+Words = list[str]
+Tokenizer = Callable[[str], Words]
+
+
+def rouge(
+    predictions: Sequence[str],
+    references: Sequence[str | Sequence[str]],
+    rouge_types: Sequence[str] | None = None,
+    use_aggregator: bool = True,
+    tokenizer: Tokenizer | None = None,
+) -> dict[str, float] | dict[str, list[float]]:
+    """F-measures with the names of Hugging Face's metric "rouge"; of several references the best one counts.
+
+    Theirs are medians of a bootstrap, which differ a little from time to time; these are means.
+    """
+    pairs = paired(predictions, references)
+    scores = {
+        name: [
+            max(_score(name, prediction, reference, tokenizer or words) for reference in _several(expected))
+            for prediction, expected in pairs
+        ]
+        for name in rouge_types or ("rouge1", "rouge2", "rougeL", "rougeLsum")
+    }
+    return {name: fmean(of_all) for name, of_all in scores.items()} if use_aggregator else scores
+
+
+def words(text: str) -> Words:
+    """Runs of letters and digits; case and everything else do not count."""
+    return re.findall(r"[a-z0-9]+", text.lower())
+
+
+def _several(references: str | Sequence[str]) -> Sequence[str]:
+    return [references] if isinstance(references, str) else references
+
+
+def _score(name: str, prediction: str, reference: str, tokenize: Tokenizer) -> float:
+    if name == "rougeLsum":
+        return _by_sentences(_sentences(prediction, tokenize), _sentences(reference, tokenize))
+    measure = _same_order if name == "rougeL" else partial(_same_runs, length=_run_length(name))
+    return measure(tokenize(prediction), tokenize(reference))
+
+
+def _run_length(name: str) -> int:
+    if not re.fullmatch(r"rouge[1-9]", name):
+        raise ValueError(f"there is no ROUGE of the kind {name!r}: rouge1, rouge2 …, rougeL, rougeLsum")
+    return int(name[-1])
+
+
+def _same_runs(prediction: Words, reference: Words, length: int) -> float:
+    found, wanted = (Counter(zip(*(text[i:] for i in range(length)), strict=False)) for text in (prediction, reference))
+    return _f_measure((found & wanted).total(), found.total(), wanted.total())
+
+
+def _same_order(prediction: Words, reference: Words) -> float:
+    return _f_measure(len(_common_places(reference, prediction)), len(prediction), len(reference))
+
+
+def _by_sentences(prediction: list[Words], reference: list[Words]) -> float:
+    """A sentence's words count that are in the same order in any sentence of the prediction, each word once."""
+    unused = Counter(word for sentence in prediction for word in sentence)
+    lengths = sum(map(len, prediction)), sum(map(len, reference))
+    shared = 0
+    for sentence in reference:
+        places = set().union(*(_common_places(sentence, other) for other in prediction))
+        for word in (sentence[place] for place in sorted(places)):
+            if unused[word] > 0:
+                unused[word] -= 1
+                shared += 1
+    return _f_measure(shared, *lengths)
+
+
+def _sentences(text: str, tokenize: Tokenizer) -> list[Words]:
+    return [tokenize(line) for line in text.split("\n") if line]
+
+
+def _common_places(one: Words, other: Words) -> list[int]:
+    """Places in the first text of the longest sequence of words that both have in this order."""
+    lengths = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
+    for i, word in enumerate(one, 1):
+        for j, another in enumerate(other, 1):
+            lengths[i][j] = lengths[i - 1][j - 1] + 1 if word == another else max(lengths[i - 1][j], lengths[i][j - 1])
+    places = []
+    i, j = len(one), len(other)
+    while i and j:
+        if one[i - 1] == other[j - 1]:
+            places.append(i - 1)
+            i, j = i - 1, j - 1
+        elif lengths[i][j - 1] > lengths[i - 1][j]:
+            j -= 1
+        else:
+            i -= 1
+    return places
+
+
+def _f_measure(shared: int, found: int, wanted: int) -> float:
+    return 2 * shared / (found + wanted) if shared else 0.0
