@@ -173,9 +173,7 @@ def test_the_prompt_of_a_signature_goes_on_inside_the_docstring():
 def test_a_chat_is_asked_a_question():
     ((message,), *_) = shown("codexglue_code_to_text-java", JAVA, prefix="// p\n")
     assert message.text.startswith("// p\nWhat does this Java function do?")
-    assert message.text.endswith(
-        "```java\npublic boolean isFull() {\n    return books.size() >= capacity;\n}\n```"
-    )
+    assert message.text.endswith("```java\npublic boolean isFull() {\n    return books.size() >= capacity;\n}\n```")
     for name in ("codexglue_code_to_text-python", "codexglue_code_to_text-python-left"):
         for (message,) in shown(name, PYTHON):
             assert "goal" not in message.text

@@ -28,15 +28,13 @@ def compute_beyond_eval(
     }
     results: dict[str, Any] = {}
     for level, found in (*by_level.items(), ("Average", marks)):
-        fewest = min((len(mark.passed) for mark in found), default=0)
-        ks = [k for k in Mercury.ks if k <= fewest]
-        results |= {
-            f"{level}_pass@{k}": fmean(pass_at_k(len(mark.passed), sum(mark.passed), k) for mark in found) for k in ks
-        }
-        results |= {f"{level}_beyond@{k}": fmean(fmean(mark.beyond[:k]) for mark in found) for k in ks}
+        ks = [k for k in Mercury.ks if k <= min((mark.tries for mark in found), default=0)]
+        results |= {f"{level}_pass@{k}": fmean(pass_at_k(mark.tries, mark.passed, k) for mark in found) for k in ks}
+        # The mean over k programs, drawn from all of them: the same for every k.
+        results |= {f"{level}_beyond@{k}": fmean(mark.beyond / mark.tries for mark in found) for k in ks}
     return results | {level: _outcomes(found) for level, found in by_level.items() if found}
 
 
 def _outcomes(marks: Sequence[Mark]) -> dict[str, int]:
-    passed = [one for mark in marks for one in mark.passed]
-    return {"failed@cases": passed.count(False), "passed": passed.count(True)}
+    passed = sum(mark.passed for mark in marks)
+    return {"failed@cases": sum(mark.tries for mark in marks) - passed, "passed": passed}
