@@ -18,10 +18,10 @@ class KeyedTask(Task):
         return {key: doc[key] for key in self.KEYS}
 
     def row_of(self, reference: Mapping[str, Any]) -> Row:
-        if not hasattr(self, "_places"):
-            rows = self.rows()
-            self._places = {self._key(rows[index]): index for index in range(len(rows))}
-        return self.rows()[self._places[self._key(reference)]]
+        rows = self.rows()
+        if getattr(self, "_placed", None) is not rows:  # a task that counts some problems alone has only their rows
+            self._placed, self._places = rows, {self._key(rows[index]): index for index in range(len(rows))}
+        return rows[self._places[self._key(reference)]]
 
     def _key(self, doc: Mapping[str, Any]) -> tuple[Any, ...]:
         return tuple(doc[key] for key in self.KEYS)
