@@ -11,7 +11,7 @@ import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -21,6 +21,9 @@ from proctor import Record, evaluate
 from proctor.errors import HopelessRunError
 from proctor.store import open_store
 from sandbox_room import Judge, Room
+
+if TYPE_CHECKING:
+    from proctor.sandbox import Limits, Program, Verdict
 
 # The same examples every time and no clock: a test must not fail because the machine is busy or the day is bad.
 # HYPOTHESIS_PROFILE=default looks for new ones.
@@ -89,6 +92,22 @@ def one_sandbox(room: Room) -> Iterator[None]:
 
     with running_with(room):
         yield
+
+
+@pytest.fixture(scope="session")
+def run_in_languages() -> Iterator[Callable[..., list[Verdict]]]:
+    """One pool for the tests of all languages: what makes compilers faster is prepared once."""
+    from proctor.sandbox import Pool, best_level, run
+
+    with asyncio.Runner() as runner:
+        pool = Pool(runner.run(best_level()), workers=2)
+        runner.run(pool.open())
+
+        def run_in_languages(programs: list[Program], limits: Limits) -> list[Verdict]:
+            return runner.run(run(programs, limits, sandbox=pool))
+
+        yield run_in_languages
+        runner.run(pool.close())
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from proctor.code import TASK_REGISTRY, Task
 from proctor.code.tasks.humanevalpack import LANGUAGES as PACK_LANGUAGES
 from proctor.code.tasks.multiple import LANGUAGES
 from proctor.errors import MissingToolchainError
-from proctor.sandbox import Limits, Program, Verdict, run
+from proctor.sandbox import Limits, Program, Verdict
 from proctor.sandbox.languages import find_language
 from proctor.sandbox.toolchain import locate
 
@@ -76,7 +76,9 @@ def pack_programs(language: str, folder: Path) -> dict[str, Program]:
 
 
 @pytest.fixture(scope="module")
-def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str, str], Verdict | str]:
+def verdicts(
+    run_in_languages: Callable[..., list[Verdict]], tmp_path_factory: pytest.TempPathFactory
+) -> dict[tuple[str, str, str], Verdict | str]:
     """All programs at once, so that every processor has work; where tools are missing, their names."""
     folder = tmp_path_factory.mktemp("rows")
     programs = {
@@ -95,7 +97,7 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str, s
         except MissingToolchainError as error:
             missing[key] = str(error)
     ready = [key for key in programs if key not in missing]
-    judged = asyncio.run(run([programs[key] for key in ready], Limits(seconds=15.0), workers=2))
+    judged = run_in_languages([programs[key] for key in ready], Limits(seconds=15.0))
     return missing | dict(zip(ready, judged, strict=True))
 
 

@@ -7,14 +7,14 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from language_programs import PROGRAMS
 from proctor.errors import MissingToolchainError, UnknownNameError
-from proctor.sandbox import Limits, Outcome, Pool, Program, Verdict, best_level, run
+from proctor.sandbox import Limits, Outcome, Program, Verdict, run
 from proctor.sandbox.languages import LANGUAGES, Language, find_language
 from proctor.sandbox.toolchain import Names, Toolchain, locate
 
@@ -22,23 +22,18 @@ LIMITS = Limits(seconds=10.0, memory_mib=512)
 by_name = pytest.mark.parametrize("name", [language.name for language in LANGUAGES])
 
 
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Callable[..., list[Verdict]]]:
-    """One pool for all languages: programs with the same source share a compilation."""
-    with asyncio.Runner() as runner:
-        pool = Pool(runner.run(best_level()), workers=2)
-        runner.run(pool.open())
+@pytest.fixture
+def judge(run_in_languages: Callable[..., list[Verdict]]) -> Callable[..., list[Verdict]]:
+    def judge(name: str, *sources: tuple[str, str], limits: Limits = LIMITS) -> list[Verdict]:
+        try:
+            locate(find_language(name), libraries=True)
+        except MissingToolchainError as missing:
+            pytest.skip(str(missing))
+        return run_in_languages(
+            [Program(source=source, language=name, stdin=stdin) for source, stdin in sources], limits
+        )
 
-        def judge(name: str, *sources: tuple[str, str], limits: Limits = LIMITS) -> list[Verdict]:
-            try:
-                locate(find_language(name), libraries=True)
-            except MissingToolchainError as missing:
-                pytest.skip(str(missing))
-            programs = [Program(source=source, language=name, stdin=stdin) for source, stdin in sources]
-            return runner.run(run(programs, limits, sandbox=pool))
-
-        yield judge
-        runner.run(pool.close())
+    return judge
 
 
 @by_name

@@ -25,7 +25,7 @@ class SantaCoderFIM(Task):
     summary = "fills in a missing line of Python, Java or JavaScript, compared with the original (4,792 lines)"
     DATASET_PATH = "bigcode/santacoder-fim-task"
     SPLIT = "train"
-    NEEDED = ("language", "prompt", "suffix", "canonical_solution")
+    NEEDED = ("name", "language", "prompt", "suffix", "canonical_solution")
     family: ClassVar[FimFamily] = "santacoder"
     group_by = ("language",)
     metric = "exact_match"
