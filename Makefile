@@ -38,7 +38,7 @@ lint: setup
 	@scripts/setup-hf
 
 test: lint .venv/reasoning-gym .venv/hf .venv/sandbox
-	@$(BIN)/pytest
+	@$(BIN)/pytest -n 2 --dist loadfile
 
 bench: setup
 	@$(BIN)/python bench/core.py

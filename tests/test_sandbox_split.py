@@ -138,6 +138,15 @@ def test_the_programs_exceptions_are_caught_by_name(judge: Judge):
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
 
 
+@pytest.mark.parametrize("kind", ["UnicodeDecodeError", "UnicodeError", "ValueError", "Exception"])
+def test_exceptions_that_are_not_made_from_a_text_are_caught_too(judge: Judge, kind: str):
+    verdict = judge(
+        "def read(x): return x.decode()",
+        f"try:\n    read(b'\\xff')\nexcept {kind} as error:\n    told = error.args[0]\nassert 'utf-8' in told",
+    )
+    assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
+
+
 def test_helpers_of_the_prelude_are_the_tests_own(judge: Judge):
     """A program cannot replace the function that checks it."""
     verdict = judge(

@@ -315,7 +315,7 @@ class Link:
                 kind = self._class_of(name, builtin)
                 if issubclass(kind, StopIteration) and not (ending or self.stops):
                     kind, message = RuntimeError, f"The program raised {kind.__name__}."
-                error = kind(str(message))
+                error = _exception(kind, str(message))
                 error.told = str(told)
             elif answer[0] == "exit":
                 self.ended = ("exited early", f"The program left with sys.exit({answer[1]!s:.60}).")
@@ -466,6 +466,15 @@ def _add_program(space: dict[str, Any], link: Link, paper: Paper, program: CodeT
     # built-ins are not the program's business.
     link.stops = "StopIteration" in paper.names
     space.update(link.load(program, missing or used, paper.modules - {entry_point}))
+
+
+def _exception(kind: type[Exception], message: str) -> Exception:
+    try:
+        return kind(message)
+    except TypeError:  # it is not made from a text alone, as those about characters
+        error = kind.__new__(kind)
+        error.args = (message,)
+        return error
 
 
 def _judge(link: Link, run: Callable[[], None], tests: str) -> dict[str, Any]:
