@@ -48,7 +48,7 @@ def test_another_model_server_or_endpoint_is_another_question(cache: ResponseCac
 
 def test_every_sampling_setting_counts(cache: ResponseCache):
     cache.put(IDENTITY, REQUEST, OUTPUT)
-    others = {"max_tokens": 6, "temperature": 0.6, "top_p": 0.9, "top_k": 4, "stop": ("x",), "seed": 2}
+    others = {"max_tokens": 6, "temperature": 0.6, "top_p": 0.9, "top_k": 4, "max_length": 9, "stop": ("x",), "seed": 2}
     assert set(others) == {field.name for field in msgspec.structs.fields(Sampling)}, "a new setting needs a case here"
     for field, value in others.items():
         assert cache.get(IDENTITY, sampling(**{field: value})) is None, field

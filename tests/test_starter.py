@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 
 import proctor
 from proctor.errors import MissingToolchainError
-from proctor.sandbox import Limits, Mode, Outcome, Pool, Program, Verdict, best_level, run
+from proctor.sandbox import Limits, Mode, Outcome, Program, Verdict
 from proctor.sandbox.languages import find_language
 from proctor.sandbox.toolchain import locate
 
@@ -57,22 +56,16 @@ def as_program(row: Row, completion: str) -> Program:
     return Program(source=source, tests=tests, entry_point=row["entry_point"])
 
 
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Callable[[str, list[Program]], list[Verdict]]]:
-    """One pool for all rows."""
-    with asyncio.Runner() as runner:
-        pool = Pool(runner.run(best_level()), workers=2)
-        runner.run(pool.open())
+@pytest.fixture
+def judge(run_in_languages: Callable[..., list[Verdict]]) -> Callable[[str, list[Program]], list[Verdict]]:
+    def judge(language: str, programs: list[Program]) -> list[Verdict]:
+        try:
+            locate(find_language(language))
+        except MissingToolchainError as missing:
+            pytest.skip(str(missing))
+        return run_in_languages(programs, Limits(seconds=10.0))
 
-        def judge(language: str, programs: list[Program]) -> list[Verdict]:
-            try:
-                locate(find_language(language))
-            except MissingToolchainError as missing:
-                pytest.skip(str(missing))
-            return runner.run(run(programs, Limits(seconds=10.0), sandbox=pool))
-
-        yield judge
-        runner.run(pool.close())
+    return judge
 
 
 @pytest.mark.parametrize("language", ["python", *OTHERS])

@@ -41,7 +41,7 @@ def call(args: argparse.Namespace) -> int:
     results: dict[str, Sequence[Finding | Probe]] = {}
     for name in names:
         if args.probes:
-            results[name] = probe_task(name, settings, args.n or PROBED, args.seed, data)
+            results[name] = probe_task(name, settings, PROBED if args.n is None else args.n, args.seed, data)
         else:
             results[name] = check_task(name, settings, args.n, args.seed, data)
         if not args.json:
