@@ -38,7 +38,7 @@ lint: setup
 	@scripts/setup-hf
 
 test: lint .venv/reasoning-gym .venv/hf .venv/sandbox
-	@$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
+	@$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 bench: setup
 	@$(BIN)/python bench/core.py

@@ -54,18 +54,13 @@ class Adding(Task):
 
 
 # What takes longest comes first, so that two processes end together.
-_FIRST = ("languages", "sandbox_attacks", "sandbox_containers", "bigcode_compat", "code_conformance", "transformers",
-          "bad_input", "reasoning_gym", "docs", "embedded")  # fmt: skip
-_SHARING = {"test_languages": "languages", "test_code_languages": "languages", "test_starter": "languages"}
+_FIRST = ("sandbox_attacks", "languages", "code_languages", "sandbox_containers", "docs", "code_conformance", "starter",
+          "bigcode_compat", "transformers", "bad_input", "reasoning_gym", "embedded", "resume", "shapes")  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file stays in one process; and so do those that share a pool with the compilers of all languages."""
-    order = {name: place for place, name in enumerate(_FIRST)}
-    groups = {item: _SHARING.get(item.path.stem, item.path.stem.removeprefix("test_")) for item in items}
-    items.sort(key=lambda item: order.get(groups[item], len(order)))
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(groups[item]))
+    order = {f"test_{name}": place for place, name in enumerate(_FIRST)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(order)))
 
 
 @pytest.fixture(autouse=True)
