@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from pathlib import Path
@@ -58,8 +59,9 @@ class TwoShotTask(TextTask):
     def __init__(self) -> None:
         super().__init__(stop_words=["\n"])
 
+    @abstractmethod
     def question(self, doc: Any) -> str:
-        raise NotImplementedError
+        """What is given."""
 
     def get_prompt(self, doc: Any) -> str:
         given, asked = self.labels
