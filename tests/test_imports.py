@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1] / "src" / "proctor"
 # From the bottom up. A module may import from lower layers and from its own entry, nothing else.
 LAYERS = [
     ["proctor"],
-    ["types", "errors", "randomness", "machine", "thoughts"],
+    ["types", "errors", "randomness", "machine", "thoughts", "userfile"],
     ["config", "metrics", "candidate", "sandbox"],
     ["models", "datafile"],
     ["task", "store", "provenance"],
@@ -18,7 +18,7 @@ LAYERS = [
     ["catalog", "curve"],
     ["evaluation", "check"],
     ["sweeps", "exchange"],
-    ["shapes", "code"],
+    ["shapes", "code", "agents"],
     ["compat"],
     ["cli"],
     ["__main__"],

@@ -1,0 +1,1 @@
+"""Agents that play in real time, and evaluators that judge them."""
