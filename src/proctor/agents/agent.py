@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from proctor.agents.channel import IN_AGENT
 from proctor.agents.constants import NETWORK
 from proctor.agents.host import Host, described
-from proctor.agents.participant import Participant
 from proctor.agents.outcome import Outcome
+from proctor.agents.participant import Participant
 from proctor.agents.protocol import Ending, Task
 from proctor.agents.recipe import Recipe
 
@@ -25,10 +25,10 @@ class Agent(Participant, ABC):
     def _play_env(self, task: Task) -> bool:
         """One step: look, decide, act. False says that the agent has finished."""
 
-    def _init_task_hook(self, task: Task) -> None:  # noqa: B027
+    def _init_task_hook(self, task: Task) -> None:
         """Called before the first step of a task."""
 
-    def _finish_task_hook(self, task: Task) -> None:  # noqa: B027
+    def _finish_task_hook(self, task: Task) -> None:
         """Called after the last step of a task, whatever happened."""
 
 
@@ -67,4 +67,7 @@ class HostedAgent:
 
     def stop(self) -> None:
         self._told_to_stop.set()
+        self._agent.stop_event.set()
+
+    def stop_by_hand(self) -> None:
         self._agent.stop_event.set()

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 from proctor.agents.constants import NETWORK
-from proctor.agents.env_lock import env_lock
 from proctor.agents.host import Host
+from proctor.agents.locking import env_lock
 from proctor.agents.participant import Participant
 from proctor.agents.protocol import EvaluationResult, Task
 from proctor.agents.recipe import Recipe
@@ -33,11 +33,18 @@ class Evaluator(Participant, ABC):
         """The same, on its own, every `task.check_env_interval_seconds`."""
         return True
 
+    @classmethod
+    def exam(cls) -> type:
+        """The exam of the core that this evaluator sets: `proctor run path/to/file.py:Class --agent …`."""
+        from proctor.agents.exam import exam_of
+
+        return exam_of(cls)
+
     @abstractmethod
     def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
         """The result of a task that was played for so many seconds; the note says how it ended."""
 
-    def _setup_environment(self, task: Task) -> None:  # noqa: B027
+    def _setup_environment(self, task: Task) -> None:
         """Called before the agent starts: start or restart the game, bring up its window."""
 
 

@@ -45,7 +45,8 @@ class Host:
         while (call := self._receive()) is not None:
             threading.Thread(target=self._answer, args=(role, call), daemon=True, name=call.name).start()
 
-    def _make(self, role: str, recipe: bytes) -> Any:
+    def _make(self, role: str, recipe: bytes, path: list[str]) -> Any:
+        sys.path[:] = path  # what could be imported there can be imported here
         module, _, name = role.partition(":")
         made = getattr(import_module(module), name)
         return made(msgspec.msgpack.decode(recipe, type=Recipe), self)

@@ -56,9 +56,7 @@ class Judge:
         """Returns when one of its checks says that the task is over. What they raise is noted; they are asked again."""
         intervals = {"check_env_continue": TIMES.CHECK_INTERVAL}
         checks = [
-            asyncio.create_task(
-                self._check(name, intervals.get(name, task.check_env_interval_seconds), task, errors)
-            )
+            asyncio.create_task(self._check(name, intervals.get(name, task.check_env_interval_seconds), task, errors))
             for name in self._watches
         ]
         if not checks:
@@ -90,14 +88,14 @@ class Judge:
     async def score(self, task: Task, elapsed: float, note: str) -> EvaluationResult:
         return EvaluationResult(**await self._call("score_task", TIMEOUTS.SCORING, _told(task), elapsed, note))
 
-    async def _call(self, name: str, timeout: float | None, *args: Any) -> Any:
+    async def _call(self, name: str, seconds: float | None, *args: Any) -> Any:
         process = await self.prepare()
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(seconds):
                 return await process.call(name, *args)
         except TimeoutError:
             await self.end()
-            raise JudgeError(f"_{name} did not return within {timeout:g} s") from None
+            raise JudgeError(f"_{name} did not return within {seconds:g} s") from None
         except HostDiedError as error:
             raise JudgeError(f"the evaluator died in _{name}: {error}") from error
         except HostedFaultError as error:

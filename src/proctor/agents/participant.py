@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from proctor.agents.constants import NETWORK
 from proctor.agents.recipe import Recipe, recipe_of
@@ -32,7 +32,8 @@ class Participant:
     constructor was given here. So it can be ended when it hangs, while its server goes on answering.
     """
 
-    default_port: int
+    role: ClassVar[str]
+    default_port: ClassVar[int]
     stop_event: StopEvent  # set, it ends the task that is under way
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
     _server: Server | None
@@ -49,7 +50,7 @@ class Participant:
         return recipe_of(type(self), *self._arguments)
 
     def run(self, host: str = NETWORK.DEFAULT_HOST, port: int | None = None, **options: Any) -> None:
-        """Serves until stopped. Options as of `serve`: token, allow_hosts."""
+        """Serves until stopped. Options: token, allow_hosts."""
         self._new_server(host, port, options).run()
 
     def run_background(self, host: str = NETWORK.DEFAULT_HOST, port: int | None = None, **options: Any) -> str | None:
@@ -66,8 +67,8 @@ class Participant:
             self._server = None
 
     def _new_server(self, host: str, port: int | None, options: dict[str, Any]) -> Server:
-        from proctor.agents.server import serve  # FastAPI takes its time
+        from proctor.agents.server import new_server  # FastAPI takes its time
 
-        server = serve(self.role, self.recipe, host, self.default_port if port is None else port, **options)
+        server = new_server(self.role, self.recipe, host, self.default_port if port is None else port, **options)
         self.stop_event.told = server.stop_task
         return server

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from proctor.agents.constants import TIMEOUTS
-from proctor.agents.process import HostDiedError, HostedFaultError, HostProcess
 from proctor.agents.outcome import Outcome
+from proctor.agents.process import HostDiedError, HostedFaultError, HostProcess
 from proctor.agents.protocol import Ending, Task
 from proctor.agents.recipe import Recipe
 
@@ -109,6 +109,21 @@ class LocalPlayer:
         if not process.is_alive:
             with suppress(PlayerError):  # to be told when the next task asks for it
                 await self.prepare()
+
+    async def stop_by_hand(self) -> None:
+        """As if the agent had set its own stop event."""
+        if self._process is not None:
+            with suppress(HostDiedError, HostedFaultError):
+                await self._process.call("stop_by_hand")
+
+    async def kill(self) -> None:
+        """Ends the process, whatever it is doing; it is made anew."""
+        playing, self._playing = self._playing, None
+        await self._end_process()
+        if playing is None:
+            await self.prepare()
+        else:
+            self._playing = playing  # its end is seen, and told, by whoever waits for it
 
     async def close(self) -> None:
         await self._end_process()

@@ -20,6 +20,7 @@ from proctor.agents.channel import LENGTH, LONGEST, Call, Fault, Pulse, pack, un
 from proctor.agents.constants import TIMEOUTS
 from proctor.agents.recipe import Recipe
 
+DYING = 0.5  # seconds between the end of the channel and the end of the process
 SHOWN = 2_000  # characters of what a process said last, in an error about its death
 
 
@@ -56,17 +57,17 @@ class HostProcess:
         recipe: Recipe,
         log: Path,
         environment: Mapping[str, str] | None = None,
-        timeout: float = TIMEOUTS.CREATION,
+        seconds: float = TIMEOUTS.CREATION,
     ) -> HostProcess:
         """Raises HostedFaultError if the object cannot be made, HostDiedError if the process dies over it."""
         process = cls(log)
         await process._spawn(environment)
         try:
-            async with asyncio.timeout(timeout):
-                await process.call("", role, msgspec.msgpack.encode(recipe))
+            async with asyncio.timeout(seconds):
+                await process.call("", role, msgspec.msgpack.encode(recipe), sys.path)
         except TimeoutError:
             await process.end()
-            raise HostDiedError(f"{recipe.name} was not ready after {timeout:g} s") from None
+            raise HostDiedError(f"{recipe.name} was not ready after {seconds:g} s") from None
         except BaseException:
             await process.end()
             raise
@@ -75,15 +76,9 @@ class HostProcess:
     async def _spawn(self, environment: Mapping[str, str] | None) -> None:
         control, their_control = socket.socketpair()
         channel, their_channel = socket.socketpair()
-        handed = (str(their_channel.fileno()), str(self._pulse_file))
-        guarded = [guardian.__file__, str(their_control.fileno()), str(self.log), ",".join(handed)]
+        handed = (their_channel.fileno(), self._pulse_file)
         with their_control, their_channel:
-            self._guardian = subprocess.Popen(
-                [sys.executable, "-I", "-S", *guarded, sys.executable, "-m", "proctor.agents.host", *handed],
-                pass_fds=(their_control.fileno(), *map(int, handed)),
-                env={**os.environ, **(environment or {}), "PYTHONUNBUFFERED": "1"},
-                stdin=subprocess.DEVNULL,
-            )
+            self._guardian = _start_guardian(their_control.fileno(), handed, self.log, environment)
         os.close(self._pulse_file)
         self._control_reader, self._control = await asyncio.open_connection(sock=control)
         self._reader, self._writer = await asyncio.open_connection(sock=channel, limit=1 << 20)
@@ -157,6 +152,9 @@ class HostProcess:
                 else:
                     answer.set_result(reply.value)
         except (asyncio.IncompleteReadError, ConnectionError):
+            # Mostly because it has died, which the guardian will say; else it has cut the line, and is ended.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._gone.wait(), DYING)
             self._control.write_eof()
         except (ValueError, msgspec.DecodeError) as error:
             self._exit = f"it wrote on the channel what is no reply: {error}"
@@ -178,6 +176,19 @@ class HostProcess:
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(HostDiedError(self._exit))
+
+
+def _start_guardian(
+    control: int, handed: tuple[int, int], log: Path, environment: Mapping[str, str] | None
+) -> subprocess.Popen[bytes]:
+    files = [str(file) for file in handed]
+    guarded = [guardian.__file__, str(control), str(log), ",".join(files)]
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", *guarded, sys.executable, "-m", "proctor.agents.host", *files],
+        pass_fds=(control, *handed),
+        env={**os.environ, **(environment or {}), "PYTHONUNBUFFERED": "1"},
+        stdin=subprocess.DEVNULL,
+    )
 
 
 def _cause(said: bytes) -> str:

@@ -25,6 +25,7 @@ class Task(BaseModel):
     check_env_interval_seconds: Seconds = 1.0  # between two calls of _check_env_continue_timer
     success_criteria: dict[str, Any] = {}
     num_frames: Annotated[int, Field(ge=1, le=10_000)] = 3
+    seed: int | None = None  # for environments that can be seeded
 
 
 class EvaluationResult(BaseModel):

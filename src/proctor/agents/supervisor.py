@@ -1,7 +1,7 @@
 """The referee of one evaluation: sets up, starts the agent, keeps the clock, stops it, has it judged.
 
-Nothing that an agent or an evaluator does can keep it waiting: each lives in a process that can be ended, and every wait
-has a deadline.
+Nothing that an agent or an evaluator does can keep it waiting: each lives in a process that can be ended, and every
+wait has a deadline.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 
 from proctor.agents.judge import EnvironmentGoneError, Judge, JudgeError
-from proctor.agents.player import Player, PlayerError
 from proctor.agents.outcome import Outcome
+from proctor.agents.player import Player, PlayerError
 from proctor.agents.protocol import Ending, EvaluationResult, Task
 
 
@@ -66,12 +66,13 @@ class Supervisor:
         try:
             await asyncio.wait(ends.values(), timeout=task.timeout, return_when=asyncio.FIRST_COMPLETED)
             self.elapsed = min(time.monotonic() - started, task.timeout)
+            by = {name: end.done() for name, end in ends.items()}
             ending = await self._player.stop()
             self.overshoot = max(0.0, time.monotonic() - started - task.timeout)
             self.actions = ending.actions
-            if ends["judge"].done():
+            if by["judge"]:
                 ends["judge"].result()  # raises what kept the evaluator from watching
-            return self._outcome(ending, **{name: end.done() for name, end in ends.items()})
+            return self._outcome(ending, **by)
         finally:
             for end in ends.values():
                 end.cancel()

@@ -27,7 +27,7 @@ class EnvLock:
 
     def __enter__(self) -> Self:
         limit = -1 if self.patience is None else self.patience
-        self._mine = self._threads.acquire(timeout=limit)
+        self._threads.acquire(timeout=limit)
         self._depth += 1
         if self._depth == 1:
             self._file = os.open(lock_path(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
