@@ -38,6 +38,14 @@ class Hall:
         task = Task(env_name="none", timeout=seconds, check_env_interval_seconds=0.05)
         return await supervisor.evaluate(task), supervisor
 
+    async def inside(self) -> list[tuple[int, int]]:
+        """Threads and open files of the two processes."""
+        found = []
+        for process in (await self.player.prepare(), await self.judge.prepare()):
+            (pid,) = guarded_by(process.pid)
+            found.append((len(os.listdir(f"/proc/{pid}/task")), len(os.listdir(f"/proc/{pid}/fd"))))
+        return found
+
     async def close(self) -> None:
         await self.player.close()
         await self.judge.end()

@@ -38,8 +38,7 @@ class AgentSide(Side):
 
     def __init__(self, recipe: Recipe, token: str, allowed_hosts: Collection[str]) -> None:
         super().__init__(token, allowed_hosts)
-        self._folder = tempfile.TemporaryDirectory(prefix="proctor-agent-")
-        self._player = LocalPlayer(recipe, Path(self._folder.name) / "output.log")
+        self._recipe = recipe
         self._evaluator: Remote | None = None
         self._state = AgentState.INIT
         self._task: Task | None = None
@@ -54,6 +53,8 @@ class AgentSide(Side):
         app.post("/agent/kill", responses=REFUSALS)(self.kill)
 
     async def open(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="proctor-agent-")
+        self._player = LocalPlayer(self._recipe, Path(self._folder.name) / "output.log")
         try:
             await self._player.prepare()
         except PlayerError as error:
@@ -72,6 +73,8 @@ class AgentSide(Side):
         return AgentStatus(state=self._state, current_task=self._task)
 
     async def register_evaluator(self, registration: EvaluatorRegistration) -> Done:
+        if self._state is AgentState.STOPPING and self._watching is not None:
+            await asyncio.wait([self._watching], timeout=TIMEOUTS.READY)
         if self._state in (AgentState.RUNNING, AgentState.STOPPING):
             raise HTTPException(400, f"the agent is {self._state}: not while it plays")
         try:

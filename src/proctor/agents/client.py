@@ -60,11 +60,14 @@ def run_evaluation_client(
 
 async def _evaluate(agent_url: str, evaluator_url: str, task: Task, token: str) -> EvaluationResult:
     agent, evaluator = Remote(agent_url, token), Remote(evaluator_url, token)
+    patience = TIMEOUTS.REQUEST + TIMEOUTS.READY  # one of them may be busy with the end of another task
     try:
         try:
-            await agent.post("/agent/register_evaluator", Done, EvaluatorRegistration(evaluator_url=evaluator_url))
-            await evaluator.post("/evaluator/register_agent", Done, AgentRegistration(agent_url=agent_url))
-            await evaluator.post("/evaluator/evaluation/start", Done, task, seconds=TIMEOUTS.REQUEST + TIMEOUTS.READY)
+            its_evaluator = EvaluatorRegistration(evaluator_url=evaluator_url)
+            its_agent = AgentRegistration(agent_url=agent_url)
+            await agent.post("/agent/register_evaluator", Done, its_evaluator, patience)
+            await evaluator.post("/evaluator/register_agent", Done, its_agent, patience)
+            await evaluator.post("/evaluator/evaluation/start", Done, task, patience)
         except (UnreachableError, RefusedError) as error:
             raise EvaluationError(f"The evaluation could not be started: {error}") from error
         return await _result(evaluator, task)

@@ -34,6 +34,7 @@ class Timeouts(Struct, frozen=True):
     STOPPING: float = 0.1  # for an agent to leave _play_env; then it is frozen until the score is there
     HANG: float = 5.0  # a call of _play_env that lasts so long when time is up does not think, it hangs
     READY: float = 5.0  # for an agent that is still busy with the end of a task to be ready for the next
+    STARTING: float = 2.0  # for an agent that is ready to begin
     REQUEST: float = 1.0  # for an answer of the other side
     UNREACHABLE: float = 1.5  # without any answer of the other side, it is taken to be gone
 

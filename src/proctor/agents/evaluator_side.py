@@ -33,8 +33,7 @@ class EvaluatorSide(Side):
 
     def __init__(self, recipe: Recipe, token: str, allowed_hosts: Collection[str]) -> None:
         super().__init__(token, allowed_hosts)
-        self._folder = tempfile.TemporaryDirectory(prefix="proctor-evaluator-")
-        self._judge = Judge(recipe, Path(self._folder.name) / "output.log")
+        self._recipe = recipe
         self._player: RemotePlayer | None = None
         self._state = EvaluatorState.INIT
         self._task: Task | None = None
@@ -51,6 +50,8 @@ class EvaluatorSide(Side):
         app.get("/evaluator/evaluation/results", responses=none_yet, response_model=EvaluationResult)(self.results)
 
     async def open(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="proctor-evaluator-")
+        self._judge = Judge(self._recipe, Path(self._folder.name) / "output.log")
         try:
             await self._judge.prepare()
         except JudgeError as error:

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import cache
 from itertools import count
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from proctor.agents.agent import Agent
 from proctor.agents.candidate import AgentCandidate
 from proctor.agents.evaluator import Evaluator
 from proctor.agents.judge import Judge
 from proctor.agents.locking import VARIABLE
 from proctor.agents.outcome import Outcome
 from proctor.agents.player import LocalPlayer, Player
+from proctor.agents.protocol import LONGEST_TASK
 from proctor.agents.protocol import Task as AgentTask
 from proctor.agents.recipe import Recipe, recipe_of
 from proctor.agents.supervisor import Supervisor
@@ -30,6 +32,7 @@ from proctor.task import Task
 from proctor.types import Metric, Output, Record, Sample, Score
 
 DEFAULT_EPISODES = 10
+Seconds = Annotated[float, Meta(gt=0, le=LONGEST_TASK)]
 
 
 class EpisodeSettings(Struct, frozen=True):
@@ -38,11 +41,11 @@ class EpisodeSettings(Struct, frozen=True):
     env_name: str = ""
     window_name: str = ""
     task_description: str = ""
-    timeout: float = 60.0
-    check_env_interval_seconds: float = 1.0
+    timeout: Seconds = 60.0
+    check_env_interval_seconds: Seconds = 1.0
     success_criteria: dict[str, Any] = {}
-    num_frames: int = 3
-    attempts: int = 2
+    num_frames: Annotated[int, Meta(ge=1, le=10_000)] = 3
+    attempts: Annotated[int, Meta(ge=1, le=100)] = 2
 
 
 # Faults that say nothing about the agent: the episode is tried again.
@@ -148,6 +151,8 @@ class EvaluatorExam(Task):
     ) -> AsyncGenerator[Output]:
         if not isinstance(candidate, AgentCandidate) or candidate.recipe is None:
             raise UsageError(f"{self.name} is an exam for agents: give one with --agent module:Class.")
+        if not issubclass(candidate.recipe.found(), Agent):
+            raise UsageError(f"{candidate.name} is no Agent: it must be a class that extends proctor.agents.Agent.")
         task = AgentTask(**sample.metadata["task"])
         for _ in range(done, self.settings.attempts):
             booth = self._booths.pop() if self._booths else self._new_booth(candidate.recipe)

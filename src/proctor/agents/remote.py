@@ -105,7 +105,7 @@ class RemotePlayer:
     async def start(self, task: Task) -> None:
         self._task, self._told = task, asyncio.get_running_loop().create_future()
         try:
-            await self._remote.post("/agent/task/start", Done, task, seconds=TIMEOUTS.CREATION)
+            await self._remote.post("/agent/task/start", Done, task, seconds=TIMEOUTS.STARTING)
         except (UnreachableError, RefusedError) as error:
             raise PlayerError(f"the agent did not start: {error}") from error
 
