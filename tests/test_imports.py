@@ -10,8 +10,8 @@ ROOT = Path(__file__).parents[1] / "src" / "proctor"
 # From the bottom up. A module may import from lower layers and from its own entry, nothing else.
 LAYERS = [
     ["proctor"],
-    ["types", "errors", "randomness", "machine", "thoughts", "userfile"],
-    ["config", "metrics", "candidate", "sandbox"],
+    ["types", "errors", "randomness", "machine", "thoughts"],
+    ["config", "metrics", "candidate", "sandbox", "userfile"],
     ["models", "datafile"],
     ["task", "store", "provenance"],
     ["report", "run"],

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
         run_evaluation_client_with_server_parallel,
     )
     from proctor.agents.constants import NETWORK, TIMEOUTS, TIMES
-    from proctor.agents.evaluator import EnvironmentCrashedError, Evaluator
+    from proctor.agents.evaluator import Evaluator
     from proctor.agents.locking import env_lock
-    from proctor.agents.outcome import Outcome
+    from proctor.agents.outcome import EnvironmentCrashedError, Outcome
     from proctor.agents.protocol import EvaluationResult, Task
 
 __all__ = [
@@ -39,7 +39,7 @@ _HOMES = {
     "TIMEOUTS": "constants",
     "TIMES": "constants",
     "Agent": "agent",
-    "EnvironmentCrashedError": "evaluator",
+    "EnvironmentCrashedError": "outcome",
     "EvaluationResult": "protocol",
     "Evaluator": "evaluator",
     "Outcome": "outcome",

@@ -15,10 +15,6 @@ from proctor.agents.recipe import Recipe
 PATIENCE = 1.0  # seconds that a judge waits for an agent that does not let go of the environment
 
 
-class EnvironmentCrashedError(Exception):
-    """Raised by an evaluator that finds the environment gone: no play, and no score."""
-
-
 class Evaluator(Participant, ABC):
     """Judges an agent in an environment."""
 

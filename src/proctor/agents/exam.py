@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import cache
 from itertools import count
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from uuid import UUID
 
 import msgspec
@@ -13,7 +13,6 @@ from msgspec import Meta, Struct
 
 from proctor.agents.agent import Agent
 from proctor.agents.candidate import AgentCandidate
-from proctor.agents.evaluator import Evaluator
 from proctor.agents.judge import Judge
 from proctor.agents.locking import VARIABLE
 from proctor.agents.outcome import Outcome
@@ -30,6 +29,9 @@ from proctor.metrics.summary import MeanScore, Tally
 from proctor.randomness import mix
 from proctor.task import Task
 from proctor.types import Metric, Output, Record, Sample, Score
+
+if TYPE_CHECKING:
+    from proctor.agents.evaluator import Evaluator
 
 DEFAULT_EPISODES = 10
 Seconds = Annotated[float, Meta(gt=0, le=LONGEST_TASK)]

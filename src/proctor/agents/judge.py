@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.agents.constants import TIMEOUTS, TIMES
-from proctor.agents.evaluator import EnvironmentCrashedError
+from proctor.agents.outcome import EnvironmentCrashedError
 from proctor.agents.process import HostDiedError, HostedFaultError, HostProcess
 from proctor.agents.protocol import EvaluationResult, Task
 from proctor.agents.recipe import Recipe

@@ -19,3 +19,7 @@ class Outcome(StrEnum):
     @property
     def is_play(self) -> bool:
         return self in (Outcome.COMPLETED, Outcome.TIMEOUT)
+
+
+class EnvironmentCrashedError(Exception):
+    """Raised by an evaluator that finds the environment gone: no play, and no score."""
