@@ -26,7 +26,7 @@ from proctor.agents.protocol import (
 )
 from proctor.agents.recipe import Recipe
 from proctor.agents.remote import RefusedError, Remote, UnreachableError
-from proctor.agents.server import REFUSALS, Side, StartupError
+from proctor.agents.side import REFUSALS, Side, StartupError
 
 logger = logging.getLogger("proctor.agents")
 

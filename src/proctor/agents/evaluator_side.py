@@ -24,7 +24,7 @@ from proctor.agents.protocol import (
 )
 from proctor.agents.recipe import Recipe
 from proctor.agents.remote import Remote, RemotePlayer
-from proctor.agents.server import REFUSALS, Side, StartupError
+from proctor.agents.side import REFUSALS, Side, StartupError
 from proctor.agents.supervisor import Supervisor
 
 
