@@ -42,6 +42,11 @@ def test_an_evaluator_is_an_exam():
     attempt = json.loads(records[0].outputs[0].text)
     assert attempt["actions"] == 3
     assert attempt["outcome"] == "completed"
+    logs = sorted(Path(os.environ["PROCTOR_STORE"]).glob("artifacts/*/*/events.jsonl"))
+    events = [json.loads(line) for line in logs[0].read_text().splitlines()]
+    assert [event["event"] for event in events] == ["task", "set_up", "started", "over", "agent_stopped", "result"]
+    assert [event["ns"] for event in events] == sorted(event["ns"] for event in events)
+    assert len(logs) == 4
 
 
 def test_the_same_seed_sets_the_same_tasks():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import cache
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from msgspec import Meta, Struct
 
 from proctor.agents.agent import Agent
 from proctor.agents.candidate import AgentCandidate
+from proctor.agents.journal import Journal
 from proctor.agents.judge import Judge
 from proctor.agents.locking import VARIABLE
 from proctor.agents.outcome import Outcome
@@ -71,9 +73,13 @@ class Booth:
     def __init__(self, judge: Judge, player: Player) -> None:
         self._judge, self._player = judge, player
 
-    async def play(self, task: AgentTask) -> Episode:
-        supervisor = Supervisor(self._judge, self._player)
-        result = await supervisor.evaluate(task)
+    async def play(self, task: AgentTask, events: Path) -> Episode:
+        journal = Journal(events)
+        try:
+            supervisor = Supervisor(self._judge, self._player, journal=journal)
+            result = await supervisor.evaluate(task)
+        finally:
+            journal.close()
         return Episode(
             result.outcome,
             result.metrics,
@@ -156,10 +162,11 @@ class EvaluatorExam(Task):
         if not issubclass(candidate.recipe.found(), Agent):
             raise UsageError(f"{candidate.name} is no Agent: it must be a class that extends proctor.agents.Agent.")
         task = AgentTask(**sample.metadata["task"])
-        for _ in range(done, self.settings.attempts):
+        for attempt in range(done, self.settings.attempts):
+            events = self.artifacts / f"{sample.index:06}-{epoch}-{attempt + 1}" / "events.jsonl"
             booth = self._booths.pop() if self._booths else self._new_booth(candidate.recipe)
             try:
-                episode = await booth.play(task)
+                episode = await booth.play(task, events)
             finally:
                 self._booths.append(booth)
             yield Output(msgspec.json.encode(episode).decode(), finish=episode.outcome, seconds=episode.elapsed)

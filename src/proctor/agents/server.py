@@ -15,8 +15,8 @@ from fastapi import FastAPI
 
 from proctor.agents.access import is_loopback, own_token
 from proctor.agents.agent_side import AgentSide
+from proctor.agents.application import application
 from proctor.agents.evaluator_side import EvaluatorSide
-from proctor.agents.gate import application
 from proctor.agents.recipe import Recipe
 from proctor.agents.side import Side, StartupError
 from proctor.errors import UsageError

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from proctor.agents.journal import Journal
 from proctor.agents.judge import EnvironmentGoneError, Judge, JudgeError
 from proctor.agents.outcome import Outcome
 from proctor.agents.player import Player, PlayerError
@@ -19,8 +20,15 @@ from proctor.agents.protocol import Ending, EvaluationResult, Task
 class Supervisor:
     """One evaluation of one task."""
 
-    def __init__(self, judge: Judge, player: Player, scoring: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        player: Player,
+        scoring: Callable[[], None] = lambda: None,
+        journal: Journal | None = None,
+    ) -> None:
         self._judge, self._player = judge, player
+        self._journal = journal or Journal()
         self._scoring = scoring  # told when the play is over
         self._stopped = asyncio.Event()
         self._errors: list[str] = []  # what went wrong without ending the play
@@ -34,10 +42,17 @@ class Supervisor:
 
     async def evaluate(self, task: Task) -> EvaluationResult:
         """Always returns a result: with metrics if there was play that could be judged, else with the reason."""
+        result = await self._evaluate(task)
+        self._journal.note("result", **result.model_dump(mode="json"))
+        return result
+
+    async def _evaluate(self, task: Task) -> EvaluationResult:
         self._judge.stopped = self.stop
+        self._journal.note("task", **task.model_dump(mode="json"))
         try:
             await self._judge.prepare()
             await self._judge.setup(task)
+            self._journal.note("set_up")
             outcome, why = await self._play(task)
             if not outcome.is_play:
                 return self._result(task, outcome, why)
@@ -58,6 +73,7 @@ class Supervisor:
         except PlayerError as error:
             return Outcome.AGENT_CRASH, str(error)
         started = time.monotonic()
+        self._journal.note("started", timeout=task.timeout)
         ends = {
             "agent": asyncio.create_task(self._player.ending()),
             "judge": asyncio.create_task(self._judge.see_the_end(task, self._errors)),
@@ -67,7 +83,11 @@ class Supervisor:
             await asyncio.wait(ends.values(), timeout=task.timeout, return_when=asyncio.FIRST_COMPLETED)
             self.elapsed = min(time.monotonic() - started, task.timeout)
             by = {name: end.done() for name, end in ends.items()}
+            self._journal.note(
+                "over", elapsed=self.elapsed, by=[name for name, done in by.items() if done] or ["clock"]
+            )
             ending = await self._player.stop()
+            self._journal.note("agent_stopped", **ending.model_dump(mode="json"))
             self.overshoot = max(0.0, time.monotonic() - started - task.timeout)
             self.actions = ending.actions
             if by["judge"]:
