@@ -1,0 +1,71 @@
+"""A display of its own for each evaluation: Xvfb, which shows its pictures to nobody."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+
+from proctor.agents.desktop.interface import DesktopError
+
+STARTING = 10.0  # seconds
+GEOMETRY = (640, 480)
+
+
+class VirtualDisplay:
+    """Started by `start`, ended by `close`. It dies with the process that has started it."""
+
+    def __init__(self, size: tuple[int, int] = GEOMETRY, log: Path | None = None) -> None:
+        self._size, self._log = size, log
+        self._process: subprocess.Popen[bytes] | None = None
+        self.name = ""
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        program = shutil.which("Xvfb")
+        if program is None:
+            raise DesktopError("a virtual display needs Xvfb: apt-get install xvfb")
+        told, telling = os.pipe()
+        width, height = self._size
+        screen = ["-screen", "0", f"{width}x{height}x24"]
+        # Without a timeout of its own, without access for others, and gone when it loses its last client? No: never.
+        options = ["-displayfd", str(telling), "-nolisten", "tcp", "-noreset", "-ac", *screen]
+        try:
+            with open(self._log or os.devnull, "ab") as log:
+                self._process = subprocess.Popen(
+                    [program, *options], pass_fds=[telling], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                )
+        finally:
+            os.close(telling)
+        # To the newline: closed before that, the server ends.
+        watchdog = threading.Timer(STARTING, self._process.kill)
+        watchdog.start()
+        try:
+            with open(told) as file:
+                number = file.readline().strip()
+        finally:
+            watchdog.cancel()
+        if not number:
+            self._process.wait()
+            raise DesktopError(f"Xvfb did not start: see {self._log}" if self._log else "Xvfb did not start")
+        self.name = f":{number}"
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(2)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None

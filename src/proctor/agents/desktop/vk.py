@@ -1,0 +1,117 @@
+"""VK: keys by the numbers that Windows gives them, and what X calls the same keys."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+# name: (number, X keysym). Mouse buttons have a number among the keys, but no keysym.
+_NAMED: dict[str, tuple[int, str]] = {
+    "LBUTTON": (0x01, ""),
+    "RBUTTON": (0x02, ""),
+    "CANCEL": (0x03, "Cancel"),
+    "MBUTTON": (0x04, ""),
+    "XBUTTON1": (0x05, ""),
+    "XBUTTON2": (0x06, ""),
+    "BACK": (0x08, "BackSpace"),
+    "TAB": (0x09, "Tab"),
+    "CLEAR": (0x0C, "Clear"),
+    "RETURN": (0x0D, "Return"),
+    "SHIFT": (0x10, "Shift_L"),
+    "CONTROL": (0x11, "Control_L"),
+    "MENU": (0x12, "Alt_L"),
+    "PAUSE": (0x13, "Pause"),
+    "CAPITAL": (0x14, "Caps_Lock"),
+    "KANA": (0x15, "Hangul"),
+    "JUNJA": (0x17, "Hangul_Jeonja"),
+    "KANJI": (0x19, "Hangul_Hanja"),
+    "ESCAPE": (0x1B, "Escape"),
+    "CONVERT": (0x1C, "Henkan_Mode"),
+    "NONCONVERT": (0x1D, "Muhenkan"),
+    "MODECHANGE": (0x1F, "Mode_switch"),
+    "SPACE": (0x20, "space"),
+    "PRIOR": (0x21, "Prior"),
+    "NEXT": (0x22, "Next"),
+    "END": (0x23, "End"),
+    "HOME": (0x24, "Home"),
+    "LEFT": (0x25, "Left"),
+    "UP": (0x26, "Up"),
+    "RIGHT": (0x27, "Right"),
+    "DOWN": (0x28, "Down"),
+    "SELECT": (0x29, "Select"),
+    "PRINT": (0x2A, "3270_PrintScreen"),
+    "EXECUTE": (0x2B, "Execute"),
+    "SNAPSHOT": (0x2C, "Print"),
+    "INSERT": (0x2D, "Insert"),
+    "DELETE": (0x2E, "Delete"),
+    "HELP": (0x2F, "Help"),
+    "LWIN": (0x5B, "Super_L"),
+    "RWIN": (0x5C, "Super_R"),
+    "APPS": (0x5D, "Menu"),
+    "SLEEP": (0x5F, "XF86_Sleep"),
+    "MULTIPLY": (0x6A, "KP_Multiply"),
+    "ADD": (0x6B, "KP_Add"),
+    "SEPARATOR": (0x6C, "KP_Separator"),
+    "SUBTRACT": (0x6D, "KP_Subtract"),
+    "DECIMAL": (0x6E, "KP_Decimal"),
+    "DIVIDE": (0x6F, "KP_Divide"),
+    "NUMLOCK": (0x90, "Num_Lock"),
+    "SCROLL": (0x91, "Scroll_Lock"),
+    "LSHIFT": (0xA0, "Shift_L"),
+    "RSHIFT": (0xA1, "Shift_R"),
+    "LCONTROL": (0xA2, "Control_L"),
+    "RCONTROL": (0xA3, "Control_R"),
+    "LMENU": (0xA4, "Alt_L"),
+    "RMENU": (0xA5, "Alt_R"),
+    "BROWSER_BACK": (0xA6, "XF86_Back"),
+    "BROWSER_FORWARD": (0xA7, "XF86_Forward"),
+    "BROWSER_REFRESH": (0xA8, "XF86_Refresh"),
+    "BROWSER_STOP": (0xA9, "XF86_Stop"),
+    "BROWSER_SEARCH": (0xAA, "XF86_Search"),
+    "BROWSER_FAVORITES": (0xAB, "XF86_Favorites"),
+    "BROWSER_HOME": (0xAC, "XF86_HomePage"),
+    "VOLUME_MUTE": (0xAD, "XF86_AudioMute"),
+    "VOLUME_DOWN": (0xAE, "XF86_AudioLowerVolume"),
+    "VOLUME_UP": (0xAF, "XF86_AudioRaiseVolume"),
+    "MEDIA_NEXT_TRACK": (0xB0, "XF86_AudioNext"),
+    "MEDIA_PREV_TRACK": (0xB1, "XF86_AudioPrev"),
+    "MEDIA_STOP": (0xB2, "XF86_AudioStop"),
+    "MEDIA_PLAY_PAUSE": (0xB3, "XF86_AudioPlay"),
+    "LAUNCH_MAIL": (0xB4, "XF86_Mail"),
+    "LAUNCH_MEDIA_SELECT": (0xB5, "XF86_AudioMedia"),
+    "LAUNCH_APP1": (0xB6, "XF86_MyComputer"),
+    "LAUNCH_APP2": (0xB7, "XF86_Calculator"),
+    "OEM_1": (0xBA, "semicolon"),
+    "OEM_PLUS": (0xBB, "equal"),
+    "OEM_COMMA": (0xBC, "comma"),
+    "OEM_MINUS": (0xBD, "minus"),
+    "OEM_PERIOD": (0xBE, "period"),
+    "OEM_2": (0xBF, "slash"),
+    "OEM_3": (0xC0, "grave"),
+    "OEM_4": (0xDB, "bracketleft"),
+    "OEM_5": (0xDC, "backslash"),
+    "OEM_6": (0xDD, "bracketright"),
+    "OEM_7": (0xDE, "apostrophe"),
+    "OEM_8": (0xDF, "section"),
+    "OEM_102": (0xE2, "less"),
+    "ATTN": (0xF6, "3270_Attn"),
+    "CRSEL": (0xF7, "3270_CursorSelect"),
+    "EXSEL": (0xF8, "3270_ExSelect"),
+    "EREOF": (0xF9, "3270_EraseEOF"),
+    "PLAY": (0xFA, "3270_Play"),
+    "ZOOM": (0xFB, "XF86_ZoomIn"),
+    "PA1": (0xFD, "3270_PA1"),
+    "OEM_CLEAR": (0xFE, "XF86_Clear"),
+}
+_NAMED |= {f"KEY_{digit}": (ord(digit), digit) for digit in "0123456789"}
+_NAMED |= {f"KEY_{letter}": (ord(letter), letter.lower()) for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+_NAMED |= {f"NUMPAD{digit}": (0x60 + digit, f"KP_{digit}") for digit in range(10)}
+_NAMED |= {f"F{number}": (0x6F + number, f"F{number}") for number in range(1, 25)}
+
+VK = IntEnum("VK", {name: number for name, (number, _) in sorted(_NAMED.items(), key=lambda item: item[1][0])})  # type: ignore[misc]
+VK.__doc__ = "A key or a mouse button."
+
+KEYSYMS: dict[int, str] = {number: keysym for number, keysym in _NAMED.values() if keysym}
+# Buttons of a mouse, as X numbers them.
+BUTTONS: dict[int, int] = {VK.LBUTTON: 1, VK.MBUTTON: 2, VK.RBUTTON: 3, VK.XBUTTON1: 8, VK.XBUTTON2: 9}
+# A key that stands for either of two is, when it is pressed, the left one of them.
+SIDES: dict[int, int] = {VK.SHIFT: VK.LSHIFT, VK.CONTROL: VK.LCONTROL, VK.MENU: VK.LMENU}

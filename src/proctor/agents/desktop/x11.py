@@ -1,0 +1,389 @@
+"""A desktop under X: keys through XTEST, focus, capture through shared memory, listeners through RECORD."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import mss
+import numpy
+from Xlib import XK, X, Xatom, display, error
+from Xlib.ext import record, xtest
+from Xlib.protocol import event, rq
+
+from proctor.agents.desktop.interface import DesktopError, KeyboardEvent, MouseEvent, Stop, WindowInfo
+from proctor.agents.desktop.vk import BUTTONS, KEYSYMS, SIDES, VK
+
+XK.load_keysym_group("xf86")
+# Names of keysyms that python-xlib does not know.
+_MORE = {
+    "Hangul": 0xFF31,
+    "Hangul_Hanja": 0xFF34,
+    "Hangul_Jeonja": 0xFF38,
+    "3270_EraseEOF": 0xFD06,
+    "3270_PA1": 0xFD0A,
+    "3270_Attn": 0xFD0E,
+    "3270_Play": 0xFD16,
+    "3270_ExSelect": 0xFD1B,
+    "3270_CursorSelect": 0xFD1C,
+    "3270_PrintScreen": 0xFD1D,
+    "XF86_Clear": 0x1008FF55,
+    "XF86_ZoomIn": 0x1008FF8B,
+}
+_WHEEL = {4: (0, 1), 5: (0, -1), 6: (-1, 0), 7: (1, 0)}  # the buttons that are a wheel, and what they turn
+_BUTTON_NAMES = {1: "left", 2: "middle", 3: "right", 8: "x1", 9: "x2"}
+_VK_OF_BUTTON = {button: vk for vk, button in BUTTONS.items()}
+_BUTTON_MASKS = {VK.LBUTTON: X.Button1Mask, VK.MBUTTON: X.Button2Mask, VK.RBUTTON: X.Button3Mask}
+VENDORS = 0x10000000  # where the keysyms begin that makers of keyboards have added
+UNICODE = 0x01000000  # added to the number of a character, it is the keysym of it
+
+
+class XDesktop:
+    """One X display. Its connection may be used by several threads."""
+
+    def __init__(self, name: str | None = None) -> None:
+        self.name = name or os.environ.get("DISPLAY", "")
+        if not self.name:
+            raise DesktopError("there is no display: $DISPLAY is not set")
+        try:
+            self._display = display.Display(self.name)
+        except (error.DisplayError, OSError) as failure:
+            raise DesktopError(f"the display {self.name} cannot be opened: {failure}") from failure
+        if not self._display.has_extension("XTEST"):
+            raise DesktopError(f"the display {self.name} lets nobody press keys: it has no XTEST")
+        self._root = self._display.screen().root
+        self._lock = threading.RLock()
+        self._screens: dict[int, Any] = {}
+        self._keys = Keymap(self._display)
+
+    # Keys and buttons
+
+    def key(self, vk: int, down: bool) -> None:
+        if vk in BUTTONS:
+            self.button(vk, down)
+            return
+        with self._lock:
+            self._fake(X.KeyPress if down else X.KeyRelease, self._keys.code(vk))
+
+    def type_text(self, text: str) -> None:
+        with self._lock:
+            shift = self._keys.code(VK.LSHIFT)
+            for character in text:
+                code, shifted = self._keys.stroke(character)
+                for kind, key in _strokes(code, shift if shifted else None):
+                    self._fake(kind, key)
+
+    def keys_down(self) -> set[int]:
+        with self._lock:
+            bits = self._display.query_keymap()
+        codes = (8 * byte + bit for byte, value in enumerate(bits) for bit in range(8) if value >> bit & 1)
+        return {vk for code in codes if (vk := self._keys.vk(code)) is not None}
+
+    def button(self, vk: int, down: bool) -> None:
+        with self._lock:
+            self._fake(X.ButtonPress if down else X.ButtonRelease, BUTTONS[vk])
+
+    def move(self, x: int, y: int) -> None:
+        with self._lock:
+            xtest.fake_input(self._display, X.MotionNotify, x=x, y=y)
+            self._display.sync()
+
+    def scroll(self, dx: int, dy: int) -> None:
+        turns = {button: turn[0] * dx + turn[1] * dy for button, turn in _WHEEL.items()}
+        with self._lock:
+            for button, times in turns.items():
+                for _ in range(max(0, times)):
+                    self._fake(X.ButtonPress, button)
+                    self._fake(X.ButtonRelease, button)
+
+    def pointer(self) -> tuple[int, int, set[int]]:
+        with self._lock:
+            found = self._root.query_pointer()
+        return found.root_x, found.root_y, {int(vk) for vk, mask in _BUTTON_MASKS.items() if found.mask & mask}
+
+    def _fake(self, kind: int, detail: int) -> None:
+        xtest.fake_input(self._display, kind, detail)
+        self._display.sync()  # when this returns, the server has it
+
+    # Windows
+
+    def windows(self) -> list[WindowInfo]:
+        with self._lock:
+            return [info for window in self._visible(self._root) if (info := self._info(window)) is not None]
+
+    def _visible(self, parent: Any) -> list[Any]:
+        """All that are mapped, the topmost first: those of a window manager are children of its frames."""
+        found: list[Any] = []
+        with suppress(error.XError):
+            for window in reversed(parent.query_tree().children):
+                with suppress(error.XError):
+                    if window.get_attributes().map_state == X.IsViewable:
+                        found += [window, *self._visible(window)]
+        return found
+
+    def _info(self, window: Any) -> WindowInfo | None:
+        with suppress(error.XError):
+            title = self._title(window)
+            if not title:
+                return None
+            size = window.get_geometry()
+            place = self._root.translate_coords(window, 0, 0)
+            # What lies beyond the edges of the screen cannot be seen.
+            screen = self._display.screen()
+            left, top = max(0, place.x), max(0, place.y)
+            right = min(screen.width_in_pixels, place.x + size.width)
+            bottom = min(screen.height_in_pixels, place.y + size.height)
+            return WindowInfo(title, (left, top, right, bottom), window.id)
+        return None
+
+    def _title(self, window: Any) -> str:
+        for name in ("_NET_WM_NAME", "WM_NAME"):
+            found = window.get_full_property(self._display.intern_atom(name), X.AnyPropertyType)
+            if found is not None and found.value:
+                value = found.value
+                return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+        return ""
+
+    def active_window(self) -> WindowInfo | None:
+        with self._lock:
+            window: Any = self._display.get_input_focus().focus
+            while hasattr(window, "query_tree"):
+                if (info := self._info(window)) is not None:
+                    return info
+                with suppress(error.XError):
+                    window = window.query_tree().parent
+                    continue
+                return None
+        return None
+
+    def window_pid(self, window: WindowInfo) -> int | None:
+        with self._lock, suppress(error.XError):
+            found = self._window(window).get_full_property(self._display.intern_atom("_NET_WM_PID"), Xatom.CARDINAL)
+            return int(found.value[0]) if found else None
+        return None
+
+    def activate(self, window: WindowInfo) -> None:
+        with self._lock:
+            target = self._window(window)
+            if self._display.get_input_focus().focus == target:
+                return
+            if self._has_manager():
+                message = event.ClientMessage(
+                    window=target,
+                    client_type=self._display.intern_atom("_NET_ACTIVE_WINDOW"),
+                    data=(32, [2, 0, 0, 0, 0]),
+                )
+                self._root.send_event(message, event_mask=X.SubstructureRedirectMask | X.SubstructureNotifyMask)
+            caught = error.CatchError(error.BadMatch, error.BadWindow)
+            target.configure(stack_mode=X.Above, onerror=caught)
+            self._display.set_input_focus(target, X.RevertToPointerRoot, X.CurrentTime, onerror=caught)
+            self._display.sync()
+
+    def _has_manager(self) -> bool:
+        found = self._root.get_full_property(self._display.intern_atom("_NET_SUPPORTING_WM_CHECK"), Xatom.WINDOW)
+        return found is not None
+
+    def _window(self, window: WindowInfo) -> Any:
+        return self._display.create_resource_object("window", window.hWnd)
+
+    # Pictures
+
+    def capture(self, window: WindowInfo | None = None) -> numpy.ndarray[Any, Any]:
+        # What holds the picture belongs to one thread.
+        screens = self._screens
+        thread = threading.get_ident()
+        if thread not in screens:
+            screens[thread] = mss.MSS(display=self.name, backend="xshmgetimage")
+        grabber = screens[thread]
+        screen = self._display.screen()
+        left, top, right, bottom = window.rect if window else (0, 0, screen.width_in_pixels, screen.height_in_pixels)
+        shot = grabber.grab({"left": left, "top": top, "width": right - left, "height": bottom - top})
+        return numpy.frombuffer(shot.raw, numpy.uint8).reshape(shot.height, shot.width, 4)
+
+    # Listening
+
+    def listen(self, keys: Callable[[KeyboardEvent], None], mouse: Callable[[MouseEvent], None]) -> Stop:
+        return Recording(self.name, self._keys, keys, mouse).stop
+
+    def close(self) -> None:
+        for grabber in self._screens.values():
+            grabber.close()
+        with self._lock:
+            self._display.close()
+
+
+def _strokes(code: int, shift: int | None) -> list[tuple[int, int]]:
+    keys = [shift, code] if shift is not None else [code]
+    return [(X.KeyPress, key) for key in keys] + [(X.KeyRelease, key) for key in reversed(keys)]
+
+
+class Keymap:
+    """Which key of the keyboard is which. A key that the keyboard lacks is put where it has room."""
+
+    def __init__(self, connection: Any) -> None:
+        self._display = connection
+        self._codes: dict[int, int] = {}
+        self._vks: dict[int, int] = {}
+        for vk in KEYSYMS:
+            code = self._plain_code(self._keysym(vk))
+            if code and code not in self._vks:
+                self._codes[vk] = code
+                self._vks[code] = SIDES.get(vk, vk)
+        for vk, side in SIDES.items():
+            if side in self._codes or vk in self._codes:
+                self._codes[vk] = self._codes[side] = self._codes.get(side, self._codes.get(vk, 0))
+
+    @staticmethod
+    def _keysym(vk: int) -> int:
+        name = KEYSYMS.get(vk)
+        if name is None:
+            raise DesktopError(f"there is no key {vk!r}: keys are members of VK")
+        return _MORE.get(name) or int(XK.string_to_keysym(name))
+
+    def code(self, vk: int) -> int:
+        if vk not in self._codes:
+            code = self._codes[vk] = self._placed(self._keysym(vk))
+            self._vks[code] = vk
+        return self._codes[vk]
+
+    def vk(self, code: int) -> int | None:
+        if code not in self._vks:  # perhaps a key that another process has put there
+            keysym = self._display.get_keyboard_mapping(code, 1)[0][0]
+            vk = next((vk for vk in KEYSYMS if self._keysym(vk) == keysym), None)
+            if vk is None:
+                return None
+            self._vks[code] = SIDES.get(vk, vk)
+        return self._vks[code]
+
+    def stroke(self, character: str) -> tuple[int, bool]:
+        """The key that types it, and whether with shift."""
+        special = {"\n": "Return", "\t": "Tab", "\b": "BackSpace"}
+        number = ord(character)
+        keysym = XK.string_to_keysym(special[character]) if character in special else number
+        if number > 0xFF:
+            keysym = UNICODE + number
+        for code, index in self._display.keysym_to_keycodes(keysym):
+            if index in (0, 1):
+                return code, index == 1
+        return self._placed(keysym), False
+
+    def _plain_code(self, keysym: int) -> int:
+        """Where the keysym stands on a key, without shift if possible."""
+        found = sorted(self._display.keysym_to_keycodes(keysym), key=lambda place: place[1])
+        return found[0][0] if found else 0
+
+    def _spare_codes(self) -> list[int]:
+        first, last = self._display.display.info.min_keycode, self._display.display.info.max_keycode
+        mapping = self._display.get_keyboard_mapping(first, last - first + 1)
+        empty = [first + i for i, keysyms in enumerate(mapping) if not any(keysyms)]
+        # After those, keys of which nobody here has heard, such as the launchers of old keyboards.
+        ours = {self._keysym(vk) for vk in KEYSYMS}
+        unheard = [first + i for i, (keysym, *_) in enumerate(mapping) if keysym >= VENDORS and keysym not in ours]
+        return unheard + empty
+
+    def _placed(self, keysym: int) -> int:
+        self._display.grab_server()  # another process may be about to do the same
+        try:
+            self._read_again()
+            code = self._plain_code(keysym)
+            if not code:
+                spare = self._spare_codes()
+                if not spare:
+                    raise DesktopError("the keyboard has no room for another key")
+                code = spare[-1]
+                self._display.change_keyboard_mapping(code, [[keysym, keysym]])
+                self._read_again()
+            return code
+        finally:
+            self._display.ungrab_server()
+            self._display.sync()
+
+    def _read_again(self) -> None:
+        first, last = self._display.display.info.min_keycode, self._display.display.info.max_keycode
+        whole = event.MappingNotify(
+            request=X.MappingKeyboard, first_keycode=first, count=last - first + 1, sequence_number=0
+        )
+        self._display.refresh_keyboard_mapping(whole)
+
+
+class Recording:
+    """A connection that is told of all input, and one by which it can be ended."""
+
+    def __init__(
+        self,
+        name: str,
+        keymap: Keymap,
+        keys: Callable[[KeyboardEvent], None],
+        mouse: Callable[[MouseEvent], None],
+    ) -> None:
+        self._keymap, self._keys, self._mouse = keymap, keys, mouse
+        self._control, self._data = display.Display(name), display.Display(name)
+        if not self._control.has_extension("RECORD"):
+            raise DesktopError(f"the display {name} lets nobody listen: it has no RECORD")
+        wanted = {
+            "core_requests": (0, 0),
+            "core_replies": (0, 0),
+            "ext_requests": (0, 0, 0, 0),
+            "ext_replies": (0, 0, 0, 0),
+            "delivered_events": (0, 0),
+            "device_events": (X.KeyPress, X.MotionNotify),
+            "errors": (0, 0),
+            "client_started": False,
+            "client_died": False,
+        }
+        self._context = self._control.record_create_context(0, [record.AllClients], [wanted])
+        self._control.sync()
+        self._enabled = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="proctor-listener")
+        self._thread.start()
+        self._enabled.wait()
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            self._control.record_disable_context(self._context)
+            self._control.sync()
+            if threading.current_thread() is not self._thread:
+                self._thread.join()
+        with suppress(Exception):
+            self._control.close()
+
+    def _run(self) -> None:
+        try:
+            self._data.record_enable_context(self._context, self._take)
+        except (error.ConnectionClosedError, OSError):
+            pass  # the display is gone
+        finally:
+            self._enabled.set()
+            with suppress(Exception):
+                self._data.record_free_context(self._context)
+                self._data.close()
+
+    def _take(self, reply: Any) -> None:
+        if reply.category == record.StartOfData:
+            self._enabled.set()
+        if reply.category != record.FromServer or reply.client_swapped:
+            return
+        data = reply.data
+        while len(data):
+            found, data = rq.EventField(None).parse_binary_value(data, self._data.display, None, None)
+            self._tell(found)
+
+    def _tell(self, found: Any) -> None:
+        now = time.time_ns()
+        if found.type in (X.KeyPress, X.KeyRelease):
+            vk = self._keymap.vk(found.detail)
+            if vk is not None:
+                self._keys(KeyboardEvent("press" if found.type == X.KeyPress else "release", vk, now))
+        elif found.type == X.MotionNotify:
+            self._mouse(MouseEvent("move", found.root_x, found.root_y, timestamp=now))
+        elif found.detail in _WHEEL:
+            if found.type == X.ButtonPress:
+                dx, dy = _WHEEL[found.detail]
+                self._mouse(MouseEvent("scroll", found.root_x, found.root_y, dx=dx, dy=dy, timestamp=now))
+        else:
+            name, pressed = _BUTTON_NAMES.get(found.detail, str(found.detail)), found.type == X.ButtonPress
+            self._mouse(MouseEvent("click", found.root_x, found.root_y, name, pressed, timestamp=now))
