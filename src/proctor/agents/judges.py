@@ -1,0 +1,55 @@
+"""Eyes of an evaluator: text on a frame, a picture within a frame, a question to a model that sees."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from proctor.errors import MissingExtraError
+
+Frame = numpy.ndarray[Any, Any]  # rows of red, green and blue
+SURE = 0.9  # correlation from which a picture is taken to be there
+
+
+@cache
+def _reader() -> Any:
+    """Reads printed text; its models are in its package."""
+    try:
+        from rapidocr_onnxruntime import RapidOCR
+    except ImportError:
+        raise MissingExtraError("reading text from frames", "desktop") from None
+    return RapidOCR()
+
+
+def read_text(frame: Frame) -> list[str]:
+    """The lines of text that a frame shows, from top to bottom."""
+    found, _ = _reader()(numpy.ascontiguousarray(frame[:, :, ::-1]))
+    return [text for _, text, _ in found or []]
+
+
+def shows_text(lines: list[str], wanted: str) -> bool:
+    """Whether the lines contain it. Case, spaces and signs are not what readers are good at."""
+    return plain(wanted) in plain("".join(lines)) or any(plain(wanted) in plain(line) for line in lines)
+
+
+def plain(text: str) -> str:
+    return re.sub(r"[\W_]+", "", text).casefold()
+
+
+def shows_picture(frame: Frame, picture: Path) -> float:
+    """How well the picture fits where it fits best: 1 is perfect."""
+    try:
+        import cv2
+    except ImportError:
+        raise MissingExtraError("finding a picture in a frame", "desktop") from None
+    wanted = cv2.imread(str(picture))
+    if wanted is None:
+        raise ValueError(f"{picture} is no picture that can be read")
+    if wanted.shape[0] > frame.shape[0] or wanted.shape[1] > frame.shape[1]:
+        return 0.0
+    fits = cv2.matchTemplate(numpy.ascontiguousarray(frame[:, :, ::-1]), wanted, cv2.TM_CCOEFF_NORMED)
+    return float(fits.max())

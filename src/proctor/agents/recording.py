@@ -1,0 +1,72 @@
+"""What an agent or an evaluator does to its environment, written down as it happens, from whatever process it is in."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+EVENTS = "events.jsonl"
+KEYS = "keys.txt"  # what is written on a film: replaced as a whole, it is read for every frame
+
+
+class Recording:
+    """Lines of the log of the episode that is under way; none while there is none."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._folder: Path | None = None
+        self._file: int | None = None
+        self._held: list[str] = []
+        self._frame_ns = 0  # when the last picture was taken
+        self.reactions: list[int] = []  # nanoseconds from the last picture to an input
+
+    def begin(self, folder: str) -> None:
+        with self._lock:
+            self._close()
+            self.reactions = []
+            self._frame_ns = 0
+            if folder:
+                self._folder = Path(folder)
+                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC  # others write to it, too: whole lines
+                self._file = os.open(self._folder / EVENTS, flags, 0o644)
+
+    def _close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+        self._file, self._folder, self._held = None, None, []
+
+    def input(self, kind: str, what: str = "", **facts: Any) -> None:
+        now = time.monotonic_ns()
+        if self._frame_ns:
+            self.reactions.append(now - self._frame_ns)
+        self._write({"ns": now, "event": "input", "kind": kind, "what": what, **facts})
+        if kind in ("press", "release"):
+            self._hold(what, kind == "press")
+
+    def frame(self, fingerprint: str) -> None:
+        self._frame_ns = time.monotonic_ns()
+        self._write({"ns": self._frame_ns, "event": "frame", "hash": fingerprint})
+
+    def _write(self, event: dict[str, Any]) -> None:
+        with self._lock:
+            if self._file is not None:
+                os.write(self._file, msgspec.json.encode(event) + b"\n")
+
+    def _hold(self, what: str, held: bool) -> None:
+        with self._lock:
+            if self._folder is None:
+                return
+            self._held = [key for key in self._held if key != what] + [what] * held
+            fresh = self._folder / f"{KEYS}.{os.getpid()}"
+            with suppress(OSError):  # a film without its keys is better than an agent that is stopped for them
+                fresh.write_text(" ".join(self._held) or " ")
+                fresh.replace(self._folder / KEYS)
+
+
+recording = Recording()
