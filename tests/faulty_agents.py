@@ -141,6 +141,8 @@ class Unmakeable(Good):
 class Watching(Evaluator):
     """Lets the agent play until its time is up."""
 
+    uses_desktop = False
+
     def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
         metrics = {"success": True, "elapsed": task_elapsed_time}
         return EvaluationResult(task_id=task.task_id, metrics=metrics, notes=note)

@@ -79,6 +79,10 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Annotated[float, Meta(ge=0)] | None, Meta(description="price of a million output tokens")
     ] = None
     concurrency: Annotated[int, Meta(ge=1, le=4_096, description="requests in flight at once")] = 16
+    display: Annotated[
+        str, Meta(description="where windows are shown: virtual, virtual:WIDTHxHEIGHT, :0 for your own, or none")
+    ] = "virtual"
+    film: Annotated[bool, Meta(description="record each episode on a virtual display")] = True
     parallel: Annotated[int, Meta(ge=1, le=1_024, description="episodes played at once, by agents")] = 1
     timeout: Annotated[float, Meta(gt=0, description="seconds a request to a server may take")] = 120.0
     retries: Annotated[Count, Meta(description="further tries after a transient model error")] = 5
@@ -116,6 +120,7 @@ OPERATIONAL = frozenset(
     {
         "concurrency",
         "parallel",
+        "film",
         "timeout",
         "retries",
         "max_errors",

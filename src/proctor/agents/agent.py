@@ -13,6 +13,7 @@ from proctor.agents.outcome import Outcome
 from proctor.agents.participant import Participant
 from proctor.agents.protocol import Ending, Task
 from proctor.agents.recipe import Recipe
+from proctor.agents.recording import recording
 
 
 class Agent(Participant, ABC):
@@ -42,7 +43,8 @@ class HostedAgent:
         self._agent, self._host = made, host
         self._told_to_stop = threading.Event()
 
-    def play(self, told: dict[str, Any]) -> dict[str, Any]:
+    def play(self, told: dict[str, Any], folder: str) -> dict[str, Any]:
+        recording.begin(folder)
         task, agent, pulse = Task(**told), self._agent, self._host.pulse
         self._told_to_stop.clear()
         agent.stop_event.clear()

@@ -26,6 +26,7 @@ class Fault(Struct, frozen=True):
     type: str
     message: str
     where: str = ""
+    environment_gone: bool = False  # it was raised because there is nothing left to act on
 
     @property
     def text(self) -> str:

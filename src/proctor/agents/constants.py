@@ -31,6 +31,7 @@ class Timeouts(Struct, frozen=True):
     CREATION: float = 120.0  # for the constructor of an agent or an evaluator: models are loaded in it
     SETUP: float = 120.0  # for _setup_environment
     SCORING: float = 120.0  # for _score_task
+    LAST_CHECK: float = 10.0  # for _check_env_continue, when an agent has found the environment gone
     STOPPING: float = 0.1  # for an agent to leave _play_env; then it is frozen until the score is there
     HANG: float = 5.0  # a call of _play_env that lasts so long when time is up does not think, it hangs
     READY: float = 5.0  # for an agent that is still busy with the end of a task to be ready for the next

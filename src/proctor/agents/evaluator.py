@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import Any, ClassVar
 
 from proctor.agents.constants import NETWORK
@@ -11,6 +12,7 @@ from proctor.agents.locking import env_lock
 from proctor.agents.participant import Participant
 from proctor.agents.protocol import EvaluationResult, Task
 from proctor.agents.recipe import Recipe
+from proctor.agents.recording import recording
 
 PATIENCE = 1.0  # seconds that a judge waits for an agent that does not let go of the environment
 
@@ -19,7 +21,10 @@ class Evaluator(Participant, ABC):
     """Judges an agent in an environment."""
 
     role: ClassVar[str] = "evaluator"
+    uses_desktop: ClassVar[bool] = True  # False: it needs no display, and there is nothing to film
     default_port = NETWORK.EVALUATOR_PORT
+
+    folder: Path | None = None  # for files of the attempt that is under way
 
     def _check_env_continue(self, task: Task) -> bool:
         """Whether the task should go on: asked again and again while the agent plays, about every 0.1 s."""
@@ -61,7 +66,9 @@ class HostedEvaluator:
         names = ("_check_env_continue", "_check_env_continue_timer")
         return [name.lstrip("_") for name in names if getattr(kind, name) is not getattr(Evaluator, name)]
 
-    def setup_environment(self, told: dict[str, Any]) -> None:
+    def setup_environment(self, told: dict[str, Any], folder: str) -> None:
+        recording.begin(folder)
+        self._evaluator.folder = Path(folder) if folder else None
         self._evaluator.stop_event.clear()
         self._evaluator._setup_environment(Task(**told))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import cache
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from uuid import UUID
 
@@ -13,16 +12,12 @@ import msgspec
 from msgspec import Meta, Struct
 
 from proctor.agents.agent import Agent
+from proctor.agents.booth import NO_DISPLAY, Booth, Episode
 from proctor.agents.candidate import AgentCandidate
-from proctor.agents.journal import Journal
-from proctor.agents.judge import Judge
-from proctor.agents.locking import VARIABLE
 from proctor.agents.outcome import Outcome
-from proctor.agents.player import LocalPlayer, Player
 from proctor.agents.protocol import LONGEST_TASK
 from proctor.agents.protocol import Task as AgentTask
 from proctor.agents.recipe import Recipe, recipe_of
-from proctor.agents.supervisor import Supervisor
 from proctor.candidate import Candidate
 from proctor.config import RunConfig
 from proctor.errors import UsageError
@@ -54,44 +49,6 @@ class EpisodeSettings(Struct, frozen=True):
 
 # Faults that say nothing about the agent: the episode is tried again.
 NOT_THE_AGENTS = (Outcome.ENV_CRASH, Outcome.JUDGE_ERROR)
-
-
-class Episode(Struct, frozen=True):
-    """One attempt, as it is kept."""
-
-    outcome: Outcome
-    metrics: dict[str, Any]
-    notes: str
-    elapsed: float
-    overshoot: float
-    actions: int
-
-
-class Booth:
-    """A judge and a player with processes of their own, for one episode after the other."""
-
-    def __init__(self, judge: Judge, player: Player) -> None:
-        self._judge, self._player = judge, player
-
-    async def play(self, task: AgentTask, events: Path) -> Episode:
-        journal = Journal(events)
-        try:
-            supervisor = Supervisor(self._judge, self._player, journal=journal)
-            result = await supervisor.evaluate(task)
-        finally:
-            journal.close()
-        return Episode(
-            result.outcome,
-            result.metrics,
-            result.notes,
-            supervisor.elapsed,
-            supervisor.overshoot,
-            supervisor.actions,
-        )
-
-    async def close(self) -> None:
-        await self._player.close()
-        await self._judge.end()
 
 
 class EpisodeTally:
@@ -163,24 +120,20 @@ class EvaluatorExam(Task):
             raise UsageError(f"{candidate.name} is no Agent: it must be a class that extends proctor.agents.Agent.")
         task = AgentTask(**sample.metadata["task"])
         for attempt in range(done, self.settings.attempts):
-            events = self.artifacts / f"{sample.index:06}-{epoch}-{attempt + 1}" / "events.jsonl"
-            booth = self._booths.pop() if self._booths else self._new_booth(candidate.recipe)
+            folder = self.artifacts / f"{sample.index:06}-{epoch}-{attempt + 1}"
+            booth = self._booths.pop() if self._booths else self._new_booth(candidate.recipe, config)
             try:
-                episode = await booth.play(task, events)
+                episode = await booth.play(task, folder)
             finally:
                 self._booths.append(booth)
             yield Output(msgspec.json.encode(episode).decode(), finish=episode.outcome, seconds=episode.elapsed)
             if episode.outcome not in NOT_THE_AGENTS:
                 return
 
-    def _new_booth(self, agent: Recipe) -> Booth:
+    def _new_booth(self, agent: Recipe, config: RunConfig) -> Booth:
+        display = config.display if self.evaluator.uses_desktop else NO_DISPLAY
         folder = self.artifacts / f"booth-{next(self._numbers)}"
-        folder.mkdir(parents=True, exist_ok=True)
-        environment = {VARIABLE: str(folder / "env.lock")}
-        return Booth(
-            Judge(recipe_of(self.evaluator), folder / "evaluator.log", environment),
-            LocalPlayer(agent, folder / "agent.log", environment),
-        )
+        return Booth(agent, recipe_of(self.evaluator), display, config.film, folder)
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         """Of the last attempt."""

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from proctor.agents.channel import LENGTH, Call, Fault, Pulse, Reply, pack, unpack_call
+from proctor.agents.outcome import EnvironmentCrashedError
 from proctor.agents.recipe import Recipe
 
 
@@ -87,7 +88,8 @@ def described(error: BaseException) -> Fault:
     except Exception as second:  # an exception may be broken, too
         message = f"(its text cannot be had: {type(second).__name__})"
     where = "".join(traceback.format_exception(error)[-3:]).strip()
-    return Fault(type(error).__name__, *(text.encode(errors="replace").decode() for text in (message, where)))
+    message, where = (text.encode(errors="replace").decode() for text in (message, where))
+    return Fault(type(error).__name__, message, where, isinstance(error, EnvironmentCrashedError))
 
 
 def main() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from proctor.agents.constants import TIMEOUTS, TIMES
-from proctor.agents.outcome import EnvironmentCrashedError
 from proctor.agents.process import HostDiedError, HostedFaultError, HostProcess
 from proctor.agents.protocol import EvaluationResult, Task
 from proctor.agents.recipe import Recipe
@@ -29,6 +29,7 @@ class Judge:
 
     def __init__(self, recipe: Recipe, log: Path, environment: dict[str, str] | None = None) -> None:
         self.recipe = recipe
+        self.folder: Path | None = None  # for files of the episode that is under way
         self.stopped: Callable[[], None] = lambda: None  # told when the evaluator's stop event is set
         self._log, self._environment = log, environment
         self._process: HostProcess | None = None
@@ -48,7 +49,7 @@ class Judge:
 
     async def setup(self, task: Task) -> None:
         try:
-            await self._call("setup_environment", TIMEOUTS.SETUP, _told(task))
+            await self._call("setup_environment", TIMEOUTS.SETUP, _told(task), str(self.folder or ""))
         except JudgeError as error:
             raise EnvironmentGoneError(f"_setup_environment: {error}") from error
 
@@ -69,6 +70,14 @@ class Judge:
             for check in checks:
                 check.cancel()
             await asyncio.gather(*checks, return_exceptions=True)
+
+    async def is_over(self, task: Task) -> bool:
+        """What its checks say now, within a moment."""
+        for name in self._watches:
+            with suppress(JudgeError, EnvironmentGoneError):
+                if not await self._call(name, TIMEOUTS.LAST_CHECK, _told(task)):
+                    return True
+        return False
 
     async def _check(self, name: str, interval: float, task: Task, errors: list[str]) -> None:
         loop = asyncio.get_running_loop()
@@ -99,7 +108,7 @@ class Judge:
         except HostDiedError as error:
             raise JudgeError(f"the evaluator died in _{name}: {error}") from error
         except HostedFaultError as error:
-            if error.fault.type == EnvironmentCrashedError.__name__:
+            if error.fault.environment_gone:
                 raise EnvironmentGoneError(error.fault.message) from error
             raise JudgeError(f"_{name} raised {error.fault.text}") from error
 

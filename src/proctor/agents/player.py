@@ -45,6 +45,7 @@ class LocalPlayer:
 
     def __init__(self, recipe: Recipe, log: Path, environment: dict[str, str] | None = None) -> None:
         self.recipe = recipe
+        self.folder: Path | None = None  # for files of the episode that is under way
         self._log, self._environment = log, environment
         self._process: HostProcess | None = None
         self._playing: asyncio.Task[Ending] | None = None
@@ -68,9 +69,11 @@ class LocalPlayer:
 
     async def _play(self, process: HostProcess, task: Task) -> Ending:
         try:
-            return Ending(**await process.call("play", task.model_dump(mode="json")))
+            return Ending(**await process.call("play", task.model_dump(mode="json"), str(self.folder or "")))
         except (HostedFaultError, HostDiedError) as error:
-            return Ending(outcome=Outcome.AGENT_CRASH, error=str(error), actions=process.pulse.calls)
+            gone = isinstance(error, HostedFaultError) and error.fault.environment_gone
+            outcome = Outcome.ENV_CRASH if gone else Outcome.AGENT_CRASH
+            return Ending(outcome=outcome, error=str(error), actions=process.pulse.calls)
 
     async def ending(self) -> Ending:
         assert self._playing is not None

@@ -9,12 +9,22 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Any, Protocol
 
 from proctor.agents.journal import Journal
 from proctor.agents.judge import EnvironmentGoneError, Judge, JudgeError
 from proctor.agents.outcome import Outcome
 from proctor.agents.player import Player, PlayerError
 from proctor.agents.protocol import Ending, EvaluationResult, Task
+
+
+class Display(Protocol):
+    """What the environment is shown on."""
+
+    @property
+    def is_alive(self) -> bool: ...
+
+    async def died(self) -> None: ...
 
 
 class Supervisor:
@@ -26,7 +36,9 @@ class Supervisor:
         player: Player,
         scoring: Callable[[], None] = lambda: None,
         journal: Journal | None = None,
+        display: Display | None = None,
     ) -> None:
+        self._display = display
         self._judge, self._player = judge, player
         self._journal = journal or Journal()
         self._scoring = scoring  # told when the play is over
@@ -74,11 +86,13 @@ class Supervisor:
             return Outcome.AGENT_CRASH, str(error)
         started = time.monotonic()
         self._journal.note("started", timeout=task.timeout)
-        ends = {
+        ends: dict[str, asyncio.Task[Any]] = {
             "agent": asyncio.create_task(self._player.ending()),
             "judge": asyncio.create_task(self._judge.see_the_end(task, self._errors)),
             "hand": asyncio.create_task(self._stopped.wait()),
         }
+        if self._display is not None:
+            ends["display"] = asyncio.create_task(self._display.died())
         try:
             await asyncio.wait(ends.values(), timeout=task.timeout, return_when=asyncio.FIRST_COMPLETED)
             self.elapsed = min(time.monotonic() - started, task.timeout)
@@ -90,9 +104,13 @@ class Supervisor:
             self._journal.note("agent_stopped", **ending.model_dump(mode="json"))
             self.overshoot = max(0.0, time.monotonic() - started - task.timeout)
             self.actions = ending.actions
+            if self._display is not None and not self._display.is_alive:
+                raise EnvironmentGoneError("the display died")
             if by["judge"]:
                 ends["judge"].result()  # raises what kept the evaluator from watching
-            return self._outcome(ending, **by)
+            elif ending.outcome is Outcome.ENV_CRASH and await self._judge.is_over(task):
+                ending, by["judge"] = Ending(actions=ending.actions), True  # a game may close its window at the end
+            return self._outcome(ending, by["agent"], by["judge"], by["hand"])
         finally:
             for end in ends.values():
                 end.cancel()

@@ -48,7 +48,8 @@ GROUPS = {
         "peft_model",
         "modeltype",
     ),
-    "running": ("concurrency", "parallel", "timeout", "retries", "max_errors", "generation_only"),
+    "agents": ("parallel", "display", "film"),
+    "running": ("concurrency", "timeout", "retries", "max_errors", "generation_only"),
     "programs": ("allow_code_execution", "program_timeout", *CONTAINMENT),
     "results": ("store", "out"),
 }

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
 import shutil
 import subprocess
 import threading
 from pathlib import Path
 
 from proctor.agents.desktop.interface import DesktopError
+from proctor.errors import UsageError
 
 STARTING = 10.0  # seconds
 GEOMETRY = (640, 480)
@@ -18,7 +21,7 @@ class VirtualDisplay:
     """Started by `start`, ended by `close`. It dies with the process that has started it."""
 
     def __init__(self, size: tuple[int, int] = GEOMETRY, log: Path | None = None) -> None:
-        self._size, self._log = size, log
+        self.size, self._log = size, log
         self._process: subprocess.Popen[bytes] | None = None
         self.name = ""
 
@@ -36,10 +39,9 @@ class VirtualDisplay:
         if program is None:
             raise DesktopError("a virtual display needs Xvfb: apt-get install xvfb")
         told, telling = os.pipe()
-        width, height = self._size
+        width, height = self.size
         screen = ["-screen", "0", f"{width}x{height}x24"]
-        # Without a timeout of its own, without access for others, and gone when it loses its last client? No: never.
-        options = ["-displayfd", str(telling), "-nolisten", "tcp", "-noreset", "-ac", *screen]
+        options = ["-displayfd", str(telling), "-nolisten", "tcp", "-noreset", *screen]
         try:
             with open(self._log or os.devnull, "ab") as log:
                 self._process = subprocess.Popen(
@@ -60,6 +62,18 @@ class VirtualDisplay:
             raise DesktopError(f"Xvfb did not start: see {self._log}" if self._log else "Xvfb did not start")
         self.name = f":{number}"
 
+    async def died(self) -> None:
+        """Returns when it has died."""
+        loop = asyncio.get_running_loop()
+        end = asyncio.Event()
+        file = os.pidfd_open(self.pid)
+        loop.add_reader(file, end.set)
+        try:
+            await end.wait()
+        finally:
+            loop.remove_reader(file)
+            os.close(file)
+
     def close(self) -> None:
         if self._process is not None:
             self._process.terminate()
@@ -69,3 +83,14 @@ class VirtualDisplay:
                 self._process.kill()
                 self._process.wait()
             self._process = None
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    """From virtual, or virtual:1280x720."""
+    _, colon, size = text.partition(":")
+    if not colon:
+        return GEOMETRY
+    found = re.fullmatch(r"(\d{2,5})x(\d{2,5})", size)
+    if found is None:
+        raise UsageError(f"display: expected virtual:WIDTHxHEIGHT, got {text!r}.")
+    return int(found[1]), int(found[2])

@@ -1,0 +1,112 @@
+"""Where episodes are played, one after the other: a display, a judge and a player with processes of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from proctor.agents.journal import Journal
+from proctor.agents.judge import Judge
+from proctor.agents.locking import VARIABLE
+from proctor.agents.outcome import Outcome
+from proctor.agents.player import LocalPlayer
+from proctor.agents.protocol import Task
+from proctor.agents.recipe import Recipe
+from proctor.agents.recording import EVENTS
+from proctor.agents.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from proctor.agents.desktop.display import VirtualDisplay
+    from proctor.agents.desktop.film import Film
+
+NO_DISPLAY = "none"
+VIRTUAL = "virtual"
+
+
+class Episode(Struct, frozen=True):
+    """One attempt, as it is kept."""
+
+    outcome: Outcome
+    metrics: dict[str, Any]
+    notes: str
+    elapsed: float
+    overshoot: float
+    actions: int
+
+
+class Booth:
+    """Made for an agent and an evaluator; what dies in it is made anew for the next episode."""
+
+    def __init__(self, agent: Recipe, evaluator: Recipe, display: str, film: bool, folder: Path) -> None:
+        self._agent, self._evaluator, self._display_wanted, self._film = agent, evaluator, display, film
+        self._folder = folder
+        self._display: VirtualDisplay | None = None
+        self._judge: Judge | None = None
+        self._player: LocalPlayer | None = None
+
+    async def play(self, task: Task, folder: Path) -> Episode:
+        """One attempt; its files go to the folder."""
+        os.makedirs(folder, exist_ok=True)
+        judge, player = await self._prepare()
+        journal = Journal(folder / EVENTS)
+        film = self._start_film(folder)
+        judge.folder = player.folder = folder
+        try:
+            supervisor = Supervisor(judge, player, journal=journal, display=self._display)
+            result = await supervisor.evaluate(task)
+        finally:
+            trouble = film.close() if film is not None else ""
+            if trouble:
+                journal.note("film", trouble=trouble)
+            journal.close()
+        return Episode(
+            result.outcome,
+            result.metrics,
+            "; ".join(filter(None, [result.notes, trouble])),
+            supervisor.elapsed,
+            supervisor.overshoot,
+            supervisor.actions,
+        )
+
+    async def _prepare(self) -> tuple[Judge, LocalPlayer]:
+        if self._display is not None and not self._display.is_alive:
+            await self.close()
+        if self._judge is None or self._player is None:
+            os.makedirs(self._folder, exist_ok=True)
+            shown_on = await asyncio.to_thread(self._open_display)
+            environment = {VARIABLE: str(self._folder / "env.lock"), "DISPLAY": shown_on}
+            self._judge = Judge(self._evaluator, self._folder / "evaluator.log", environment)
+            self._player = LocalPlayer(self._agent, self._folder / "agent.log", environment)
+        return self._judge, self._player
+
+    def _open_display(self) -> str:
+        """The name of the display; none is an empty one."""
+        if self._display_wanted == NO_DISPLAY:
+            return ""
+        if not self._display_wanted.startswith(VIRTUAL):
+            return self._display_wanted
+        from proctor.agents.desktop.display import VirtualDisplay, parse_size
+
+        self._display = VirtualDisplay(parse_size(self._display_wanted), self._folder / "display.log")
+        self._display.start()
+        return self._display.name
+
+    def _start_film(self, folder: Path) -> Film | None:
+        if self._display is None or not self._film:
+            return None
+        from proctor.agents.desktop.film import Film
+
+        return Film(self._display.name, self._display.size, folder)
+
+    async def close(self) -> None:
+        if self._player is not None:
+            await self._player.close()
+        if self._judge is not None:
+            await self._judge.end()
+        if self._display is not None:
+            self._display.close()
+        self._player = self._judge = self._display = None
