@@ -72,11 +72,11 @@ class Judge:
             await asyncio.gather(*checks, return_exceptions=True)
 
     async def is_over(self, task: Task) -> bool:
-        """What its checks say now, within a moment."""
-        for name in self._watches:
-            with suppress(JudgeError, EnvironmentGoneError):
-                if not await self._call(name, TIMEOUTS.LAST_CHECK, _told(task)):
-                    return True
+        """Whether its checks see the end within a moment: a game may close its window a little before."""
+        with suppress(TimeoutError, JudgeError, EnvironmentGoneError):
+            async with asyncio.timeout(TIMEOUTS.LAST_CHECK):
+                await self.see_the_end(task, [])
+                return True
         return False
 
     async def _check(self, name: str, interval: float, task: Task, errors: list[str]) -> None:

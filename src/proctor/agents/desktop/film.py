@@ -29,7 +29,18 @@ class Film:
             self._process = subprocess.Popen(
                 [
                     *(program, "-nostdin", "-loglevel", "error", "-y"),
-                    *("-f", "x11grab", "-framerate", str(FPS), "-video_size", f"{size[0]}x{size[1]}", "-i", display),
+                    *(
+                        "-f",
+                        "x11grab",
+                        "-draw_mouse",
+                        "0",
+                        "-framerate",
+                        str(FPS),
+                        "-video_size",
+                        f"{size[0]}x{size[1]}",
+                        "-i",
+                        display,
+                    ),
                     *("-vf", f"drawtext=textfile={KEYS}:reload=1:{style}", "-c:v", "libx264", "-preset", "ultrafast"),
                     *("-pix_fmt", "yuv420p", "-threads", "1", "-g", str(FPS)),
                     *("-movflags", "+frag_keyframe+empty_moov", NAME),
