@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
+from proctor.agents.attempt import Attempt
 from proctor.agents.journal import Journal
 from proctor.agents.judge import Judge
 from proctor.agents.locking import VARIABLE
-from proctor.agents.outcome import Outcome
 from proctor.agents.player import LocalPlayer
 from proctor.agents.protocol import Task
 from proctor.agents.recipe import Recipe
@@ -27,17 +25,6 @@ NO_DISPLAY = "none"
 VIRTUAL = "virtual"
 
 
-class Episode(Struct, frozen=True):
-    """One attempt, as it is kept."""
-
-    outcome: Outcome
-    metrics: dict[str, Any]
-    notes: str
-    elapsed: float
-    overshoot: float
-    actions: int
-
-
 class Booth:
     """Made for an agent and an evaluator; what dies in it is made anew for the next episode."""
 
@@ -48,7 +35,7 @@ class Booth:
         self._judge: Judge | None = None
         self._player: LocalPlayer | None = None
 
-    async def play(self, task: Task, folder: Path) -> Episode:
+    async def play(self, task: Task, folder: Path) -> Attempt:
         """One attempt; its files go to the folder."""
         os.makedirs(folder, exist_ok=True)
         judge, player = await self._prepare()
@@ -63,7 +50,7 @@ class Booth:
             if trouble:
                 journal.note("film", trouble=trouble)
             journal.close()
-        return Episode(
+        return Attempt(
             result.outcome,
             result.metrics,
             "; ".join(filter(None, [result.notes, trouble])),

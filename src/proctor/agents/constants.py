@@ -13,6 +13,9 @@ class Network(Struct, frozen=True):
     EVALUATOR_PORT: int = 8001
 
 
+LONGEST_TASK: Final = 7 * 24 * 3600.0
+
+
 class Times(Struct, frozen=True):
     """Seconds between things."""
 

@@ -11,16 +11,14 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta, Struct
 
-from proctor.agents.agent import Agent
-from proctor.agents.booth import NO_DISPLAY, Booth, Episode
+from proctor.agents.attempt import Attempt
 from proctor.agents.candidate import AgentCandidate
+from proctor.agents.constants import LONGEST_TASK
 from proctor.agents.outcome import Outcome
-from proctor.agents.protocol import LONGEST_TASK
-from proctor.agents.protocol import Task as AgentTask
 from proctor.agents.recipe import Recipe, recipe_of
 from proctor.candidate import Candidate
 from proctor.config import RunConfig
-from proctor.errors import UsageError
+from proctor.errors import MissingExtraError, UsageError
 from proctor.metrics.statistics import mean
 from proctor.metrics.summary import MeanScore, Tally
 from proctor.randomness import mix
@@ -28,7 +26,9 @@ from proctor.task import Task
 from proctor.types import Metric, Output, Record, Sample, Score
 
 if TYPE_CHECKING:
+    from proctor.agents.booth import Booth
     from proctor.agents.evaluator import Evaluator
+    from proctor.agents.protocol import Task as AgentTask
 
 DEFAULT_EPISODES = 10
 Seconds = Annotated[float, Meta(gt=0, le=LONGEST_TASK)]
@@ -51,7 +51,7 @@ class EpisodeSettings(Struct, frozen=True):
 NOT_THE_AGENTS = (Outcome.ENV_CRASH, Outcome.JUDGE_ERROR)
 
 
-class EpisodeTally:
+class EvaluationTally:
     """The share of successes, with every fault of the agent left out or counted as a failure; the mean of the rest."""
 
     def __init__(self, name: str) -> None:
@@ -78,27 +78,28 @@ class EpisodeTally:
 class EvaluatorExam(Task):
     """Made from an evaluator's class by `exam_of`."""
 
-    evaluator: ClassVar[type[Evaluator]]
-    Settings = EpisodeSettings
+    evaluator: ClassVar[Recipe]
+    uses_desktop: ClassVar[bool] = True
+    Settings: ClassVar[type[Struct]] = EpisodeSettings
     metric = "success"
 
     def count(self, config: RunConfig) -> int:
         return config.limit or DEFAULT_EPISODES
 
     def samples(self, config: RunConfig) -> Iterator[Sample]:
-        told = msgspec.to_builtins(self.settings)
-        del told["attempts"]
+        told = self.task_fields()
         for index in range(config.limit_start, config.limit_start + self.count(config)):
             drawn = mix(config.seed, index)
             identifier = UUID(int=drawn << 64 | mix(drawn), version=4)  # the same whenever the run is resumed
-            task = AgentTask(**told, task_id=str(identifier), seed=drawn >> 33)
-            yield Sample(
-                id=f"{config.seed}-{index}",
-                index=index,
-                input=task.task_description or task.env_name,
-                seed=drawn >> 33,
-                metadata={"task": task.model_dump(mode="json")},
-            )
+            task = told | {"task_id": str(identifier), "seed": drawn >> 33}
+            description = told.get("task_description") or told.get("env_name", "")
+            yield Sample(f"{config.seed}-{index}", index, description, seed=drawn >> 33, metadata={"task": task})
+
+    def task_fields(self) -> dict[str, Any]:
+        """Those of the task that every episode sets."""
+        told: dict[str, Any] = msgspec.to_builtins(self.settings)
+        del told["attempts"]
+        return told
 
     def samples_at_once(self, candidate: Candidate, config: RunConfig) -> int:
         return config.parallel
@@ -114,40 +115,60 @@ class EvaluatorExam(Task):
     async def ask(
         self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig, done: int
     ) -> AsyncGenerator[Output]:
-        if not isinstance(candidate, AgentCandidate) or candidate.recipe is None:
-            raise UsageError(f"{self.name} is an exam for agents: give one with --agent module:Class.")
-        if not issubclass(candidate.recipe.found(), Agent):
-            raise UsageError(f"{candidate.name} is no Agent: it must be a class that extends proctor.agents.Agent.")
-        task = AgentTask(**sample.metadata["task"])
+        agent = self._agent(candidate)
+        task = _agent_task(sample)
         for attempt in range(done, self.settings.attempts):
             folder = self.artifacts / f"{sample.index:06}-{epoch}-{attempt + 1}"
-            booth = self._booths.pop() if self._booths else self._new_booth(candidate.recipe, config)
+            booth = self._booths.pop() if self._booths else self._new_booth(agent, config)
             try:
-                episode = await booth.play(task, folder)
+                played = await booth.play(task, folder)
             finally:
                 self._booths.append(booth)
-            yield Output(msgspec.json.encode(episode).decode(), finish=episode.outcome, seconds=episode.elapsed)
-            if episode.outcome not in NOT_THE_AGENTS:
+            yield Output(msgspec.json.encode(played).decode(), finish=played.outcome, seconds=played.elapsed)
+            if played.outcome not in NOT_THE_AGENTS:
                 return
 
+    def _agent(self, candidate: Candidate) -> Recipe:
+        from proctor.agents.agent import Agent
+
+        if not isinstance(candidate, AgentCandidate) or candidate.recipe is None:
+            raise UsageError(f"{self.name} is an exam for agents: give one with --agent module:Class.")
+        found = candidate.recipe.found()
+        if not (isinstance(found, type) and issubclass(found, Agent)):
+            raise UsageError(f"{candidate.name} is no Agent: it must be a class that extends proctor.agents.Agent.")
+        return candidate.recipe
+
     def _new_booth(self, agent: Recipe, config: RunConfig) -> Booth:
-        display = config.display if self.evaluator.uses_desktop else NO_DISPLAY
-        folder = self.artifacts / f"booth-{next(self._numbers)}"
-        return Booth(agent, recipe_of(self.evaluator), display, config.film, folder)
+        from proctor.agents.booth import NO_DISPLAY, Booth
+
+        display = config.display if self.uses_desktop else NO_DISPLAY
+        return Booth(agent, self.evaluator, display, config.film, self.artifacts / f"booth-{next(self._numbers)}")
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         """Of the last attempt."""
-        episode = msgspec.json.decode(outputs[-1].text, type=Episode)
-        success = episode.metrics.get("success")
+        played = msgspec.json.decode(outputs[-1].text, type=Attempt)
+        success = played.metrics.get("success")
         value = float(success) if isinstance(success, bool | int | float) and 0 <= success <= 1 else None
-        return Score(value if episode.outcome.is_play else None, episode.outcome, episode.metrics, episode.notes)
+        return Score(value if played.outcome.is_play else None, played.outcome, played.metrics, played.notes)
 
     def tally(self) -> Tally:
-        return EpisodeTally(self.metric)
+        return EvaluationTally(self.metric)
+
+
+def _agent_task(sample: Sample) -> AgentTask:
+    try:
+        from proctor.agents.protocol import Task as AgentTask
+    except ModuleNotFoundError:
+        raise MissingExtraError("an exam of agents", "agents") from None
+    return AgentTask(**sample.metadata["task"])
 
 
 @cache
 def exam_of(evaluator: type[Evaluator]) -> type[EvaluatorExam]:
-    summary = (evaluator.__doc__ or "").strip().partition("\n")[0]
-    members = {"__module__": evaluator.__module__, "evaluator": evaluator, "summary": summary}
+    members = {
+        "__module__": evaluator.__module__,
+        "evaluator": recipe_of(evaluator),
+        "uses_desktop": evaluator.uses_desktop,
+        "summary": (evaluator.__doc__ or "").strip().partition("\n")[0],
+    }
     return type(evaluator.__name__, (EvaluatorExam,), members)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from proctor.agents.window_exam import WindowExam
 from proctor.task import Task
 
-EXAMS: dict[str, type[Task]] = {}
+EXAMS: dict[str, type[Task]] = {"window": WindowExam}

@@ -8,9 +8,9 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from proctor.agents.constants import LONGEST_TASK
 from proctor.agents.outcome import Outcome
 
-LONGEST_TASK = 7 * 24 * 3600.0
 Seconds = Annotated[float, Field(gt=0, le=LONGEST_TASK, allow_inf_nan=False)]
 
 

@@ -98,6 +98,13 @@ def add_sweep_flag(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_window_flags(parser: argparse.ArgumentParser) -> None:
+    """Settings of agents/window that everybody gives."""
+    group = parser.add_argument_group("a program with a window, for agents/window")
+    group.add_argument("--command", metavar="COMMAND", help="starts the program: the same as --set command=…")
+    group.add_argument("--window", metavar="TITLE", help="a part of its window's title: the same as --set window=…")
+
+
 def given_options(args: argparse.Namespace) -> dict[str, Any]:
     """The options that were given, by flag or in the TOML file; nothing is filled in."""
     options = load_toml(args.config) if args.config else {}
@@ -108,6 +115,9 @@ def given_options(args: argparse.Namespace) -> dict[str, Any]:
             options.get("settings", {}).pop(key, None)  # fixed in the file, swept by the flag
     if "settings" in flags:
         flags["settings"] = options.get("settings", {}) | parse_settings(flags["settings"])
+    window = {key: value for key in ("command", "window") if (value := getattr(args, key, None)) is not None}
+    if window:
+        flags["settings"] = flags.get("settings", options.get("settings", {})) | window
     return options | flags
 
 

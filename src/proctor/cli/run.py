@@ -15,7 +15,13 @@ import msgspec
 
 from proctor import catalog
 from proctor.cli import harness
-from proctor.cli.options import add_config_flags, add_output_flags, add_sweep_flag, given_options
+from proctor.cli.options import (
+    add_config_flags,
+    add_output_flags,
+    add_sweep_flag,
+    add_window_flags,
+    given_options,
+)
 from proctor.cli.output import print_json, say
 from proctor.cli.progress import open_display
 from proctor.config import RunConfig, build_config
@@ -33,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_sweep_flag(parser)
     add_config_flags(parser)
     harness.add_arguments(parser)
+    add_window_flags(parser)
     add_output_flags(parser)
 
 

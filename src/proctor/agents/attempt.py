@@ -1,0 +1,20 @@
+"""An attempt at an episode: the output of an exam of evaluators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from proctor.agents.outcome import Outcome
+
+
+class Attempt(Struct, frozen=True):
+    """One attempt at an episode, as it is kept."""
+
+    outcome: Outcome
+    metrics: dict[str, Any]
+    notes: str
+    elapsed: float
+    overshoot: float
+    actions: int
