@@ -82,4 +82,14 @@ class HostedEvaluator:
         result = self._evaluator._score_task(Task(**told), elapsed, note)
         if not isinstance(result, EvaluationResult):
             raise TypeError(f"_score_task must give an EvaluationResult, not {result!r}")
-        return result.model_dump(mode="json")
+        metrics = {key: _plain(value) for key, value in result.metrics.items()}
+        return result.model_copy(update={"metrics": metrics}).model_dump(mode="json")
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as a number."""
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value.item() if hasattr(value, "item") and getattr(value, "size", 0) == 1 else value

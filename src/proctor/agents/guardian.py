@@ -13,8 +13,8 @@ import signal
 import sys
 from contextlib import suppress
 
-# On the control socket: two orders, the answer to the first, and at the end the exit code of the process.
-FREEZE, THAW, FROZEN = b"s", b"c", b"f"
+# On the control socket: three orders, the answer to the first, and at the end the exit code of the process.
+FREEZE, THAW, TERMINATE, FROZEN = b"s", b"c", b"t", b"f"
 PR_SET_CHILD_SUBREAPER = 36
 KEPT = 512 * 1024  # bytes of output, from the beginning and again from the end
 
@@ -126,6 +126,8 @@ def main() -> None:
                         os.write(control, FROZEN)
                     elif order == THAW:
                         signal_all(signal.SIGCONT)
+                    elif order == TERMINATE:
+                        os.kill(main_child, signal.SIGTERM)
                 elif source == woken:
                     os.read(woken, 4096)
                     living = living and not reaped(main_child, control)

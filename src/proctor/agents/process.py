@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import os
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -18,6 +17,7 @@ import msgspec
 from proctor.agents import guardian
 from proctor.agents.channel import LENGTH, LONGEST, Call, Fault, Pulse, pack, unpack_reply
 from proctor.agents.constants import TIMEOUTS
+from proctor.agents.guarded import Guarded
 from proctor.agents.recipe import Recipe
 
 DYING = 0.5  # seconds between the end of the channel and the end of the process
@@ -74,20 +74,21 @@ class HostProcess:
         return process
 
     async def _spawn(self, environment: Mapping[str, str] | None) -> None:
-        control, their_control = socket.socketpair()
-        channel, their_channel = socket.socketpair()
-        handed = (their_channel.fileno(), self._pulse_file)
-        with their_control, their_channel:
-            self._guardian = _start_guardian(their_control.fileno(), handed, self.log, environment)
+        channel, theirs = socket.socketpair()
+        with theirs:
+            handed = (theirs.fileno(), self._pulse_file)
+            command = [sys.executable, "-m", "proctor.agents.host", *map(str, handed)]
+            given = {**(environment or {}), "PYTHONUNBUFFERED": "1"}
+            self._guarded = Guarded(command, handed, self.log, given)
         os.close(self._pulse_file)
-        self._control_reader, self._control = await asyncio.open_connection(sock=control)
+        self._control_reader, self._control = await asyncio.open_connection(sock=self._guarded.control)
         self._reader, self._writer = await asyncio.open_connection(sock=channel, limit=1 << 20)
         self._tasks = [asyncio.create_task(self._listen()), asyncio.create_task(self._watch())]
 
     @property
     def pid(self) -> int:
         """Of the guardian."""
-        return self._guardian.pid
+        return self._guarded.process.pid
 
     @property
     def is_alive(self) -> bool:
@@ -168,7 +169,7 @@ class HostProcess:
                 said += part.replace(guardian.FROZEN, b"")
                 if guardian.FROZEN in part and self._frozen is not None and not self._frozen.done():
                     self._frozen.set_result(None)
-        self._guardian.wait()  # it has closed its end: it is dead, or about to be
+        self._guarded.process.wait()  # it has closed its end: it is dead, or about to be
         self._exit = self._exit or _cause(said) + _last_words(self.log)
         self._gone.set()
         if self._frozen is not None and not self._frozen.done():
@@ -176,19 +177,6 @@ class HostProcess:
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(HostDiedError(self._exit))
-
-
-def _start_guardian(
-    control: int, handed: tuple[int, int], log: Path, environment: Mapping[str, str] | None
-) -> subprocess.Popen[bytes]:
-    files = [str(file) for file in handed]
-    guarded = [guardian.__file__, str(control), str(log), ",".join(files)]
-    return subprocess.Popen(
-        [sys.executable, "-I", "-S", *guarded, sys.executable, "-m", "proctor.agents.host", *files],
-        pass_fds=(control, *handed),
-        env={**os.environ, **(environment or {}), "PYTHONUNBUFFERED": "1"},
-        stdin=subprocess.DEVNULL,
-    )
 
 
 def _cause(said: bytes) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 from proctor.agents.journal import Journal
@@ -16,6 +17,8 @@ from proctor.agents.judge import EnvironmentGoneError, Judge, JudgeError
 from proctor.agents.outcome import Outcome
 from proctor.agents.player import Player, PlayerError
 from proctor.agents.protocol import Ending, EvaluationResult, Task
+
+DYING = 0.2  # seconds
 
 
 class Display(Protocol):
@@ -104,7 +107,7 @@ class Supervisor:
             self._journal.note("agent_stopped", **ending.model_dump(mode="json"))
             self.overshoot = max(0.0, time.monotonic() - started - task.timeout)
             self.actions = ending.actions
-            if self._display is not None and not self._display.is_alive:
+            if self._display is not None and await self._has_died(self._display, ending):
                 raise EnvironmentGoneError("the display died")
             if by["judge"]:
                 ends["judge"].result()  # raises what kept the evaluator from watching
@@ -115,6 +118,13 @@ class Supervisor:
             for end in ends.values():
                 end.cancel()
             await asyncio.gather(*ends.values(), return_exceptions=True)
+
+    async def _has_died(self, display: Display, ending: Ending) -> bool:
+        """An agent may feel the end of its display a moment before we see it."""
+        if ending.outcome is not Outcome.COMPLETED:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(display.died(), DYING)
+        return not display.is_alive
 
     def _outcome(self, ending: Ending, agent: bool, judge: bool, hand: bool) -> tuple[Outcome, str]:
         """Of the play, from how the agent was found at its end, and from who ended it."""

@@ -6,14 +6,14 @@ import asyncio
 import os
 import re
 import shutil
-import subprocess
 import threading
 from pathlib import Path
 
 from proctor.agents.desktop.interface import DesktopError
+from proctor.agents.guarded import Guarded
 from proctor.errors import UsageError
 
-STARTING = 10.0  # seconds
+STARTING, ENDING = 10.0, 2.0  # seconds
 GEOMETRY = (640, 480)
 
 
@@ -22,17 +22,12 @@ class VirtualDisplay:
 
     def __init__(self, size: tuple[int, int] = GEOMETRY, log: Path | None = None) -> None:
         self.size, self._log = size, log
-        self._process: subprocess.Popen[bytes] | None = None
+        self._xvfb: Guarded | None = None
         self.name = ""
 
     @property
     def is_alive(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
-    @property
-    def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
+        return self._xvfb is not None and self._xvfb.is_alive
 
     def start(self) -> None:
         program = shutil.which("Xvfb")
@@ -43,14 +38,11 @@ class VirtualDisplay:
         screen = ["-screen", "0", f"{width}x{height}x24"]
         options = ["-displayfd", str(telling), "-nolisten", "tcp", "-noreset", *screen]
         try:
-            with open(self._log or os.devnull, "ab") as log:
-                self._process = subprocess.Popen(
-                    [program, *options], pass_fds=[telling], stdin=subprocess.DEVNULL, stdout=log, stderr=log
-                )
+            xvfb = self._xvfb = Guarded([program, *options], (telling,), self._log or Path(os.devnull))
         finally:
             os.close(telling)
         # To the newline: closed before that, the server ends.
-        watchdog = threading.Timer(STARTING, self._process.kill)
+        watchdog = threading.Timer(STARTING, xvfb.control.close)
         watchdog.start()
         try:
             with open(told) as file:
@@ -58,7 +50,7 @@ class VirtualDisplay:
         finally:
             watchdog.cancel()
         if not number:
-            self._process.wait()
+            xvfb.end()
             raise DesktopError(f"Xvfb did not start: see {self._log}" if self._log else "Xvfb did not start")
         self.name = f":{number}"
 
@@ -66,7 +58,8 @@ class VirtualDisplay:
         """Returns when it has died."""
         loop = asyncio.get_running_loop()
         end = asyncio.Event()
-        file = os.pidfd_open(self.pid)
+        assert self._xvfb is not None
+        file = os.pidfd_open(self._xvfb.process.pid)
         loop.add_reader(file, end.set)
         try:
             await end.wait()
@@ -75,14 +68,9 @@ class VirtualDisplay:
             os.close(file)
 
     def close(self) -> None:
-        if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(2)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-            self._process = None
+        if self._xvfb is not None:
+            self._xvfb.end(ENDING)
+            self._xvfb = None
 
 
 def parse_size(text: str) -> tuple[int, int]:

@@ -1,8 +1,9 @@
-"""A desktop under X: keys through XTEST, focus, capture through shared memory, listeners through RECORD."""
+"""A desktop under X: keys through XTEST, focus, capture through shared memory, listeners through XInput."""
 
 from __future__ import annotations
 
 import os
+import select
 import threading
 import time
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any
 import mss
 import numpy
 from Xlib import XK, X, Xatom, display, error
-from Xlib.ext import record, xtest
+from Xlib.ext import xinput, xtest
 from Xlib.protocol import event, rq
 
 from proctor.agents.desktop.interface import DesktopError, KeyboardEvent, MouseEvent, Stop, WindowInfo
@@ -34,6 +35,9 @@ _MORE = {
     "XF86_Clear": 0x1008FF55,
     "XF86_ZoomIn": 0x1008FF8B,
 }
+_RAW = (xinput.RawKeyPress, xinput.RawKeyRelease, xinput.RawButtonPress, xinput.RawButtonRelease, xinput.RawMotion)
+# What python-xlib has no layout for, as far as it is of interest here.
+_RAW_EVENT = rq.Struct(rq.Card16("deviceid"), rq.Card32("time"), rq.Card32("detail"))
 _WHEEL = {4: (0, 1), 5: (0, -1), 6: (-1, 0), 7: (1, 0)}  # the buttons that are a wheel, and what they turn
 _BUTTON_NAMES = {1: "left", 2: "middle", 3: "right", 8: "x1", 9: "x2"}
 _VK_OF_BUTTON = {button: vk for vk, button in BUTTONS.items()}
@@ -207,7 +211,7 @@ class XDesktop:
     # Listening
 
     def listen(self, keys: Callable[[KeyboardEvent], None], mouse: Callable[[MouseEvent], None]) -> Stop:
-        return Recording(self.name, self._keys, keys, mouse).stop
+        return Listening(self.name, self._keys, keys, mouse).stop
 
     def close(self) -> None:
         for grabber in self._screens.values():
@@ -310,8 +314,8 @@ class Keymap:
         self._display.refresh_keyboard_mapping(whole)
 
 
-class Recording:
-    """A connection that is told of all input, and one by which it can be ended."""
+class Listening:
+    """A connection of its own that is told of all input by XInput: by RECORD, a busy process would miss some."""
 
     def __init__(
         self,
@@ -321,69 +325,61 @@ class Recording:
         mouse: Callable[[MouseEvent], None],
     ) -> None:
         self._keymap, self._keys, self._mouse = keymap, keys, mouse
-        self._control, self._data = display.Display(name), display.Display(name)
-        if not self._control.has_extension("RECORD"):
-            raise DesktopError(f"the display {name} lets nobody listen: it has no RECORD")
-        wanted = {
-            "core_requests": (0, 0),
-            "core_replies": (0, 0),
-            "ext_requests": (0, 0, 0, 0),
-            "ext_replies": (0, 0, 0, 0),
-            "delivered_events": (0, 0),
-            "device_events": (X.KeyPress, X.MotionNotify),
-            "errors": (0, 0),
-            "client_started": False,
-            "client_died": False,
-        }
-        self._context = self._control.record_create_context(0, [record.AllClients], [wanted])
-        self._control.sync()
-        self._enabled = threading.Event()
+        self._display = display.Display(name)
+        if not self._display.has_extension("XInputExtension"):
+            raise DesktopError(f"the display {name} lets nobody listen: it has no XInput")
+        self._display.xinput_query_version()
+        number = self._display.query_extension("XInputExtension").major_opcode
+        mask = 0
+        for kind in _RAW:
+            self._display.ge_add_event_data(number, kind, _RAW_EVENT)
+            mask |= 1 << kind
+        self._root = self._display.screen().root
+        self._root.xinput_select_events([(xinput.AllMasterDevices, mask)])
+        self._display.sync()  # from now on nothing is missed
+        self._woken, self._wake = os.pipe()
         self._thread = threading.Thread(target=self._run, daemon=True, name="proctor-listener")
         self._thread.start()
-        self._enabled.wait()
 
     def stop(self) -> None:
-        if self._thread.is_alive():
-            self._control.record_disable_context(self._context)
-            self._control.sync()
-            if threading.current_thread() is not self._thread:
-                self._thread.join()
-        with suppress(Exception):
-            self._control.close()
+        with suppress(OSError):
+            os.write(self._wake, b"x")
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
 
     def _run(self) -> None:
         try:
-            self._data.record_enable_context(self._context, self._take)
+            while True:
+                # Asking where the pointer is may have brought further events with it: all of them, before the wait.
+                while self._display.pending_events():
+                    self._tell(self._display.next_event())
+                if self._woken in select.select([self._display, self._woken], [], [])[0]:
+                    return
         except (error.ConnectionClosedError, OSError):
             pass  # the display is gone
         finally:
-            self._enabled.set()
-            with suppress(Exception):
-                self._data.record_free_context(self._context)
-                self._data.close()
-
-    def _take(self, reply: Any) -> None:
-        if reply.category == record.StartOfData:
-            self._enabled.set()
-        if reply.category != record.FromServer or reply.client_swapped:
-            return
-        data = reply.data
-        while len(data):
-            found, data = rq.EventField(None).parse_binary_value(data, self._data.display, None, None)
-            self._tell(found)
+            with suppress(error.ConnectionClosedError, OSError):
+                self._display.close()
+            os.close(self._woken)
+            os.close(self._wake)
 
     def _tell(self, found: Any) -> None:
-        now = time.time_ns()
-        if found.type in (X.KeyPress, X.KeyRelease):
-            vk = self._keymap.vk(found.detail)
+        kind = getattr(found, "evtype", None)
+        if kind not in _RAW:
+            return
+        now, detail = time.time_ns(), found.data.detail
+        if kind in (xinput.RawKeyPress, xinput.RawKeyRelease):
+            vk = self._keymap.vk(detail)
             if vk is not None:
-                self._keys(KeyboardEvent("press" if found.type == X.KeyPress else "release", vk, now))
-        elif found.type == X.MotionNotify:
-            self._mouse(MouseEvent("move", found.root_x, found.root_y, timestamp=now))
-        elif found.detail in _WHEEL:
-            if found.type == X.ButtonPress:
-                dx, dy = _WHEEL[found.detail]
-                self._mouse(MouseEvent("scroll", found.root_x, found.root_y, dx=dx, dy=dy, timestamp=now))
-        else:
-            name, pressed = _BUTTON_NAMES.get(found.detail, str(found.detail)), found.type == X.ButtonPress
-            self._mouse(MouseEvent("click", found.root_x, found.root_y, name, pressed, timestamp=now))
+                self._keys(KeyboardEvent("press" if kind == xinput.RawKeyPress else "release", vk, now))
+            return
+        pointer = self._root.query_pointer()
+        x, y = pointer.root_x, pointer.root_y
+        if kind == xinput.RawMotion:
+            self._mouse(MouseEvent("move", x, y, timestamp=now))
+        elif detail not in _WHEEL:
+            name = _BUTTON_NAMES.get(detail, str(detail))
+            self._mouse(MouseEvent("click", x, y, name, kind == xinput.RawButtonPress, timestamp=now))
+        elif kind == xinput.RawButtonPress:
+            dx, dy = _WHEEL[detail]
+            self._mouse(MouseEvent("scroll", x, y, dx=dx, dy=dy, timestamp=now))

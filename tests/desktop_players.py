@@ -1,0 +1,126 @@
+"""Agents and evaluators on a real display, and the programs that they play."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from proctor.agents import Agent, Task
+from proctor.agents.desktop import CALLABLES, LISTENERS, VK, KeyboardEvent, get_current_frame
+from proctor.agents.window import WindowEvaluator
+
+# A window that turns from blue to green when the right arrow was pressed `sys.argv[1]` times, and closes at escape.
+GAME = """
+import os, sys
+import pygame
+pygame.display.init()
+screen = pygame.display.set_mode((320, 240))
+pygame.display.set_caption("Arrow Game")
+left = int(sys.argv[1])
+while True:
+    screen.fill((0, 200, 0) if left <= 0 else (0, 0, 200))
+    pygame.display.flip()
+    event = pygame.event.wait()
+    if event.type == pygame.KEYDOWN and event.key == pygame.K_RIGHT:
+        left -= 1
+    if event.type == pygame.KEYDOWN and event.key == pygame.K_ESCAPE:
+        sys.exit(0)
+    if event.type == pygame.KEYDOWN and event.key == pygame.K_c:
+        os.abort()
+"""
+
+
+class ArrowGame(WindowEvaluator):
+    """Success is a green window."""
+
+    def command(self, task: Task) -> list[str]:
+        return [sys.executable, "-c", GAME, str(task.success_criteria.get("presses", 5))]
+
+    def _check_env_continue(self, task: Task) -> bool:
+        super()._check_env_continue(task)
+        return not self._is_green(task)
+
+    def _check_env_continue_timer(self, task: Task) -> bool:
+        return True
+
+    def _is_green(self, task: Task) -> bool:
+        _, green, blue = get_current_frame(task.window_name)[120, 160]
+        return green > 100 and blue < 100
+
+    def _score_task(self, task: Task, task_elapsed_time: float, note: str = ""):  # type: ignore[no-untyped-def]
+        from proctor.agents import EvaluationResult
+
+        result = EvaluationResult(task_id=task.task_id, metrics={"success": self._is_green(task)}, notes=note)
+        self._end()
+        return result
+
+
+class Pressing(Agent):
+    """Presses one key again and again."""
+
+    key = VK.RIGHT
+
+    def __init__(self) -> None:
+        def stop_at_f10(event: KeyboardEvent) -> None:
+            if event.vk == VK.F10:
+                self.stop_event.set()
+
+        LISTENERS["keyboard"]().configure(callback=stop_at_f10).start()
+
+    def _play_env(self, task: Task) -> bool:
+        CALLABLES["window.make_active"](task.window_name)
+        CALLABLES["keyboard.press"](self.key)
+        time.sleep(0.02)
+        CALLABLES["keyboard.release"](self.key)
+        return True
+
+
+class Closing(Pressing):
+    key = VK.ESCAPE
+
+
+class Crashing(Pressing):
+    key = VK.KEY_C
+
+
+class PressingF10(Pressing):
+    key = VK.F10
+
+
+class KillingTheFilm(Pressing):
+    def _init_task_hook(self, task: Task) -> None:
+        display = os.environ["DISPLAY"].encode()
+        for entry in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                command = (entry / "cmdline").read_bytes().split(b"\0")
+                if command[0].endswith(b"ffmpeg") and display in command:
+                    os.kill(int(entry.name), signal.SIGKILL)
+
+
+class Idle(Agent):
+    def _play_env(self, task: Task) -> bool:
+        time.sleep(0.01)
+        return True
+
+
+class KillingTheDisplay(Idle):
+    """Once."""
+
+    def _init_task_hook(self, task: Task) -> None:
+        if not Path("killed").exists():
+            Path("killed").touch()
+            # Its guardian and ours have the same parent.
+            referee = _parent(_parent(os.getpid()))
+            for entry in Path("/proc").glob("[0-9]*"):
+                with suppress(OSError):
+                    is_display = (entry / "comm").read_text().strip() == "Xvfb"
+                    if is_display and _parent(_parent(int(entry.name))) == referee:
+                        os.kill(int(entry.name), signal.SIGKILL)
+
+
+def _parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
