@@ -8,6 +8,7 @@ import queue
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,14 @@ from proctor.agents.desktop.vk import BUTTONS, KEYSYMS, SIDES
 from proctor.agents.desktop.x11 import XDesktop
 
 FILE = str(Path(__file__).parent / "desktop_players.py")
+
+
+def until(holds: Callable[[], Any]) -> None:
+    """Waits for what must come. A program takes a key that comes back within two milliseconds for one that is held."""
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
 
 
 @pytest.fixture
@@ -54,8 +63,7 @@ def desktop(open_desktop: Callable[[], XDesktop]) -> XDesktop:
 def game(desktop: XDesktop) -> Iterator[subprocess.Popen[bytes]]:
     environment = os.environ | {"DISPLAY": desktop.name}
     with subprocess.Popen([sys.executable, "-c", GAME, "3"], env=environment) as process:
-        while [window.title for window in desktop.windows()] != ["Arrow Game"]:
-            assert process.poll() is None
+        until(lambda: [window.title for window in desktop.windows()] == ["Arrow Game"])
         yield process
         process.kill()
 
@@ -132,8 +140,7 @@ for _ in range(5_000):
     for desktop, into, key in zip(desktops, heard, keys, strict=True):
         desktop.key(VK.F10, True)  # the last: when it is heard, all before it were
         desktop.key(VK.F10, False)
-        while into[-1:] != [VK.F10] or into.count(VK.F10) < 2:
-            pass
+        until(lambda into=into: into.count(VK.F10) == 2)
         assert into == [key] * 10_000 + [VK.F10] * 2
     for stop in stops:
         stop()
@@ -146,13 +153,13 @@ def test_windows_are_found_focused_and_seen(desktop: XDesktop, game: subprocess.
     active = desktop.active_window()
     assert active is not None
     assert active.hWnd == window.hWnd
-    while tuple(desktop.capture(window)[120, 160][:3]) != (200, 0, 0):  # blue, green, red
-        pass
-    for _ in range(3):
+    until(lambda: tuple(desktop.capture(window)[120, 160][:3]) == (200, 0, 0))  # blue, green, red
+
+    def press() -> None:
         desktop.key(VK.RIGHT, True)
         desktop.key(VK.RIGHT, False)
-    while tuple(desktop.capture(window)[120, 160][:3]) != (0, 200, 0):
-        pass
+
+    until(lambda: press() or tuple(desktop.capture(window)[120, 160][:3]) == (0, 200, 0))
     assert desktop.capture(window).shape == (240, 320, 4)
     assert desktop.capture().shape == (480, 640, 4)
 
@@ -162,7 +169,8 @@ def test_a_window_that_is_not_there_is_named(desktop: XDesktop, game: subprocess
         window_titled(desktop, "Super Hexagon")
 
 
-def test_no_display():
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_no_display():  # python-xlib forgets its socket then
     with pytest.raises(DesktopError, match="cannot be opened"):
         XDesktop(":4242")
 
