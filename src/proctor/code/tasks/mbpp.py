@@ -8,10 +8,11 @@ from __future__ import annotations
 import ast
 from typing import Any, ClassVar
 
-from proctor.code.stopwords import STOP_WORDS
 from proctor.code.task import Task
 
 _SETUP = "test_setup_code"
+# An answer is a whole file, with imports, comments and several functions: it ends where it would be tried out.
+_STOP_WORDS = ["\nclass", "\nassert", '\n"""', "\nprint", "\nif", "\n<|/", "\n```"]
 
 
 class MBPP(Task):
@@ -21,8 +22,9 @@ class MBPP(Task):
     DATASET_PATH = "mbpp"
     NEEDED: ClassVar[tuple[str, ...]] = ("test_list", "code")
 
-    def __init__(self, timeout: float = 3.0, tests_shown: int = 1) -> None:
-        super().__init__(stop_words=[*STOP_WORDS["python"], '\n"""', "\nassert"], requires_execution=True)
+    def __init__(self, timeout: float = 6.0, tests_shown: int = 1) -> None:
+        """`timeout`: the slowest of the references takes three seconds."""
+        super().__init__(stop_words=_STOP_WORDS, requires_execution=True)
         self.timeout = timeout
         self.tests_shown = tests_shown
 
