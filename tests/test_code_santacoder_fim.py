@@ -9,6 +9,7 @@ import pytest
 
 import proctor
 from proctor.code import get_task
+from proctor.config import build_config
 from proctor.types import Message
 
 DATA = str(Path(__file__).parent / "code_rows" / "santacoder_fim.jsonl")
@@ -30,6 +31,23 @@ def test_the_tokens_are_the_users_or_the_tasks(task: str, options: dict[str, Any
     report = evaluate(task, api="completions", **options)
     prompts = [record.sample.input for record in report.records()]
     assert all(isinstance(prompt, str) and prompt.startswith(token) for prompt in prompts)
+
+
+@pytest.mark.parametrize(
+    ("options", "ends"),
+    [
+        ({}, {"<|endoftext|>", "<|filename|>", "<file_sep>"}),
+        ({"fim": "codellama", "stop": ["\n\n"]}, {"<|endoftext|>", "<|filename|>", " <EOT>", "<EOT>", "\n\n"}),
+        ({"fim": "codellama", "api": "chat"}, set()),
+    ],
+)
+def test_a_model_is_stopped_by_what_ends_a_middle(options: dict[str, Any], ends: set[str]):
+    task = get_task("starcoder_fim", data=DATA)
+    config = build_config({"task": "t", "model": "hf/x", "api": "completions", "limit": 1} | options)
+    (sample,) = task.samples(config)
+    stop = task.request(sample, 0, config).sampling.stop
+    assert set(stop) == ends
+    assert len(stop) == len(ends)
 
 
 def test_a_chat_model_sees_the_hole():

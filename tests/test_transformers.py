@@ -286,6 +286,18 @@ def test_a_special_token_is_not_shown_but_stops(llama: Any, tokenizer: Any, spec
     assert (completion.text, completion.finish) == ("the", "stop")
 
 
+def test_a_special_token_with_a_space_of_its_tokenizer_stops(llama: Any):
+    """As Code Llama's ends of a middle are written."""
+    tokenizer = make_tokenizer()
+    tokenizer.add_special_tokens({"additional_special_tokens": ["\u2581<EOT>", "<｜end\u2581of\u2581sentence｜>"]})
+    reader = Reader(llama, tokenizer, chat=False, causal=True)
+    for stop, said in ((" <EOT>", "\u2581<EOT>"), ("<｜end\u2581of\u2581sentence｜>",) * 2):
+        completion = reader.begin(request("A", stop=(stop,)))
+        for token in tokenizer(f"the{said}")["input_ids"]:
+            completion.add(token)
+        assert (completion.text, completion.finish) == ("the", "stop")
+
+
 def test_every_end_that_a_model_has_is_one(tokenizer: Any):
     model = make_model("Llama")
     model.generation_config.eos_token_id = [2, 5]

@@ -26,6 +26,7 @@ from proctor.errors import TaskError, UsageError
 from proctor.metrics.passing import Passing, pass_at_k
 from proctor.metrics.summary import Tally
 from proctor.models.generations import LOADED
+from proctor.models.model import Request
 from proctor.sandbox import Limits, Outcome, Program
 from proctor.types import Message, Output, Prompt, Sample, Score
 
@@ -257,6 +258,15 @@ class Task(core.Task):
     def stop_strings(self, config: RunConfig) -> tuple[str, ...]:
         # A chat model answers with a whole file, where these are no end.
         return (*((self.stop_words or ()) if config.api == "completions" else ()), *config.stop)
+
+    def request(self, sample: Sample, number: int, config: RunConfig) -> Request:
+        """Ends also where the model's own tokens say so, which is different from form to form."""
+        request = super().request(sample, number, config)
+        ends = end_tokens(self._form(sample.index), config) if config.api == "completions" else ()
+        if not ends:
+            return request
+        stop = tuple(dict.fromkeys((*request.sampling.stop, *ends)))
+        return msgspec.structs.replace(request, sampling=msgspec.structs.replace(request.sampling, stop=stop))
 
     def json_lines(self, config: RunConfig, part: range) -> Iterator[bytes]:
         wanted = msgspec.structs.replace(config, limit_start=config.limit_start + part.start, limit=len(part))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from proctor.models.engine import Engine
 
 MOST_PLACES = 4_096  # as many as --concurrency may ask for
+SPACE = "\u2581"  # as tokenizers write it: at the start of Code Llama's tokens, for example
 PROMPTS_KEPT = 256  # as tokens, for the next completion of the same
 
 
@@ -84,8 +85,9 @@ class Reader:
         stated = model.generation_config.eos_token_id
         stated = stated if isinstance(stated, list) else [stated]
         self._ends = frozenset({*stated, tokenizer.eos_token_id} - {None})
-        # Those that are left out of a text can still be named as stop strings.
-        self._specials = {token.content: number for number, token in tokenizer.added_tokens_decoder.items()}
+        # Those that are left out of a text can still be named as stop strings, their spaces as anybody writes them.
+        named = [(token.content, number) for number, token in tokenizer.added_tokens_decoder.items()]
+        self._specials = dict([(content.replace(SPACE, " "), number) for content, number in named] + named)
         # Some tokenizers close every text, which is to be gone on with here.
         around = tokenizer("")["input_ids"]
         one_for_both = tokenizer.bos_token_id == tokenizer.eos_token_id and len(around) == 1

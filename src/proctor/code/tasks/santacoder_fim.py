@@ -16,6 +16,7 @@ from proctor.code.task import Task
 from proctor.config import RunConfig
 from proctor.errors import UsageError
 from proctor.metrics.text import exact_match
+from proctor.models.model import Request
 from proctor.types import FimFamily, Sample
 
 
@@ -57,6 +58,9 @@ class SantaCoderFIM(Task):
 
     def samples(self, config: RunConfig) -> Iterator[Sample]:
         return super().samples(self._with_family(config))
+
+    def request(self, sample: Sample, number: int, config: RunConfig) -> Request:
+        return super().request(sample, number, self._with_family(config))
 
     async def open(self, config: RunConfig) -> None:
         await super().open(self._with_family(config))
