@@ -335,12 +335,12 @@ class Task(core.Task):
             if completion.strip():
                 raise
             return ""
-        if not isinstance(form, Continuation) or not completion.strip() or not (done or self.requires_execution):
-            return done
-        if len(done) >= len(form.text) or not form.text.startswith(done):
+        cut_short = len(done) < len(form.begun) and form.begun.startswith(done) and generation.startswith(form.begun)
+        if not cut_short or not completion.strip() or not (done or self.requires_execution):
             return done
         # It was cut inside the prompt, which only a program needs.
-        return (form.text if self.requires_execution else "") + self.postprocess_generation(completion, index)
+        done = self.postprocess_generation(completion, index)
+        return form.with_completion(done) if self.requires_execution else done
 
 
 def _score(judged: Sequence[tuple[str, Trial]]) -> Score:
