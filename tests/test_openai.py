@@ -43,6 +43,13 @@ def test_sampling_settings_are_sent(adding: str, serve):
     assert 0 <= body["seed"] < 2**31
 
 
+def test_no_limit_on_the_likeliest_tokens_is_none(adding: str, serve):
+    """Servers refuse 0, or take it for something else."""
+    server = serve(right_sum)
+    proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1, top_k=0)
+    assert "top_k" not in server.requests[0]
+
+
 def test_few_shot_turns_are_messages(serve):
     server = serve(lambda body, number: "Yes")
     proctor.evaluate("shapes/existence", "openai/m", base_url=server.url, limit=1, few_shot=2)

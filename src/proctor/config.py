@@ -42,7 +42,7 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     samples: Annotated[int, Meta(ge=1, le=10_000, description="completions per sample, judged together")] = 1
     temperature: Annotated[float, Meta(ge=0, description="0 is greedy")] = 0.0
     top_p: Annotated[Annotated[float, Meta(gt=0, le=1)] | None, Meta(description="nucleus sampling")] = None
-    top_k: Annotated[Positive | None, Meta(description="sample among the k likeliest tokens")] = None
+    top_k: Annotated[Count | None, Meta(description="sample among the k likeliest tokens; 0 is among all")] = None
     max_tokens: Annotated[Positive | None, Meta(description="most tokens per completion (default: the task's)")] = None
     max_length: Annotated[
         Positive | None, Meta(description="most tokens of prompt and completion together, where they can be counted")
