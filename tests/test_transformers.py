@@ -659,10 +659,17 @@ def test_the_model_is_told_to_be_of_another_kind_than_it_is(folder: Path):
         proctor.evaluate("shapes/existence", f"hf/{folder}", modeltype="seq2seq")
 
 
-def test_without_a_chat_template(tmp_path: Path, llama: Any):
+def test_without_a_chat_template(tmp_path: Path, llama: Any, caplog: pytest.LogCaptureFixture):
     folder = saved(tmp_path / "model", llama, make_tokenizer(template=None))
     with pytest.raises(UsageError, match="has no chat template: use --api completions"):
-        proctor.evaluate("shapes/existence", f"hf/{folder}")
+        proctor.evaluate("shapes/existence", f"hf/{folder}", api="chat")
+    report = proctor.evaluate("code/parity", f"hf/{folder}", limit=1, max_tokens=2, generation_only=True)
+    assert report.run.config["api"] == "completions"
+    assert report.run.provenance["candidate"]["api"] == "completions"
+    (record,) = report.records()
+    assert isinstance(record.sample.input, str), "the code that was begun, and no word about it"
+    (said,) = (record.getMessage() for record in caplog.records if record.name.startswith("proctor"))
+    assert "has no chat template, so it is asked with --api completions" in said
 
 
 def test_weights_that_are_missing_are_not_made_up(tmp_path: Path, llama: Any, tokenizer: Any):

@@ -210,8 +210,8 @@ class _Subject:
 
     def _config(self, **options: Any) -> RunConfig:
         # Some tokens for filling in are as good as others: nobody is asked.
-        model = {"model": "scripted/oracle", "fim": "starcoder"}
-        return build_config({"task": self.name, "settings": self.settings, **model, **options})
+        usual = {"model": "scripted/oracle", "api": "chat", "fim": "starcoder"}
+        return build_config({"task": self.name, "settings": self.settings, **usual, **options})
 
 
 def _fingerprint(samples: list[Sample]) -> str:

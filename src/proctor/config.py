@@ -67,7 +67,10 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     peft_model: Annotated[str | None, Meta(description="adapter to put on a local model: its name or folder")] = None
     modeltype: Annotated[Literal["causal", "seq2seq"], Meta(description="architecture of a local model")] = "causal"
     base_url: Annotated[str | None, Meta(description="address of an OpenAI-compatible server, ending in /v1")] = None
-    api: Annotated[Literal["chat", "completions"], Meta(description="which endpoint answers")] = "chat"
+    api: Annotated[
+        Literal["chat", "completions"] | None,
+        Meta(description="which endpoint answers (default: chat, if a local model has a template for it)"),
+    ] = None
     api_key_env: Annotated[str, Meta(description="environment variable that holds the API key")] = "OPENAI_API_KEY"
     price_input: Annotated[Annotated[float, Meta(ge=0)] | None, Meta(description="price of a million input tokens")] = (
         None

@@ -239,7 +239,7 @@ class Task(core.Task):
             ) from error
 
     def _shown(self, doc: Any, config: RunConfig) -> Prompt:
-        asked = self.chat_prompt(doc) if config.api == "chat" else None
+        asked = self.chat_prompt(doc) if config.api != "completions" else None
         if asked is not None:
             return (Message("user", config.prefix + asked),)
         return present(form_of(self.get_prompt(doc)), config, self.language, wrapped=self.requires_execution)
@@ -288,7 +288,7 @@ class Task(core.Task):
         doc = self.rows()[sample.index]
         with self._given.offered():
             form = self._form(sample.index)
-            if self._config.api == "chat":
+            if self._config.api != "completions":
                 return self.read_chat(doc, form, output.text, sample.index)
             completion = cut(output.text, end_tokens(form, self._config))
             return self._postprocessed(form, form.with_completion(completion), completion, sample.index)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -92,6 +92,7 @@ class Model(Candidate):
     """Answers requests. A transient failure raises TransientModelError and is tried again."""
 
     blind: str = ""  # why it cannot be shown pictures, where it cannot
+    usual_api: Literal["chat", "completions"] = "chat"  # how it is asked unless a run says it; known once prepared
 
     @abstractmethod
     async def generate(self, request: Request) -> Output: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -18,6 +19,8 @@ from proctor.types import Output, Prompt, Sample
 
 if TYPE_CHECKING:
     from proctor.models.engine import Engine
+
+logger = logging.getLogger(__name__)
 
 MOST_PLACES = 4_096  # as many as --concurrency may ask for
 SPACE = "\u2581"  # as tokenizers write it: at the start of Code Llama's tokens, for example
@@ -70,9 +73,14 @@ class Transformers(Model):
         from proctor.models.engine import Engine
 
         causal = self._config.modeltype == "causal"
-        reader = Reader(model, tokenizer, self._config.api == "chat", causal)
+        if not tokenizer.chat_template:
+            self.usual_api = "completions"
+            if self._config.api is None:
+                logger.warning("note: %s has no chat template, so it is asked with --api completions.", self.name)
+        api = self._config.api or self.usual_api
+        reader = Reader(model, tokenizer, api == "chat", causal)
         decoder = CausalDecoder(model) if causal else Seq2SeqDecoder(model, _decoder_start(model))
-        self._identity = identity | {"api": self._config.api}
+        self._identity = identity | {"api": api}
         return Engine(self.name, decoder, reader.begin, self._config.batch_size)
 
 
