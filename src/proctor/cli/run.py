@@ -121,8 +121,10 @@ def _run_all(configurations: list[RunConfig], swept: str, args: argparse.Namespa
 
 def _comment(report: Report, config: RunConfig) -> None:
     """What the user may have overlooked."""
-    if config.epochs > 1 and config.temperature == 0 and not config.model.startswith("scripted/"):
-        print("note: at temperature 0 the epochs mostly repeat each other.", file=sys.stderr)
+    if config.temperature == 0 and not config.model.startswith("scripted/"):
+        for what, number in (("epochs", config.epochs), ("samples", config.samples)):
+            if number > 1:
+                print(f"note: at temperature 0 the {what} mostly repeat each other.", file=sys.stderr)
     for key in config.group_by:
         if key not in report.run.groups:
             record = next(report.records(), None)
