@@ -151,6 +151,14 @@ def test_a_prompt_is_never_cut_and_a_completion_once(copying: tuple[str, str], t
     assert json.loads((tmp_path / "g.json").read_text()) == [["a\n# b\nc"]]
 
 
+def test_a_task_without_data_does_not_keep_the_next_from_running(proctor: Proctor):
+    run = ["run", "code/mbpp", "code/parity", "--model", "scripted/oracle", "--limit", "1", "--allow-code-execution"]
+    done = proctor(*run, "--json", HF_HUB_OFFLINE="1")
+    assert done.returncode == 2
+    assert "--data FILE" in done.stderr
+    assert [run["task"] for run in json.loads(done.stdout)["runs"]] == ["code/parity"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from proctor.config import user_path
-from proctor.errors import MissingExtraError, UsageError
+from proctor.errors import MissingDataError, MissingExtraError, UsageError
 
 Row = dict[str, Any]
 Rows = Sequence[Row]
@@ -149,7 +149,7 @@ def load_dataset(path: str | None, name: str | None = None, split: str | None = 
         rows = Table(read_rows(offered.file))
         return rows if split else Splits(rows)
     if not path:
-        raise UsageError("This task names no data set: give the problems with --data FILE.")
+        raise MissingDataError("This task names no data set: give the problems with --data FILE.")
     what = f"{path} ({name})" if name else path
     advice = f"or give the rows of {what} as a file: --data FILE.jsonl."
     try:
@@ -163,10 +163,6 @@ def load_dataset(path: str | None, name: str | None = None, split: str | None = 
         raise MissingDataError(
             f"The data set {what} cannot be had from the hub ({reason}): check the network, {advice}"
         ) from None
-
-
-class MissingDataError(UsageError):
-    """The problems of a task are not here."""
 
 
 def packaged_file(package: str, file: str) -> Path | None:

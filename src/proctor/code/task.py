@@ -22,7 +22,7 @@ from proctor.code.results import Results, count_results
 from proctor.code.rows import GivenRows, Rows, load_dataset
 from proctor.code.stopwords import cut, cut_generation
 from proctor.config import RunConfig
-from proctor.errors import TaskError, UsageError
+from proctor.errors import MissingDataError, TaskError
 from proctor.metrics.passing import Passing, pass_at_k
 from proctor.metrics.summary import Tally
 from proctor.models.generations import LOADED
@@ -200,14 +200,14 @@ class Task(core.Task):
             with self._given.offered():
                 found = self.get_dataset()
             if self._given.file is not None and not self._given.asked_for:
-                raise UsageError(f"{self.name} has its problems with it: it takes no --data.")
+                raise MissingDataError(f"{self.name} has its problems with it: it takes no --data.")
             self._rows: Rows = found if hasattr(found, "__getitem__") else list(found)
             # Some tasks ask for it with every generation: it is neither to be read again, nor from elsewhere.
             self.get_dataset = lambda: self._rows  # type: ignore[method-assign]
             for index in range(len(self._rows)) if self.NEEDED else ():
                 for key in self.NEEDED:
                     if key not in self._rows[index]:
-                        raise UsageError(
+                        raise MissingDataError(
                             f"{self.name}: row {index} has no {key!r}; there is: {', '.join(self._rows[index])}."
                         )
         return self._rows
@@ -215,7 +215,9 @@ class Task(core.Task):
     def count(self, config: RunConfig) -> int:
         number = len(self.rows())
         if config.limit_start >= number:
-            raise UsageError(f"{self.name} has {number} problems: there is none from number {config.limit_start} on.")
+            raise MissingDataError(
+                f"{self.name} has {number} problems: there is none from number {config.limit_start} on."
+            )
         rest = number - config.limit_start
         return rest if config.limit is None else min(rest, config.limit)
 

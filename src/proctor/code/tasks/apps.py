@@ -19,7 +19,7 @@ from proctor.code.forms import fenced
 from proctor.code.keyed import KeyedTask
 from proctor.code.libraries import LibraryTask
 from proctor.code.task import Task
-from proctor.errors import UsageError
+from proctor.errors import MissingDataError
 from proctor.metrics.passing import pass_at_k
 from proctor.sandbox import Outcome, Program, Verdict
 
@@ -90,7 +90,7 @@ class APPS(KeyedTask, LibraryTask):
             return super().get_dataset()
         rows = [row for row in super().get_dataset() if row["difficulty"] == self.DATASET_NAME]
         if not rows:
-            raise UsageError(f"{self._given.file} has no problems of the difficulty {self.DATASET_NAME}.")
+            raise MissingDataError(f"{self._given.file} has no problems of the difficulty {self.DATASET_NAME}.")
         return rows
 
     def get_prompt(self, doc: Any) -> dict[str, str]:
