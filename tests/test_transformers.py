@@ -430,15 +430,32 @@ def test_a_batch_that_does_not_fit_is_halved(llama: Any, tokenizer: Any, caplog:
         assert line == f"hf/tiny: a batch of {size} does not fit into memory, going on with batches of {half}"
 
 
-@pytest.mark.parametrize("kind", ["Llama", "Lfm2", "T5"])
-def test_a_model_with_memory_for_three_rows(tokenizer: Any, kind: str, caplog: pytest.LogCaptureFixture):
+def fill_memory() -> None:
+    torch.empty(2**62, dtype=torch.uint8)
+
+
+def fill_gpu() -> None:
+    raise torch.OutOfMemoryError("CUDA out of memory.")
+
+
+def fill_gpu_of_a_library() -> None:
+    raise RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")
+
+
+@pytest.mark.parametrize(
+    ("kind", "run_out"),
+    [("Llama", fill_gpu), ("Lfm2", fill_gpu_of_a_library), ("T5", fill_memory)],
+)
+def test_a_model_with_memory_for_three_rows(
+    tokenizer: Any, kind: str, run_out: Callable[[], None], caplog: pytest.LogCaptureFixture
+):
     model = make_model(kind)
     requests = [request(PROMPTS[i % 5], seed=i, max_tokens=4 + i, **SAMPLED) for i in range(9)]
     expected = [completion.text for completion in decoded(model, tokenizer, requests, 9)]
 
     def refuse(model: Any, args: Any, kwargs: dict[str, Any]) -> None:
         if len(kwargs["attention_mask"]) > 3:
-            raise torch.OutOfMemoryError("CUDA out of memory.")
+            run_out()
 
     model.register_forward_pre_hook(refuse, with_kwargs=True)
     assert [completion.text for completion in decoded(model, tokenizer, requests, 9)] == expected
