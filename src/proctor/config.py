@@ -151,6 +151,8 @@ def build_config(options: Mapping[str, Any]) -> RunConfig:
     config = msgspec.convert(options, RunConfig, strict=False)
     if config.base_url is not None:
         _check_base_url(config.base_url)
+    if config.instruction_tokens is not None:
+        _check_instruction_tokens(config.instruction_tokens, config.api)
     return config
 
 
@@ -180,6 +182,13 @@ def _check_base_url(url: str) -> None:
     if parts.username or parts.password or parts.query or parts.fragment:
         # The address is stored with the run; a secret in it would be too.
         raise UsageError("base_url: nothing but host, port and path; the key comes from the environment (api_key_env).")
+
+
+def _check_instruction_tokens(tokens: str, api: str | None) -> None:
+    if tokens.count(",") != 2:
+        raise UsageError(f"instruction_tokens: expected three texts, USER,END,ASSISTANT, got {tokens!r}.")
+    if api == "chat":
+        raise UsageError("instruction_tokens: a model that chats has a template of its own: say --api completions.")
 
 
 def load_toml(path: str | Path) -> dict[str, Any]:
