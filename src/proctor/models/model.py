@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -54,6 +55,12 @@ def as_text(prompt: Prompt) -> str:
     if has_pictures(prompt):
         raise ModelError("a picture cannot be put into a prompt of plain text")
     return "\n\n".join(message.text for message in prompt)
+
+
+def cut(completion: str, stop: Iterable[str]) -> str:
+    """The completion up to the first stop string in it, whichever that is."""
+    places = [place for word in stop if word and (place := completion.find(word)) >= 0]
+    return completion[: min(places)] if places else completion
 
 
 def has_pictures(prompt: Prompt) -> bool:
