@@ -22,7 +22,7 @@ from proctor.code.results import Results, count_results
 from proctor.code.rows import GivenRows, Rows, load_dataset
 from proctor.code.stopwords import cut, cut_generation
 from proctor.config import RunConfig
-from proctor.errors import MissingDataError, TaskError
+from proctor.errors import MissingDataError, TaskError, UsageError
 from proctor.metrics.passing import Passing, pass_at_k
 from proctor.metrics.summary import Tally
 from proctor.models.generations import LOADED
@@ -213,6 +213,10 @@ class Task(core.Task):
         return self._rows
 
     def count(self, config: RunConfig) -> int:
+        if config.few_shot:
+            raise UsageError(
+                f"{self.name} takes no --few-shot: its prompts are the benchmark's own."
+            )
         number = len(self.rows())
         if config.limit_start >= number:
             raise MissingDataError(
