@@ -63,17 +63,21 @@ def test_each_language_is_counted_apart():
 
 
 @pytest.mark.parametrize(
-    ("middle", "right"),
+    ("middle", "similarity"),
     [
-        ("            count++;", True),
-        ("count++;\n", True),
-        ("            count++;<|endoftext|>class", True),
-        ("            count ++;", False),
-        ("            count++; // one more", False),
+        ("            count++;", 1),
+        ("count++;\n", 1),
+        ("            count++;<|endoftext|>class", 1),
+        ("            count ++;", 8 / 9),
+        ("            count++; // one more", 8 / 20),
+        ("", 0),
     ],
 )
-def test_only_the_middle_counts_and_only_space_around_it_may_differ(middle: str, right: bool):
+def test_only_the_middle_counts_and_only_space_around_it_may_differ(middle: str, similarity: float):
     task = get_task("santacoder_fim", data=DATA)
     row = task.rows()[2]
     generation = task.postprocess_generation(f"{row['prompt']}{middle}{row['suffix']}", 2)
-    assert task.process_results([[generation]], [task.get_reference(row)]) == {"exact_match": float(right)}
+    found = task.process_results([[generation]], [task.get_reference(row)])
+    assert found == {"exact_match": similarity == 1, "edit_similarity": pytest.approx(similarity)}
+    found = task.process_results([[generation, ""]], [task.get_reference(row)])
+    assert found == {"exact_match": (similarity == 1) / 2, "edit_similarity": pytest.approx(similarity / 2)}

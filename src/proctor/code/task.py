@@ -214,9 +214,7 @@ class Task(core.Task):
 
     def count(self, config: RunConfig) -> int:
         if config.few_shot:
-            raise UsageError(
-                f"{self.name} takes no --few-shot: its prompts are the benchmark's own."
-            )
+            raise UsageError(f"{self.name} takes no --few-shot: its prompts are the benchmark's own.")
         number = len(self.rows())
         if config.limit_start >= number:
             raise MissingDataError(
