@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import proctor
+from proctor.code.rows import read_rows
 from proctor.errors import UsageError
 from proctor.exchange import path_for, save_generations, save_metrics, save_references
 from proctor.report import Report
@@ -142,6 +144,25 @@ def test_the_guides_command_lines(proctor: Proctor, tmp_path: Path):
     assert run["config"]["samples"] == 2
 
 
+@pytest.mark.parametrize("ending", ["json", "jsonl"])
+def test_rows_as_python_writes_them(tmp_path: Path, ending: str):
+    """With numbers that are none in JSON, and half of a character."""
+    path = tmp_path / f"rows.{ending}"
+    row = {"high": math.inf, "texts": [{"a\ud83d": "b\ud83d"}], "low": -math.inf, "whole": "\U0001f642"}
+    path.write_text(json.dumps([row] if ending == "json" else row))
+    assert read_rows(path) == [row | {"texts": [{"a?": "b?"}]}]
+    path.write_text(path.read_text().replace("-Infinity", "NaN"))
+    assert math.isnan(read_rows(path)[0]["low"])
+
+
+@pytest.mark.parametrize("content", ["[NaN]", "NaN", '{"a": NaN', '{"a": [NaN}'])
+def test_what_is_no_row_is_none_with_such_numbers_either(tmp_path: Path, content: str):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(content)
+    with pytest.raises(UsageError, match="line 1: not a row in JSON"):
+        read_rows(path)
+
+
 def test_a_prompt_is_never_cut_and_a_completion_once(copying: tuple[str, str], tmp_path: Path):
     task, _ = copying
     data = tmp_path / "rows.jsonl"
@@ -149,6 +170,14 @@ def test_a_prompt_is_never_cut_and_a_completion_once(copying: tuple[str, str], t
     report = proctor.evaluate(task, "scripted/oracle", data=str(data), api="completions")
     save_generations(report, tmp_path / "g.json")
     assert json.loads((tmp_path / "g.json").read_text()) == [["a\n# b\nc"]]
+
+
+def test_a_task_without_data_does_not_keep_the_next_from_running(proctor: Proctor):
+    run = ["run", "code/mbpp", "code/parity", "--model", "scripted/oracle", "--limit", "1", "--allow-code-execution"]
+    done = proctor(*run, "--json", HF_HUB_OFFLINE="1")
+    assert done.returncode == 2
+    assert "--data FILE" in done.stderr
+    assert [run["task"] for run in json.loads(done.stdout)["runs"]] == ["code/parity"]
 
 
 @pytest.mark.parametrize(
@@ -160,6 +189,7 @@ def test_a_prompt_is_never_cut_and_a_completion_once(copying: tuple[str, str], t
         (["code/humaneval", "--data", "broken.jsonl"], "broken.jsonl, line 2"),
         (["code/humaneval", "--data", "empty.jsonl"], "empty.jsonl has no rows"),
         (["code/humaneval", "--limit-start", "164"], "has 164 problems"),
+        (["code/humaneval", "--few-shot", "3"], "code/humaneval takes no --few-shot"),
         (["humaneval", "--load-generations-path", "short.json"], "2 problems, from number 0 on; the run asks for 164"),
         (["code/humaneval", "--load-generations-path", "uneven.json"], "--n-samples 1"),
         (["code/humaneval", "--load-generations-path", "flat.json"], "not a list of lists"),

@@ -197,25 +197,34 @@ def test_a_missing_toolchain_is_an_error_and_no_failure(exam, tmp_path: Path, mo
         evaluate(exam("    language = 'swift'\n"), limit=2)
 
 
-def test_ones_own_code_never_cuts_the_prompt(exam, tmp_path: Path):
+@pytest.mark.parametrize(
+    ("prompt", "whole"),
+    [
+        ('"import math\\ndef f(x):\\n"', "import math\ndef f(x):\n    return x"),
+        ('{"instruction": "Do it.", "context": "import math\\ndef f(x):\\n"}', "import math\ndef f(x):\n    return x"),
+        (
+            '{"prefix": "import math\\ndef f(x):\\n", "suffix": "\\n# end"}',
+            "import math\ndef f(x):\n    return x\n# end",
+        ),
+    ],
+    ids=["continuation", "instruction", "infilling"],
+)
+def test_ones_own_code_never_cuts_the_prompt(exam, tmp_path: Path, prompt: str, whole: str):
     """The guide's way to cut would stop at what the prompt itself contains."""
-    body = """
+    body = f"""
+    def get_prompt(self, doc):
+        return {prompt}
+
     def postprocess_generation(self, generation, idx):
         for stop in self.stop_words:
             if stop in generation:
                 generation = generation[: generation.index(stop)]
         return generation
 """
-    rows = [
-        {
-            "prompt": "import math\ndef f(x):\n",
-            "canonical_solution": "    return x\ndef g(): pass",
-            "test": "assert f(1) == 1",
-        }
-    ]
-    report = evaluate(exam(body, rows), api="completions")
+    rows = [{"canonical_solution": "    return x\ndef g(): pass", "test": "assert f(1) == 1"}]
+    report = evaluate(exam(body, rows), api="completions", fim="starcoder")
     save_generations(report, tmp_path / "out.json")
-    assert json.loads((tmp_path / "out.json").read_text()) == [["import math\ndef f(x):\n    return x"]]
+    assert json.loads((tmp_path / "out.json").read_text()) == [[whole]]
     assert report.metrics["pass@1"].value == 1
 
 

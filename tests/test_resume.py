@@ -251,7 +251,7 @@ def test_an_option_that_is_newer_than_the_run(adding: str):
     store = open_store()
     store.save(msgspec.structs.replace(run, config={k: v for k, v in run.config.items() if k != "api"}))
     assert resume(run.id, {}).run.n == 5
-    with pytest.raises(UsageError, match="api was None, now 'completions'"):
+    with pytest.raises(UsageError, match="api was 'chat', now 'completions'"):
         resume(run.id, {"api": "completions"})
 
 

@@ -131,8 +131,12 @@ async def _go_on(run: Run, task: Task, config: RunConfig, store: Store, out: Pat
     try:
         await model.prepare(lambda: take_samples(task, config))
         _refuse_another_model(run, model.identity())
+        before = run
+        if config.api is None:
+            config = build_config(msgspec.structs.asdict(config) | {"api": model.usual_api})
+            run = msgspec.structs.replace(run, config=stored_form(config))
         provenance = run.provenance | {"candidate": model.identity()}
-        before, run = run, msgspec.structs.replace(run, status="running", reason="", provenance=provenance)
+        run = msgspec.structs.replace(run, status="running", reason="", provenance=provenance)
         store.save(run)
         async with opened(task, config):
             if judging:

@@ -105,7 +105,7 @@ class Task(ABC):
             max_tokens=config.max_tokens or config.max_length or self.max_tokens,
             temperature=config.temperature,
             top_p=config.top_p,
-            top_k=config.top_k,
+            top_k=config.top_k or None,
             max_length=config.max_length,
             stop=self.stop_strings(config),
             # Every completion has a seed of its own, so that epochs differ and a rerun does not.

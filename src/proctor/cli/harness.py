@@ -17,7 +17,13 @@ _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("as in the BigCode harness")
     group.add_argument("--tasks", dest="task_list", metavar="A,B", help="the same as naming them one by one")
-    group.add_argument("--do-sample", nargs="?", const="true", metavar="BOOL", help="False is --temperature 0")
+    group.add_argument(
+        "--do-sample",
+        nargs="?",
+        const="true",
+        metavar="BOOL",
+        help="False is --temperature 0; True, where they are not given, --temperature 0.2 --top-p 0.95",
+    )
     group.add_argument("--prompt", metavar="NAME", help="the same as --set prompt=NAME, for tasks that have it")
     group.add_argument("--load-data-path", metavar="FILE", help="the same as --set load_data_path=FILE")
     group.add_argument("--check-references", action="store_true", help="judge the right answers instead of a model's")
@@ -43,8 +49,12 @@ def add_options(args: argparse.Namespace, options: dict[str, Any]) -> None:
     for key in ("prompt", "load_data_path"):
         if getattr(args, key) is not None:
             options.setdefault("settings", {})[key] = getattr(args, key)
-    if args.do_sample is not None and not _read_bool(args.do_sample):
-        options["temperature"] = 0.0
+    if args.do_sample is not None:
+        if _read_bool(args.do_sample):
+            options.setdefault("temperature", 0.2)
+            options.setdefault("top_p", 0.95)
+        else:
+            options["temperature"] = 0.0
     if args.check_references:
         options["model"] = "scripted/oracle"
     if args.load_generations_path is not None:

@@ -20,7 +20,7 @@ from proctor.cli.output import print_json, say
 from proctor.cli.progress import open_display
 from proctor.config import RunConfig, build_config
 from proctor.curve import Curve, trace_curves
-from proctor.errors import ProctorError, SettingError, UsageError
+from proctor.errors import MissingDataError, ProctorError, SettingError, UsageError
 from proctor.evaluation import evaluate
 from proctor.report import Report
 from proctor.store import store_folder
@@ -106,10 +106,10 @@ def _run_all(configurations: list[RunConfig], swept: str, args: argparse.Namespa
                 reports.append(evaluate(**msgspec.structs.asdict(config), observer=display))
         except ProctorError as error:
             say(str(error))
-            code = error.exit_code
+            code = max(code, error.exit_code)
             if error.run is not None:
                 reports.append(Report(error.run, store_folder(config.store)))
-            if isinstance(error, UsageError):
+            if isinstance(error, UsageError) and not isinstance(error, MissingDataError):
                 break  # the next exam would meet the same
             continue
         if not args.json:
@@ -121,8 +121,10 @@ def _run_all(configurations: list[RunConfig], swept: str, args: argparse.Namespa
 
 def _comment(report: Report, config: RunConfig) -> None:
     """What the user may have overlooked."""
-    if config.epochs > 1 and config.temperature == 0 and not config.model.startswith("scripted/"):
-        print("note: at temperature 0 the epochs mostly repeat each other.", file=sys.stderr)
+    if config.temperature == 0 and not config.model.startswith("scripted/"):
+        for what, number in (("epochs", config.epochs), ("samples", config.samples)):
+            if number > 1:
+                print(f"note: at temperature 0 the {what} mostly repeat each other.", file=sys.stderr)
     for key in config.group_by:
         if key not in report.run.groups:
             record = next(report.records(), None)

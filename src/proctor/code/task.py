@@ -22,10 +22,11 @@ from proctor.code.results import Results, count_results
 from proctor.code.rows import GivenRows, Rows, load_dataset
 from proctor.code.stopwords import cut, cut_generation
 from proctor.config import RunConfig
-from proctor.errors import TaskError, UsageError
+from proctor.errors import MissingDataError, TaskError, UsageError
 from proctor.metrics.passing import Passing, pass_at_k
 from proctor.metrics.summary import Tally
 from proctor.models.generations import LOADED
+from proctor.models.model import Request
 from proctor.sandbox import Limits, Outcome, Program
 from proctor.types import Message, Output, Prompt, Sample, Score
 
@@ -199,22 +200,26 @@ class Task(core.Task):
             with self._given.offered():
                 found = self.get_dataset()
             if self._given.file is not None and not self._given.asked_for:
-                raise UsageError(f"{self.name} has its problems with it: it takes no --data.")
+                raise MissingDataError(f"{self.name} has its problems with it: it takes no --data.")
             self._rows: Rows = found if hasattr(found, "__getitem__") else list(found)
             # Some tasks ask for it with every generation: it is neither to be read again, nor from elsewhere.
             self.get_dataset = lambda: self._rows  # type: ignore[method-assign]
             for index in range(len(self._rows)) if self.NEEDED else ():
                 for key in self.NEEDED:
                     if key not in self._rows[index]:
-                        raise UsageError(
+                        raise MissingDataError(
                             f"{self.name}: row {index} has no {key!r}; there is: {', '.join(self._rows[index])}."
                         )
         return self._rows
 
     def count(self, config: RunConfig) -> int:
+        if config.few_shot:
+            raise UsageError(f"{self.name} takes no --few-shot: its prompts are the benchmark's own.")
         number = len(self.rows())
         if config.limit_start >= number:
-            raise UsageError(f"{self.name} has {number} problems: there is none from number {config.limit_start} on.")
+            raise MissingDataError(
+                f"{self.name} has {number} problems: there is none from number {config.limit_start} on."
+            )
         rest = number - config.limit_start
         return rest if config.limit is None else min(rest, config.limit)
 
@@ -238,7 +243,7 @@ class Task(core.Task):
             ) from error
 
     def _shown(self, doc: Any, config: RunConfig) -> Prompt:
-        asked = self.chat_prompt(doc) if config.api == "chat" else None
+        asked = self.chat_prompt(doc) if config.api != "completions" else None
         if asked is not None:
             return (Message("user", config.prefix + asked),)
         return present(form_of(self.get_prompt(doc)), config, self.language, wrapped=self.requires_execution)
@@ -257,6 +262,15 @@ class Task(core.Task):
     def stop_strings(self, config: RunConfig) -> tuple[str, ...]:
         # A chat model answers with a whole file, where these are no end.
         return (*((self.stop_words or ()) if config.api == "completions" else ()), *config.stop)
+
+    def request(self, sample: Sample, number: int, config: RunConfig) -> Request:
+        """Ends also where the model's own tokens say so, which is different from form to form."""
+        request = super().request(sample, number, config)
+        ends = end_tokens(self._form(sample.index), config) if config.api == "completions" else ()
+        if not ends:
+            return request
+        stop = tuple(dict.fromkeys((*request.sampling.stop, *ends)))
+        return msgspec.structs.replace(request, sampling=msgspec.structs.replace(request.sampling, stop=stop))
 
     def json_lines(self, config: RunConfig, part: range) -> Iterator[bytes]:
         wanted = msgspec.structs.replace(config, limit_start=config.limit_start + part.start, limit=len(part))
@@ -278,7 +292,7 @@ class Task(core.Task):
         doc = self.rows()[sample.index]
         with self._given.offered():
             form = self._form(sample.index)
-            if self._config.api == "chat":
+            if self._config.api != "completions":
                 return self.read_chat(doc, form, output.text, sample.index)
             completion = cut(output.text, end_tokens(form, self._config))
             return self._postprocessed(form, form.with_completion(completion), completion, sample.index)
@@ -325,12 +339,12 @@ class Task(core.Task):
             if completion.strip():
                 raise
             return ""
-        if not isinstance(form, Continuation) or not completion.strip() or not (done or self.requires_execution):
-            return done
-        if len(done) >= len(form.text) or not form.text.startswith(done):
+        cut_short = len(done) < len(form.begun) and form.begun.startswith(done) and generation.startswith(form.begun)
+        if not cut_short or not completion.strip() or not (done or self.requires_execution):
             return done
         # It was cut inside the prompt, which only a program needs.
-        return (form.text if self.requires_execution else "") + self.postprocess_generation(completion, index)
+        done = self.postprocess_generation(completion, index)
+        return form.with_completion(done) if self.requires_execution else done
 
 
 def _score(judged: Sequence[tuple[str, Trial]]) -> Score:
