@@ -479,10 +479,49 @@ STARTS = {
     "os.system('exit 3')": "exit 3",
     "multiprocessing.Process(target=print).start()": "a process",
     "ProcessPoolExecutor(1).submit(len, 'abc').result()": "processes",
+    "multiprocessing.get_context('fork').Process(target=print).start()": "processes",
+    "multiprocessing.pool.Pool(1)": "processes",
+    "subprocess.getoutput('gcc -o x')": "subprocess.getoutput",
+    "os.posix_spawn('/bin/true', ['true'], {})": "os.posix_spawn",
+    "os.spawnv(os.P_WAIT, '/bin/true', ['true'])": "os.spawnv",
+    "os.execv('/bin/true', ['true'])": "os.execv",
+    "os.fork()": "os.fork",
+    "asyncio.run(started())": "asyncio.create_subprocess_exec",
+    "runpy.run_path('/nowhere.py')": "runpy.run_path",
+    "importlib.util.spec_from_file_location('x', '/nowhere.py')": "importlib.util.spec_from_file_location",
+    # A thread of any kind, whoever catches the error there.
+    "run_in(threading.Thread(target=subprocess.Popen, args=(['true'],)))": "true",
+    "run_in(OfItsOwn())": "true",
+    "run_in(multiprocessing.dummy.Process(target=os.system, args=('true',)))": "true",
+    "mapped(multiprocessing.pool.ThreadPool(1))": "true",
+    "mapped(multiprocessing.dummy.Pool(1))": "true",
+    "run_in(threading.Timer(0, quietly))": "true in a thread that neither",
+    "quietly()": "true",
 }
 CARELESS = """
-    import multiprocessing, os, subprocess
+    import asyncio, importlib.util, multiprocessing.dummy, multiprocessing.pool, os, runpy, subprocess, threading
     from concurrent.futures import ProcessPoolExecutor
+
+    async def started():
+        await asyncio.create_subprocess_exec("true")
+
+    def run_in(thread):
+        thread.start()
+        thread.join()
+
+    def mapped(pool):
+        with pool as threads:
+            threads.map(os.system, ["true"])
+
+    def quietly():
+        try:
+            subprocess.check_call(["true"])
+        except Exception:
+            return False
+
+    class OfItsOwn(threading.Thread):
+        def run(self):
+            os.system("true")
 
     class Careless(Running):
         def process_results(self, generations, references):
@@ -494,8 +533,103 @@ CARELESS = """
 @pytest.mark.parametrize("start", STARTS)
 def test_what_would_run_outside_the_sandbox_is_refused(write, rows: str, start: str):
     source = textwrap.dedent(RUNNING) + textwrap.dedent(CARELESS).replace("START", start)
-    with pytest.raises(UsageError, match=f"process_results starts {STARTS[start]}, which would run .* or say --unsafe"):
+    with pytest.raises(UsageError, match=f"process_results starts {STARTS[start]}.*, which would run .* say --unsafe"):
         proctor.evaluate(f"{write(source)}:Careless", "scripted/blank", data=rows, allow_code_execution=True)
+
+
+IN_THREADS = """
+    import tempfile
+    import threading
+    from multiprocessing.dummy import Pool
+    from multiprocessing.pool import ThreadPool
+    import subprocess
+
+    def passes(program):
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+            file.write(program)
+            file.flush()
+            return subprocess.run(["python3", file.name]).returncode == 0
+
+    class Pooled(Running):
+        pool = ThreadPool
+
+        def process_results(self, generations, references):
+            programs = [text + "\\n" + test for texts, test in zip(generations, references) for text in texts]
+            with self.pool(2) as threads:
+                passed = threads.map(passes, programs)
+            return {"share": sum(passed) / len(passed)}
+
+    class Dummy(Pooled):
+        pool = Pool
+
+    class Threaded(Running):
+        def process_results(self, generations, references):
+            passed = []
+            for texts, test in zip(generations, references):
+                work = lambda: passed.append(passes(texts[0] + "\\n" + test))
+                thread = threading.Thread(target=work)
+                thread.start()
+                thread.join()
+            return {"share": sum(passed) / len(passed)}
+"""
+
+
+@pytest.mark.parametrize("name", ["Pooled", "Dummy", "Threaded"])
+def test_what_its_threads_start_runs_in_the_sandbox_too(contained: str, write, rows: str, tmp_path: Path, name: str):
+    task = write(textwrap.dedent(RUNNING) + textwrap.dedent(IN_THREADS))
+    tmp_path.chmod(0o777)
+    escaping = f"open({str(tmp_path / 'escaped')!r}, 'w').write('x')\n"
+    report = judge(f"{task}:{name}", tmp_path, [[FUNCTIONS[0]], [escaping + FUNCTIONS[1]], ["1 /"]], data=rows)
+    assert [record.outcome for record in report.records()] == ["passed", "failed", "failed"]
+    assert values(report) == {"share": pytest.approx(1 / 3)}
+    assert not (tmp_path / "escaped").exists()
+
+
+READING = """
+    import builtins
+
+    total = 1
+    exec("total += 1")  # while the file is read, nothing is judged
+    assert total == 2 == eval("total") == builtins.eval("total", {"total": 2})
+
+    def shadowed(total):
+        return eval("total + 1"), eval("total", {"total": 5}), eval("total", {}, {"total": 6})
+
+    assert shadowed(3) == (4, 5, 6)
+
+    class Reading(Running):
+        def __init__(self, executes=True):
+            super().__init__(requires_execution=executes)
+
+        def process_results(self, generations, references):
+            try:
+                CALL(generations[0][0])
+            except Exception:
+                pass
+            return {"share": 1.0}
+
+    class Cleaning(Reading):
+        def postprocess_generation(self, generation, idx):
+            return str(CALL(generation))
+"""
+
+
+@pytest.mark.parametrize("executes", [False, True])
+@pytest.mark.parametrize("call", ["exec", "eval", "builtins.exec"])
+def test_what_a_model_wrote_is_not_run_by_the_task_file(write, rows: str, tmp_path: Path, call: str, executes: bool):
+    task = write(textwrap.dedent(RUNNING) + textwrap.dedent(READING).replace("CALL", call))
+    marker = tmp_path / "ran"
+    texts = [[f"open({str(marker)!r}, 'w').close()"]] * 3
+    said = f"process_results calls {call.rpartition('.')[2]}, which would run what a model wrote outside the sandbox"
+    with pytest.raises(UsageError, match=said):
+        judge(f"{task}:Reading", tmp_path, texts, data=rows, settings={"executes": executes})
+    with pytest.raises(UsageError, match="postprocess_generation calls"):
+        proctor.evaluate(
+            f"{task}:Cleaning", "scripted/oracle", data=rows, settings={"executes": False}, api="completions"
+        )
+    assert not marker.exists()
+    assert values(judge(f"{task}:Reading", tmp_path, texts, data=rows, unsafe=True)) == {"share": 1}
+    assert marker.exists()
 
 
 def test_unless_the_user_does_not_mind(write, rows: str):

@@ -35,7 +35,7 @@ def count_results(
     view = copy(task)
     rows = view._rows = pick(task.rows(), indices)
     view.get_dataset = lambda: rows  # type: ignore[method-assign]
-    call = counting(final=final, programs=task.requires_execution, unsafe=task._config.unsafe)
+    call = counting("process_results", final=final, programs=task.requires_execution, unsafe=task._config.unsafe)
     with running_with(runner), task._given.offered(), alone(task.DATASET_PATH, rows), call:
         # In lists of their own: some tasks put their changes into those that they are given.
         return numbers(view.process_results([list(of_one) for of_one in generations], list(references)))

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from proctor import task as core
 from proctor.code import reply
+from proctor.code.counting import counting, stand_outside
 from proctor.code.execution import Live, Refused, Trial, run_programs, trial_of
 from proctor.code.forms import Continuation, Form, Infilling, end_tokens, form_of, present
 from proctor.code.results import Results, count_results
@@ -253,6 +254,7 @@ class Task(core.Task):
 
     async def open(self, config: RunConfig) -> None:
         self._config = config
+        stand_outside()
 
     def stop_strings(self, config: RunConfig) -> tuple[str, ...]:
         # A chat model answers with a whole file, where these are no end.
@@ -320,7 +322,7 @@ class Task(core.Task):
     def _postprocessed(self, form: Form, generation: str, completion: str, index: int) -> str:
         """By the task's own code, which may have been written without a thought of empty texts, or of its prompt."""
         try:
-            done = self.postprocess_generation(generation, index)
+            done = self._run_postprocessing(generation, index)
         except Exception:
             if completion.strip():
                 raise
@@ -330,7 +332,12 @@ class Task(core.Task):
         if len(done) >= len(form.text) or not form.text.startswith(done):
             return done
         # It was cut inside the prompt, which only a program needs.
-        return (form.text if self.requires_execution else "") + self.postprocess_generation(completion, index)
+        return (form.text if self.requires_execution else "") + self._run_postprocessing(completion, index)
+
+    def _run_postprocessing(self, generation: str, index: int) -> str:
+        called = "postprocess_generation"
+        with counting(called, final=True, programs=self.requires_execution, unsafe=self._config.unsafe):
+            return self.postprocess_generation(generation, index)
 
 
 def _score(judged: Sequence[tuple[str, Trial]]) -> Score:

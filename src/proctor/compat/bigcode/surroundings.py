@@ -5,9 +5,12 @@ from __future__ import annotations
 import builtins
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
+from multiprocessing import dummy, pool
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +45,40 @@ def gettempdir() -> str:
     return tempfile.gettempdir() if call is None else call.folder
 
 
-class Threads(ThreadPoolExecutor):
-    """Threads that know to which run they belong."""
+# Threads that know to which run they belong.
 
+
+class Threads(ThreadPoolExecutor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         return super().submit(copy_context().run, fn, *args, **kwargs)
+
+
+class Thread(threading.Thread):
+    def start(self) -> None:
+        _give_context(self)
+        super().start()
+
+
+class DummyProcess(dummy.DummyProcess):
+    def start(self) -> None:
+        _give_context(self)
+        super().start()
+
+
+class ThreadPool(pool.ThreadPool):
+    @staticmethod
+    def Process(ctx: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N802
+        return DummyProcess(*args, **kwargs)
+
+
+def _give_context(thread: threading.Thread) -> None:
+    context, run = copy_context(), thread.run
+
+    def run_in_context() -> None:
+        with suppress(counting.UncontainedError):  # it is the call's already, and a thread has nobody to tell
+            context.run(run)
+
+    thread.run = run_in_context  # type: ignore[method-assign]
 
 
 class tqdm:  # noqa: N801
