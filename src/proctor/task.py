@@ -19,7 +19,7 @@ from proctor.errors import ProctorError, SettingError, TaskError, UsageError, di
 from proctor.metrics.summary import MeanScore, Tally
 from proctor.models.model import Model, Request, Sampling
 from proctor.randomness import mix
-from proctor.types import Modality, Output, Probe, Sample, Score
+from proctor.types import Modality, Output, Probe, Record, Sample, Score
 
 if TYPE_CHECKING:
     from proctor.sandbox import Sandbox
@@ -120,6 +120,10 @@ class Task(ABC):
     def generation(self, sample: Sample, output: Output) -> str:
         """What is judged of an output, and what a file of generations holds."""
         return output.text
+
+    def generations(self, record: Record) -> list[str]:
+        """The same for all outputs of a record."""
+        return [self.generation(record.sample, output) for output in record.outputs]
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         """The score of the outputs: by default each text is scored, and the values are averaged."""

@@ -40,9 +40,10 @@ def call(args: argparse.Namespace) -> int:
     # With --json, stdout is for the JSON alone, whatever a task's code prints.
     with redirect_stdout(sys.stderr) if args.json else nullcontext():
         configurations, swept = _configurations(args)
+        names = harness.name_files(args, configurations, swept)
         reports, code = _run_all(configurations, swept, args)
         curves = trace_curves(swept, reports) if swept else None
-        harness.write_files(args, reports)
+        harness.write_files(args, reports, names)
     if args.json:
         print_reports(reports, curves)
     else:

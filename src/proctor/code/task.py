@@ -28,7 +28,7 @@ from proctor.metrics.passing import Passing, pass_at_k
 from proctor.metrics.summary import Tally
 from proctor.models.generations import LOADED
 from proctor.sandbox import Limits, Outcome, Program
-from proctor.types import Message, Output, Prompt, Sample, Score
+from proctor.types import Message, Output, Prompt, Record, Sample, Score
 
 _SETTABLE = (str, bool, int, float, list, tuple, dict, type(None))
 _ALWAYS_PASSED = {"prompt": "prompt", "load_data_path": None}  # where a constructor has them without a default
@@ -284,6 +284,15 @@ class Task(core.Task):
                 return self.read_chat(doc, form, output.text, sample.index)
             completion = cut(output.text, end_tokens(form, self._config))
             return self._postprocessed(form, form.with_completion(completion), completion, sample.index)
+
+    def generations(self, record: Record) -> list[str]:
+        """As they were judged; only what was not is read again."""
+        answer = record.score.answer if record.score is not None else None
+        if isinstance(answer, dict):
+            return list(answer["generations"])
+        if isinstance(answer, list):
+            return [trial["generation"] for trial in answer]
+        return super().generations(record)
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         generations = [self.generation(sample, output) for output in outputs]
