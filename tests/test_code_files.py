@@ -103,6 +103,26 @@ def test_limit_and_load_and_save_agree(
                 run(part, loaded)
 
 
+def test_a_note_is_about_its_file_alone(copying: tuple[str, str], tmp_path: Path):
+    """One that another file left behind says nothing; one of another task's generations is believed."""
+    task, data = copying
+    part, saved = tmp_path / "part.json", {"data": data, "api": "completions"}
+    save_generations(proctor.evaluate(task, "scripted/oracle", limit_start=2, limit=2, **saved), part)
+    part.write_text(json.dumps([[f"p{i} s{i}"] for i in range(3)]))
+    again = proctor.evaluate(task, f"scripted/generations:{part}", limit=3, data=data)
+    assert again.metrics["exact"].value == 1
+
+    save_generations(proctor.evaluate(task, "scripted/oracle", **saved), part)
+    other = tmp_path / "other.py"
+    other.write_text(COPYING)
+    with pytest.raises(
+        UsageError, match=r"has generations of .*copying\.py:Copying, not of .*other\.py:Copying; .* remove"
+    ):
+        proctor.evaluate(f"{other}:Copying", f"scripted/generations:{part}", data=data)
+    (tmp_path / "part.note.json").unlink()
+    assert proctor.evaluate(f"{other}:Copying", f"scripted/generations:{part}", data=data).metrics["exact"].value == 1
+
+
 def test_references_and_metrics(copying: tuple[str, str], tmp_path: Path):
     task, data = copying
     report = proctor.evaluate(task, "scripted/oracle", data=data, limit_start=1, limit=2, api="completions")

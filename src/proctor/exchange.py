@@ -14,7 +14,7 @@ import msgspec
 from proctor import catalog
 from proctor.config import build_config
 from proctor.evaluation import run_to_end
-from proctor.models.generations import Note, write_generations, write_json
+from proctor.models.generations import write_generations, write_json
 from proctor.report import Report
 from proctor.task import create_task
 
@@ -66,8 +66,14 @@ def save_generations(report: Report, path: Path) -> None:
         texts = found.setdefault(record.sample.index, [])
         with suppress(Exception):  # what the task could not judge, it may not be able to read now
             texts += task.generations(record)
-    generations = _in_order(found, config.limit_start)
-    write_generations(path, generations, Note(config.task, config.model, config.limit_start, report.run.config))
+    write_generations(
+        path,
+        _in_order(found, config.limit_start),
+        task=config.task,
+        model=config.model,
+        limit_start=config.limit_start,
+        config=report.run.config,
+    )
 
 
 def save_references(report: Report, path: Path) -> None:
