@@ -937,6 +937,48 @@ def test_the_middle_alone_and_the_end_of_the_text_as_the_harness_has_them(write,
     assert values(report) == {"exact_match": 1}
 
 
+BLOCKS = """
+    import re
+    from evaluate import load
+
+    class Blocks(Running):
+        escape = staticmethod(str)
+        words = ["\\nclass", "\\ndef", "\\n#"]
+
+        def __init__(self):
+            super().__init__(stop_words=self.words, requires_execution=True)
+
+        def postprocess_generation(self, generation, idx):
+            prompt = self.get_prompt(self.get_dataset()[idx])
+            stops = "|".join(self.escape(word) for word in self.stop_words)
+            # It ends with a stop word, and with what comes after it.
+            return prompt + "".join(re.split(f"({stops})", generation[len(prompt) :])[:-2])
+
+        def process_results(self, generations, references):
+            return load("code_eval").compute(predictions=generations, references=references, k=[1])[0]
+
+    class Escaped(Blocks):
+        escape = staticmethod(re.escape)
+
+    class WithEnd(Escaped):
+        words = ["\\nclass", "<|endoftext|>"]
+
+    class Uncut(Blocks):
+        def postprocess_generation(self, generation, idx):
+            return generation
+"""
+
+
+@pytest.mark.parametrize("api", ["chat", "completions"])
+@pytest.mark.parametrize("name", ["Blocks", "Escaped", "WithEnd", "Uncut"])
+def test_generations_end_as_those_of_the_harness(write, rows: str, name: str, api: str):
+    task = f"{write(textwrap.dedent(RUNNING) + textwrap.dedent(BLOCKS))}:{name}"
+    report = proctor.evaluate(task, "scripted/oracle", data=rows, api=api, allow_code_execution=True)
+    assert values(report) == {"pass@1": 1}
+    cls = catalog.task_class(task)
+    assert cls.build(cls.Settings(), rows).stop_words.count("<|endoftext|>") == 1
+
+
 def test_rows_of_a_file_answer_like_a_data_set(write, rows: str):
     task = catalog.task_class(f"{write(RUNNING)}:Running").build(proctor.task.NoSettings(), rows)
     table = task.dataset["validation"]

@@ -14,12 +14,25 @@ END_OF_TEXT = "<|endoftext|>"
 class Task(CodeTask):
     Settings = NoSettings
 
+    _extended: Sequence[str] | None = None  # the stop words, if the last of them is not the task's own
+
     def __init__(self, stop_words: Sequence[str] | None = None, requires_execution: bool = True) -> None:
         super().__init__(stop_words, requires_execution)
+        if self.stop_words and END_OF_TEXT not in self.stop_words:
+            self.stop_words = self._extended = [*self.stop_words, END_OF_TEXT]  # as the harness does
 
     def _postprocessed(self, form: Form, generation: str, completion: str, index: int) -> str:
         if isinstance(form, Infilling):
             generation = completion  # of a gap, the harness hands over what fills it
-        if END_OF_TEXT in (self.stop_words or ()) and END_OF_TEXT not in completion:
-            generation += END_OF_TEXT  # which the harness leaves to tasks that look for it; servers do not
-        return super()._postprocessed(form, generation, completion, index)
+        ending = self._ending() if END_OF_TEXT not in completion else ""
+        return super()._postprocessed(form, generation + ending, completion, index).removesuffix(ending)
+
+    def _ending(self) -> str:
+        """What a generation of the harness ends with; servers leave it out. Some tasks drop the last of what they find.
+
+        It is the task's own choice where it has one: many make a pattern of their stop words without escaping them, in
+        which the end of the text would not be found.
+        """
+        words = self.stop_words or []
+        own = words[:-1] if words is self._extended else words
+        return END_OF_TEXT if END_OF_TEXT in own else next(iter(own), "")
