@@ -164,14 +164,18 @@ async def opened(task: Task, config: RunConfig) -> AsyncIterator[None]:
     """The task with all that asking and judging need: its sandbox, where it runs programs, and what it opens itself."""
     async with AsyncExitStack() as stack:
         if task.executes and not config.generation_only:
-            from proctor.sandbox import open_sandbox
-
-            engine = "" if config.sandbox == "local" else config.sandbox
-            sandbox = await open_sandbox(workers=config.workers, unsafe=config.unsafe, engine=engine)
-            task.sandbox = await stack.enter_async_context(sandbox)
+            task.sandbox = await stack.enter_async_context(await sandbox_of(config))
         await task.open(config)
         stack.push_async_callback(task.close)
         yield
+
+
+async def sandbox_of(config: RunConfig) -> Sandbox:
+    """A new one, of the kind that the run wants."""
+    from proctor.sandbox import open_sandbox
+
+    engine = "" if config.sandbox == "local" else config.sandbox
+    return await open_sandbox(workers=config.workers, unsafe=config.unsafe, engine=engine)
 
 
 def average(scores: Sequence[Score]) -> Score:

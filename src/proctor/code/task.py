@@ -23,7 +23,7 @@ from proctor.code.results import Results, count_results
 from proctor.code.rows import GivenRows, Rows, load_dataset
 from proctor.code.stopwords import cut, cut_generation
 from proctor.config import RunConfig
-from proctor.errors import TaskError, UsageError
+from proctor.errors import ProctorError, TaskError, UsageError
 from proctor.metrics.passing import Passing, pass_at_k
 from proctor.metrics.summary import Tally
 from proctor.models.generations import LOADED
@@ -313,7 +313,16 @@ class Task(core.Task):
     async def _judge_by_results(self, sample: Sample, generations: list[str]) -> Score:
         runner = Live(self.sandbox, self._config.program_timeout) if self.requires_execution else Refused(self.name)
         reference = self.get_reference(self.rows()[sample.index])
-        found = await asyncio.to_thread(count_results, self, [sample.index], [generations], [reference], runner)
+        try:
+            found = await asyncio.to_thread(count_results, self, [sample.index], [generations], [reference], runner)
+        except ProctorError:
+            raise
+        except Exception as error:
+            if self.requires_execution:
+                raise
+            # Some figures take several problems; whether this one spoils them, the count of all will show.
+            why = f"cannot be counted alone: {type(error).__name__}: {error}"
+            return Score(None, "counted", {"generations": generations, "metrics": {}, "trials": []}, why)
         value = _value(found, self.full_marks)
         trials = runner.trials if isinstance(runner, Live) else []
         answer = {"generations": generations, "metrics": found, "trials": trials}
