@@ -979,6 +979,45 @@ def test_generations_end_as_those_of_the_harness(write, rows: str, name: str, ap
     assert cls.build(cls.Settings(), rows).stop_words.count("<|endoftext|>") == 1
 
 
+STOPPING = """
+    class Stopping(Running):
+        def __init__(self):
+            super().__init__(stop_words=["never"], requires_execution=False)
+
+        def check_fn(self, completion):
+            return completion.splitlines()[-1][:1] == "#"
+
+        def postprocess_generation(self, generation, idx):
+            return generation[len(self.get_prompt(self.get_dataset()[idx])) :]
+
+        def process_results(self, generations, references):
+            assert {text for texts in generations for text in texts} == {"    a()\\n#"}, generations
+            return {"right": 1.0}
+
+    class Long(Stopping):
+        check_fn = None
+        max_length_multiplier = 1.5
+
+        def process_results(self, generations, references):
+            assert all(len(texts[0]) == len("def f():\\n") // 2 for texts in generations), generations
+            return {"right": 1.0}
+
+    class Encoding(Stopping):
+        def get_prompt_encoder(self, doc):
+            return doc["prompt"]
+"""
+
+
+def test_where_a_task_says_that_a_completion_ends(write, tmp_path: Path):
+    row = {"prompt": "def f():\n", "canonical_solution": "    a()\n# b\n    c()\n", "test": ""}
+    path = write(textwrap.dedent(RUNNING) + textwrap.dedent(STOPPING))
+    options = {"data": write_rows(tmp_path / "stopping.jsonl", [row]), "api": "completions"}
+    for name in ("Stopping", "Long"):
+        assert values(proctor.evaluate(f"{path}:{name}", "scripted/oracle", **options)) == {"right": 1}
+    with pytest.raises(UsageError, match=r"a text for the encoder and another for the decoder \(get_prompt_encoder\)"):
+        proctor.evaluate(f"{path}:Encoding", "hf/nowhere", modeltype="seq2seq", **options)
+
+
 def test_rows_of_a_file_answer_like_a_data_set(write, rows: str):
     task = catalog.task_class(f"{write(RUNNING)}:Running").build(proctor.task.NoSettings(), rows)
     table = task.dataset["validation"]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from proctor.code.counting import counting
 from proctor.code.execution import Fresh, Refused, Remembered, Runner, Trial, running_with
 from proctor.code.rows import alone, pick
 from proctor.errors import ProctorError
@@ -37,7 +36,7 @@ def count_results(
     view = copy(task)
     rows = view._rows = pick(task.rows(), indices)
     view.get_dataset = lambda: rows  # type: ignore[method-assign]
-    call = counting("process_results", final=final, programs=task.requires_execution, unsafe=task._config.unsafe)
+    call = task._at_work("process_results", final=final)
     with running_with(runner), task._given.offered(), alone(task.DATASET_PATH, rows), call:
         # In lists of their own: some tasks put their changes into those that they are given.
         return numbers(view.process_results([list(of_one) for of_one in generations], list(references)))

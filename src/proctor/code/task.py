@@ -6,9 +6,11 @@ import asyncio
 import inspect
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from copy import copy
 from functools import partial
+from itertools import accumulate
 from typing import Any, ClassVar, Self
 
 import msgspec
@@ -106,6 +108,11 @@ class Task(core.Task):
         if not isinstance(form, Continuation) or not self.requires_execution or self.language != "python":
             return found
         return reply.joined(form.text, found[len(form.text) :]) if found.startswith(form.text) else found
+
+    check_fn: Callable[[str], bool] | None = None
+    """Says of a completion as far as it has come that it is finished, where stop words cannot."""
+    max_length_multiplier: float | None = None
+    """How long prompt and completion may be together, in lengths of the prompt."""
 
     @staticmethod
     def _stop_at_stop_token(decoded_string: str, stop_tokens: Sequence[str]) -> str:
@@ -213,6 +220,11 @@ class Task(core.Task):
         return self._rows
 
     def count(self, config: RunConfig) -> int:
+        if config.modeltype == "seq2seq" and hasattr(self, "get_prompt_encoder"):
+            raise UsageError(
+                f"{self.name} has a text for the encoder and another for the decoder (get_prompt_encoder), which a model "
+                "of --modeltype seq2seq cannot be given here: leave get_prompt_encoder out, or use another model."
+            )
         number = len(self.rows())
         if config.limit_start >= number:
             raise UsageError(f"{self.name} has {number} problems: there is none from number {config.limit_start} on.")
@@ -282,7 +294,7 @@ class Task(core.Task):
             form = self._form(sample.index)
             if self._config.api == "chat":
                 return self.read_chat(doc, form, output.text, sample.index)
-            completion = cut(output.text, end_tokens(form, self._config))
+            completion = self._up_to_its_end(sample, cut(output.text, end_tokens(form, self._config)))
             return self._postprocessed(form, form.with_completion(completion), completion, sample.index)
 
     def generations(self, record: Record) -> list[str]:
@@ -293,6 +305,20 @@ class Task(core.Task):
         if isinstance(answer, list):
             return [trial["generation"] for trial in answer]
         return super().generations(record)
+
+    def _up_to_its_end(self, sample: Sample, completion: str) -> str:
+        """As far as it would have come if the task had been asked all the while."""
+        if self.max_length_multiplier and isinstance(sample.input, str):
+            completion = completion[: max(0, int(len(sample.input) * (self.max_length_multiplier - 1)))]
+        if self.check_fn is None:
+            return completion
+        return next((begun for begun in accumulate(completion) if self._is_finished(begun)), completion)
+
+    def _is_finished(self, completion: str) -> bool:
+        if self.check_fn is None:
+            return False
+        with self._at_work("check_fn", final=True):
+            return bool(self.check_fn(completion))
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         generations = [self.generation(sample, output) for output in outputs]
@@ -353,9 +379,12 @@ class Task(core.Task):
         return (form.text if self.requires_execution else "") + self._run_postprocessing(completion, index)
 
     def _run_postprocessing(self, generation: str, index: int) -> str:
-        called = "postprocess_generation"
-        with counting(called, final=True, programs=self.requires_execution, unsafe=self._config.unsafe):
+        with self._at_work("postprocess_generation", final=True):
             return self.postprocess_generation(generation, index)
+
+    def _at_work(self, method: str, *, final: bool) -> AbstractContextManager[None]:
+        """While a method of the task's own has to do with what a model wrote."""
+        return counting(method, final=final, programs=self.requires_execution, unsafe=self._config.unsafe)
 
 
 def _score(judged: Sequence[tuple[str, Trial]]) -> Score:

@@ -24,7 +24,7 @@ class Task(CodeTask):
     def _postprocessed(self, form: Form, generation: str, completion: str, index: int) -> str:
         if isinstance(form, Infilling):
             generation = completion  # of a gap, the harness hands over what fills it
-        ending = self._ending() if END_OF_TEXT not in completion else ""
+        ending = "" if END_OF_TEXT in completion or self._is_finished(completion) else self._ending()
         return super()._postprocessed(form, generation + ending, completion, index).removesuffix(ending)
 
     def _ending(self) -> str:
