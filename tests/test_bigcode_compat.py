@@ -624,9 +624,7 @@ def test_what_a_model_wrote_is_not_run_by_the_task_file(write, rows: str, tmp_pa
     with pytest.raises(UsageError, match=said):
         judge(f"{task}:Reading", tmp_path, texts, data=rows, settings={"executes": executes})
     with pytest.raises(UsageError, match="postprocess_generation calls"):
-        proctor.evaluate(
-            f"{task}:Cleaning", "scripted/oracle", data=rows, settings={"executes": False}, api="completions"
-        )
+        proctor.evaluate(f"{task}:Cleaning", "scripted/oracle", data=rows, api="completions", allow_code_execution=True)
     assert not marker.exists()
     assert values(judge(f"{task}:Reading", tmp_path, texts, data=rows, unsafe=True)) == {"share": 1}
     assert marker.exists()
@@ -931,9 +929,11 @@ FILLING = """
 """
 
 
-def test_the_middle_alone_and_the_end_of_the_text_as_the_harness_has_them(write, rows: str):
+def test_the_middle_alone_and_the_end_of_the_text_as_the_harness_has_them(write, rows: str, tmp_path: Path):
     task = f"{write(FILLING)}:Filling"
-    report = proctor.evaluate(task, "scripted/oracle", data=rows, api="completions", fim="starcoder")
+    said = [{"id": row["task_id"], "outputs": [{"text": row["canonical_solution"]}]} for row in ROWS]
+    model = f"scripted/replay:{write_rows(tmp_path / 'said.jsonl', said)}"
+    report = proctor.evaluate(task, model, data=rows, api="completions", fim="starcoder")
     assert values(report) == {"exact_match": 1}
 
 
@@ -982,7 +982,7 @@ def test_generations_end_as_those_of_the_harness(write, rows: str, name: str, ap
 STOPPING = """
     class Stopping(Running):
         def __init__(self):
-            super().__init__(stop_words=["never"], requires_execution=False)
+            super().__init__(stop_words=["never"], requires_execution=True)
 
         def check_fn(self, completion):
             return completion.splitlines()[-1][:1] == "#"
@@ -1011,11 +1011,62 @@ STOPPING = """
 def test_where_a_task_says_that_a_completion_ends(write, tmp_path: Path):
     row = {"prompt": "def f():\n", "canonical_solution": "    a()\n# b\n    c()\n", "test": ""}
     path = write(textwrap.dedent(RUNNING) + textwrap.dedent(STOPPING))
-    options = {"data": write_rows(tmp_path / "stopping.jsonl", [row]), "api": "completions"}
+    options = {
+        "data": write_rows(tmp_path / "stopping.jsonl", [row]),
+        "api": "completions",
+        "allow_code_execution": True,
+    }
     for name in ("Stopping", "Long"):
         assert values(proctor.evaluate(f"{path}:{name}", "scripted/oracle", **options)) == {"right": 1}
     with pytest.raises(UsageError, match=r"a text for the encoder and another for the decoder \(get_prompt_encoder\)"):
         proctor.evaluate(f"{path}:Encoding", "hf/nowhere", modeltype="seq2seq", **options)
+
+
+SOLVED = """
+    from evaluate import load
+
+    class Mending(Running):
+        def __init__(self):
+            super().__init__(stop_words=["\\ndef"], requires_execution=True)
+
+        def get_prompt(self, doc):
+            return "Mend this function.\\n" + doc["prompt"]
+
+        def get_reference(self, doc, get_solution=False):
+            return doc["prompt"] + doc["canonical_solution"] if get_solution else doc["test"]
+
+        def postprocess_generation(self, generation, idx):
+            doc = self.get_dataset()[idx]
+            body = generation[len(self.get_prompt(doc)) :]
+            return doc["prompt"] + "\\n".join(line for line in body.split("\\n") if line[:1] == " ")
+
+        def process_results(self, generations, references):
+            return load("code_eval").compute(predictions=generations, references=references, k=[1])[0]
+
+    class Translating(Running):
+        def __init__(self):
+            super().__init__(stop_words=["\\n"], requires_execution=False)
+
+        def get_reference(self, doc):
+            return [doc["sentence"] + " and says so", "nothing"]
+
+        def postprocess_generation(self, generation, idx):
+            return generation[len(self.get_prompt(self.get_dataset()[idx])) :]
+
+        def process_results(self, generations, references):
+            return load("bleu").compute(predictions=[texts[0] for texts in generations], references=references)
+"""
+
+
+@pytest.mark.parametrize("api", ["chat", "completions"])
+def test_solutions_are_judged_as_they_are(proctor, write, rows: str, api: str):
+    path = write(textwrap.dedent(RUNNING) + textwrap.dedent(SOLVED))
+    tasks = [f"{path}:Mending", f"{path}:Translating"]
+    options = ["--check_references", "--allow_code_execution", "--data", rows, "--api", api, "--json", "-q"]
+    done = proctor("run", *tasks, *options)
+    assert done.returncode == 0, done.stderr
+    mended, translated = json.loads(done.stdout)["runs"]
+    assert mended["metrics"]["pass@1"]["value"] == translated["metrics"]["bleu"]["value"] == 1
 
 
 def test_rows_of_a_file_answer_like_a_data_set(write, rows: str):

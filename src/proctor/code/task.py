@@ -222,8 +222,8 @@ class Task(core.Task):
     def count(self, config: RunConfig) -> int:
         if config.modeltype == "seq2seq" and hasattr(self, "get_prompt_encoder"):
             raise UsageError(
-                f"{self.name} has a text for the encoder and another for the decoder (get_prompt_encoder), which a model "
-                "of --modeltype seq2seq cannot be given here: leave get_prompt_encoder out, or use another model."
+                f"{self.name} has a text for the encoder and another for the decoder (get_prompt_encoder), which no "
+                "model of --modeltype seq2seq can be given here: leave get_prompt_encoder out, or use another model."
             )
         number = len(self.rows())
         if config.limit_start >= number:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
+from typing import Any
 
 from proctor.code.forms import Form, Infilling
 from proctor.code.task import Task as CodeTask
+from proctor.models.scripted import Oracle
 from proctor.task import NoSettings
+from proctor.types import Output, Sample
 
 END_OF_TEXT = "<|endoftext|>"
 
@@ -20,6 +24,28 @@ class Task(CodeTask):
         super().__init__(stop_words, requires_execution)
         if self.stop_words and END_OF_TEXT not in self.stop_words:
             self.stop_words = self._extended = [*self.stop_words, END_OF_TEXT]  # as the harness does
+
+    def solution(self, doc: Any) -> str | None:
+        """As the harness has it, a whole generation; where there is none to be had, what completes the prompt."""
+        if not self._solution_is_whole():
+            return super().solution(doc)
+        if self._has_solutions():
+            return str(self.get_reference(doc, get_solution=True))  # type: ignore[call-arg]
+        reference = self.get_reference(doc)
+        first = reference[0] if isinstance(reference, list | tuple) and reference else reference
+        return first if isinstance(first, str) else super().solution(doc)
+
+    def generation(self, sample: Sample, output: Output) -> str:
+        asked_for_solutions = self._config.model == Oracle.name and output.text == sample.target
+        if asked_for_solutions and self._solution_is_whole():
+            return output.text  # it has nothing that would have to be taken off
+        return super().generation(sample, output)
+
+    def _solution_is_whole(self) -> bool:
+        return self._has_solutions() or not self.requires_execution
+
+    def _has_solutions(self) -> bool:
+        return "get_solution" in inspect.signature(self.get_reference).parameters
 
     def _postprocessed(self, form: Form, generation: str, completion: str, index: int) -> str:
         if isinstance(form, Infilling):
