@@ -241,6 +241,23 @@ def test_the_guides_command_lines(proctor: Proctor, tmp_path: Path):
     assert run["config"]["samples"] == 2
 
 
+def test_a_flag_for_constructors_is_given_to_those_that_take_it(
+    proctor: Proctor, copying: tuple[str, str], tmp_path: Path
+):
+    task, data = copying
+    asking = COPYING.replace("def __init__(self):", "def __init__(self, prompt, load_data_path=None):")
+    (tmp_path / "asking.py").write_text(asking)
+    options = ["--data", data, "--model", "scripted/oracle", "--api", "completions", "--json", "-q"]
+    done = proctor("run", task, "asking.py:Copying", *options, "--prompt", "x", "--load_data_path", "y")
+    assert done.returncode == 0, done.stderr
+    settings = [run["config"]["settings"] for run in json.loads(done.stdout)["runs"]]
+    assert settings == [{}, {"prompt": "x", "load_data_path": "y"}]
+    done = proctor("run", "asking.py:Copying", *options, "--prompt", "x", "--sweep", "load_data_path=a,b")
+    assert done.returncode == 0, done.stderr
+    settings = [run["config"]["settings"] for run in json.loads(done.stdout)["runs"]]
+    assert settings == [{"prompt": "x", "load_data_path": value} for value in "ab"]
+
+
 def test_a_prompt_is_never_cut_and_a_completion_once(copying: tuple[str, str], tmp_path: Path):
     task, _ = copying
     data = tmp_path / "rows.jsonl"
@@ -264,8 +281,10 @@ def test_a_prompt_is_never_cut_and_a_completion_once(copying: tuple[str, str], t
         (["code/humaneval", "--load-generations-path", "flat.json"], "not a list of lists"),
         (["code/humaneval", "--load-generations-path", "none.json"], "Cannot read the generations none.json"),
         (["code/humaneval", "code/mbpp", "--load-generations-path", "short.json"], "belongs to one task"),
+        (["code/humaneval", "--load-generations-path", "short.json", "--check-references"], "in a file: say one"),
         (["code/humaneval", "--do-sample", "perhaps"], "expected True or False"),
         (["code/humaneval", "--prompt", "x"], "has no setting 'prompt'"),
+        (["code/humaneval", "--load_data_path", "x", "--sweep", "y=1,2"], "has no setting 'load_data_path'"),
         (["shapes/existence", "--data", "short.json"], "takes no --data"),
     ],
 )  # fmt: skip

@@ -9,7 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from proctor import exchange
+import msgspec
+
+from proctor import catalog, exchange
 from proctor.config import RunConfig
 from proctor.errors import UsageError
 from proctor.exchange import Names
@@ -23,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--tasks", dest="task_list", metavar="A,B", help="the same as naming them one by one")
     group.add_argument("--do-sample", nargs="?", const="true", metavar="BOOL", help="False is --temperature 0")
     group.add_argument("--prompt", metavar="NAME", help="the same as --set prompt=NAME, for tasks that have it")
-    group.add_argument("--load-data-path", metavar="FILE", help="the same as --set load_data_path=FILE")
+    group.add_argument("--load-data-path", metavar="FILE", help="the same as --set load_data_path=FILE, likewise")
     group.add_argument("--check-references", action="store_true", help="judge the right answers instead of a model's")
     group.add_argument("--load-generations-path", metavar="FILE", help="judge these generations instead of asking")
     group.add_argument("--save-every-k-tasks", metavar="N", help="not needed: everything is stored as it comes")
@@ -44,9 +46,10 @@ def named_tasks(args: argparse.Namespace) -> list[str]:
 
 def add_options(args: argparse.Namespace, options: dict[str, Any]) -> None:
     """What these flags mean, as options of a run."""
-    for key in ("prompt", "load_data_path"):
-        if getattr(args, key) is not None:
-            options.setdefault("settings", {})[key] = getattr(args, key)
+    if args.check_references and args.load_generations_path is not None:
+        raise UsageError(
+            "--check-references judges the right answers, --load-generations-path those in a file: say one."
+        )
     if args.do_sample is not None and not _read_bool(args.do_sample):
         options["temperature"] = 0.0
     if args.check_references:
@@ -57,6 +60,23 @@ def add_options(args: argparse.Namespace, options: dict[str, Any]) -> None:
         path = args.load_generations_path
         options["model"] = f"scripted/generations:{path}"
         options.setdefault("samples", count_generations(Path(path)))
+
+
+def options_of(args: argparse.Namespace, options: dict[str, Any], names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The options of each task: what is meant for constructors is given to those that take it."""
+    given = {key: getattr(args, key) for key in ("prompt", "load_data_path") if getattr(args, key) is not None}
+    taken = {name: _settings_of(name) & given.keys() for name in names}
+    for key in given:
+        if not any(key in keys for keys in taken.values()):
+            taken[names[0]] |= {key}  # which will say that it has no such setting, and which it has
+    return {
+        name: {**options, "settings": options.get("settings", {}) | {key: given[key] for key in taken[name]}}
+        for name in names
+    }
+
+
+def _settings_of(task: str) -> set[str]:
+    return {field.name for field in msgspec.structs.fields(catalog.task_class(task).Settings)}
 
 
 def name_files(args: argparse.Namespace, runs: Sequence[RunConfig], swept: str = "") -> Names:
