@@ -26,7 +26,7 @@ from proctor.code.rows import GivenRows, Rows, load_dataset
 from proctor.code.stopwords import cut, cut_generation
 from proctor.config import RunConfig
 from proctor.errors import ProctorError, TaskError, UsageError
-from proctor.metrics.passing import Passing, pass_at_k
+from proctor.metrics.passing import Passing, mean_pass_at_k
 from proctor.metrics.summary import Tally
 from proctor.models.generations import LOADED
 from proctor.sandbox import Limits, Outcome, Program
@@ -128,12 +128,7 @@ class Task(core.Task):
         ]
         trials = iter(run_programs([program for of_one in programs for program in of_one], self.limits()))
         passed = [[next(trials).passed for _ in of_one] for of_one in programs]
-        most = min(map(len, passed), default=0)
-        return {
-            f"pass@{k}": sum(pass_at_k(len(of_one), sum(of_one), k) for of_one in passed) / len(passed)
-            for k in self.ks
-            if k <= most
-        }
+        return mean_pass_at_k([(len(of_one), sum(of_one)) for of_one in passed], self.ks)
 
     # What a program is, for tasks that run some.
 
