@@ -281,6 +281,14 @@ def test_code_eval():
     assert code_eval.compute_code_eval([["if True:"]], ["    assert True"], k=1)[0] == {"pass@1": 1.0}
 
 
+def test_tests_that_threads_read_at_once(monkeypatch: pytest.MonkeyPatch):
+    def confused(source: str) -> None:
+        raise SystemError("AST constructor recursion depth mismatch (before=42, after=91)")
+
+    monkeypatch.setattr(code_eval.ast, "parse", confused)
+    assert code_eval.program_of("x = 1", "assert x").tests == "assert x"
+
+
 def test_a_metric_takes_pairs_one_after_the_other():
     metric = load("exact_match")
     metric.add(prediction="a", reference="a")

@@ -78,4 +78,6 @@ def _parses(code: str) -> bool:
         ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
+    except SystemError:
+        return True  # of a tree that could be made, while another thread made one: Python before 3.11.5 (gh-106905)
     return True
