@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--tasks", dest="task_list", metavar="A,B", help="the same as naming them one by one")
     group.add_argument("--do-sample", nargs="?", const="true", metavar="BOOL", help="False is --temperature 0")
     group.add_argument("--prompt", metavar="NAME", help="the same as --set prompt=NAME, for tasks that have it")
-    group.add_argument("--load-data-path", metavar="FILE", help="the same as --set load_data_path=FILE, likewise")
+    group.add_argument("--load-data-path", metavar="FILE", help="the same as --set load_data_path=FILE")
     group.add_argument("--check-references", action="store_true", help="judge the right answers instead of a model's")
     group.add_argument("--load-generations-path", metavar="FILE", help="judge these generations instead of asking")
     group.add_argument("--save-every-k-tasks", metavar="N", help="not needed: everything is stored as it comes")
