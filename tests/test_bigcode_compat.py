@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -494,6 +495,7 @@ STARTS = {
     "os.spawnv(os.P_WAIT, '/bin/true', ['true'])": "os.spawnv",
     "os.execv('/bin/true', ['true'])": "os.execv",
     "os.fork()": "os.fork",
+    "importlib.import_module('os').system('true')": "true",
     "asyncio.run(started())": "asyncio.create_subprocess_exec",
     "runpy.run_path('/nowhere.py')": "runpy.run_path",
     "importlib.util.spec_from_file_location('x', '/nowhere.py')": "importlib.util.spec_from_file_location",
@@ -594,7 +596,7 @@ def test_what_its_threads_start_runs_in_the_sandbox_too(contained: str, write, r
 
 
 READING = """
-    import builtins
+    import builtins, subprocess, sys, tempfile
 
     total = 1
     exec("total += 1")  # while the file is read, nothing is judged
@@ -618,21 +620,30 @@ READING = """
 
     class Cleaning(Reading):
         def postprocess_generation(self, generation, idx):
+            assert tempfile.gettempdir() == "TEMPORARY"  # which is for all that the task leaves
             return str(CALL(generation))
+
+    class Starting(Reading):
+        def postprocess_generation(self, generation, idx):
+            return str(subprocess.run([sys.executable, __file__]))
 """
 
 
 @pytest.mark.parametrize("executes", [False, True])
 @pytest.mark.parametrize("call", ["exec", "eval", "builtins.exec"])
 def test_what_a_model_wrote_is_not_run_by_the_task_file(write, rows: str, tmp_path: Path, call: str, executes: bool):
-    task = write(textwrap.dedent(RUNNING) + textwrap.dedent(READING).replace("CALL", call))
+    source = textwrap.dedent(READING).replace("CALL", call).replace("TEMPORARY", tempfile.gettempdir())
+    task = write(textwrap.dedent(RUNNING) + source)
     marker = tmp_path / "ran"
     texts = [[f"open({str(marker)!r}, 'w').close()"]] * 3
     said = f"process_results calls {call.rpartition('.')[2]}, which would run what a model wrote outside the sandbox"
     with pytest.raises(UsageError, match=said):
         judge(f"{task}:Reading", tmp_path, texts, data=rows, settings={"executes": executes})
+    options = {"data": rows, "api": "completions", "allow_code_execution": True}
     with pytest.raises(UsageError, match="postprocess_generation calls"):
-        proctor.evaluate(f"{task}:Cleaning", "scripted/oracle", data=rows, api="completions", allow_code_execution=True)
+        proctor.evaluate(f"{task}:Cleaning", "scripted/oracle", **options)
+    with pytest.raises(UsageError, match="postprocess_generation starts"):
+        proctor.evaluate(f"{task}:Starting", "scripted/oracle", **options)
     assert not marker.exists()
     assert values(judge(f"{task}:Reading", tmp_path, texts, data=rows, unsafe=True)) == {"share": 1}
     assert marker.exists()

@@ -10,6 +10,8 @@ from tempfile import TemporaryDirectory
 
 from proctor.errors import UsageError
 
+RESULTS = "process_results"
+
 
 class UncontainedError(UsageError):
     """A task wants to run what a model wrote outside the sandbox."""
@@ -25,6 +27,11 @@ class Counting:
         self.unsafe = unsafe  # the user does not mind where they run
         self.refusal: UncontainedError | None = None
         self._stack = stack
+
+    @property
+    def of_results(self) -> bool:
+        """Whether programs may be run in it."""
+        return self.where == RESULTS
 
     @cached_property
     def folder(self) -> str:

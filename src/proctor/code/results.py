@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from proctor.code.counting import RESULTS
 from proctor.code.execution import Fresh, Refused, Remembered, Runner, Trial, running_with
 from proctor.code.rows import alone, pick
 from proctor.errors import ProctorError
@@ -36,7 +37,7 @@ def count_results(
     view = copy(task)
     rows = view._rows = pick(task.rows(), indices)
     view.get_dataset = lambda: rows  # type: ignore[method-assign]
-    call = task._at_work("process_results", final=final)
+    call = task._at_work(RESULTS, final=final)
     with running_with(runner), task._given.offered(), alone(task.DATASET_PATH, rows), call:
         # In lists of their own: some tasks put their changes into those that they are given.
         return numbers(view.process_results([list(of_one) for of_one in generations], list(references)))

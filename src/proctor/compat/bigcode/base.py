@@ -30,7 +30,7 @@ class Task(CodeTask):
         if not self._solution_is_whole():
             return super().solution(doc)
         if self._has_solutions():
-            return str(self.get_reference(doc, get_solution=True))  # type: ignore[call-arg]
+            return self.get_reference(doc, get_solution=True)  # type: ignore[call-arg, no-any-return]
         reference = self.get_reference(doc)
         first = reference[0] if isinstance(reference, list | tuple) and reference else reference
         return first if isinstance(first, str) else super().solution(doc)

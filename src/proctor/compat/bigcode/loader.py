@@ -55,7 +55,7 @@ _REPLACED: dict[str, dict[str, str]] = {
     },
     "datasets": {"load_dataset": "proctor.code.rows:load_dataset"},
     "evaluate": {"load": f"{_OURS}.evaluate:load"},
-    "importlib": {},
+    "importlib": {"import_module": f"{_OURS}.loader:import_module_for_task"},
     "importlib.util": {},
     "multiprocessing": {name: f"{_OURS}.processes:{name}" for name in ("Pool", "Process", "get_context")},
     "multiprocessing.dummy": {
@@ -124,6 +124,11 @@ def import_for_task(
     if name not in _REPLACED:
         found = builtins.__import__(name, globals, locals, fromlist or (), 0)
     return _replacement(wanted) if wanted in _REPLACED else found
+
+
+def import_module_for_task(name: str, package: str | None = None) -> ModuleType:
+    """The same by a function."""
+    return _replacement(name) if name in _REPLACED else import_module(name, package)
 
 
 class _Replacement(ModuleType):

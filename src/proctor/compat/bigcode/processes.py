@@ -22,7 +22,8 @@ _SECONDS = 30.0  # for a program that was started without a limit
 
 def run(command: Any, *args: Any, check: bool = False, **kwargs: Any) -> Any:
     """`subprocess.run`. While the task judges, a program in a file runs in the sandbox."""
-    if counting.current() is not None and (program := _program_in(command)) is not None:
+    call = counting.current()
+    if call is not None and call.of_results and (program := _program_in(command)) is not None:
         return _run_contained(command, program, check, **kwargs)
     refuse_while_judging(command)
     return subprocess.run(command, *args, check=check, **kwargs)

@@ -42,7 +42,7 @@ def say(*args: Any, **kwargs: Any) -> None:
 def gettempdir() -> str:
     """A folder of its own for each call of `process_results`: some leave their results there, and collect them."""
     call = counting.current()
-    return tempfile.gettempdir() if call is None else call.folder
+    return call.folder if call is not None and call.of_results else tempfile.gettempdir()
 
 
 # Threads that know to which run they belong.
