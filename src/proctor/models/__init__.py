@@ -51,7 +51,7 @@ def _open(config: RunConfig) -> Model:
     if family == "scripted" and rest:
         from proctor.models.scripted import open_scripted
 
-        return open_scripted(rest)
+        return open_scripted(rest, config.task)
     if rest and (family == "hf" or not get_close_matches(family, FAMILIES, 1, TYPING_ERROR)):
         from proctor.models.transformers import Transformers
 

@@ -20,7 +20,7 @@ from proctor.code.keyed import KeyedTask
 from proctor.code.libraries import LibraryTask
 from proctor.code.task import Task
 from proctor.errors import MissingDataError
-from proctor.metrics.passing import pass_at_k
+from proctor.metrics.passing import mean_pass_at_k
 from proctor.sandbox import Limits, Outcome, Program, Verdict
 
 LEVELS = ("introductory", "interview", "competition")
@@ -121,12 +121,7 @@ class APPS(KeyedTask, LibraryTask):
     def process_results(self, generations: list[list[str]], references: list[Any]) -> dict[str, float]:
         pairs = zip(generations, references, strict=True)
         shares = [self._shares(self.row_of(reference), of_one) for of_one, reference in pairs]
-        most = min(map(len, shares))
-        passing = {
-            f"pass@{k}": sum(pass_at_k(len(of_one), of_one.count(1), k) for of_one in shares) / len(shares)
-            for k in self.ks
-            if k <= most
-        }
+        passing = mean_pass_at_k([(len(of_one), of_one.count(1)) for of_one in shares], self.ks)
         return {**passing, "avg_accuracy": sum(sum(of_one) / len(of_one) for of_one in shares) / len(shares)}
 
     def _shares(self, doc: Any, generations: Sequence[str]) -> list[float]:
