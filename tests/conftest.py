@@ -67,6 +67,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _away_from_the_users_things(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the store or the key of the person who runs it; only the embedded model's weights are shared."""
     monkeypatch.setenv("PROCTOR_STORE", str(tmp_path / "store"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.chdir(tmp_path)
 
@@ -182,6 +183,7 @@ class ModelServer:
         app.router.add_get("/v1/models", self._models)
         app.router.add_post("/v1/chat/completions", self._complete)
         app.router.add_post("/v1/completions", self._complete)
+        app.router.add_post("/v1/responses", self._complete)
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)

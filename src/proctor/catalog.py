@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import importlib.util
 import inspect
 import sys
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from msgspec import Struct
 from proctor.config import user_path
 from proctor.errors import UnknownNameError, UsageError, did_you_mean
 from proctor.task import Task
+from proctor.userfile import import_file, said_where
 
 ENTRY_POINT_GROUP = "proctor.tasks"
 
@@ -26,10 +26,11 @@ ENTRY_POINT_GROUP = "proctor.tasks"
 REGISTRIES = {
     "shapes": "proctor.shapes.tasks.registered_tasks:REGISTERED_TASKS",
     "code": "proctor.code.tasks:TASK_REGISTRY",
+    "agents": "proctor.agents.exams:EXAMS",
 }
 
 # Families of other packages, behind extras, which take a second to import: asked only for names that begin with theirs.
-GUESTS = {"reasoning-gym": "proctor.compat.reasoning_gym:DATA_SETS"}
+GUESTS = {"reasoning-gym": "proctor.compat.reasoning_gym:DATA_SETS", "gym": "proctor.compat.gymnasium:ENVIRONMENTS"}
 
 # Imports a user's file, in which tasks of other harnesses may find what they are used to.
 FILE_LOADER = "proctor.compat.bigcode.loader:TaskFileLoader"
@@ -111,11 +112,12 @@ def _registry(family: str) -> Mapping[str, type[Task]]:
     place = REGISTRIES.get(family) or GUESTS.get(family)
     if place is None:
         return {}
-    registry: Mapping[str, type[Task]] = _at(place)
+    registry: Mapping[str, type[Task]] = at(place)
     return registry
 
 
-def _at(place: str) -> Any:
+def at(place: str) -> Any:
+    """What is meant by module:name."""
     module, _, attribute = place.partition(":")
     return getattr(import_module(module), attribute)
 
@@ -128,7 +130,7 @@ def _from_entry_point(point: EntryPoint) -> type[Task]:
     try:
         found = point.load()
     except (Exception, SystemExit) as error:
-        raise UsageError(f"Task {point.name} ({point.value}) could not be loaded: {_where(error)}") from error
+        raise UsageError(f"Task {point.name} ({point.value}) could not be loaded: {said_where(error)}") from error
     return checked(found, point.name)
 
 
@@ -145,7 +147,7 @@ def _from_file(name: str) -> type[Task]:
     path = user_path(file)
     if not path.is_file():
         raise UsageError(f"No task file {file}: expected path/to/file.py:Class.")
-    module = _import_file(path)
+    module = import_file(path, at(FILE_LOADER))
     classes = {
         n: c
         for n, c in vars(module).items()
@@ -173,34 +175,14 @@ def _made_by(module: ModuleType) -> dict[str, Any]:
         return {**getattr(module, "TASK_REGISTRY", {}), **made}
     except (Exception, SystemExit) as error:
         path = Path(str(module.__file__))
-        raise UsageError(f"{path} could not make its tasks: {_where(error, path)}") from error
-
-
-def _import_file(path: Path) -> ModuleType:
-    path = path.resolve()
-    status = path.stat()
-    # A changed file is another module: what was imported before stays what it was.
-    name = f"proctor_task_{path.stem}_{status.st_ino}_{status.st_mtime_ns}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path, loader=_at(FILE_LOADER)(name, str(path)))
-    if spec is None or spec.loader is None:
-        raise UsageError(f"{path} cannot be imported as a Python file.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))  # the file may import its neighbours, now or later
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[name]
-        raise UsageError(f"{path} could not be imported: {_where(error, path)}") from error
-    return module
+        raise UsageError(f"{path} could not make its tasks: {said_where(error, path)}") from error
 
 
 def checked(found: object, name: str = "") -> type[Task]:
     """The same object, if it is a class that can be set as an exam."""
     name = name or repr(found)
+    if inspect.isclass(found) and hasattr(found, "exam"):
+        found = found.exam()  # another kind of class, which knows how it is set as an exam
     if not (inspect.isclass(found) and issubclass(found, Task)):
         raise UsageError(f"{name} is not a task: a task is a class that extends proctor.Task or a family's Task.")
     if inspect.isabstract(found):
@@ -213,16 +195,3 @@ def checked(found: object, name: str = "") -> type[Task]:
     if found.judge is Task.judge and found.score_text is Task.score_text:
         raise UsageError(f"{name} is not complete: it must define score_text(sample, text), or judge(sample, outputs).")
     return found
-
-
-def _where(error: BaseException, path: Path | None = None) -> str:
-    """The error in one sentence, with the line of the user's file where it happened."""
-    text = f"{type(error).__name__}: {error}".rstrip(".")
-    if isinstance(error, SyntaxError):
-        return f"{text}."
-    line, step = None, error.__traceback__
-    while step is not None:
-        if path is not None and Path(step.tb_frame.f_code.co_filename) == path:
-            line = step.tb_lineno
-        step = step.tb_next
-    return f"{text} (line {line})." if line else f"{text}."

@@ -25,7 +25,10 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One run: what is asked, of whom, and how. Build it with `build_config`, which checks the values."""
 
     task: Annotated[str, Meta(description="task name, or path/to/file.py:Class")]
-    model: Annotated[str, Meta(description="smollm2, gguf/PATH, hf/NAME, openai/NAME or scripted/NAME")]
+    model: Annotated[str, Meta(description="smollm2, gguf/PATH, hf/NAME, openai/NAME or scripted/NAME")] = ""
+    agent: Annotated[
+        str, Meta(description="module:Class, path/to/file.py:Class, random, or the http://… of an agent's server")
+    ] = ""
     settings: Annotated[dict[str, Any], Meta(description="settings of the task")] = {}
     data: Annotated[
         str | None,
@@ -79,6 +82,7 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Annotated[float, Meta(ge=0)] | None, Meta(description="price of a million output tokens")
     ] = None
     concurrency: Annotated[int, Meta(ge=1, le=4_096, description="requests in flight at once")] = 16
+    parallel: Annotated[int, Meta(ge=1, le=1_024, description="episodes played at once, by agents")] = 1
     timeout: Annotated[float, Meta(gt=0, description="seconds a request to a server may take")] = 120.0
     retries: Annotated[Count, Meta(description="further tries after a transient model error")] = 5
     max_errors: Annotated[
@@ -104,11 +108,17 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     )
     out: Annotated[str | None, Meta(description="folder for a copy of report and records as files")] = None
 
+    @property
+    def candidate(self) -> str:
+        """Whoever sits the exam."""
+        return self.model or self.agent
+
 
 # What may differ when a run is resumed, because it cannot change an answer or a score.
 OPERATIONAL = frozenset(
     {
         "concurrency",
+        "parallel",
         "timeout",
         "retries",
         "max_errors",
@@ -135,9 +145,11 @@ def build_config(options: Mapping[str, Any]) -> RunConfig:
     for key in options:
         if key not in FIELDS:
             raise UsageError(f"Unknown option {key!r}{did_you_mean(key, FIELDS)} Options: {', '.join(FIELDS)}.")
-    for key in ("task", "model"):
-        if not options.get(key):
-            raise UsageError(f"No {key} given: a run needs a task and a model.")
+    if not options.get("task"):
+        raise UsageError("No task given: a run needs a task, and a model or an agent.")
+    if bool(options.get("model")) == bool(options.get("agent")):
+        given = "Both a model and an agent" if options.get("model") else "No model and no agent"
+        raise UsageError(f"{given} given: a run needs one of them.")
     for key, value in options.items():
         try:
             msgspec.convert(value, FIELDS[key].type, strict=False)

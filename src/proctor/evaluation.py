@@ -8,7 +8,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,9 +16,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from proctor import catalog, provenance
+from proctor.candidate import Candidate
+from proctor.catalog import at
 from proctor.config import FIELDS, OPERATIONAL, RunConfig, build_config, changed_keys, stored_form, user_path
 from proctor.errors import ChangedSampleError, StoreWriteError, TaskError, UsageError
 from proctor.models import open_model
+from proctor.models.model import Model
 from proctor.report import Report
 from proctor.run import Observer, run_exam
 from proctor.store import open_store
@@ -29,9 +32,11 @@ from proctor.types import Run
 
 T = TypeVar("T")
 
+AGENTS = "proctor.agents.candidate:open_agent"  # as text: the core imports no family
 
-def evaluate(task: str | type[Task], model: str, *, observer: Observer | None = None, **options: Any) -> Report:
-    """Runs an exam and returns its report: the same as `proctor run TASK --model MODEL`."""
+
+def evaluate(task: str | type[Task], model: str = "", *, observer: Observer | None = None, **options: Any) -> Report:
+    """Runs an exam and returns its report: the same as `proctor run TASK --model MODEL`, or `agent=` for an agent."""
     name, task_class = catalog.resolve(task)
     config = build_config({"task": name, "model": model, **options})
     return run_to_end(_start(task_class, config, observer or Observer()))
@@ -90,7 +95,7 @@ async def _start(task_class: type[Task], config: RunConfig, observer: Observer) 
             id=time.strftime("%Y%m%d-%H%M%S-") + secrets.token_hex(3),
             task=config.task,
             version=task.version,
-            candidate=config.model,
+            candidate=config.candidate,
             config=stored_form(config),
             provenance=provenance.collect(task_class),
             created=time.time(),
@@ -127,32 +132,40 @@ async def _go_on(run: Run, task: Task, config: RunConfig, store: Store, out: Pat
             f"{task.name} runs the programs that a model writes: say --allow-code-execution to let them run, in the "
             "sandbox; or --generation-only to judge them later."
         )
-    model = open_model(config)
+    candidate = _open_candidate(config)
     try:
-        await model.prepare(lambda: take_samples(task, config))
-        _refuse_another_model(run, model.identity())
+        await candidate.prepare(lambda: take_samples(task, config))
+        _refuse_another_candidate(run, candidate.identity())
         before = run
-        if config.api is None:
-            config = build_config(msgspec.structs.asdict(config) | {"api": model.usual_api})
+        if config.api is None and isinstance(candidate, Model):
+            config = build_config(msgspec.structs.asdict(config) | {"api": candidate.usual_api})
             run = msgspec.structs.replace(run, config=stored_form(config))
-        provenance = run.provenance | {"candidate": model.identity()}
+        provenance = run.provenance | {"candidate": candidate.identity()}
         run = msgspec.structs.replace(run, status="running", reason="", provenance=provenance)
         store.save(run)
+        task.artifacts = store.folder / "artifacts" / run.id
         async with opened(task, config):
             if judging:
                 run = _with_sandbox(run, task.sandbox.level)
                 store.save(run)
             try:
-                run = await run_exam(run, task, model, config, store, observer)
+                run = await run_exam(run, task, candidate, config, store, observer)
             except ChangedSampleError:
                 store.save(before)  # a refusal changes nothing
                 raise
     finally:
-        await model.close()
+        await candidate.close()
     report = Report(run, store.folder)
     if out is not None:
         _write_files(report, out)
     return report
+
+
+def _open_candidate(config: RunConfig) -> Candidate:
+    if config.model:
+        return open_model(config)
+    opener: Callable[[str], Candidate] = at(AGENTS)
+    return opener(config.agent)
 
 
 def _with_sandbox(run: Run, level: str) -> Run:
@@ -211,10 +224,10 @@ def _refuse_changes(run: Run, config: RunConfig, task: Task) -> None:
         raise UsageError(f"Run {run.id} cannot go on: the file of {run.task} has changed since. Start a new run.")
 
 
-def _refuse_another_model(run: Run, identity: dict[str, str]) -> None:
+def _refuse_another_candidate(run: Run, identity: dict[str, str]) -> None:
     before: dict[str, str] = run.provenance.get("candidate", identity)
     # What a server could not say this time, or could not say then, proves nothing.
     changed = [key for key in identity.keys() & before.keys() if "" != before[key] != identity[key] != ""]
     if changed or identity.keys() != before.keys():
         what = ", ".join(sorted(changed or identity.keys() ^ before.keys()))
-        raise UsageError(f"Run {run.id} cannot go on: the model is not the same any more ({what}).")
+        raise UsageError(f"Run {run.id} cannot go on: the candidate is not the same any more ({what}).")

@@ -23,9 +23,6 @@ from proctor.store.writer import Writer
 from proctor.task import Task, take_samples
 from proctor.types import Output, Record, Run, Sample, SampleError, Score, Status, Timing, Usage
 
-# A sample whose outputs are being judged must not keep a place from the next request: the gateway holds
-# the limit on requests, and this many samples are under way for each of its places.
-SAMPLES_PER_PLACE = 2
 HOPELESS_ERRORS, HOPELESS_SHARE = 20, 0.1  # the default of --max-errors
 
 
@@ -97,7 +94,7 @@ class Sitting:
 
         try:
             async with asyncio.TaskGroup() as workers:
-                for _ in range(max(self._config.concurrency, self._candidate.places) * SAMPLES_PER_PLACE):
+                for _ in range(self._task.samples_at_once(self._candidate, self._config)):
                     workers.create_task(work())
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin
 
 import msgspec
@@ -23,6 +24,11 @@ from proctor.types import Modality, Output, Probe, Record, Sample, Score
 
 if TYPE_CHECKING:
     from proctor.sandbox import Sandbox
+
+
+# A sample whose outputs are being judged must not keep a place from the next request: the gateway holds
+# the limit on requests, and this many samples are under way for each of its places.
+SAMPLES_PER_PLACE = 2
 
 
 class NoSettings(Struct, frozen=True):
@@ -44,6 +50,7 @@ class Task(ABC):
     executes: bool = False  # runs programs: `sandbox` is there before the first sample is asked
 
     sandbox: Sandbox
+    artifacts: Path  # a folder for the files of the run, to be made by whoever writes the first
     settings: Any = NoSettings()
 
     @classmethod
@@ -70,6 +77,10 @@ class Task(ABC):
     def count(self, config: RunConfig) -> int | None:
         """How many samples there will be, where that is known beforehand."""
         return config.limit
+
+    def samples_at_once(self, candidate: Candidate, config: RunConfig) -> int:
+        """How many samples are examined at once."""
+        return max(config.concurrency, candidate.places) * SAMPLES_PER_PLACE
 
     async def open(self, config: RunConfig) -> None:  # noqa: B027
         """Called once before the first sample is asked: the place to start what asking and judging need."""

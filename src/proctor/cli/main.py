@@ -23,6 +23,7 @@ VERBS = {
     "check": "prove a task right without a model",
     "export": "write the records of a run to a file",
     "sandbox": "run programs that nobody has read, and say how they fared",
+    "serve": "serve one side of an agent evaluation",
     "new": "write a working task file to start from, with its test",
     "doctor": "say what this machine can do, and how to get the rest",
 }

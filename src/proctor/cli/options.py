@@ -16,13 +16,14 @@ from proctor.errors import UsageError
 ALIASES = {
     "samples": ("-n", "--n-samples"),
     "model": ("-m",),
-    "limit": ("-l",),
+    "limit": ("-l", "--episodes"),
     "max_length": ("--max-length-generation",),
 }
 CONTAINMENT = ("sandbox", "workers", "unsafe")
 GROUPS = {
     "exam": (
         "model",
+        "agent",
         "settings",
         "data",
         "limit",
@@ -47,7 +48,7 @@ GROUPS = {
         "peft_model",
         "modeltype",
     ),
-    "running": ("concurrency", "timeout", "retries", "max_errors", "generation_only"),
+    "running": ("concurrency", "parallel", "timeout", "retries", "max_errors", "generation_only"),
     "programs": ("allow_code_execution", "program_timeout", *CONTAINMENT),
     "results": ("store", "out"),
 }

@@ -61,8 +61,11 @@ def _configurations(args: argparse.Namespace) -> tuple[list[RunConfig], str]:
     patterns = [*args.tasks, *harness.named_tasks(args)] or [pattern for pattern in in_file if pattern]
     if not patterns:
         raise UsageError("No task given. `proctor list tasks` shows what there is.")
-    if not options.get("model"):
-        raise UsageError("No model given: --model smollm2, for example. `proctor list models` shows the kinds.")
+    if not options.get("model") and not options.get("agent"):
+        raise UsageError(
+            "No model given: --model smollm2, for example. `proctor list models` shows the kinds. An exam for agents "
+            "takes --agent module:Class."
+        )
     names = [name for pattern in patterns for name in catalog.expand(pattern)]
     if args.load_generations_path and len(names) > 1:
         raise UsageError("A file of generations belongs to one task: name one.")
@@ -124,7 +127,7 @@ def _run_all(configurations: list[RunConfig], swept: str, args: argparse.Namespa
 
 def _comment(report: Report, config: RunConfig) -> None:
     """What the user may have overlooked."""
-    if config.temperature == 0 and not config.model.startswith("scripted/"):
+    if config.temperature == 0 and config.model.partition("/")[0] not in ("", "scripted"):
         for what, number in (("epochs", config.epochs), ("samples", config.samples)):
             if number > 1:
                 print(f"note: at temperature 0 the {what} mostly repeat each other.", file=sys.stderr)

@@ -1,0 +1,73 @@
+"""Agent: whoever plays. A subclass says in `_play_env` what it does next."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from proctor.agents.channel import IN_AGENT
+from proctor.agents.constants import NETWORK
+from proctor.agents.host import Host, described
+from proctor.agents.outcome import Outcome
+from proctor.agents.participant import Participant
+from proctor.agents.protocol import Ending, Task
+from proctor.agents.recipe import Recipe
+
+
+class Agent(Participant, ABC):
+    """Plays in an environment, one step at a time."""
+
+    role: ClassVar[str] = "agent"
+    default_port = NETWORK.AGENT_PORT
+
+    @abstractmethod
+    def _play_env(self, task: Task) -> bool:
+        """One step: look, decide, act. False says that the agent has finished."""
+
+    def _init_task_hook(self, task: Task) -> None:
+        """Called before the first step of a task."""
+
+    def _finish_task_hook(self, task: Task) -> None:
+        """Called after the last step of a task, whatever happened."""
+
+
+class HostedAgent:
+    """An agent in its process: plays a task until it is over for one of the two."""
+
+    def __init__(self, recipe: Recipe, host: Host) -> None:
+        made = recipe.made()
+        if not isinstance(made, Agent):
+            raise TypeError(f"{recipe.name} is no Agent: it must extend proctor.agents.Agent")
+        self._agent, self._host = made, host
+        self._told_to_stop = threading.Event()
+
+    def play(self, told: dict[str, Any]) -> dict[str, Any]:
+        task, agent, pulse = Task(**told), self._agent, self._host.pulse
+        self._told_to_stop.clear()
+        agent.stop_event.clear()
+        pulse.clear()
+        pulse.begin(IN_AGENT)
+        error = ""
+        try:
+            agent._init_task_hook(task)
+            goes_on = True
+            while goes_on and not agent.stop_event.is_set():
+                pulse.begin(IN_AGENT)
+                goes_on = agent._play_env(task)
+                pulse.end()
+        finally:
+            try:
+                agent._finish_task_hook(task)
+            except (Exception, SystemExit) as fault:  # the play is over, and was what it was
+                error = f"_finish_task_hook: {described(fault).text}"
+        by_hand = goes_on and not self._told_to_stop.is_set()
+        outcome = Outcome.STOPPED if by_hand else Outcome.COMPLETED
+        return Ending(outcome=outcome, error=error, actions=pulse.calls).model_dump(mode="json")
+
+    def stop(self) -> None:
+        self._told_to_stop.set()
+        self._agent.stop_event.set()
+
+    def stop_by_hand(self) -> None:
+        self._agent.stop_event.set()

@@ -1,0 +1,172 @@
+"""The agent's server: plays what it is told to, in a process that it ends when it must."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import tempfile
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+from fastapi import FastAPI, HTTPException
+
+from proctor.agents.access import checked_url
+from proctor.agents.constants import TIMEOUTS, TIMES
+from proctor.agents.player import LocalPlayer, PlayerError
+from proctor.agents.protocol import (
+    AgentState,
+    AgentStatus,
+    Done,
+    Ending,
+    EvaluatorRegistration,
+    EvaluatorStatus,
+    Stopped,
+    Task,
+)
+from proctor.agents.recipe import Recipe
+from proctor.agents.remote import RefusedError, Remote, UnreachableError
+from proctor.agents.side import REFUSALS, Side, StartupError
+
+logger = logging.getLogger("proctor.agents")
+
+OVERTIME = 30.0  # seconds after the end of its time at which an agent stops without being told to
+
+
+class AgentSide(Side):
+    title = "proctor agent"
+
+    def __init__(self, recipe: Recipe, token: str, allowed_hosts: Collection[str]) -> None:
+        super().__init__(token, allowed_hosts)
+        self._recipe = recipe
+        self._evaluator: Remote | None = None
+        self._state = AgentState.INIT
+        self._task: Task | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Task[Ending] | None = None
+
+    def add_routes(self, app: FastAPI) -> None:
+        app.get("/agent/status")(self.status)
+        app.post("/agent/register_evaluator", responses=REFUSALS)(self.register_evaluator)
+        app.post("/agent/task/start", responses=REFUSALS)(self.start)
+        app.post("/agent/task/stop", responses=REFUSALS)(self.stop)
+        app.post("/agent/kill", responses=REFUSALS)(self.kill)
+
+    async def open(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="proctor-agent-")
+        self._player = LocalPlayer(self._recipe, Path(self._folder.name) / "output.log")
+        try:
+            await self._player.prepare()
+        except PlayerError as error:
+            raise StartupError(str(error)) from error
+
+    async def close(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+        await self._player.close()
+        if self._evaluator is not None:
+            await self._evaluator.close()
+        self._folder.cleanup()
+
+    async def status(self) -> AgentStatus:
+        return AgentStatus(state=self._state, current_task=self._task)
+
+    async def register_evaluator(self, registration: EvaluatorRegistration) -> Done:
+        if self._state is AgentState.STOPPING and self._watching is not None:
+            await asyncio.wait([self._watching], timeout=TIMEOUTS.READY)
+        if self._state in (AgentState.RUNNING, AgentState.STOPPING):
+            raise HTTPException(400, f"the agent is {self._state}: not while it plays")
+        try:
+            url = checked_url(registration.evaluator_url, self.allowed_hosts)
+        except ValueError as error:
+            raise HTTPException(400, str(error)) from error
+        if self._evaluator is not None:
+            await self._evaluator.close()
+        self._evaluator = Remote(url, self.token)
+        self._state = AgentState.READY
+        return Done(message=f"registered the evaluator at {url}")
+
+    async def start(self, task: Task) -> Done:
+        if self._state is not AgentState.READY:
+            raise HTTPException(400, f"the agent is {self._state}, not READY")
+        self._state, self._task = AgentState.RUNNING, task  # before the first wait: of two starts at once one wins
+        try:
+            await self._player.start(task)
+        except PlayerError as error:
+            self._state, self._task = AgentState.READY, None
+            raise HTTPException(400, str(error)) from error
+        self._stopping = None
+        self._watching = asyncio.create_task(self._watch(task))
+        return Done(message=f"playing {task.task_id}")
+
+    async def stop(self) -> Stopped:
+        if self._state is not AgentState.RUNNING or self._watching is None:
+            raise HTTPException(400, f"the agent is {self._state}, not RUNNING")
+        self._state = AgentState.STOPPING
+        ending = await self._stop()
+        return Stopped(message="stopped", ending=ending)
+
+    async def kill(self) -> Done:
+        """Ends the agent's process, whatever it is doing, and makes a new one."""
+        if self._state is AgentState.INIT:
+            raise HTTPException(400, "the agent is INIT: nothing is running")
+        try:
+            await self._player.kill()
+        except PlayerError as error:
+            raise HTTPException(400, str(error)) from error
+        return Done(message="killed; a new process takes its place")
+
+    def stop_task(self) -> None:
+        if self._state is AgentState.RUNNING:
+            self._by_hand = asyncio.create_task(self._player.stop_by_hand())
+
+    async def _stop(self) -> Ending:
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._player.stop())
+        return await asyncio.shield(self._stopping)
+
+    async def _watch(self, task: Task) -> None:
+        """From the start of a task until the agent is ready for the next."""
+        overtime = asyncio.create_task(asyncio.sleep(task.timeout + OVERTIME))
+        ended = asyncio.create_task(self._player.ending())
+        deserted = asyncio.create_task(self._deserted(task))
+        try:
+            await asyncio.wait([overtime, ended, deserted], return_when=asyncio.FIRST_COMPLETED)
+            if self._state is AgentState.RUNNING:
+                ending = await self._stop()
+                if ended.done():
+                    await self._report(ending)
+                else:
+                    logger.warning("the agent stops: its evaluator does not answer any more")
+            elif self._stopping is not None:
+                await asyncio.shield(self._stopping)
+            self._state = AgentState.STOPPING
+            await self._player.settle()
+        finally:
+            for waiting in (overtime, ended, deserted):
+                waiting.cancel()
+            await asyncio.gather(overtime, ended, deserted, return_exceptions=True)
+            self._state, self._task = AgentState.READY, None
+
+    async def _report(self, ending: Ending) -> None:
+        assert self._evaluator is not None
+        with suppress(UnreachableError, RefusedError):  # it will see it by our state
+            await self._evaluator.post("/evaluator/agent_finished", Done, ending)
+
+    async def _deserted(self, task: Task) -> None:
+        """Returns when the evaluator is gone, or busy with something else."""
+        assert self._evaluator is not None
+        loop = asyncio.get_running_loop()
+        seen = loop.time()
+        while True:
+            await asyncio.sleep(TIMES.STATUS_INTERVAL)
+            try:
+                status = await self._evaluator.get("/evaluator/status", EvaluatorStatus)
+                current = status.current_task if status else None
+                if current is not None and current.task_id == task.task_id:
+                    seen = loop.time()
+            except (UnreachableError, RefusedError):
+                pass
+            if loop.time() - seen > TIMEOUTS.UNREACHABLE:
+                return

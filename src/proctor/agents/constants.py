@@ -1,0 +1,44 @@
+"""The numbers that both sides of an evaluation share, under the names that agents and evaluators use."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+
+class Network(Struct, frozen=True):
+    DEFAULT_HOST: str = "127.0.0.1"
+    AGENT_PORT: int = 8000
+    EVALUATOR_PORT: int = 8001
+
+
+class Times(Struct, frozen=True):
+    """Seconds between things."""
+
+    KEYBOARD_PRESS_DELAY: float = 0.05  # how long a key is held, so that a game at 20 frames a second sees it
+    CHECK_INTERVAL: float = 0.1  # between two calls of _check_env_continue
+    STATUS_INTERVAL: float = 0.5  # between two looks at whether the other side is still there
+    READY_INTERVAL: float = 0.05  # between two looks at whether an agent is ready again
+    RESULT_POLL_INTERVAL: float = 0.1  # between two questions of a client whether there is a result
+
+
+class Timeouts(Struct, frozen=True):
+    """Seconds after which something is given up."""
+
+    SERVER_STARTUP_RETRY_INTERVAL: float = 0.1
+    SERVER_STARTUP: float = 30.0
+    CREATION: float = 120.0  # for the constructor of an agent or an evaluator: models are loaded in it
+    SETUP: float = 120.0  # for _setup_environment
+    SCORING: float = 120.0  # for _score_task
+    STOPPING: float = 0.1  # for an agent to leave _play_env; then it is frozen until the score is there
+    HANG: float = 5.0  # a call of _play_env that lasts so long when time is up does not think, it hangs
+    READY: float = 5.0  # for an agent that is still busy with the end of a task to be ready for the next
+    STARTING: float = 2.0  # for an agent that is ready to begin
+    REQUEST: float = 1.0  # for an answer of the other side
+    UNREACHABLE: float = 1.5  # without any answer of the other side, it is taken to be gone
+
+
+NETWORK: Final = Network()
+TIMES: Final = Times()
+TIMEOUTS: Final = Timeouts()

@@ -1,0 +1,78 @@
+"""Evaluator: whoever sets up the environment, sees when it is over, and judges."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from proctor.agents.constants import NETWORK
+from proctor.agents.host import Host
+from proctor.agents.locking import env_lock
+from proctor.agents.participant import Participant
+from proctor.agents.protocol import EvaluationResult, Task
+from proctor.agents.recipe import Recipe
+
+PATIENCE = 1.0  # seconds that a judge waits for an agent that does not let go of the environment
+
+
+class Evaluator(Participant, ABC):
+    """Judges an agent in an environment."""
+
+    role: ClassVar[str] = "evaluator"
+    default_port = NETWORK.EVALUATOR_PORT
+
+    def _check_env_continue(self, task: Task) -> bool:
+        """Whether the task should go on: asked again and again while the agent plays, about every 0.1 s."""
+        return True
+
+    def _check_env_continue_timer(self, task: Task) -> bool:
+        """The same, on its own, every `task.check_env_interval_seconds`."""
+        return True
+
+    @classmethod
+    def exam(cls) -> type:
+        """The exam of the core that this evaluator sets: `proctor run path/to/file.py:Class --agent …`."""
+        from proctor.agents.exam import exam_of
+
+        return exam_of(cls)
+
+    @abstractmethod
+    def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
+        """The result of a task that was played for so many seconds; the note says how it ended."""
+
+    def _setup_environment(self, task: Task) -> None:
+        """Called before the agent starts: start or restart the game, bring up its window."""
+
+
+class HostedEvaluator:
+    """An evaluator in its process."""
+
+    def __init__(self, recipe: Recipe, host: Host) -> None:
+        made = recipe.made()
+        if not isinstance(made, Evaluator):
+            raise TypeError(f"{recipe.name} is no Evaluator: it must extend proctor.agents.Evaluator")
+        self._evaluator = made
+        made.stop_event.told = lambda: host.notify("stop")
+        env_lock.patience = PATIENCE
+
+    def watches(self) -> list[str]:
+        """Those of its checks that can end a task."""
+        kind = type(self._evaluator)
+        names = ("_check_env_continue", "_check_env_continue_timer")
+        return [name.lstrip("_") for name in names if getattr(kind, name) is not getattr(Evaluator, name)]
+
+    def setup_environment(self, told: dict[str, Any]) -> None:
+        self._evaluator.stop_event.clear()
+        self._evaluator._setup_environment(Task(**told))
+
+    def check_env_continue(self, told: dict[str, Any]) -> bool:
+        return bool(self._evaluator._check_env_continue(Task(**told)))
+
+    def check_env_continue_timer(self, told: dict[str, Any]) -> bool:
+        return bool(self._evaluator._check_env_continue_timer(Task(**told)))
+
+    def score_task(self, told: dict[str, Any], elapsed: float, note: str) -> dict[str, Any]:
+        result = self._evaluator._score_task(Task(**told), elapsed, note)
+        if not isinstance(result, EvaluationResult):
+            raise TypeError(f"_score_task must give an EvaluationResult, not {result!r}")
+        return result.model_dump(mode="json")

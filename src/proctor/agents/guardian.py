@@ -1,0 +1,160 @@
+"""Owns one process and all that descends from it. Run as a program of its own, with the standard library alone.
+
+Whatever the process starts, in whatever session, becomes a child of the guardian when its parent is gone. So nothing is
+left over when the guardian is told to end, or when whoever started it is dead: both close the control socket.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import sys
+from contextlib import suppress
+
+# On the control socket: two orders, the answer to the first, and at the end the exit code of the process.
+FREEZE, THAW, FROZEN = b"s", b"c", b"f"
+PR_SET_CHILD_SUBREAPER = 36
+KEPT = 512 * 1024  # bytes of output, from the beginning and again from the end
+
+
+class Transcript:
+    """A file of what a process said: the beginning as it comes, and the end of what was too much."""
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._room = KEPT
+        self._tail = b""
+        self._left_out = 0
+
+    def add(self, data: bytes) -> None:
+        if self._room:
+            _write(self._file, data[: self._room])
+            data, self._room = data[self._room :], max(0, self._room - len(data))
+        self._tail += data
+        if len(self._tail) > 2 * KEPT:
+            self._left_out += len(self._tail) - KEPT
+            self._tail = self._tail[-KEPT:]
+
+    def close(self) -> None:
+        if self._left_out:
+            _write(self._file, b"\n[%d bytes left out]\n" % self._left_out)
+        _write(self._file, self._tail)
+        os.close(self._file)
+
+
+def _write(file: int, data: bytes) -> None:
+    with suppress(OSError):  # a full disk must not keep the guardian from its work
+        os.write(file, data)
+
+
+def children(pid: int) -> list[int]:
+    found: list[int] = []
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:
+                found += map(int, file.read().split())
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    direct = children(pid)
+    return direct + [below for child in direct for below in descendants(child)]
+
+
+def signal_all(number: int) -> None:
+    """Until two looks find the same: one that is signalled may just have started another."""
+    reached: set[int] = set()
+    while new := set(descendants(os.getpid())) - reached:
+        for pid in new:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        reached |= new
+
+
+def end_all() -> None:
+    """Children of the dead become ours, and are next."""
+    while found := children(os.getpid()):
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.waitpid(-1, 0)
+    with suppress(ChildProcessError):  # where the kernel does not list children
+        while True:
+            os.waitpid(-1, 0)
+
+
+def start(command: list[str], output: int, control: int) -> int:
+    os.set_inheritable(control, False)
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_DUP2, output, 1),
+        (os.POSIX_SPAWN_DUP2, output, 2),
+    ]
+    defaults = [signal.SIGINT, signal.SIGPIPE]
+    return os.posix_spawn(command[0], command, os.environ, file_actions=actions, setsid=True, setsigdef=defaults)
+
+
+def main() -> None:
+    control, log, handed, command = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4:]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started us, and we learn of it from them
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    output, written = os.pipe2(os.O_CLOEXEC)
+    os.set_blocking(output, False)
+    transcript = Transcript(log)
+    try:
+        main_child = start(command, written, control)
+        for file in (*map(int, handed.split(",")), written):
+            os.close(file)  # the process has them now
+        poll = select.poll()
+        for source in (control, woken, output):
+            poll.register(source, select.POLLIN)
+        living = True
+        while living:
+            for source, _ in poll.poll():
+                if source == control:
+                    order = os.read(control, 1)
+                    if not order:
+                        living = False
+                    elif order == FREEZE:
+                        signal_all(signal.SIGSTOP)
+                        os.write(control, FROZEN)
+                    elif order == THAW:
+                        signal_all(signal.SIGCONT)
+                elif source == woken:
+                    os.read(woken, 4096)
+                    living = living and not reaped(main_child, control)
+                elif source == output:
+                    if data := os.read(output, 65536):
+                        transcript.add(data)
+                    else:
+                        poll.unregister(output)
+    finally:
+        end_all()
+        with suppress(BlockingIOError):
+            while data := os.read(output, 65536):
+                transcript.add(data)
+        transcript.close()
+
+
+def reaped(main_child: int, control: int) -> bool:
+    """Takes leave of the dead; if the process itself is among them, says how it ended."""
+    with suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return False
+            if pid == main_child:
+                with suppress(OSError):
+                    os.write(control, b"%d" % os.waitstatus_to_exitcode(status))
+                return True
+    return False
+
+
+if __name__ == "__main__":
+    main()

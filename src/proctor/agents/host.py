@@ -1,0 +1,109 @@
+"""The process in which an agent, an evaluator or a world lives. Run as a program of its own, by a guardian.
+
+It makes the object, then does what it is called for, each call in a thread of its own, until the channel closes.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+import traceback
+from importlib import import_module
+from typing import Any
+
+import msgspec
+
+from proctor.agents.channel import LENGTH, Call, Fault, Pulse, Reply, pack, unpack_call
+from proctor.agents.recipe import Recipe
+
+
+class Host:
+    """What a role has to do with: a pulse to show, and notices to give without being asked."""
+
+    def __init__(self, channel: socket.socket, pulse: Pulse) -> None:
+        self.pulse = pulse
+        self._channel = channel
+        self._writing = threading.Lock()
+
+    def notify(self, value: Any) -> None:
+        self._send(Reply(0, value))
+
+    def serve(self) -> None:
+        """Until whoever calls is gone."""
+        call = self._receive()
+        if call is None:
+            return
+        try:
+            role = self._make(*call.args)
+        except (Exception, SystemExit) as error:
+            self._send(Reply(call.id, fault=described(error)))
+            return
+        self._send(Reply(call.id))
+        while (call := self._receive()) is not None:
+            threading.Thread(target=self._answer, args=(role, call), daemon=True, name=call.name).start()
+
+    def _make(self, role: str, recipe: bytes, path: list[str]) -> Any:
+        sys.path[:] = path  # what could be imported there can be imported here
+        module, _, name = role.partition(":")
+        made = getattr(import_module(module), name)
+        return made(msgspec.msgpack.decode(recipe, type=Recipe), self)
+
+    def _answer(self, role: Any, call: Call) -> None:
+        try:
+            reply = Reply(call.id, getattr(role, call.name)(*call.args))
+            message = pack(reply)
+        except (Exception, SystemExit) as error:
+            message = pack(Reply(call.id, fault=described(error)))
+        self._send_bytes(message)
+
+    def _send(self, reply: Reply) -> None:
+        self._send_bytes(pack(reply))
+
+    def _send_bytes(self, message: bytes) -> None:
+        with self._writing:
+            self._channel.sendall(message)
+
+    def _receive(self) -> Call | None:
+        head = self._read(LENGTH)
+        body = self._read(int.from_bytes(head, "big")) if head else b""
+        return unpack_call(body) if body else None
+
+    def _read(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            part = self._channel.recv(min(size - len(data), 1 << 20))
+            if not part:
+                return b""
+            data += part
+        return bytes(data)
+
+
+def described(error: BaseException) -> Fault:
+    try:
+        message = str(error)
+    except Exception as second:  # an exception may be broken, too
+        message = f"(its text cannot be had: {type(second).__name__})"
+    where = "".join(traceback.format_exception(error)[-3:]).strip()
+    return Fault(type(error).__name__, *(text.encode(errors="replace").decode() for text in (message, where)))
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    channel.set_inheritable(False)
+    file = int(sys.argv[2])
+    pulse = Pulse(file)
+    os.close(file)
+    try:
+        Host(channel, pulse).serve()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)  # threads of the object may never end
+
+
+if __name__ == "__main__":
+    main()

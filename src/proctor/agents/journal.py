@@ -1,0 +1,27 @@
+"""What happened in an evaluation and when: a line of JSON for each event, written at once."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+
+class Journal:
+    """Without a path it writes nothing."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = None if path is None else path.open("ab", buffering=0)
+
+    def note(self, event: str, **facts: Any) -> None:
+        """Nanoseconds of a clock that is never set, the event, and what there is to say about it."""
+        if self._file is not None:
+            self._file.write(msgspec.json.encode({"ns": time.monotonic_ns(), "event": event, **facts}) + b"\n")
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()

@@ -1,0 +1,113 @@
+"""The evaluator as the referee sees it: a process that may hang or die, and is then made anew."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from proctor.agents.constants import TIMEOUTS, TIMES
+from proctor.agents.outcome import EnvironmentCrashedError
+from proctor.agents.process import HostDiedError, HostedFaultError, HostProcess
+from proctor.agents.protocol import EvaluationResult, Task
+from proctor.agents.recipe import Recipe
+
+ROLE = "proctor.agents.evaluator:HostedEvaluator"
+
+
+class JudgeError(Exception):
+    """The evaluator failed at its part."""
+
+
+class EnvironmentGoneError(Exception):
+    """The evaluator could not set up the environment, or found it gone."""
+
+
+class Judge:
+    """An evaluator in a process of its own."""
+
+    def __init__(self, recipe: Recipe, log: Path, environment: dict[str, str] | None = None) -> None:
+        self.recipe = recipe
+        self.stopped: Callable[[], None] = lambda: None  # told when the evaluator's stop event is set
+        self._log, self._environment = log, environment
+        self._process: HostProcess | None = None
+        self._watches: list[str] = []
+
+    async def prepare(self) -> HostProcess:
+        """The process, alive."""
+        if self._process is None or not self._process.is_alive:
+            await self.end()
+            try:
+                self._process = await HostProcess.start(ROLE, self.recipe, self._log, self._environment)
+                self._watches = await self._process.call("watches")
+            except (HostedFaultError, HostDiedError) as error:
+                raise JudgeError(f"{self.recipe.name} could not be made: {error}") from error
+            self._process.noticed = lambda value: self.stopped()
+        return self._process
+
+    async def setup(self, task: Task) -> None:
+        try:
+            await self._call("setup_environment", TIMEOUTS.SETUP, _told(task))
+        except JudgeError as error:
+            raise EnvironmentGoneError(f"_setup_environment: {error}") from error
+
+    async def see_the_end(self, task: Task, errors: list[str]) -> None:
+        """Returns when one of its checks says that the task is over. What they raise is noted; they are asked again."""
+        intervals = {"check_env_continue": TIMES.CHECK_INTERVAL}
+        checks = [
+            asyncio.create_task(self._check(name, intervals.get(name, task.check_env_interval_seconds), task, errors))
+            for name in self._watches
+        ]
+        if not checks:
+            await asyncio.get_running_loop().create_future()
+        try:
+            done, _ = await asyncio.wait(checks, return_when=asyncio.FIRST_COMPLETED)
+            for check in done:
+                check.result()
+        finally:
+            for check in checks:
+                check.cancel()
+            await asyncio.gather(*checks, return_exceptions=True)
+
+    async def _check(self, name: str, interval: float, task: Task, errors: list[str]) -> None:
+        loop = asyncio.get_running_loop()
+        told, due = _told(task), loop.time() + interval * (name != "check_env_continue")
+        while True:
+            await asyncio.sleep(due - loop.time())
+            try:
+                if not await self._call(name, None, told):
+                    return
+            except JudgeError as error:
+                if not (self._process and self._process.is_alive):
+                    raise
+                if str(error) not in errors:
+                    errors.append(str(error))
+            due = max(due + interval, loop.time())
+
+    async def score(self, task: Task, elapsed: float, note: str) -> EvaluationResult:
+        return EvaluationResult(**await self._call("score_task", TIMEOUTS.SCORING, _told(task), elapsed, note))
+
+    async def _call(self, name: str, seconds: float | None, *args: Any) -> Any:
+        process = await self.prepare()
+        try:
+            async with asyncio.timeout(seconds):
+                return await process.call(name, *args)
+        except TimeoutError:
+            await self.end()
+            raise JudgeError(f"_{name} did not return within {seconds:g} s") from None
+        except HostDiedError as error:
+            raise JudgeError(f"the evaluator died in _{name}: {error}") from error
+        except HostedFaultError as error:
+            if error.fault.type == EnvironmentCrashedError.__name__:
+                raise EnvironmentGoneError(error.fault.message) from error
+            raise JudgeError(f"_{name} raised {error.fault.text}") from error
+
+    async def end(self) -> None:
+        if self._process is not None:
+            await self._process.end()
+            self._process = None
+
+
+def _told(task: Task) -> dict[str, Any]:
+    return task.model_dump(mode="json")

@@ -1,0 +1,67 @@
+"""One lock for all who act on one environment, in whatever process they are."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Self
+
+VARIABLE = "PROCTOR_ENV_LOCK"  # a file, where whoever started the process wants it to be another than the display's
+LOOK_AGAIN = 0.002
+
+
+class EnvLock:
+    """Held while acting: `with env_lock:`. One process may take it again while it has it."""
+
+    patience: float | None = None  # seconds; a referee goes on without, when whoever has it hangs or is frozen
+
+    def __init__(self) -> None:
+        self._threads = threading.RLock()
+        self._depth = 0
+        self._file: int | None = None
+
+    def __enter__(self) -> Self:
+        limit = -1 if self.patience is None else self.patience
+        self._threads.acquire(timeout=limit)
+        self._depth += 1
+        if self._depth == 1:
+            self._file = os.open(lock_path(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._wait_for_others(self._file)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._depth -= 1
+        if self._depth == 0 and self._file is not None:
+            os.close(self._file)  # which unlocks it
+            self._file = None
+        self._threads.release()
+
+    def _wait_for_others(self, file: int) -> None:
+        if self.patience is None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            return
+        deadline = time.monotonic() + self.patience
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    return
+            time.sleep(LOOK_AGAIN)
+
+
+def lock_path() -> Path:
+    """Of the environment that this process acts on: that of its display, unless it was told another."""
+    if given := os.environ.get(VARIABLE):
+        return Path(given)
+    display = hashlib.sha256(os.environ.get("DISPLAY", "").encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"proctor-env-{os.getuid()}-{display}.lock"
+
+
+env_lock = EnvLock()

@@ -1,0 +1,74 @@
+"""What agents and evaluators have in common: a stop event, and a server of their own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from proctor.agents.constants import NETWORK
+from proctor.agents.recipe import Recipe, recipe_of
+
+if TYPE_CHECKING:
+    from proctor.agents.server import Server
+
+
+class StopEvent(threading.Event):
+    """An event that also tells somebody when it is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: Callable[[], None] = lambda: None
+
+    def set(self) -> None:
+        super().set()
+        self.told()
+
+
+class Participant:
+    """Base of Agent and Evaluator.
+
+    What plays and what judges runs in a process of its own, which makes the object anew with the arguments that the
+    constructor was given here. So it can be ended when it hangs, while its server goes on answering.
+    """
+
+    role: ClassVar[str]
+    default_port: ClassVar[int]
+    stop_event: StopEvent  # set, it ends the task that is under way
+    _arguments: tuple[tuple[Any, ...], dict[str, Any]]
+    _server: Server | None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        # Here and not in __init__: a subclass may forget to call that one, and its arguments are not ours to see there.
+        made = super().__new__(cls)
+        made.stop_event = StopEvent()
+        made._arguments, made._server = (args, kwargs), None
+        return made
+
+    @property
+    def recipe(self) -> Recipe:
+        return recipe_of(type(self), *self._arguments)
+
+    def run(self, host: str = NETWORK.DEFAULT_HOST, port: int | None = None, **options: Any) -> None:
+        """Serves until stopped. Options: token, allow_hosts."""
+        self._new_server(host, port, options).run()
+
+    def run_background(self, host: str = NETWORK.DEFAULT_HOST, port: int | None = None, **options: Any) -> str | None:
+        """Serves in the background; gives the address once it answers, or None if it could not be started."""
+        if self._server is not None:
+            self._server.close()
+        self._server = self._new_server(host, port, options)
+        return self._server.run_background()
+
+    def close(self) -> None:
+        """Ends the server in the background, and whatever it has running."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    def _new_server(self, host: str, port: int | None, options: dict[str, Any]) -> Server:
+        from proctor.agents.server import new_server  # FastAPI takes its time
+
+        server = new_server(self.role, self.recipe, host, self.default_port if port is None else port, **options)
+        self.stop_event.told = server.stop_task
+        return server

@@ -1,0 +1,136 @@
+"""The agent's side as the referee sees it, when the agent is a process of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from proctor.agents.constants import TIMEOUTS
+from proctor.agents.outcome import Outcome
+from proctor.agents.process import HostDiedError, HostedFaultError, HostProcess
+from proctor.agents.protocol import Ending, Task
+from proctor.agents.recipe import Recipe
+
+ROLE = "proctor.agents.agent:HostedAgent"
+SETTLING = 1.5  # seconds in which an agent may come to the end of its thought, once the score is there
+
+
+class Player(Protocol):
+    """Whoever plays a task, near or far."""
+
+    async def start(self, task: Task) -> None:
+        """Returns when the agent has begun; raises PlayerError if it cannot."""
+
+    async def ending(self) -> Ending:
+        """Returns when the agent's part has ended by itself, in whatever way."""
+
+    async def stop(self) -> Ending:
+        """Ends the agent's part, within a fraction of a second: from now on it does not act any more."""
+
+    async def settle(self) -> None:
+        """Called when the score is there: what is left of the agent's part is ended, and it is made ready again."""
+
+    async def close(self) -> None:
+        """Called once at the end."""
+
+
+class PlayerError(Exception):
+    """The agent could not begin."""
+
+
+class LocalPlayer:
+    """An agent in a process of its own, started when it is first needed, and anew when it had to be ended."""
+
+    def __init__(self, recipe: Recipe, log: Path, environment: dict[str, str] | None = None) -> None:
+        self.recipe = recipe
+        self._log, self._environment = log, environment
+        self._process: HostProcess | None = None
+        self._playing: asyncio.Task[Ending] | None = None
+        self._hang_seconds = TIMEOUTS.HANG
+
+    async def prepare(self) -> HostProcess:
+        """The process, alive."""
+        if self._process is None or not self._process.is_alive:
+            await self._end_process()
+            try:
+                self._process = await HostProcess.start(ROLE, self.recipe, self._log, self._environment)
+            except (HostedFaultError, HostDiedError) as error:
+                raise PlayerError(f"{self.recipe.name} could not be made: {error}") from error
+        return self._process
+
+    async def start(self, task: Task) -> None:
+        process = await self.prepare()
+        self._hang_seconds = min(TIMEOUTS.HANG, task.timeout / 2)
+        process.pulse.clear()
+        self._playing = asyncio.create_task(self._play(process, task))
+
+    async def _play(self, process: HostProcess, task: Task) -> Ending:
+        try:
+            return Ending(**await process.call("play", task.model_dump(mode="json")))
+        except (HostedFaultError, HostDiedError) as error:
+            return Ending(outcome=Outcome.AGENT_CRASH, error=str(error), actions=process.pulse.calls)
+
+    async def ending(self) -> Ending:
+        assert self._playing is not None
+        return await asyncio.shield(self._playing)
+
+    async def stop(self) -> Ending:
+        playing, process = self._playing, self._process
+        assert playing is not None
+        assert process is not None
+        if not playing.done():
+            asking = asyncio.create_task(process.call("stop"))
+            await asyncio.wait([playing], timeout=TIMEOUTS.STOPPING)
+            asking.cancel()
+            with suppress(asyncio.CancelledError, HostDiedError, HostedFaultError):
+                await asking
+        if playing.done():
+            return playing.result()
+        calls, busy = process.pulse.calls, process.pulse.busy_seconds
+        await process.freeze()
+        if calls == 0 or busy >= self._hang_seconds:
+            why = f"in one call of _play_env for {busy:.1f} s" if calls else "it never came to the end of a first step"
+            return Ending(outcome=Outcome.AGENT_HANG, error=why, actions=calls)
+        return Ending(actions=calls)
+
+    async def settle(self) -> None:
+        playing, process = self._playing, self._process
+        if playing is None or process is None:
+            return
+        if not playing.done():
+            process.thaw()
+            await asyncio.wait([playing], timeout=SETTLING if process.pulse.busy_seconds < self._hang_seconds else 0)
+        if not playing.done():
+            await self._end_process()
+            await playing
+        self._playing = None
+        if not process.is_alive:
+            with suppress(PlayerError):  # to be told when the next task asks for it
+                await self.prepare()
+
+    async def stop_by_hand(self) -> None:
+        """As if the agent had set its own stop event."""
+        if self._process is not None:
+            with suppress(HostDiedError, HostedFaultError):
+                await self._process.call("stop_by_hand")
+
+    async def kill(self) -> None:
+        """Ends the process, whatever it is doing; it is made anew."""
+        playing, self._playing = self._playing, None
+        await self._end_process()
+        if playing is None:
+            await self.prepare()
+        else:
+            self._playing = playing  # its end is seen, and told, by whoever waits for it
+
+    async def close(self) -> None:
+        await self._end_process()
+        if self._playing is not None:
+            await self._playing
+
+    async def _end_process(self) -> None:
+        if self._process is not None:
+            await self._process.end()
+            self._process = None

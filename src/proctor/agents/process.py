@@ -1,0 +1,206 @@
+"""A process with one object in it: it can be called, frozen, and ended with all that it started."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from proctor.agents import guardian
+from proctor.agents.channel import LENGTH, LONGEST, Call, Fault, Pulse, pack, unpack_reply
+from proctor.agents.constants import TIMEOUTS
+from proctor.agents.recipe import Recipe
+
+DYING = 0.5  # seconds between the end of the channel and the end of the process
+SHOWN = 2_000  # characters of what a process said last, in an error about its death
+
+
+class HostedFaultError(Exception):
+    """The hosted object raised something."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.text)
+        self.fault = fault
+
+
+class HostDiedError(Exception):
+    """The process is gone."""
+
+
+class HostProcess:
+    """Made by `start`. Once it has died it stays dead: start another."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        self.pulse, self._pulse_file = Pulse.create()
+        self.noticed: Callable[[Any], None] = lambda value: None
+        self._ids = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._frozen: asyncio.Future[None] | None = None
+        self._gone = asyncio.Event()
+        self._exit = ""
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @classmethod
+    async def start(
+        cls,
+        role: str,
+        recipe: Recipe,
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        seconds: float = TIMEOUTS.CREATION,
+    ) -> HostProcess:
+        """Raises HostedFaultError if the object cannot be made, HostDiedError if the process dies over it."""
+        process = cls(log)
+        await process._spawn(environment)
+        try:
+            async with asyncio.timeout(seconds):
+                await process.call("", role, msgspec.msgpack.encode(recipe), sys.path)
+        except TimeoutError:
+            await process.end()
+            raise HostDiedError(f"{recipe.name} was not ready after {seconds:g} s") from None
+        except BaseException:
+            await process.end()
+            raise
+        return process
+
+    async def _spawn(self, environment: Mapping[str, str] | None) -> None:
+        control, their_control = socket.socketpair()
+        channel, their_channel = socket.socketpair()
+        handed = (their_channel.fileno(), self._pulse_file)
+        with their_control, their_channel:
+            self._guardian = _start_guardian(their_control.fileno(), handed, self.log, environment)
+        os.close(self._pulse_file)
+        self._control_reader, self._control = await asyncio.open_connection(sock=control)
+        self._reader, self._writer = await asyncio.open_connection(sock=channel, limit=1 << 20)
+        self._tasks = [asyncio.create_task(self._listen()), asyncio.create_task(self._watch())]
+
+    @property
+    def pid(self) -> int:
+        """Of the guardian."""
+        return self._guardian.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return not self._gone.is_set()
+
+    async def call(self, name: str, *args: Any) -> Any:
+        """What the method of the hosted object returns. Given up by cancelling, it goes on over there."""
+        if self._gone.is_set():
+            raise HostDiedError(self._exit)
+        number = next(self._ids)
+        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        try:
+            with suppress(ConnectionError):  # then it is dying, and the answer will be that
+                self._writer.write(pack(Call(number, name, args)))
+                await self._writer.drain()
+            return await answer
+        finally:
+            self._waiting.pop(number, None)
+
+    async def freeze(self) -> None:
+        """Stops every process of it between two instructions; returns when they stand still."""
+        if self._gone.is_set():
+            return
+        self._frozen = asyncio.get_running_loop().create_future()
+        self._control.write(guardian.FREEZE)
+        await self._frozen
+
+    def thaw(self) -> None:
+        if not self._gone.is_set():
+            self._control.write(guardian.THAW)
+
+    async def end(self) -> None:
+        """Kills whatever is left of it; returns when nothing is."""
+        if not self._control.is_closing():
+            self._control.write_eof()
+        await self._gone.wait()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for writer in (self._control, self._writer):
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+        self.pulse.close()
+
+    async def _listen(self) -> None:
+        """Replies, until the process closes the channel or says what nobody can read: then it is ended."""
+        try:
+            while True:
+                length = int.from_bytes(await self._reader.readexactly(LENGTH), "big")
+                if length > LONGEST:
+                    raise ValueError(f"a message of {length} bytes")
+                reply = unpack_reply(await self._reader.readexactly(length))
+                if reply.id == 0:
+                    self.noticed(reply.value)
+                    continue
+                answer = self._waiting.get(reply.id)
+                if answer is None or answer.done():
+                    continue
+                if reply.fault is not None:
+                    answer.set_exception(HostedFaultError(reply.fault))
+                else:
+                    answer.set_result(reply.value)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            # Mostly because it has died, which the guardian will say; else it has cut the line, and is ended.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._gone.wait(), DYING)
+            self._control.write_eof()
+        except (ValueError, msgspec.DecodeError) as error:
+            self._exit = f"it wrote on the channel what is no reply: {error}"
+            self._control.write_eof()
+
+    async def _watch(self) -> None:
+        """Until the guardian is gone, and with it everything."""
+        said = b""
+        with suppress(ConnectionError):
+            while part := await self._control_reader.read(64):
+                said += part.replace(guardian.FROZEN, b"")
+                if guardian.FROZEN in part and self._frozen is not None and not self._frozen.done():
+                    self._frozen.set_result(None)
+        self._guardian.wait()  # it has closed its end: it is dead, or about to be
+        self._exit = self._exit or _cause(said) + _last_words(self.log)
+        self._gone.set()
+        if self._frozen is not None and not self._frozen.done():
+            self._frozen.set_result(None)  # the dead stand still
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(HostDiedError(self._exit))
+
+
+def _start_guardian(
+    control: int, handed: tuple[int, int], log: Path, environment: Mapping[str, str] | None
+) -> subprocess.Popen[bytes]:
+    files = [str(file) for file in handed]
+    guarded = [guardian.__file__, str(control), str(log), ",".join(files)]
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", *guarded, sys.executable, "-m", "proctor.agents.host", *files],
+        pass_fds=(control, *handed),
+        env={**os.environ, **(environment or {}), "PYTHONUNBUFFERED": "1"},
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def _cause(said: bytes) -> str:
+    if not said:
+        return "the process was ended"
+    code = int(said)
+    return f"the process was killed by signal {-code}" if code < 0 else f"the process exited with status {code}"
+
+
+def _last_words(log: Path) -> str:
+    with suppress(OSError), log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - SHOWN))
+        if words := file.read().decode(errors="replace").strip():
+            return f"; it said last: {words}"
+    return ""

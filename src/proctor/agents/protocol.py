@@ -1,0 +1,93 @@
+"""What the two sides and their client say to each other: a page of JSON, the same on every machine."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+from uuid import uuid4
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from proctor.agents.outcome import Outcome
+
+LONGEST_TASK = 7 * 24 * 3600.0
+Seconds = Annotated[float, Field(gt=0, le=LONGEST_TASK, allow_inf_nan=False)]
+
+
+class Task(BaseModel):
+    """One thing to do in an environment, and for how long."""
+
+    task_id: str = Field(default_factory=lambda: str(uuid4()), min_length=1, max_length=200)
+    env_name: str
+    window_name: str = ""  # the first window whose title contains it
+    task_description: str = ""
+    timeout: Seconds
+    check_env_interval_seconds: Seconds = 1.0  # between two calls of _check_env_continue_timer
+    success_criteria: dict[str, Any] = {}
+    num_frames: Annotated[int, Field(ge=1, le=10_000)] = 3
+    seed: int | None = None  # for environments that can be seeded
+
+
+class EvaluationResult(BaseModel):
+    """What became of a task. Without play there are no metrics: the notes say what went wrong."""
+
+    task_id: str
+    metrics: dict[str, Any] = {}
+    notes: str = ""
+    outcome: Outcome = Outcome.COMPLETED  # set by the referee, whatever an evaluator puts here
+
+
+class AgentState(StrEnum):
+    INIT = "INIT"
+    READY = "READY"
+    RUNNING = "RUNNING"
+    STOPPING = "STOPPING"
+
+
+class EvaluatorState(StrEnum):
+    INIT = "INIT"
+    READY = "READY"
+    EVALUATING = "EVALUATING"
+    SCORING = "SCORING"
+
+
+class AgentStatus(BaseModel):
+    state: AgentState
+    current_task: Task | None = None
+
+
+class EvaluatorStatus(BaseModel):
+    state: EvaluatorState
+    current_task: Task | None = None
+
+
+class EvaluatorRegistration(BaseModel):
+    evaluator_url: Annotated[str, Field(max_length=2_000)]
+
+
+class AgentRegistration(BaseModel):
+    agent_url: Annotated[str, Field(max_length=2_000)]
+
+
+class Ending(BaseModel):
+    """How the agent's part of a task ended."""
+
+    model_config = ConfigDict(frozen=True)
+
+    outcome: Outcome = Outcome.COMPLETED
+    error: str = ""
+    actions: int = 0  # calls of _play_env that returned
+
+
+class Done(BaseModel):
+    success: bool = True
+    message: str
+
+
+class Stopped(Done):
+    ending: Ending
+
+
+class Refused(BaseModel):
+    success: bool = False
+    error: str

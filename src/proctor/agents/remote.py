@@ -1,0 +1,168 @@
+"""The other side, reached over HTTP: every request has the token and a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, TypeVar
+
+import aiohttp
+from pydantic import BaseModel, ValidationError
+
+from proctor.agents.constants import TIMEOUTS, TIMES
+from proctor.agents.outcome import Outcome
+from proctor.agents.player import PlayerError
+from proctor.agents.protocol import AgentState, AgentStatus, Done, Ending, Stopped, Task
+
+M = TypeVar("M", bound=BaseModel)
+LARGEST_ANSWER = 16 * 1024 * 1024
+
+
+class UnreachableError(Exception):
+    """No answer, or none that can be understood."""
+
+
+class RefusedError(Exception):
+    """The other side said no."""
+
+
+class Remote:
+    """A server of the protocol."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self.url = url
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._session: aiohttp.ClientSession | None = None
+
+    async def get(self, path: str, kind: type[M], seconds: float = TIMEOUTS.REQUEST) -> M | None:
+        """None where there is nothing yet."""
+        return await self._ask("GET", path, kind, None, seconds)
+
+    async def post(
+        self, path: str, kind: type[M], body: BaseModel | None = None, seconds: float = TIMEOUTS.REQUEST
+    ) -> M:
+        answer = await self._ask("POST", path, kind, body, seconds)
+        if answer is None:
+            raise UnreachableError(f"{self.url}{path}: an empty answer")
+        return answer
+
+    async def _ask(self, method: str, path: str, kind: type[M], body: BaseModel | None, seconds: float) -> M | None:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(headers=self._headers)
+        content: Any = None if body is None else body.model_dump(mode="json")
+        try:
+            async with self._session.request(
+                method,
+                self.url + path,
+                json=content,
+                timeout=aiohttp.ClientTimeout(total=seconds),
+                allow_redirects=False,  # the token goes to this server and to no other
+            ) as answer:
+                text = await answer.content.read(LARGEST_ANSWER)
+                if answer.status == 204:
+                    return None
+                if answer.status >= 300:
+                    raise RefusedError(f"{self.url}{path}: {answer.status} {_error(text)}")
+                return kind.model_validate_json(text)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            why = str(error) or f"no answer within {seconds:g} s"
+            raise UnreachableError(f"{self.url}{path}: {type(error).__name__}: {why}") from error
+        except ValidationError as error:
+            raise UnreachableError(f"{self.url}{path}: not an answer of this protocol: {error}") from error
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+def _error(text: bytes) -> str:
+    return text[:2_000].decode(errors="replace")
+
+
+class RemotePlayer:
+    """An agent behind its server."""
+
+    def __init__(self, remote: Remote) -> None:
+        self._remote = remote
+        self._task: Task | None = None
+        self._told: asyncio.Future[Ending] | None = None
+
+    async def check_ready(self) -> None:
+        """Raises PlayerError unless the agent can begin, if need be after the end of another task."""
+        deadline = asyncio.get_running_loop().time() + TIMEOUTS.READY
+        while True:
+            try:
+                status = await self._remote.get("/agent/status", AgentStatus)
+            except (UnreachableError, RefusedError) as error:
+                raise PlayerError(f"the agent cannot be asked: {error}") from error
+            state = status.state if status else AgentState.INIT
+            if state is AgentState.READY:
+                return
+            if state is not AgentState.STOPPING or asyncio.get_running_loop().time() > deadline:
+                raise PlayerError(f"the agent is {state}, not READY")
+            await asyncio.sleep(TIMES.READY_INTERVAL)
+
+    async def start(self, task: Task) -> None:
+        self._task, self._told = task, asyncio.get_running_loop().create_future()
+        try:
+            await self._remote.post("/agent/task/start", Done, task, seconds=TIMEOUTS.STARTING)
+        except (UnreachableError, RefusedError) as error:
+            raise PlayerError(f"the agent did not start: {error}") from error
+
+    def finished(self, ending: Ending) -> None:
+        """The agent's server says so."""
+        if self._told is not None and not self._told.done():
+            self._told.set_result(ending)
+
+    async def ending(self) -> Ending:
+        """What the agent's server says, or that it says nothing any more."""
+        assert self._told is not None
+        lost = asyncio.create_task(self._lost())
+        try:
+            await asyncio.wait([self._told, lost], return_when=asyncio.FIRST_COMPLETED)
+            return self._told.result() if self._told.done() else lost.result()
+        finally:
+            lost.cancel()
+            await asyncio.gather(lost, return_exceptions=True)
+
+    async def _lost(self) -> Ending:
+        loop = asyncio.get_running_loop()
+        seen = loop.time()
+        while True:
+            await asyncio.sleep(TIMES.STATUS_INTERVAL)
+            try:
+                status = await self._remote.get("/agent/status", AgentStatus)
+                seen = loop.time()
+            except (UnreachableError, RefusedError) as error:
+                if loop.time() - seen > TIMEOUTS.UNREACHABLE:
+                    return Ending(outcome=Outcome.AGENT_CRASH, error=f"the agent cannot be reached: {error}")
+                continue
+            current = status.current_task if status else None
+            if current is None or self._task is None or current.task_id != self._task.task_id:
+                # It may have ended in this moment, and be about to say so.
+                assert self._told is not None
+                await asyncio.wait([self._told], timeout=TIMEOUTS.REQUEST)
+                if not self._told.done():
+                    return Ending(outcome=Outcome.AGENT_CRASH, error="the agent's server was started anew")
+
+    async def stop(self) -> Ending:
+        assert self._told is not None
+        if not self._told.done():
+            try:
+                stopped = await self._remote.post("/agent/task/stop", Stopped, seconds=2 * TIMEOUTS.STOPPING)
+                return stopped.ending
+            except RefusedError:
+                # It was not running any more: then it has said how it ended, or is just saying it.
+                await asyncio.wait([self._told], timeout=2 * TIMEOUTS.STOPPING)
+            except UnreachableError as error:
+                return Ending(outcome=Outcome.AGENT_CRASH, error=f"the agent cannot be reached: {error}")
+        if self._told.done():
+            return self._told.result()
+        return Ending(outcome=Outcome.AGENT_CRASH, error="the agent was not playing any more, and did not say why")
+
+    async def settle(self) -> None:
+        """The agent's server sees to that."""
+        self._task = None
+
+    async def close(self) -> None:
+        await self._remote.close()

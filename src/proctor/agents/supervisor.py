@@ -1,0 +1,123 @@
+"""The referee of one evaluation: sets up, starts the agent, keeps the clock, stops it, has it judged.
+
+Nothing that an agent or an evaluator does can keep it waiting: each lives in a process that can be ended, and every
+wait has a deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from proctor.agents.journal import Journal
+from proctor.agents.judge import EnvironmentGoneError, Judge, JudgeError
+from proctor.agents.outcome import Outcome
+from proctor.agents.player import Player, PlayerError
+from proctor.agents.protocol import Ending, EvaluationResult, Task
+
+
+class Supervisor:
+    """One evaluation of one task."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        player: Player,
+        scoring: Callable[[], None] = lambda: None,
+        journal: Journal | None = None,
+    ) -> None:
+        self._judge, self._player = judge, player
+        self._journal = journal or Journal()
+        self._scoring = scoring  # told when the play is over
+        self._stopped = asyncio.Event()
+        self._errors: list[str] = []  # what went wrong without ending the play
+        self.elapsed = 0.0  # seconds of play
+        self.overshoot = 0.0  # seconds that the agent could act after the end of its time
+        self.actions = 0
+
+    def stop(self) -> None:
+        """Ends the evaluation by hand."""
+        self._stopped.set()
+
+    async def evaluate(self, task: Task) -> EvaluationResult:
+        """Always returns a result: with metrics if there was play that could be judged, else with the reason."""
+        result = await self._evaluate(task)
+        self._journal.note("result", **result.model_dump(mode="json"))
+        return result
+
+    async def _evaluate(self, task: Task) -> EvaluationResult:
+        self._judge.stopped = self.stop
+        self._journal.note("task", **task.model_dump(mode="json"))
+        try:
+            await self._judge.prepare()
+            await self._judge.setup(task)
+            self._journal.note("set_up")
+            outcome, why = await self._play(task)
+            if not outcome.is_play:
+                return self._result(task, outcome, why)
+            self._scoring()
+            return await self._score(task, outcome, why)
+        except JudgeError as error:
+            return self._result(task, Outcome.JUDGE_ERROR, str(error))
+        except EnvironmentGoneError as error:
+            return self._result(task, Outcome.ENV_CRASH, str(error))
+        finally:
+            await self._player.settle()
+
+    async def _play(self, task: Task) -> tuple[Outcome, str]:
+        if self._stopped.is_set():
+            return Outcome.STOPPED, "stopped by hand"
+        try:
+            await self._player.start(task)
+        except PlayerError as error:
+            return Outcome.AGENT_CRASH, str(error)
+        started = time.monotonic()
+        self._journal.note("started", timeout=task.timeout)
+        ends = {
+            "agent": asyncio.create_task(self._player.ending()),
+            "judge": asyncio.create_task(self._judge.see_the_end(task, self._errors)),
+            "hand": asyncio.create_task(self._stopped.wait()),
+        }
+        try:
+            await asyncio.wait(ends.values(), timeout=task.timeout, return_when=asyncio.FIRST_COMPLETED)
+            self.elapsed = min(time.monotonic() - started, task.timeout)
+            by = {name: end.done() for name, end in ends.items()}
+            self._journal.note(
+                "over", elapsed=self.elapsed, by=[name for name, done in by.items() if done] or ["clock"]
+            )
+            ending = await self._player.stop()
+            self._journal.note("agent_stopped", **ending.model_dump(mode="json"))
+            self.overshoot = max(0.0, time.monotonic() - started - task.timeout)
+            self.actions = ending.actions
+            if by["judge"]:
+                ends["judge"].result()  # raises what kept the evaluator from watching
+            return self._outcome(ending, **by)
+        finally:
+            for end in ends.values():
+                end.cancel()
+            await asyncio.gather(*ends.values(), return_exceptions=True)
+
+    def _outcome(self, ending: Ending, agent: bool, judge: bool, hand: bool) -> tuple[Outcome, str]:
+        """Of the play, from how the agent was found at its end, and from who ended it."""
+        if ending.outcome is not Outcome.COMPLETED:
+            return ending.outcome, ending.error
+        if ending.error:
+            self._errors.append(ending.error)
+        if hand:
+            return Outcome.STOPPED, "stopped by hand"
+        if judge:
+            return Outcome.COMPLETED, "the evaluator saw the end"
+        if agent:
+            return Outcome.COMPLETED, "the agent finished"
+        return Outcome.TIMEOUT, "time was up"
+
+    async def _score(self, task: Task, outcome: Outcome, note: str) -> EvaluationResult:
+        result = await self._judge.score(task, self.elapsed, note)
+        notes = [result.notes or note, *self._errors]
+        return result.model_copy(
+            update={"task_id": task.task_id, "outcome": outcome, "notes": "; ".join(filter(None, notes))}
+        )
+
+    def _result(self, task: Task, outcome: Outcome, why: str) -> EvaluationResult:
+        return EvaluationResult(task_id=task.task_id, outcome=outcome, notes="; ".join([why, *self._errors]))

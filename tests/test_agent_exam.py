@@ -1,0 +1,167 @@
+"""Evaluators as exams of the core: records, outcomes, resume, and nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import faulty_agents as fa
+from proctor import evaluate
+from proctor.errors import UsageError
+from proctor.store import open_store
+from test_supervisor import Hall, descendants
+
+FILE = str(Path(__file__).parent / "faulty_agents.py")
+
+
+def exam(evaluator: str, agent: str, episodes: int, **options: Any) -> Any:
+    settings = {"timeout": 30.0} | options.pop("settings", {})
+    return evaluate(f"{FILE}:{evaluator}", agent=f"{FILE}:{agent}", limit=episodes, settings=settings, **options)
+
+
+def test_an_evaluator_is_an_exam():
+    report = exam("Watching", "Finishing", 4, parallel=2)
+    assert report.run.n == 4
+    assert report.run.candidate == f"{FILE}:Finishing"
+    assert report.run.outcomes == {"completed": 4}
+    assert report.run.metrics["success"].value == 1.0
+    records = list(report.records())
+    assert len({record.sample.metadata["task"]["task_id"] for record in records}) == 4
+    attempt = json.loads(records[0].outputs[0].text)
+    assert attempt["actions"] == 3
+    assert attempt["outcome"] == "completed"
+    logs = sorted(Path(os.environ["PROCTOR_STORE"]).glob("artifacts/*/*/events.jsonl"))
+    events = [json.loads(line) for line in logs[0].read_text().splitlines()]
+    assert [event["event"] for event in events] == ["task", "set_up", "started", "over", "agent_stopped", "result"]
+    assert [event["ns"] for event in events] == sorted(event["ns"] for event in events)
+    assert len(logs) == 4
+
+
+def test_the_same_seed_sets_the_same_tasks():
+    def tasks(seed: int) -> list[Any]:
+        return [record.sample.metadata["task"] for record in exam("Watching", "Finishing", 2, seed=seed).records()]
+
+    assert tasks(1) == tasks(1)
+    assert tasks(1) != tasks(2)
+
+
+def test_faults_are_counted_beside_the_score():
+    report = exam("Watching", "CrashingEverySecond", 4)
+    assert report.run.outcomes == {"agent_crash": 2, "completed": 2}
+    assert report.run.metrics["success"].value == 1.0
+    assert report.run.metrics["success"].n == 2
+    assert report.run.metrics["success_if_faults_fail"].value == 0.5
+    assert report.run.errors == 0
+
+
+def test_what_is_not_the_agents_fault_is_tried_again_and_every_attempt_is_kept():
+    report = exam("SetupRaises", "Finishing", 1)
+    (record,) = report.records()
+    assert [output.finish for output in record.outputs] == ["env_crash", "env_crash"]
+    assert record.score is not None
+    assert record.score.value is None
+    assert record.score.outcome == "env_crash"
+    assert "the game does not start" in record.score.why
+
+
+def test_a_killed_run_goes_on_and_repeats_no_episode(tmp_path: Path, proctor: Callable[..., Any]):
+    log = tmp_path / "episodes"
+    os.mkfifo(tmp_path / "gate")
+    environment = os.environ | {"EPISODES": str(log), "GATE": str(tmp_path / "gate")}
+    command = [sys.executable, "-m", "proctor", "run", f"{FILE}:Watching", "--agent", f"{FILE}:Logging"]
+    with subprocess.Popen([*command, "--episodes", "4", "--quiet"], env=environment) as process:
+        with open(tmp_path / "gate") as gate:  # opened by the third episode, when two are done
+            gate.read(1)
+        while len(finished()) < 2:  # stored a moment later
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    assert log.read_text() == "xxx"
+    done = proctor("resume", "latest", "--json", EPISODES=str(log))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["runs"][0]["n"] == 4
+    assert log.read_text() == "xxx" + "xx", "no finished episode was played again"
+
+
+def finished() -> list[str]:
+    store = open_store()
+    try:
+        return [record.sample.id for record in store.records(store.run("latest")) if record.finished]
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--agent", f"{FILE}:Watching"], "is no Agent"),
+        (["--agent", f"{FILE}:Nobody"], "has no 'Nobody'"),
+        (["--agent", "nowhere.py:A"], "there is no file"),
+        (["--agent", "random"], "--agent module:Class"),
+        (["--model", "scripted/blank"], "exam for agents"),
+        ([], "--agent module:Class"),
+        (["--model", "scripted/blank", "--agent", f"{FILE}:Good"], "a run needs one of them"),
+        (["--agent", f"{FILE}:Good", "--set", "timeout=0"], "timeout"),
+        (["--agent", f"{FILE}:Good", "--set", "timeout=inf"], "timeout"),
+        (["--agent", f"{FILE}:Good", "--parallel", "0"], "parallel"),
+    ],
+)
+def test_bad_input(proctor: Callable[..., Any], arguments: list[str], said: str):
+    done = proctor("run", f"{FILE}:Watching", "--episodes", "1", *arguments)
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_hung_agent_oversteps_its_time_by_little(tmp_path: Path):
+    """It is the median that counts: a busy machine may make one of them late."""
+
+    async def overshoots() -> list[float]:
+        hall = Hall(tmp_path, fa.Sleeping, fa.Watching)
+        try:
+            return [(await hall.evaluate(0.1))[1].overshoot for _ in range(20)]
+        finally:
+            await hall.close()
+
+    assert statistics.median(asyncio.run(overshoots())) <= 0.2
+
+
+def test_a_thousand_episodes_leave_nothing_behind(tmp_path: Path):
+    async def play(hall: Hall, times: int) -> None:
+        for _ in range(times):
+            result, _ = await hall.evaluate(60)
+            assert result.outcome == "completed"
+
+    def counts() -> tuple[int, int, int]:
+        return threading.active_count(), len(os.listdir("/proc/self/fd")), len(descendants())
+
+    async def all_of_them() -> None:
+        hall = Hall(tmp_path, fa.Finishing, fa.Watching)
+        try:
+            await play(hall, 3)
+            before, inside = counts(), await hall.inside()
+            await play(hall, 1_000)
+            assert counts() == before
+            assert await hall.inside() == inside, "nor inside the processes of agent and evaluator"
+        finally:
+            await hall.close()
+
+    nothing = counts()
+    asyncio.run(all_of_them())
+    assert counts() == nothing
+
+
+def test_a_model_cannot_sit_it():
+    with pytest.raises(UsageError, match="exam for agents"):
+        evaluate(f"{FILE}:Watching", "scripted/blank", limit=1)

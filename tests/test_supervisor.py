@@ -1,0 +1,214 @@
+"""The referee against every fault there is, with real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import faulty_agents as fa
+from proctor.agents import EvaluationResult, Outcome, Task, judge
+from proctor.agents.guardian import descendants as guarded_by
+from proctor.agents.judge import Judge
+from proctor.agents.player import LocalPlayer
+from proctor.agents.recipe import recipe_of
+from proctor.agents.supervisor import Supervisor
+
+TIMEOUT = 0.6
+
+
+class Hall:
+    """One judge and one player, for one evaluation after the other."""
+
+    def __init__(self, folder: Path, agent: type, evaluator: type) -> None:
+        lock = {"PROCTOR_ENV_LOCK": str(folder / "lock")}
+        self.judge = Judge(recipe_of(evaluator), folder / "evaluator.log", lock)
+        self.player = LocalPlayer(recipe_of(agent), folder / "agent.log", lock)
+
+    async def evaluate(self, seconds: float = TIMEOUT) -> tuple[EvaluationResult, Supervisor]:
+        supervisor = Supervisor(self.judge, self.player)
+        task = Task(env_name="none", timeout=seconds, check_env_interval_seconds=0.05)
+        return await supervisor.evaluate(task), supervisor
+
+    async def inside(self) -> list[tuple[int, int]]:
+        """Threads and open files of the two processes."""
+        found = []
+        for process in (await self.player.prepare(), await self.judge.prepare()):
+            (pid,) = guarded_by(process.pid)
+            found.append((len(os.listdir(f"/proc/{pid}/task")), len(os.listdir(f"/proc/{pid}/fd"))))
+        return found
+
+    async def close(self) -> None:
+        await self.player.close()
+        await self.judge.end()
+
+
+def descendants() -> set[int]:
+    """Everything that lives below this process, by the kernel's own account."""
+    parents = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                fields = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if fields[0] != "Z":
+                parents[int(entry)] = int(fields[1])
+    below = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in below} - below:
+        below |= more
+    return below - {os.getpid()}
+
+
+@pytest.fixture(autouse=True)
+def nobody_left() -> Iterator[None]:
+    before = descendants()
+    yield
+    assert descendants() <= before, "a process was left over"
+
+
+def run(folder: Path, agent: type, evaluator: type, times: int = 2) -> list[tuple[EvaluationResult, Supervisor]]:
+    async def all_of_them() -> list[tuple[EvaluationResult, Supervisor]]:
+        hall = Hall(folder, agent, evaluator)
+        try:
+            return [await hall.evaluate() for _ in range(times)]
+        finally:
+            await hall.close()
+
+    return asyncio.run(all_of_them())
+
+
+PLAY = [
+    (fa.Good, fa.Watching, Outcome.TIMEOUT, "time was up"),
+    (fa.Thinking, fa.Watching, Outcome.TIMEOUT, "time was up"),
+    (fa.Good, fa.Ending, Outcome.COMPLETED, "the evaluator saw the end"),
+    (fa.Good, fa.EndingByTimer, Outcome.COMPLETED, "the evaluator saw the end"),
+    (fa.Good, fa.BlindThenTimer, Outcome.COMPLETED, "the evaluator saw the end"),
+    (fa.Finishing, fa.Watching, Outcome.COMPLETED, "the agent finished"),
+    (fa.Good, fa.CheckRaises, Outcome.TIMEOUT, "the judge cannot see"),
+    (fa.Good, fa.CheckHangs, Outcome.TIMEOUT, "time was up"),
+    (fa.RaisingAfter, fa.Ending, Outcome.COMPLETED, "on the way out"),
+    (fa.Flooding, fa.Watching, Outcome.TIMEOUT, "time was up"),
+    (fa.Forking, fa.Watching, Outcome.TIMEOUT, "time was up"),
+]
+
+
+@pytest.mark.parametrize(("agent", "evaluator", "outcome", "notes"), PLAY, ids=lambda x: getattr(x, "__name__", ""))
+def test_play_is_scored(tmp_path: Path, agent: type, evaluator: type, outcome: Outcome, notes: str):
+    for result, supervisor in run(tmp_path, agent, evaluator):
+        assert result.outcome is outcome, result.notes
+        assert result.metrics["success"] is True
+        assert notes in result.notes
+        assert 0 < supervisor.elapsed <= TIMEOUT
+
+
+FAULTS = [
+    (fa.Sleeping, fa.Watching, Outcome.AGENT_HANG, "never came to the end"),
+    (fa.Spinning, fa.Watching, Outcome.AGENT_HANG, "never came to the end"),
+    (fa.SleepingLater, fa.Watching, Outcome.AGENT_HANG, "in one call of _play_env"),
+    (fa.HoldingOn, fa.TakingTheLock, Outcome.AGENT_HANG, "never came to the end"),
+    (fa.Raising, fa.Watching, Outcome.AGENT_CRASH, "RuntimeError: the agent stumbled"),
+    (fa.RaisingBefore, fa.Watching, Outcome.AGENT_CRASH, "RuntimeError: the agent never began"),
+    (fa.Exiting, fa.Watching, Outcome.AGENT_CRASH, "exited with status 3"),
+    (fa.Quitting, fa.Watching, Outcome.AGENT_CRASH, "SystemExit: 3"),
+    (fa.Killed, fa.Watching, Outcome.AGENT_CRASH, "killed by signal 9"),
+    (fa.Unmakeable, fa.Watching, Outcome.AGENT_CRASH, "no model to be had"),
+    (fa.Good, fa.ScoreRaises, Outcome.JUDGE_ERROR, "the judge stumbled"),
+    (fa.Good, fa.ScoreIsNone, Outcome.JUDGE_ERROR, "must give an EvaluationResult"),
+    (fa.Good, fa.CheckDies, Outcome.JUDGE_ERROR, "exited with status 5"),
+    (fa.Good, fa.WindowGone, Outcome.ENV_CRASH, "the window is gone"),
+    (fa.Good, fa.SetupRaises, Outcome.ENV_CRASH, "the game does not start"),
+    (fa.Stopping, fa.Watching, Outcome.STOPPED, ""),
+    (fa.Good, fa.StoppedByHand, Outcome.STOPPED, "stopped by hand"),
+]
+
+
+@pytest.mark.parametrize(("agent", "evaluator", "outcome", "notes"), FAULTS, ids=lambda x: getattr(x, "__name__", ""))
+def test_a_fault_is_no_score(tmp_path: Path, agent: type, evaluator: type, outcome: Outcome, notes: str):
+    for result, _ in run(tmp_path, agent, evaluator):  # twice: the next task starts, whatever became of the first
+        assert result.outcome is outcome, result.notes
+        assert result.metrics == {}
+        assert notes in result.notes
+
+
+def test_a_judge_that_never_comes_to_a_verdict_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(judge, "TIMEOUTS", msgspec.structs.replace(judge.TIMEOUTS, SCORING=0.3))
+    for result, _ in run(tmp_path, fa.Good, fa.ScoreHangs):
+        assert result.outcome is Outcome.JUDGE_ERROR
+        assert "_score_task did not return within 0.3 s" in result.notes
+
+
+def test_a_fault_of_the_agent_ends_the_evaluation_at_once(tmp_path: Path):
+    async def timed() -> float:
+        hall = Hall(tmp_path, fa.RaisingBefore, fa.Watching)
+        try:
+            started = time.monotonic()
+            await hall.evaluate(600)
+            return time.monotonic() - started
+        finally:
+            await hall.close()
+
+    assert asyncio.run(timed()) < 300, "it waited for the whole timeout"
+
+
+def test_what_an_agent_floods_is_kept_in_bounds(tmp_path: Path):
+    run(tmp_path, fa.Flooding, fa.Watching, times=1)
+    log = tmp_path / "agent.log"
+    assert log.stat().st_size < 4 * 512 * 1024
+    assert b"bytes left out" in log.read_bytes()
+
+
+def test_a_stop_from_outside(tmp_path: Path):
+    async def stopped() -> EvaluationResult:
+        hall = Hall(tmp_path, fa.Good, fa.Watching)
+        supervisor = Supervisor(hall.judge, hall.player)
+        evaluation = asyncio.create_task(supervisor.evaluate(Task(env_name="none", timeout=600)))
+        supervisor.stop()
+        result = await evaluation
+        await hall.close()
+        return result
+
+    assert asyncio.run(stopped()).outcome is Outcome.STOPPED
+
+
+def test_all_is_ended_when_whoever_started_it_is_killed(tmp_path: Path):
+    """The guardian notices: the process that it worked for is gone without a word."""
+    script = """
+import asyncio, sys, pathlib
+import faulty_agents as fa
+from proctor.agents import Task
+from proctor.agents.player import LocalPlayer
+from proctor.agents.recipe import recipe_of
+
+async def main():
+    player = LocalPlayer(recipe_of(fa.Forking), pathlib.Path(sys.argv[1]) / "agent.log")
+    await player.start(Task(env_name="none", timeout=600))
+    while player._process.pulse.calls == 0:
+        await asyncio.sleep(0.01)
+    print(player._process.pid, flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as process:
+        assert process.stdout is not None
+        guardian = int(process.stdout.readline())
+        below = [guardian, *guarded_by(guardian)]
+        assert len(below) >= 4, "guardian, agent, child, grandchild"
+        process.send_signal(signal.SIGKILL)
+    for pid in below:
+        while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
+            time.sleep(0.01)  # ends with the test's own limit, if it ends at all
