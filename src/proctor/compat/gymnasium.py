@@ -142,9 +142,8 @@ class EnvironmentExam(WorldExam):
     environment: ClassVar[str]
 
     def world(self, in_words: bool) -> Recipe:
-        return with_arguments(
-            __name__, World.__name__, **self.settings.env_kwargs, id=self.environment, in_words=in_words
-        )
+        given = self.settings.env_kwargs | {"id": self.environment, "in_words": in_words}
+        return with_arguments(__name__, World.__name__, **given)
 
 
 @cache
