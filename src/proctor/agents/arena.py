@@ -117,19 +117,12 @@ class Table:
         failed = await _asked(world.call("begin", episode), TIMEOUTS.SETUP, Outcome.ENV_CRASH, "reset of the world")
         if failed is not None:
             return msgspec.convert(failed, Ending)
-        if episode.clock != "step":
-            playing = self._by_clock(world, about, episode, mind)
-        elif mind is not None:
-            playing = _by_turns(world, mind)
-        else:
-            playing = world.call("play")
         try:
-            async with asyncio.timeout(episode.timeout + TIMEOUTS.STOPPING) as limit:
-                return msgspec.convert(await playing, Ending)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise _found_at_the_end(world, episode) from None
+            if episode.clock != "step":
+                told = await self._by_clock(world, about, episode, mind)
+            else:
+                told = await _in_time(world.call("play") if mind is None else _by_turns(world, mind), world, episode)
+            return msgspec.convert(told, Ending)
         except HostDiedError as error:
             agents = world.pulse.whose != IN_WORLD and episode.clock == "step" and mind is None
             raise EpisodeFault(Outcome.AGENT_CRASH if agents else Outcome.ENV_CRASH, str(error)) from error
@@ -151,25 +144,14 @@ class Table:
         ticking = asyncio.create_task(world.call("play_timed"))
         playing = asyncio.create_task(acting)
         try:
-            await asyncio.wait([ticking, playing], return_when=asyncio.FIRST_COMPLETED)
-            if playing.done():
-                await self._see_why(playing, ticking)
-            ending = await ticking
-            if mind is None:
+            ending = await _in_time(_first_of(ticking, playing), world, episode)
+            if mind is None and Outcome(ending["outcome"]).is_play:
                 await self._let_finish(playing, episode)
             return ending
         finally:
             for part in (ticking, playing):
                 part.cancel()
             await asyncio.gather(ticking, playing, return_exceptions=True)
-
-    async def _see_why(self, playing: asyncio.Task[Any], ticking: asyncio.Task[Any]) -> None:
-        """The agent's part has ended before the world's did, as far as is known yet."""
-        if (fault := _fault_of(playing)) is not None:
-            raise fault
-        await asyncio.wait([ticking], timeout=TIMEOUTS.UNREACHABLE)
-        if not ticking.done():
-            raise EpisodeFault(Outcome.JUDGE_ERROR, f"the agent lost the world: {playing.exception()}")
 
     async def _let_finish(self, playing: asyncio.Task[Any], episode: Episode) -> None:
         """The world is over. An agent that thinks comes to an end and sees it; one that hangs does not."""
@@ -212,6 +194,29 @@ async def _asked(calling: Awaitable[Any], seconds: float, fault: Outcome, what: 
     except HostedFaultError as error:
         expected = error.fault.type == "AgentFailedError"
         raise EpisodeFault(fault if expected else Outcome.JUDGE_ERROR, str(error)) from error
+
+
+async def _in_time(playing: Awaitable[Any], world: HostProcess, episode: Episode) -> Any:
+    """What becomes of it, unless its time is up before."""
+    try:
+        async with asyncio.timeout(episode.timeout + TIMEOUTS.STOPPING) as limit:
+            return await playing
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise _found_at_the_end(world, episode) from None
+
+
+async def _first_of(ticking: asyncio.Task[Any], playing: asyncio.Task[Any]) -> Any:
+    """The ending of the world, if the agent's part does not fail before."""
+    await asyncio.wait([ticking, playing], return_when=asyncio.FIRST_COMPLETED)
+    if playing.done():
+        if (fault := _fault_of(playing)) is not None:
+            raise fault
+        await asyncio.wait([ticking], timeout=TIMEOUTS.UNREACHABLE)
+        if not ticking.done():
+            raise EpisodeFault(Outcome.JUDGE_ERROR, f"the agent lost the world: {playing.exception()}")
+    return await ticking
 
 
 async def _by_turns(world: HostProcess, mind: Mind) -> Any:

@@ -7,6 +7,7 @@ import hmac
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -51,6 +52,7 @@ class Gate:
         self._ready = threading.Event()
         self._changed = threading.Condition()
         self._token = ""
+        self._open = False
         self.looked = threading.Event()  # the agent has asked for an observation
         threading.Thread(target=self._serve, daemon=True, name="gate").start()
         self._ready.wait()
@@ -87,6 +89,7 @@ class Gate:
         with self._changed:
             self._open = False
             self._changed.notify_all()
+        self._loop.call_soon_threadsafe(self._wake)
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -111,6 +114,9 @@ class Gate:
 
     def _announce(self, tick: int, body: bytes) -> None:
         self._tick, self._body = tick, body
+        self._wake()
+
+    def _wake(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
 
@@ -128,14 +134,12 @@ class Gate:
         except ValueError:
             raise web.HTTPBadRequest(text="after is the number of a tick") from None
         self.looked.set()
-        if self._tick <= after:
-            try:
+        if self._tick <= after and self._open:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(POLL):
                     await self._news.wait()
-            except TimeoutError:
-                return web.Response(status=204)
         if self._tick <= after:
-            return web.Response(status=204)
+            return web.Response(status=204 if self._open else 410)
         return web.Response(body=self._body, content_type=CONTENT)
 
     async def _action(self, request: web.Request) -> web.Response:

@@ -120,7 +120,9 @@ class Play:
             outcome,
             self.reward if math.isfinite(self.reward) else 0.0,
             self.length,
-            success(self._said, self.reward, self.episode.success_reward, self.world.threshold) if outcome.is_play else None,
+            success(self._said, self.reward, self.episode.success_reward, self.world.threshold)
+            if outcome.is_play
+            else None,
             why,
             self._log.trace,
             seconds,

@@ -38,6 +38,8 @@ async def play_by_clock(url: str, token: str, decide: Callable[[Frame], Awaitabl
                 async with session.get("/observation", params={"after": tick}) as reply:
                     if reply.status == 204:
                         continue
+                    if reply.status == 410:
+                        return
                     reply.raise_for_status()
                     frame = _decode_frame(await reply.read())
                 if frame.over:
