@@ -49,7 +49,7 @@ bench: setup
 
 lock: setup
 	@$(BIN)/python -m pip install --quiet uv
-	@$(COMPILE) --extra embedded --extra pandas --extra parquet --extra dev --output-file requirements.lock
+	@$(COMPILE) --extra embedded --extra agents --extra pandas --extra parquet --extra dev --output-file requirements.lock
 	@$(COMPILE) --extra reasoning-gym --constraints requirements.lock --output-file requirements-reasoning-gym.lock
 
 clean:

@@ -18,7 +18,7 @@ from proctor.code import get_task
 class Server:
     def __init__(self, latency: float) -> None:
         rows = get_task("humaneval").rows()
-        self._solutions = {row["prompt"].rstrip(): row["prompt"] + row["canonical_solution"] for row in rows}
+        self._solutions = {row["prompt"].strip(): row["prompt"] + row["canonical_solution"] for row in rows}
         self._latency = latency
         self._numbers = itertools.count()
         self.forget()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -281,6 +282,14 @@ def test_code_eval():
     assert code_eval.compute_code_eval([["if True:"]], ["    assert True"], k=1)[0] == {"pass@1": 1.0}
 
 
+def test_tests_that_threads_read_at_once(monkeypatch: pytest.MonkeyPatch):
+    def confused(source: str) -> None:
+        raise SystemError("AST constructor recursion depth mismatch (before=42, after=91)")
+
+    monkeypatch.setattr(code_eval.ast, "parse", confused)
+    assert code_eval.program_of("x = 1", "assert x").tests == "assert x"
+
+
 def test_a_metric_takes_pairs_one_after_the_other():
     metric = load("exact_match")
     metric.add(prediction="a", reference="a")
@@ -479,10 +488,50 @@ STARTS = {
     "os.system('exit 3')": "exit 3",
     "multiprocessing.Process(target=print).start()": "a process",
     "ProcessPoolExecutor(1).submit(len, 'abc').result()": "processes",
+    "multiprocessing.get_context('fork').Process(target=print).start()": "processes",
+    "multiprocessing.pool.Pool(1)": "processes",
+    "subprocess.getoutput('gcc -o x')": "subprocess.getoutput",
+    "os.posix_spawn('/bin/true', ['true'], {})": "os.posix_spawn",
+    "os.spawnv(os.P_WAIT, '/bin/true', ['true'])": "os.spawnv",
+    "os.execv('/bin/true', ['true'])": "os.execv",
+    "os.fork()": "os.fork",
+    "importlib.import_module('os').system('true')": "true",
+    "asyncio.run(started())": "asyncio.create_subprocess_exec",
+    "runpy.run_path('/nowhere.py')": "runpy.run_path",
+    "importlib.util.spec_from_file_location('x', '/nowhere.py')": "importlib.util.spec_from_file_location",
+    # A thread of any kind, whoever catches the error there.
+    "run_in(threading.Thread(target=subprocess.Popen, args=(['true'],)))": "true",
+    "run_in(OfItsOwn())": "true",
+    "run_in(multiprocessing.dummy.Process(target=os.system, args=('true',)))": "true",
+    "mapped(multiprocessing.pool.ThreadPool(1))": "true",
+    "mapped(multiprocessing.dummy.Pool(1))": "true",
+    "run_in(threading.Timer(0, quietly))": "true in a thread that neither",
+    "quietly()": "true",
 }
 CARELESS = """
-    import multiprocessing, os, subprocess
+    import asyncio, importlib.util, multiprocessing.dummy, multiprocessing.pool, os, runpy, subprocess, threading
     from concurrent.futures import ProcessPoolExecutor
+
+    async def started():
+        await asyncio.create_subprocess_exec("true")
+
+    def run_in(thread):
+        thread.start()
+        thread.join()
+
+    def mapped(pool):
+        with pool as threads:
+            threads.map(os.system, ["true"])
+
+    def quietly():
+        try:
+            subprocess.check_call(["true"])
+        except Exception:
+            return False
+
+    class OfItsOwn(threading.Thread):
+        def run(self):
+            os.system("true")
 
     class Careless(Running):
         def process_results(self, generations, references):
@@ -494,8 +543,110 @@ CARELESS = """
 @pytest.mark.parametrize("start", STARTS)
 def test_what_would_run_outside_the_sandbox_is_refused(write, rows: str, start: str):
     source = textwrap.dedent(RUNNING) + textwrap.dedent(CARELESS).replace("START", start)
-    with pytest.raises(UsageError, match=f"process_results starts {STARTS[start]}, which would run .* or say --unsafe"):
+    with pytest.raises(UsageError, match=f"process_results starts {STARTS[start]}.*, which would run .* say --unsafe"):
         proctor.evaluate(f"{write(source)}:Careless", "scripted/blank", data=rows, allow_code_execution=True)
+
+
+IN_THREADS = """
+    import tempfile
+    import threading
+    from multiprocessing.dummy import Pool
+    from multiprocessing.pool import ThreadPool
+    import subprocess
+
+    def passes(program):
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+            file.write(program)
+            file.flush()
+            return subprocess.run(["python3", file.name]).returncode == 0
+
+    class Pooled(Running):
+        pool = ThreadPool
+
+        def process_results(self, generations, references):
+            programs = [text + "\\n" + test for texts, test in zip(generations, references) for text in texts]
+            with self.pool(2) as threads:
+                passed = threads.map(passes, programs)
+            return {"share": sum(passed) / len(passed)}
+
+    class Dummy(Pooled):
+        pool = Pool
+
+    class Threaded(Running):
+        def process_results(self, generations, references):
+            passed = []
+            for texts, test in zip(generations, references):
+                work = lambda: passed.append(passes(texts[0] + "\\n" + test))
+                thread = threading.Thread(target=work)
+                thread.start()
+                thread.join()
+            return {"share": sum(passed) / len(passed)}
+"""
+
+
+@pytest.mark.parametrize("name", ["Pooled", "Dummy", "Threaded"])
+def test_what_its_threads_start_runs_in_the_sandbox_too(contained: str, write, rows: str, tmp_path: Path, name: str):
+    task = write(textwrap.dedent(RUNNING) + textwrap.dedent(IN_THREADS))
+    tmp_path.chmod(0o777)
+    escaping = f"open({str(tmp_path / 'escaped')!r}, 'w').write('x')\n"
+    report = judge(f"{task}:{name}", tmp_path, [[FUNCTIONS[0]], [escaping + FUNCTIONS[1]], ["1 /"]], data=rows)
+    assert [record.outcome for record in report.records()] == ["passed", "failed", "failed"]
+    assert values(report) == {"share": pytest.approx(1 / 3)}
+    assert not (tmp_path / "escaped").exists()
+
+
+READING = """
+    import builtins, subprocess, sys, tempfile
+
+    total = 1
+    exec("total += 1")  # while the file is read, nothing is judged
+    assert total == 2 == eval("total") == builtins.eval("total", {"total": 2})
+
+    def shadowed(total):
+        return eval("total + 1"), eval("total", {"total": 5}), eval("total", {}, {"total": 6})
+
+    assert shadowed(3) == (4, 5, 6)
+
+    class Reading(Running):
+        def __init__(self, executes=True):
+            super().__init__(requires_execution=executes)
+
+        def process_results(self, generations, references):
+            try:
+                CALL(generations[0][0])
+            except Exception:
+                pass
+            return {"share": 1.0}
+
+    class Cleaning(Reading):
+        def postprocess_generation(self, generation, idx):
+            assert tempfile.gettempdir() == "TEMPORARY"  # which is for all that the task leaves
+            return str(CALL(generation))
+
+    class Starting(Reading):
+        def postprocess_generation(self, generation, idx):
+            return str(subprocess.run([sys.executable, __file__]))
+"""
+
+
+@pytest.mark.parametrize("executes", [False, True])
+@pytest.mark.parametrize("call", ["exec", "eval", "builtins.exec"])
+def test_what_a_model_wrote_is_not_run_by_the_task_file(write, rows: str, tmp_path: Path, call: str, executes: bool):
+    source = textwrap.dedent(READING).replace("CALL", call).replace("TEMPORARY", tempfile.gettempdir())
+    task = write(textwrap.dedent(RUNNING) + source)
+    marker = tmp_path / "ran"
+    texts = [[f"open({str(marker)!r}, 'w').close()"]] * 3
+    said = f"process_results calls {call.rpartition('.')[2]}, which would run what a model wrote outside the sandbox"
+    with pytest.raises(UsageError, match=said):
+        judge(f"{task}:Reading", tmp_path, texts, data=rows, settings={"executes": executes})
+    options = {"data": rows, "api": "completions", "allow_code_execution": True}
+    with pytest.raises(UsageError, match="postprocess_generation calls"):
+        proctor.evaluate(f"{task}:Cleaning", "scripted/oracle", **options)
+    with pytest.raises(UsageError, match="postprocess_generation starts"):
+        proctor.evaluate(f"{task}:Starting", "scripted/oracle", **options)
+    assert not marker.exists()
+    assert values(judge(f"{task}:Reading", tmp_path, texts, data=rows, unsafe=True)) == {"share": 1}
+    assert marker.exists()
 
 
 def test_unless_the_user_does_not_mind(write, rows: str):
@@ -797,10 +948,144 @@ FILLING = """
 """
 
 
-def test_the_middle_alone_and_the_end_of_the_text_as_the_harness_has_them(write, rows: str):
+def test_the_middle_alone_and_the_end_of_the_text_as_the_harness_has_them(write, rows: str, tmp_path: Path):
     task = f"{write(FILLING)}:Filling"
-    report = proctor.evaluate(task, "scripted/oracle", data=rows, api="completions", fim="starcoder")
+    said = [{"id": row["task_id"], "outputs": [{"text": row["canonical_solution"]}]} for row in ROWS]
+    model = f"scripted/replay:{write_rows(tmp_path / 'said.jsonl', said)}"
+    report = proctor.evaluate(task, model, data=rows, api="completions", fim="starcoder")
     assert values(report) == {"exact_match": 1}
+
+
+BLOCKS = """
+    import re
+    from evaluate import load
+
+    class Blocks(Running):
+        escape = staticmethod(str)
+        words = ["\\nclass", "\\ndef", "\\n#"]
+
+        def __init__(self):
+            super().__init__(stop_words=self.words, requires_execution=True)
+
+        def postprocess_generation(self, generation, idx):
+            prompt = self.get_prompt(self.get_dataset()[idx])
+            stops = "|".join(self.escape(word) for word in self.stop_words)
+            # It ends with a stop word, and with what comes after it.
+            return prompt + "".join(re.split(f"({stops})", generation[len(prompt) :])[:-2])
+
+        def process_results(self, generations, references):
+            return load("code_eval").compute(predictions=generations, references=references, k=[1])[0]
+
+    class Escaped(Blocks):
+        escape = staticmethod(re.escape)
+
+    class WithEnd(Escaped):
+        words = ["\\nclass", "<|endoftext|>"]
+
+    class Uncut(Blocks):
+        def postprocess_generation(self, generation, idx):
+            return generation
+"""
+
+
+@pytest.mark.parametrize("api", ["chat", "completions"])
+@pytest.mark.parametrize("name", ["Blocks", "Escaped", "WithEnd", "Uncut"])
+def test_generations_end_as_those_of_the_harness(write, rows: str, name: str, api: str):
+    task = f"{write(textwrap.dedent(RUNNING) + textwrap.dedent(BLOCKS))}:{name}"
+    report = proctor.evaluate(task, "scripted/oracle", data=rows, api=api, allow_code_execution=True)
+    assert values(report) == {"pass@1": 1}
+    cls = catalog.task_class(task)
+    assert cls.build(cls.Settings(), rows).stop_words.count("<|endoftext|>") == 1
+
+
+STOPPING = """
+    class Stopping(Running):
+        def __init__(self):
+            super().__init__(stop_words=["never"], requires_execution=True)
+
+        def check_fn(self, completion):
+            return completion.splitlines()[-1][:1] == "#"
+
+        def postprocess_generation(self, generation, idx):
+            return generation[len(self.get_prompt(self.get_dataset()[idx])) :]
+
+        def process_results(self, generations, references):
+            assert {text for texts in generations for text in texts} == {"    a()\\n#"}, generations
+            return {"right": 1.0}
+
+    class Long(Stopping):
+        check_fn = None
+        max_length_multiplier = 1.5
+
+        def process_results(self, generations, references):
+            assert all(len(texts[0]) == len("def f():\\n") // 2 for texts in generations), generations
+            return {"right": 1.0}
+
+    class Encoding(Stopping):
+        def get_prompt_encoder(self, doc):
+            return doc["prompt"]
+"""
+
+
+def test_where_a_task_says_that_a_completion_ends(write, tmp_path: Path):
+    row = {"prompt": "def f():\n", "canonical_solution": "    a()\n# b\n    c()\n", "test": ""}
+    path = write(textwrap.dedent(RUNNING) + textwrap.dedent(STOPPING))
+    options = {
+        "data": write_rows(tmp_path / "stopping.jsonl", [row]),
+        "api": "completions",
+        "allow_code_execution": True,
+    }
+    for name in ("Stopping", "Long"):
+        assert values(proctor.evaluate(f"{path}:{name}", "scripted/oracle", **options)) == {"right": 1}
+    with pytest.raises(UsageError, match=r"a text for the encoder and another for the decoder \(get_prompt_encoder\)"):
+        proctor.evaluate(f"{path}:Encoding", "hf/nowhere", modeltype="seq2seq", **options)
+
+
+SOLVED = """
+    from evaluate import load
+
+    class Mending(Running):
+        def __init__(self):
+            super().__init__(stop_words=["\\ndef"], requires_execution=True)
+
+        def get_prompt(self, doc):
+            return "Mend this function.\\n" + doc["prompt"]
+
+        def get_reference(self, doc, get_solution=False):
+            return doc["prompt"] + doc["canonical_solution"] if get_solution else doc["test"]
+
+        def postprocess_generation(self, generation, idx):
+            doc = self.get_dataset()[idx]
+            body = generation[len(self.get_prompt(doc)) :]
+            return doc["prompt"] + "\\n".join(line for line in body.split("\\n") if line[:1] == " ")
+
+        def process_results(self, generations, references):
+            return load("code_eval").compute(predictions=generations, references=references, k=[1])[0]
+
+    class Translating(Running):
+        def __init__(self):
+            super().__init__(stop_words=["\\n"], requires_execution=False)
+
+        def get_reference(self, doc):
+            return [doc["sentence"] + " and says so", "nothing"]
+
+        def postprocess_generation(self, generation, idx):
+            return generation[len(self.get_prompt(self.get_dataset()[idx])) :]
+
+        def process_results(self, generations, references):
+            return load("bleu").compute(predictions=[texts[0] for texts in generations], references=references)
+"""
+
+
+@pytest.mark.parametrize("api", ["chat", "completions"])
+def test_solutions_are_judged_as_they_are(proctor, write, rows: str, api: str):
+    path = write(textwrap.dedent(RUNNING) + textwrap.dedent(SOLVED))
+    tasks = [f"{path}:Mending", f"{path}:Translating"]
+    options = ["--check_references", "--allow_code_execution", "--data", rows, "--api", api, "--json", "-q"]
+    done = proctor("run", *tasks, *options)
+    assert done.returncode == 0, done.stderr
+    mended, translated = json.loads(done.stdout)["runs"]
+    assert mended["metrics"]["pass@1"]["value"] == translated["metrics"]["bleu"]["value"] == 1
 
 
 def test_rows_of_a_file_answer_like_a_data_set(write, rows: str):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.metrics.bleu import bleu, bleu_of, mean_smoothed_bleu, overlap, smoothed_bleu, tokens_13a
+from proctor.metrics.bleu import bleu, bleu_of, overlap, smoothed_bleu, tokens_13a
 
 texts = st.text(alphabet="ab c.,-_5&;<\n'é日", max_size=40)
 
@@ -172,7 +172,8 @@ def test_smoothed_bleu_as_in_the_documentation_of_code_x_glue():
         ("do la fo go go .", "ko la lo mo re la no po . ro so to la vo zo bu du fu la vo ."),
         ("gu da ku lu .", "mu la nu za pu + ru + ."),
     ]
-    assert mean_smoothed_bleu(*zip(*pairs, strict=True)) == pytest.approx(9.554726113590661, abs=1e-13)
+    mean = math.fsum(smoothed_bleu(*pair) for pair in pairs) / len(pairs)
+    assert 100 * mean == pytest.approx(9.554726113590661, abs=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -200,8 +201,3 @@ def test_smoothed_bleu_by_hand():
 def test_smoothed_bleu_is_a_score(prediction: str, reference: str):
     assert 0 <= smoothed_bleu(prediction, reference) <= 1
     assert smoothed_bleu(prediction, prediction.upper().lower()) == 1
-
-
-def test_a_mean_over_unequal_lists_is_refused():
-    with pytest.raises(ValueError, match="1 predictions, but references for 2"):
-        mean_smoothed_bleu(["a"], ["a", "b"])

@@ -262,6 +262,17 @@ def test_doctor_finds_an_unwritable_store(proctor, tmp_path: Path):
     assert "MISSING" in done.stdout
 
 
+def test_copies_are_not_made_in_silence(proctor, adding: str, serve):
+    server = serve(right_sum)
+    run = ["run", adding, "--model", "openai/m", "--base-url", server.url, "--limit", "1", "--n_samples", "2"]
+    assert "at temperature 0 the samples mostly repeat each other" in proctor(*run).stderr
+    assert "repeat" not in proctor(*run, "--do_sample", "True").stderr
+    proctor(*run, "--do_sample", "True", "--temperature", "0.8", "--top_p", "0.5")
+    proctor(*run, "--do_sample", "False", "--temperature", "0.8")
+    sampling = [(body["temperature"], body.get("top_p")) for body in server.requests]
+    assert sampling[::2] == sampling[1::2] == [(0, None), (0.2, 0.95), (0.8, 0.5), (0, None)]
+
+
 def test_live_progress_on_a_terminal(adding: str, serve):
     """A pseudo-terminal: the bar with done/total, rate, time left, score and errors."""
     server = serve(right_sum)

@@ -57,6 +57,13 @@ def test_the_share_of_the_tests_is_counted_beside_strict_accuracy():
     assert two == {"pass@1": 0.5, "pass@2": 1, "avg_accuracy": 0.75}
 
 
+def test_a_long_output_may_be_right():
+    row = problem(inputs=["3000", "1"], outputs=[f"{'x' * 999}\n" * 3000, "x" * 999])
+    task = make_task("apps-introductory", row)
+    assert results(task, "print(('x' * 999 + '\\n') * int(input()))") == {"pass@1": 1, "avg_accuracy": 1}
+    assert results(task, "while True: print('x' * 999)") == {"pass@1": 0, "avg_accuracy": 0}
+
+
 def test_a_test_that_crashes_leaves_the_others_alone():
     task = make_task("apps-introductory", problem(inputs=["1", "2", "3"], outputs=["1", "2", "3"]), timeout=0.5)
     hurt = "import os\nn = int(input())\nif n == 1: os._exit(0)\nwhile n == 2: pass\nprint(n)"

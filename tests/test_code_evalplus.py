@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import proctor
 from code_tasks import ROWS, make_task, results, rows
+from proctor.errors import MissingDataError
 
 pytestmark = pytest.mark.usefixtures("one_sandbox")
 
@@ -79,6 +82,20 @@ def test_mbpp_can_be_judged_by_its_original_tests():
     only_original = "def shared_items(one, other):\n    return (4, 5) if 5 in one else ()\n"
     assert results(make_task("mbppplus", row), only_original)["pass@1"] == 0
     assert results(make_task("mbppplus", row, original_tests=True), only_original)["pass@1"] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"), [("mbpp", [11, 510, "mine"]), ("mbpp-sanitized", [1, 10, 11, 510, 511, 974, "mine"])]
+)
+def test_of_all_of_mbpp_its_test_split_is_asked(name: str, asked: list[Any]):
+    row = rows("mbpp")[0]
+    task = make_task(name, *({**row, "task_id": number} for number in (1, 10, 11, 510, 511, 974, "mine")))
+    assert [row["task_id"] for row in task.rows()] == asked
+
+
+def test_problems_to_learn_from_are_not_asked():
+    with pytest.raises(MissingDataError, match="no problem from 11 to 510, which are those of code/mbpp"):
+        make_task("mbpp", rows("mbpp")[0] | {"task_id": 601}).rows()
 
 
 def test_mbpp_shows_one_of_the_original_tests():

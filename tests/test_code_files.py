@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -13,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import proctor
+from proctor.code.rows import read_rows
 from proctor.errors import UsageError
-from proctor.exchange import path_for, save_generations, save_metrics, save_references
+from proctor.exchange import Names, path_for, save_generations, save_metrics, save_references
 from proctor.report import Report
 
 Proctor = Callable[..., subprocess.CompletedProcess[str]]
@@ -103,12 +105,32 @@ def test_limit_and_load_and_save_agree(
                 run(part, loaded)
 
 
+def test_a_note_is_about_its_file_alone(copying: tuple[str, str], tmp_path: Path):
+    """One that another file left behind says nothing; one of another task's generations is believed."""
+    task, data = copying
+    part, saved = tmp_path / "part.json", {"data": data, "api": "completions"}
+    save_generations(proctor.evaluate(task, "scripted/oracle", limit_start=2, limit=2, **saved), part)
+    part.write_text(json.dumps([[f"p{i} s{i}"] for i in range(3)]))
+    again = proctor.evaluate(task, f"scripted/generations:{part}", limit=3, data=data)
+    assert again.metrics["exact"].value == 1
+
+    save_generations(proctor.evaluate(task, "scripted/oracle", **saved), part)
+    other = tmp_path / "other.py"
+    other.write_text(COPYING)
+    with pytest.raises(
+        UsageError, match=r"has generations of .*copying\.py:Copying, not of .*other\.py:Copying; .* remove"
+    ):
+        proctor.evaluate(f"{other}:Copying", f"scripted/generations:{part}", data=data)
+    (tmp_path / "part.note.json").unlink()
+    assert proctor.evaluate(f"{other}:Copying", f"scripted/generations:{part}", data=data).metrics["exact"].value == 1
+
+
 def test_references_and_metrics(copying: tuple[str, str], tmp_path: Path):
     task, data = copying
     report = proctor.evaluate(task, "scripted/oracle", data=data, limit_start=1, limit=2, api="completions")
     save_references(report, tmp_path / "references.json")
     assert json.loads((tmp_path / "references.json").read_text()) == ["p1 s1", "p2 s2"]
-    save_metrics([report], tmp_path / "metrics.json")
+    save_metrics({"copying": report}, tmp_path / "metrics.json")
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     assert metrics["copying"] == {"exact": 1.0}
     assert metrics["config"]["limit_start"] == 1
@@ -116,8 +138,87 @@ def test_references_and_metrics(copying: tuple[str, str], tmp_path: Path):
 
 
 def test_every_task_has_files_of_its_own():
-    assert path_for("out/generations.json", "code/humaneval").as_posix() == "out/generations_humaneval.json"
-    assert path_for("g.json", "my/file.py:Class").as_posix() == "g_file.json"
+    assert path_for("out/generations.json", "humaneval").as_posix() == "out/generations_humaneval.json"
+    alone = Names(["code/humaneval", "my/file.py:Class", "my/file.py:Class"])
+    assert [alone.name(task, {}) for task in ("code/humaneval", "my/file.py:Class")] == ["humaneval", "file"]
+    alike = Names(["a/exam", "b/exam", "my/file.py:A", "my/file.py:B"], swept="k")
+    assert alike.name("b/exam", {"j": 1}) == "b_exam"
+    assert alike.name("my/file.py:A", {"k": [1, "x/y"]}) == "file_A_k=-1,-x-y-"
+
+
+DOUBLE = """
+from proctor.code import Task
+
+class A(Task):
+    mark = 0.25
+
+    def __init__(self, k=1):
+        super().__init__()
+        self.k = k
+
+    def get_dataset(self):
+        return [{"canonical_solution": "good"}, {"canonical_solution": "bad"}]
+
+    def get_prompt(self, doc):
+        return f"{self.k}: "
+
+    def get_reference(self, doc):
+        return type(self).__name__
+
+    def postprocess_generation(self, generation, idx):
+        if generation.endswith("bad"):
+            raise IndexError("list index out of range")
+        return generation
+
+    def process_results(self, generations, references):
+        return {"em": self.mark}
+
+class B(A):
+    mark = 0.75
+"""
+
+
+def test_tasks_of_one_file_and_points_of_a_sweep_have_files_of_their_own(proctor: Proctor, tmp_path: Path):
+    (tmp_path / "dup.py").write_text(DOUBLE)
+    options = ["--model", "scripted/oracle", "--api", "completions", "-q"]
+    saved = ["--save_generations", "--save_references", "--metric_output_path", "m.json"]
+    done = proctor("run", "dup.py:A", "dup.py:B", *options, *saved)
+    assert done.returncode == 0, done.stderr
+    metrics = json.loads((tmp_path / "m.json").read_text())
+    assert (metrics["dup_A"], metrics["dup_B"]) == ({"em": 0.25}, {"em": 0.75})
+    # What the task cannot read is an empty list, and the rest is there.
+    assert json.loads((tmp_path / "generations_dup_A.json").read_text()) == [["1: good"], []]
+    assert json.loads((tmp_path / "references_dup_B.json").read_text()) == ["B", "B"]
+    done = proctor("run", "dup.py:A", "--sweep", "k=2,3", *options, *saved)
+    assert done.returncode == 0, done.stderr
+    assert set(json.loads((tmp_path / "m.json").read_text())) == {"dup_k=2", "dup_k=3", "config"}
+    assert json.loads((tmp_path / "generations_dup_k=3.json").read_text()) == [["3: good"], []]
+
+
+def test_two_runs_for_one_file_are_refused_before_the_first(proctor: Proctor, tmp_path: Path):
+    (tmp_path / "dup.py").write_text(DOUBLE)
+    for tasks, saved, said in (
+        (["dup.py:A", "dup.py:A"], ["--save_generations"], "to generations_dup.json: give"),
+        (["dup.py:A", "dup.py:A"], ["--metric_output_path", "m.json"], "would be dup in m.json"),
+        (["dup.py:A"], ["--save_generations_path", "x.json", "--save_references_path", "x.json"], "to x_dup.json"),
+    ):
+        done = proctor("run", *tasks, "--model", "scripted/oracle", *saved)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert said in done.stderr
+
+
+def test_generations_of_a_task_that_looks_for_libraries(tmp_path: Path):
+    """There is no sandbox to look into any more when files are written."""
+    rows = Path(__file__).parent / "code_rows" / "mbppplus.jsonl"
+    options = {"data": str(rows), "limit": 2, "api": "completions"}
+    judged = proctor.evaluate("code/mbppplus", "scripted/oracle", allow_code_execution=True, **options)
+    save_generations(judged, tmp_path / "judged.json")
+    asked = proctor.evaluate("code/mbppplus", "scripted/oracle", generation_only=True, **options)
+    save_generations(asked, tmp_path / "asked.json")
+    texts = json.loads((tmp_path / "judged.json").read_text())
+    assert [len(of_one) for of_one in texts] == [1, 1]
+    assert texts == [[record.score.answer[0]["generation"]] for record in judged.records()]
+    assert texts == json.loads((tmp_path / "asked.json").read_text())
 
 
 def test_the_guides_command_lines(proctor: Proctor, tmp_path: Path):
@@ -142,6 +243,42 @@ def test_the_guides_command_lines(proctor: Proctor, tmp_path: Path):
     assert run["config"]["samples"] == 2
 
 
+@pytest.mark.parametrize("ending", ["json", "jsonl"])
+def test_rows_as_python_writes_them(tmp_path: Path, ending: str):
+    """With numbers that are none in JSON, and half of a character."""
+    path = tmp_path / f"rows.{ending}"
+    row = {"high": math.inf, "texts": [{"a\ud83d": "b\ud83d"}], "low": -math.inf, "whole": "\U0001f642"}
+    path.write_text(json.dumps([row] if ending == "json" else row))
+    assert read_rows(path) == [row | {"texts": [{"a?": "b?"}]}]
+    path.write_text(path.read_text().replace("-Infinity", "NaN"))
+    assert math.isnan(read_rows(path)[0]["low"])
+
+
+@pytest.mark.parametrize("content", ["[NaN]", "NaN", '{"a": NaN', '{"a": [NaN}'])
+def test_what_is_no_row_is_none_with_such_numbers_either(tmp_path: Path, content: str):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(content)
+    with pytest.raises(UsageError, match="line 1: not a row in JSON"):
+        read_rows(path)
+
+
+def test_a_flag_for_constructors_is_given_to_those_that_take_it(
+    proctor: Proctor, copying: tuple[str, str], tmp_path: Path
+):
+    task, data = copying
+    asking = COPYING.replace("def __init__(self):", "def __init__(self, prompt, load_data_path=None):")
+    (tmp_path / "asking.py").write_text(asking)
+    options = ["--data", data, "--model", "scripted/oracle", "--api", "completions", "--json", "-q"]
+    done = proctor("run", task, "asking.py:Copying", *options, "--prompt", "x", "--load_data_path", "y")
+    assert done.returncode == 0, done.stderr
+    settings = [run["config"]["settings"] for run in json.loads(done.stdout)["runs"]]
+    assert settings == [{}, {"prompt": "x", "load_data_path": "y"}]
+    done = proctor("run", "asking.py:Copying", *options, "--prompt", "x", "--sweep", "load_data_path=a,b")
+    assert done.returncode == 0, done.stderr
+    settings = [run["config"]["settings"] for run in json.loads(done.stdout)["runs"]]
+    assert settings == [{"prompt": "x", "load_data_path": value} for value in "ab"]
+
+
 def test_a_prompt_is_never_cut_and_a_completion_once(copying: tuple[str, str], tmp_path: Path):
     task, _ = copying
     data = tmp_path / "rows.jsonl"
@@ -149,6 +286,14 @@ def test_a_prompt_is_never_cut_and_a_completion_once(copying: tuple[str, str], t
     report = proctor.evaluate(task, "scripted/oracle", data=str(data), api="completions")
     save_generations(report, tmp_path / "g.json")
     assert json.loads((tmp_path / "g.json").read_text()) == [["a\n# b\nc"]]
+
+
+def test_a_task_without_data_does_not_keep_the_next_from_running(proctor: Proctor):
+    run = ["run", "code/mbpp", "code/parity", "--model", "scripted/oracle", "--limit", "1", "--allow-code-execution"]
+    done = proctor(*run, "--json", HF_HUB_OFFLINE="1")
+    assert done.returncode == 2
+    assert "--data FILE" in done.stderr
+    assert [run["task"] for run in json.loads(done.stdout)["runs"]] == ["code/parity"]
 
 
 @pytest.mark.parametrize(
@@ -160,13 +305,16 @@ def test_a_prompt_is_never_cut_and_a_completion_once(copying: tuple[str, str], t
         (["code/humaneval", "--data", "broken.jsonl"], "broken.jsonl, line 2"),
         (["code/humaneval", "--data", "empty.jsonl"], "empty.jsonl has no rows"),
         (["code/humaneval", "--limit-start", "164"], "has 164 problems"),
+        (["code/humaneval", "--few-shot", "3"], "code/humaneval takes no --few-shot"),
         (["humaneval", "--load-generations-path", "short.json"], "2 problems, from number 0 on; the run asks for 164"),
         (["code/humaneval", "--load-generations-path", "uneven.json"], "--n-samples 1"),
         (["code/humaneval", "--load-generations-path", "flat.json"], "not a list of lists"),
         (["code/humaneval", "--load-generations-path", "none.json"], "Cannot read the generations none.json"),
         (["code/humaneval", "code/mbpp", "--load-generations-path", "short.json"], "belongs to one task"),
+        (["code/humaneval", "--load-generations-path", "short.json", "--check-references"], "in a file: say one"),
         (["code/humaneval", "--do-sample", "perhaps"], "expected True or False"),
         (["code/humaneval", "--prompt", "x"], "has no setting 'prompt'"),
+        (["code/humaneval", "--load_data_path", "x", "--sweep", "y=1,2"], "has no setting 'load_data_path'"),
         (["shapes/existence", "--data", "short.json"], "takes no --data"),
     ],
 )  # fmt: skip

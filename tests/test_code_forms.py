@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import proctor
 from proctor.code import reply
 from proctor.code.forms import (
     FIM_TOKENS,
@@ -18,12 +19,11 @@ from proctor.code.forms import (
     fenced,
     fim_family,
     form_of,
-    instruction_tokens,
     present,
 )
 from proctor.code.stopwords import cut
 from proctor.code.task import Task
-from proctor.config import RunConfig
+from proctor.config import RunConfig, build_config
 from proctor.errors import TaskError, UsageError
 from proctor.types import FimFamily, Message
 
@@ -135,10 +135,24 @@ def test_the_tokens_of_an_instruct_model(given_tokens: str | None, text: str):
     assert present(Instruction("do", "begin"), with_prefix, "python", wrapped=True) == f"# p\n{text}"
 
 
+def test_the_next_turn_ends_an_answer():
+    spoken = config(instruction_tokens="<u>,<e>\n, ", fim="santacoder")
+    assert end_tokens(Continuation("x"), spoken) == end_tokens(Instruction("x", ""), spoken) == ("<u>", "<e>\n")
+    assert end_tokens(GAP, spoken) == ("<|endoftext|>", "<u>", "<e>\n")
+
+
 @pytest.mark.parametrize("wrong", ["", "<u>", "<u>,<a>", "a,b,c,d"])
 def test_there_are_three_tokens(wrong: str):
     with pytest.raises(UsageError, match="expected three texts, USER,END,ASSISTANT"):
-        instruction_tokens(config(instruction_tokens=wrong))
+        build_config({"task": "t", "model": "m", "instruction_tokens": wrong})
+
+
+@pytest.mark.parametrize("options", [{}, {"api": "chat"}])
+def test_a_chat_has_no_tokens_of_the_users(options: dict[str, Any]):
+    given_tokens = {"instruction_tokens": "<u>,<e>,<a>", "generation_only": True}
+    with pytest.raises(UsageError, match=r"instruction_tokens: .* say --api completions"):
+        proctor.evaluate("code/parity", "scripted/oracle", **given_tokens, **options)
+    assert proctor.evaluate("code/parity", "scripted/oracle", **given_tokens, api="completions").run.errors == 0
 
 
 @pytest.mark.parametrize(

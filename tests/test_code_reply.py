@@ -88,8 +88,24 @@ CHOSEN = [
     ("```\nprint(f(1), f(2), f(3), f(4))\n```\n```\nf = abs\n```", "f = abs"),
     ("```\n# Test the function f thoroughly\nassert f(1) == 1\n```\n```\ndef f(x): ...\n```", "def f(x): ..."),
     ("```bash\npip install numpy pandas scipy\n```\n```python\ndef f(): pass\n```", "def f(): pass"),
-    # Of several, the longest; the one that ends the thoughts of the model, not the one in them.
+    # Of several, the last that is a program; the one that ends the thoughts of the model, not the one in them.
     ("```\ndef f(): pass\n```\n```\ndef f():\n    return 1\n```", "def f():\n    return 1"),
+    ("Draft:\n```\ndef f():\n    return 'a'\n```\nThat is wrong. Final:\n```\ndef f(): 1\n```", "def f(): 1"),
+    ("```\ndef f(): return 1\n```\nIn short:\n```\ndef f(): …\n```", "def f(): return 1"),
+    ("```c\nint f() { return 0; }\n```\nNo:\n```c\nint f() { return 1; }\n```", "int f() { return 1; }"),
+    # With the imports and helpers that it needs, but not with examples, drafts or what it has itself.
+    ("```\nimport m\n```\n```\ndef f(): return m.x\n```", "import m\n\n\ndef f(): return m.x"),
+    ("```\nfrom m import *\n```\n```\ndef f(): return x\n```", "from m import *\n\n\ndef f(): return x"),
+    ("```\nM: int = 10**9\nN = 1\n```\n```\ndef f(): return M\n```", "M: int = 10 ** 9\nN = 1\n\n\ndef f(): return M"),
+    (
+        "```\nimport m\n```\n```\n@m.x\ndef g(): 1\n```\n```\ndef f(): g()\n```",
+        "import m\n\n\n@m.x\ndef g():\n    1\n\n\ndef f(): g()",
+    ),
+    ("```\ndef g(): 0\n```\n```\ndef g(): 1\ndef f(): g()\n```", "def g(): 1\ndef f(): g()"),
+    ("```\n@cache\ndef g(): 0\n```\n```\ndef f(): 1\n```", "def f(): 1"),
+    ("```\ng = f(1)\n```\n```\ndef f(x): g = x; return g\n```", "def f(x): g = x; return g"),
+    ("```\ndef f(): 0\ndef g(): 0\n```\n```\ndef f(): g()\n```", "def g():\n    0\n\n\ndef f(): g()"),
+    ("```\ndef g(): 0\nprint(g())\n```\n```\ndef f(): g()\n```", "def f(): g()"),
     ("<think>\n```\ndef f(): return 'long draft'\n```\n</think>\n```\ndef f(): pass\n```", "def f(): pass"),
     ("Hm, ```\ndef f(): return 'long draft'\n```\n</think>\n```\ndef f(): pass\n```", "def f(): pass"),
     ("<thinking>hm</thinking>    return 1", "return 1"),
@@ -240,6 +256,9 @@ REPLIES = {
     "an escape that Python warns of": f"```python\nDIGIT = '\\d'\n\n{WHOLE}```",
     "a use after": f"```python\n{WHOLE}\n\nprint(area(2))\n```",
     "two blocks": f"```python\n{WHOLE}```\nExample:\n```python\n{USE}```",
+    "a draft before": f"Draft:\n```python\n{DRAFT}```\nThat is wrong. Final:\n```python\n{WHOLE}```",
+    "imports and helpers in blocks of their own": "```python\nfrom math import pi\n```\nA helper:\n```python\n"
+    "def twice(x):\n    return 2 * x\n```\n```python\ndef area(r):\n    return twice(pi * r * r) / 4\n```",
     "thoughts": f"<think>Should it be:\n```python\n{DRAFT}```\n?</think>\n```python\n{WHOLE}```",
     "the end of thoughts": f"Should it be:\n```python\n{DRAFT}```\n?</think>\n```python\n{WHOLE}```",
     "a lambda": "```python\narea = lambda r: half(math.pi * r * r)\n```",

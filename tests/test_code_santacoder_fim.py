@@ -9,6 +9,7 @@ import pytest
 
 import proctor
 from proctor.code import get_task
+from proctor.config import build_config
 from proctor.types import Message
 
 DATA = str(Path(__file__).parent / "code_rows" / "santacoder_fim.jsonl")
@@ -32,6 +33,23 @@ def test_the_tokens_are_the_users_or_the_tasks(task: str, options: dict[str, Any
     assert all(isinstance(prompt, str) and prompt.startswith(token) for prompt in prompts)
 
 
+@pytest.mark.parametrize(
+    ("options", "ends"),
+    [
+        ({}, {"<|endoftext|>", "<|filename|>", "<file_sep>"}),
+        ({"fim": "codellama", "stop": ["\n\n"]}, {"<|endoftext|>", "<|filename|>", " <EOT>", "<EOT>", "\n\n"}),
+        ({"fim": "codellama", "api": "chat"}, set()),
+    ],
+)
+def test_a_model_is_stopped_by_what_ends_a_middle(options: dict[str, Any], ends: set[str]):
+    task = get_task("starcoder_fim", data=DATA)
+    config = build_config({"task": "t", "model": "hf/x", "api": "completions", "limit": 1} | options)
+    (sample,) = task.samples(config)
+    stop = task.request(sample, 0, config).sampling.stop
+    assert set(stop) == ends
+    assert len(stop) == len(ends)
+
+
 def test_a_chat_model_sees_the_hole():
     (message,) = next(iter(evaluate("starcoder_fim", api="chat", limit=1).records())).sample.input
     assert isinstance(message, Message)
@@ -45,17 +63,21 @@ def test_each_language_is_counted_apart():
 
 
 @pytest.mark.parametrize(
-    ("middle", "right"),
+    ("middle", "similarity"),
     [
-        ("            count++;", True),
-        ("count++;\n", True),
-        ("            count++;<|endoftext|>class", True),
-        ("            count ++;", False),
-        ("            count++; // one more", False),
+        ("            count++;", 1),
+        ("count++;\n", 1),
+        ("            count++;<|endoftext|>class", 1),
+        ("            count ++;", 8 / 9),
+        ("            count++; // one more", 8 / 20),
+        ("", 0),
     ],
 )
-def test_only_the_middle_counts_and_only_space_around_it_may_differ(middle: str, right: bool):
+def test_only_the_middle_counts_and_only_space_around_it_may_differ(middle: str, similarity: float):
     task = get_task("santacoder_fim", data=DATA)
     row = task.rows()[2]
     generation = task.postprocess_generation(f"{row['prompt']}{middle}{row['suffix']}", 2)
-    assert task.process_results([[generation]], [task.get_reference(row)]) == {"exact_match": float(right)}
+    found = task.process_results([[generation]], [task.get_reference(row)])
+    assert found == {"exact_match": similarity == 1, "edit_similarity": pytest.approx(similarity)}
+    found = task.process_results([[generation, ""]], [task.get_reference(row)])
+    assert found == {"exact_match": (similarity == 1) / 2, "edit_similarity": pytest.approx(similarity / 2)}

@@ -13,7 +13,7 @@ import pytest
 import proctor
 from proctor import catalog
 from proctor.code import STOP_WORDS, TASK_REGISTRY, Task, get_task
-from proctor.code.execution import Remembered, Trial, run_programs
+from proctor.code.execution import Remembered, run_programs
 from proctor.errors import UnknownNameError, UsageError
 from proctor.evaluation import resume
 from proctor.exchange import save_generations
@@ -167,11 +167,60 @@ def test_executing_without_saying_so_is_refused_with_the_line_to_add(exam):
         evaluate(exam(BY_ITSELF), settings={"executes": False})
 
 
-def test_other_programs_for_all_than_for_one_are_a_fault():
-    program = Program(source="x = 1")
+BY_LOT = """
+    def process_results(self, generations, references):
+        import random
+        texts = [[f"# {random.random()}\\n{text}" for text in of_one] for of_one in generations]
+        programs = [Program(source=g, tests=r) for of_one, r in zip(texts, references) for g in of_one]
+        trials = [run_programs([program], Limits())[0] for program in programs]
+        share = sum(trial.passed for trial in trials) / len(trials)
+        return {"share": share, "squared": share ** 2}
+"""
+
+
+def test_programs_that_are_others_each_time_are_run_again(exam, tmp_path: Path):
+    texts = [[whole(ROWS[0])], [whole(ROWS[1])], ["nothing"], [whole(ROWS[3])]]
+    report = evaluate(exam(BY_LOT), generations(tmp_path, texts))
+    assert [record.score.value for record in report.records()] == [1, 1, 0, 1]
+    assert report.metrics["share"].value == 0.75
+    assert report.metrics["squared"].value == 0.75**2
+    assert report.metrics["squared"].low is None, "an interval is not worth that many programs"
+
+
+def test_what_has_not_been_run_is_not_remembered():
+    known, new = Program(source="x = 1"), Program(source="1 /")
+    (trial,) = run_programs([known], Limits())
     assert Remembered([]).run([], Limits()) == []
-    with pytest.raises(RuntimeError, match="other programs"):
-        Remembered([Trial("?", "passed")]).run([program], Limits())
+    assert Remembered([trial]).run([known], Limits()) == [trial]
+    with pytest.raises(RuntimeError, match="other programs than before"):
+        Remembered([trial]).run([known, new], Limits())
+
+
+SPREAD = """
+    def process_results(self, generations, references):
+        import statistics
+        return {"spread": statistics.stdev(1000 / (8 - len(texts[0])) for texts in generations)}
+"""
+
+
+def test_figures_of_several_problems_alone(exam, tmp_path: Path):
+    options = {"settings": {"executes": False}}
+    report = evaluate(exam(SPREAD), generations(tmp_path, [["a" * n] for n in (3, 3, 4, 6)]), **options)
+    assert report.metrics["spread"].value == pytest.approx(143.614067)
+    assert [(record.outcome, record.score.value) for record in report.records()] == [("counted", None)] * 4
+    assert "cannot be counted alone: StatisticsError" in next(report.records()).score.why
+    with pytest.raises(proctor.errors.TaskError, match="ZeroDivisionError"):
+        evaluate(exam(SPREAD), generations(tmp_path, [["a" * n] for n in (3, 8, 4, 6)]), **options)
+
+
+def test_an_answer_that_cannot_be_counted_does_not_spoil_the_others(exam, tmp_path: Path):
+    body = """
+    def process_results(self, generations, references):
+        return {"inverse": sum(1 / len(texts[0]) for texts in generations) / len(generations)}
+"""
+    texts = [["a"], [""], ["aaaa"], ["aa"]]
+    report = evaluate(exam(body), generations(tmp_path, texts), settings={"executes": False})
+    assert (report.metrics["inverse"].value, report.metrics["inverse"].n) == (pytest.approx(1.75 / 3), 3)
 
 
 def test_outside_of_a_run_programs_have_a_sandbox_of_their_own():
@@ -197,25 +246,34 @@ def test_a_missing_toolchain_is_an_error_and_no_failure(exam, tmp_path: Path, mo
         evaluate(exam("    language = 'swift'\n"), limit=2)
 
 
-def test_ones_own_code_never_cuts_the_prompt(exam, tmp_path: Path):
+@pytest.mark.parametrize(
+    ("prompt", "whole"),
+    [
+        ('"import math\\ndef f(x):\\n"', "import math\ndef f(x):\n    return x"),
+        ('{"instruction": "Do it.", "context": "import math\\ndef f(x):\\n"}', "import math\ndef f(x):\n    return x"),
+        (
+            '{"prefix": "import math\\ndef f(x):\\n", "suffix": "\\n# end"}',
+            "import math\ndef f(x):\n    return x\n# end",
+        ),
+    ],
+    ids=["continuation", "instruction", "infilling"],
+)
+def test_ones_own_code_never_cuts_the_prompt(exam, tmp_path: Path, prompt: str, whole: str):
     """The guide's way to cut would stop at what the prompt itself contains."""
-    body = """
+    body = f"""
+    def get_prompt(self, doc):
+        return {prompt}
+
     def postprocess_generation(self, generation, idx):
         for stop in self.stop_words:
             if stop in generation:
                 generation = generation[: generation.index(stop)]
         return generation
 """
-    rows = [
-        {
-            "prompt": "import math\ndef f(x):\n",
-            "canonical_solution": "    return x\ndef g(): pass",
-            "test": "assert f(1) == 1",
-        }
-    ]
-    report = evaluate(exam(body, rows), api="completions")
+    rows = [{"canonical_solution": "    return x\ndef g(): pass", "test": "assert f(1) == 1"}]
+    report = evaluate(exam(body, rows), api="completions", fim="starcoder")
     save_generations(report, tmp_path / "out.json")
-    assert json.loads((tmp_path / "out.json").read_text()) == [["import math\ndef f(x):\n    return x"]]
+    assert json.loads((tmp_path / "out.json").read_text()) == [[whole]]
     assert report.metrics["pass@1"].value == 1
 
 

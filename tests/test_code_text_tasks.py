@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from statistics import fmean
 from types import ModuleType
 from typing import Any
 
@@ -17,7 +18,7 @@ from proctor.code.rows import read_rows
 from proctor.code.tasks.codexglue_code_to_text import around_docstring
 from proctor.code.text_task import TwoShotTask
 from proctor.config import RunConfig
-from proctor.metrics.bleu import bleu, mean_smoothed_bleu, smoothed_bleu
+from proctor.metrics.bleu import bleu, smoothed_bleu
 from proctor.task import take_samples
 
 ROWS = Path(__file__).parent / "code_rows"
@@ -252,7 +253,8 @@ def test_summaries_are_marked_one_by_one():
     references = [functions.get_reference(doc) for doc in functions.rows()]
     answers = ["Tells whether there is room for a book.", "Returns the book"]
     found = functions.process_results([[answer] for answer in answers], references)
-    assert found == {"bleu": pytest.approx(mean_smoothed_bleu(answers, references), abs=1e-12)}
+    of_each = map(smoothed_bleu, answers, references)
+    assert found == {"bleu": pytest.approx(100 * fmean(of_each), abs=1e-12)}
     assert 0 < smoothed_bleu("", "Go .") < 1  # by smoothing alone
     assert functions.process_results([[""]], ["Go ."]) == {"bleu": 0}
 
@@ -326,7 +328,7 @@ def test_a_scale_to_100_is_scored_between_0_and_1(tmp_path: Path):
     answers = ["Tells whether there is room for a book.", "returns the book that was taken out or null."]
     report = replayed(tmp_path, "codexglue_code_to_text-java", JAVA, answers)
     references = [" ".join(row["docstring_tokens"]) for row in rows]
-    assert report.metrics["bleu"].value == pytest.approx(mean_smoothed_bleu(answers, references))
+    assert report.metrics["bleu"].value == pytest.approx(100 * fmean(map(smoothed_bleu, answers, references)))
     scores = [record.score.value for record in report.records()]
     assert scores == pytest.approx([smoothed_bleu(*pair) for pair in zip(answers, references, strict=True)])
     assert scores[1] == 1

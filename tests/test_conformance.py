@@ -57,6 +57,13 @@ def broken(task_file, body: str) -> list[str]:
     ("body", "claim"),
     [
         ("    def score_text(self, sample, text): return Score(0.5)", "the right answer gets full marks"),
+        (
+            "    async def open(self, config): self.api = config.api\n"
+            "    def generation(self, sample, output): return output.text if self.api == 'chat' else ''\n"
+            "    async def judge(self, sample, outputs):\n"
+            "        return self.score_text(sample, self.generation(sample, outputs[0]))",
+            "so it does with --api completions",
+        ),
         ("    def score_text(self, sample, text): return Score(1.0)", "a blank answer gets none"),
         ("    def proofs(self, sample): yield 'no'", "an independent solver, where there is one, agrees"),
         (

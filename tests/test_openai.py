@@ -43,6 +43,26 @@ def test_sampling_settings_are_sent(adding: str, serve):
     assert 0 <= body["seed"] < 2**31
 
 
+def test_no_limit_on_the_likeliest_tokens_is_none(adding: str, serve):
+    """Servers refuse 0, or take it for something else."""
+    server = serve(right_sum)
+    proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1, top_k=0)
+    assert "top_k" not in server.requests[0]
+
+
+def test_openai_itself_is_sent_no_more_stop_strings_than_it_takes(adding: str, serve, monkeypatch: pytest.MonkeyPatch):
+    """It refuses five. The answer ends at each of them all the same."""
+    server = serve(lambda body, number: "06, no 7")
+    stop = ["1", "3", "5", "7", "6"]
+    report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1, stop=stop)
+    monkeypatch.setattr("proctor.models.openai.OPENAI_URL", server.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    at_openai = proctor.evaluate(adding, "openai/m", limit=1, stop=stop)
+    assert [body["stop"] for body in server.requests] == [stop, stop[:4]]
+    for record in (*report.records(), *at_openai.records()):
+        assert record.outputs[0].text == "0"
+
+
 def test_few_shot_turns_are_messages(serve):
     server = serve(lambda body, number: "Yes")
     proctor.evaluate("shapes/existence", "openai/m", base_url=server.url, limit=1, few_shot=2)

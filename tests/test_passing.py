@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from proctor.metrics.passing import Passing, pass_at_k, pass_hat_k
+from proctor.metrics.passing import Passing, mean_pass_at_k, pass_at_k, pass_hat_k
 from proctor.metrics.summary import summarise
 from proctor.types import Record, Sample, SampleError, Score
 
@@ -42,6 +42,12 @@ def test_the_estimates_are_what_counting_says(n: int):
 def test_a_small_chance_keeps_its_digits():
     """1 - (1 - 1e-8), computed as written, has lost half of them."""
     assert pass_at_k(100_000_000, 1, 1) == 1e-8
+
+
+def test_the_mean_is_over_all_problems_or_is_left_out():
+    expected = {"pass@1": (0.5 + 1 / 3) / 2, "pass@2": (1 + 2 / 3) / 2}
+    assert mean_pass_at_k([(2, 1), (3, 1)], [1, 2, 3]) == pytest.approx(expected)
+    assert mean_pass_at_k([], [1]) == mean_pass_at_k([(2, 1), (0, 0)], [1]) == {}
 
 
 @pytest.mark.parametrize("estimate", [pass_at_k, pass_hat_k])

@@ -251,7 +251,7 @@ def test_an_option_that_is_newer_than_the_run(adding: str):
     store = open_store()
     store.save(msgspec.structs.replace(run, config={k: v for k, v in run.config.items() if k != "api"}))
     assert resume(run.id, {}).run.n == 5
-    with pytest.raises(UsageError, match="api was None, now 'completions'"):
+    with pytest.raises(UsageError, match="api was 'chat', now 'completions'"):
         resume(run.id, {"api": "completions"})
 
 
@@ -305,7 +305,7 @@ def test_a_changed_model_file_is_refused(adding: str, tmp_path):
     replay.write_text("\n".join(map(json.dumps, rows)))
     run_id = proctor.evaluate(adding, f"scripted/replay:{replay}").run.id
     replay.write_text("\n".join(map(json.dumps, rows[:5])))
-    with pytest.raises(UsageError, match=r"model is not the same any more \(sha256\)"):
+    with pytest.raises(UsageError, match=r"candidate is not the same any more \(sha256\)"):
         resume(run_id, {})
 
 

@@ -286,6 +286,18 @@ def test_a_special_token_is_not_shown_but_stops(llama: Any, tokenizer: Any, spec
     assert (completion.text, completion.finish) == ("the", "stop")
 
 
+def test_a_special_token_with_a_space_of_its_tokenizer_stops(llama: Any):
+    """As Code Llama's ends of a middle are written."""
+    tokenizer = make_tokenizer()
+    tokenizer.add_special_tokens({"additional_special_tokens": ["\u2581<EOT>", "<｜end\u2581of\u2581sentence｜>"]})
+    reader = Reader(llama, tokenizer, chat=False, causal=True)
+    for stop, said in ((" <EOT>", "\u2581<EOT>"), ("<｜end\u2581of\u2581sentence｜>",) * 2):
+        completion = reader.begin(request("A", stop=(stop,)))
+        for token in tokenizer(f"the{said}")["input_ids"]:
+            completion.add(token)
+        assert (completion.text, completion.finish) == ("the", "stop")
+
+
 def test_every_end_that_a_model_has_is_one(tokenizer: Any):
     model = make_model("Llama")
     model.generation_config.eos_token_id = [2, 5]
@@ -418,15 +430,32 @@ def test_a_batch_that_does_not_fit_is_halved(llama: Any, tokenizer: Any, caplog:
         assert line == f"hf/tiny: a batch of {size} does not fit into memory, going on with batches of {half}"
 
 
-@pytest.mark.parametrize("kind", ["Llama", "Lfm2", "T5"])
-def test_a_model_with_memory_for_three_rows(tokenizer: Any, kind: str, caplog: pytest.LogCaptureFixture):
+def fill_memory() -> None:
+    torch.empty(2**62, dtype=torch.uint8)
+
+
+def fill_gpu() -> None:
+    raise torch.OutOfMemoryError("CUDA out of memory.")
+
+
+def fill_gpu_of_a_library() -> None:
+    raise RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")
+
+
+@pytest.mark.parametrize(
+    ("kind", "run_out"),
+    [("Llama", fill_gpu), ("Lfm2", fill_gpu_of_a_library), ("T5", fill_memory)],
+)
+def test_a_model_with_memory_for_three_rows(
+    tokenizer: Any, kind: str, run_out: Callable[[], None], caplog: pytest.LogCaptureFixture
+):
     model = make_model(kind)
     requests = [request(PROMPTS[i % 5], seed=i, max_tokens=4 + i, **SAMPLED) for i in range(9)]
     expected = [completion.text for completion in decoded(model, tokenizer, requests, 9)]
 
     def refuse(model: Any, args: Any, kwargs: dict[str, Any]) -> None:
         if len(kwargs["attention_mask"]) > 3:
-            raise torch.OutOfMemoryError("CUDA out of memory.")
+            run_out()
 
     model.register_forward_pre_hook(refuse, with_kwargs=True)
     assert [completion.text for completion in decoded(model, tokenizer, requests, 9)] == expected
@@ -647,10 +676,17 @@ def test_the_model_is_told_to_be_of_another_kind_than_it_is(folder: Path):
         proctor.evaluate("shapes/existence", f"hf/{folder}", modeltype="seq2seq")
 
 
-def test_without_a_chat_template(tmp_path: Path, llama: Any):
+def test_without_a_chat_template(tmp_path: Path, llama: Any, caplog: pytest.LogCaptureFixture):
     folder = saved(tmp_path / "model", llama, make_tokenizer(template=None))
     with pytest.raises(UsageError, match="has no chat template: use --api completions"):
-        proctor.evaluate("shapes/existence", f"hf/{folder}")
+        proctor.evaluate("shapes/existence", f"hf/{folder}", api="chat")
+    report = proctor.evaluate("code/parity", f"hf/{folder}", limit=1, max_tokens=2, generation_only=True)
+    assert report.run.config["api"] == "completions"
+    assert report.run.provenance["candidate"]["api"] == "completions"
+    (record,) = report.records()
+    assert isinstance(record.sample.input, str), "the code that was begun, and no word about it"
+    (said,) = (record.getMessage() for record in caplog.records if record.name.startswith("proctor"))
+    assert "has no chat template, so it is asked with --api completions" in said
 
 
 def test_weights_that_are_missing_are_not_made_up(tmp_path: Path, llama: Any, tokenizer: Any):

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from proctor import catalog
-from proctor.config import build_config
+from proctor.config import RunConfig, build_config
 from proctor.errors import UsageError
 from proctor.run import sample_digest
 from proctor.task import Task, create_task, opened, take_samples
@@ -50,6 +50,7 @@ def check_task(
         "another seed makes other samples": subject.faults_of_seeds,
         "samples survive storing": subject.faults_of_storing,
         _GOLD: subject.faults_of_gold,
+        "so it does with --api completions": subject.faults_of_completions,
         _BLANK: subject.faults_of_blank,
         "an independent solver, where there is one, agrees": subject.faults_of_proofs,
         "pictures, where it has any, show the same": subject.faults_of_pictures,
@@ -144,10 +145,23 @@ class _Subject:
                 yield f"sample {sample.id} reads back as something else: keep to what JSON can hold"
 
     def faults_of_gold(self) -> Iterator[str]:
-        known = [sample for sample in self.samples if sample.target is not None]
+        known = self._known()
         values = self._values_of(known, [self.task.gold(sample) for sample in known])
         self.seen[_GOLD] = f"{values.count(1)} of {len(values)}"
-        for sample, value in zip(known, values, strict=True):
+        yield from self._unfair(known, values)
+
+    def faults_of_completions(self) -> Iterator[str]:
+        # Only what is read in another way there is judged once more.
+        read = zip(self._known(), self._readings("chat"), self._readings("completions"), strict=True)
+        others = [sample for sample, in_chat, completed in read if in_chat != completed]
+        golds = [self.task.gold(sample) for sample in others]
+        yield from self._unfair(others, self._values_of(others, golds, api="completions") if others else [])
+
+    def _known(self) -> list[Sample]:
+        return [sample for sample in self.samples if sample.target is not None]
+
+    def _unfair(self, samples: list[Sample], values: list[float | None]) -> Iterator[str]:
+        for sample, value in zip(samples, values, strict=True):
             if value != 1:
                 yield f"sample {sample.id}: the right answer {self.task.gold(sample)!r} scores {value}"
 
@@ -174,17 +188,30 @@ class _Subject:
             for fault in self.task.proofs(sample):
                 yield f"sample {sample.id}: {fault}"
 
-    def _values_of(self, samples: list[Sample], texts: list[str]) -> list[float | None]:
+    def _readings(self, api: str) -> list[str]:
+        """What would be judged of each right answer."""
+
+        async def read() -> list[str]:
+            async with opened(self.task, self._config(api=api, generation_only=True)):
+                return [self.task.generation(sample, Output(self.task.gold(sample))) for sample in self._known()]
+
+        return asyncio.run(read())
+
+    def _values_of(self, samples: list[Sample], texts: list[str], **options: Any) -> list[float | None]:
         """What each sample's text is worth; judged side by side, as in a run."""
-        config = build_config({"task": self.name, "model": "scripted/oracle", "settings": self.settings})
 
         async def judge() -> list[float | None]:
-            async with opened(self.task, config):
+            async with opened(self.task, self._config(**options)):
                 pairs = zip(samples, texts, strict=True)
                 scores = await asyncio.gather(*(self.task.judge(sample, (Output(text),)) for sample, text in pairs))
             return [score.value for score in scores]
 
         return asyncio.run(judge())
+
+    def _config(self, **options: Any) -> RunConfig:
+        # Some tokens for filling in are as good as others: nobody is asked.
+        usual = {"model": "scripted/oracle", "api": "chat", "fim": "starcoder"}
+        return build_config({"task": self.name, "settings": self.settings, **usual, **options})
 
 
 def _fingerprint(samples: list[Sample]) -> str:

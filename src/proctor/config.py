@@ -45,7 +45,7 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     samples: Annotated[int, Meta(ge=1, le=10_000, description="completions per sample, judged together")] = 1
     temperature: Annotated[float, Meta(ge=0, description="0 is greedy")] = 0.0
     top_p: Annotated[Annotated[float, Meta(gt=0, le=1)] | None, Meta(description="nucleus sampling")] = None
-    top_k: Annotated[Positive | None, Meta(description="sample among the k likeliest tokens")] = None
+    top_k: Annotated[Count | None, Meta(description="sample among the k likeliest tokens; 0 is among all")] = None
     max_tokens: Annotated[Positive | None, Meta(description="most tokens per completion (default: the task's)")] = None
     max_length: Annotated[
         Positive | None, Meta(description="most tokens of prompt and completion together, where they can be counted")
@@ -70,7 +70,10 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     peft_model: Annotated[str | None, Meta(description="adapter to put on a local model: its name or folder")] = None
     modeltype: Annotated[Literal["causal", "seq2seq"], Meta(description="architecture of a local model")] = "causal"
     base_url: Annotated[str | None, Meta(description="address of an OpenAI-compatible server, ending in /v1")] = None
-    api: Annotated[Literal["chat", "completions"], Meta(description="which endpoint answers")] = "chat"
+    api: Annotated[
+        Literal["chat", "completions"] | None,
+        Meta(description="which endpoint answers (default: chat, if a local model has a template for it)"),
+    ] = None
     api_key_env: Annotated[str, Meta(description="environment variable that holds the API key")] = "OPENAI_API_KEY"
     price_input: Annotated[Annotated[float, Meta(ge=0)] | None, Meta(description="price of a million input tokens")] = (
         None
@@ -165,6 +168,8 @@ def build_config(options: Mapping[str, Any]) -> RunConfig:
     config = msgspec.convert(options, RunConfig, strict=False)
     if config.base_url is not None:
         _check_base_url(config.base_url)
+    if config.instruction_tokens is not None:
+        _check_instruction_tokens(config.instruction_tokens, config.api)
     return config
 
 
@@ -194,6 +199,13 @@ def _check_base_url(url: str) -> None:
     if parts.username or parts.password or parts.query or parts.fragment:
         # The address is stored with the run; a secret in it would be too.
         raise UsageError("base_url: nothing but host, port and path; the key comes from the environment (api_key_env).")
+
+
+def _check_instruction_tokens(tokens: str, api: str | None) -> None:
+    if tokens.count(",") != 2:
+        raise UsageError(f"instruction_tokens: expected three texts, USER,END,ASSISTANT, got {tokens!r}.")
+    if api == "chat":
+        raise UsageError("instruction_tokens: a model that chats has a template of its own: say --api completions.")
 
 
 def load_toml(path: str | Path) -> dict[str, Any]:

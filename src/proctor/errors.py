@@ -51,6 +51,10 @@ class MissingFromImageError(MissingToolchainError):
         )
 
 
+class MissingDataError(UsageError):
+    """The problems of this task are not here; those of another may be."""
+
+
 class SandboxUnavailableError(UsageError):
     """This machine cannot contain programs, and running them unprotected was not asked for."""
 

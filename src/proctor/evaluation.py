@@ -21,6 +21,7 @@ from proctor.catalog import at
 from proctor.config import FIELDS, OPERATIONAL, RunConfig, build_config, changed_keys, stored_form, user_path
 from proctor.errors import ChangedSampleError, StoreWriteError, TaskError, UsageError
 from proctor.models import open_model
+from proctor.models.model import Model
 from proctor.report import Report
 from proctor.run import Observer, run_exam
 from proctor.store import open_store
@@ -135,8 +136,12 @@ async def _go_on(run: Run, task: Task, config: RunConfig, store: Store, out: Pat
     try:
         await candidate.prepare(lambda: take_samples(task, config))
         _refuse_another_candidate(run, candidate.identity())
+        before = run
+        if config.api is None and isinstance(candidate, Model):
+            config = build_config(msgspec.structs.asdict(config) | {"api": candidate.usual_api})
+            run = msgspec.structs.replace(run, config=stored_form(config))
         provenance = run.provenance | {"candidate": candidate.identity()}
-        before, run = run, msgspec.structs.replace(run, status="running", reason="", provenance=provenance)
+        run = msgspec.structs.replace(run, status="running", reason="", provenance=provenance)
         store.save(run)
         task.artifacts = store.folder / "artifacts" / run.id
         async with opened(task, config):

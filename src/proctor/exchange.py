@@ -2,40 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from proctor import catalog
 from proctor.config import build_config
 from proctor.evaluation import run_to_end
-from proctor.models.generations import Note, write_generations, write_json
+from proctor.models.generations import write_generations, write_json
 from proctor.report import Report
 from proctor.task import create_task
 
 
-def short_name(task: str) -> str:
-    """The task's name without its family or folder: what the files of its runs are called after."""
+class Names:
+    """What the files and figures of runs are called: after the task, as shortly as it can be told from the others."""
+
+    def __init__(self, tasks: Collection[str], swept: str = "") -> None:
+        self._uses = Counter(map(_short_name, set(tasks)))
+        self._swept = swept
+
+    def name(self, task: str, settings: Mapping[str, Any]) -> str:
+        short = _short_name(task)
+        name = short if self._uses[short] < 2 else _long_name(task)
+        if self._swept not in settings:
+            return name
+        value = msgspec.json.encode(settings[self._swept]).decode().strip('"')
+        return f"{name}_{self._swept}={_NO_NAME.sub('-', value)}"
+
+
+_NO_NAME = re.compile(r"[^\w.,+-]+")
+
+
+def _short_name(task: str) -> str:
+    """Without its family, or folder and class."""
     return Path(task.partition(":")[0]).stem if catalog.is_file(task) else task.rpartition("/")[2]
 
 
-def path_for(template: str, task: str) -> Path:
+def _long_name(task: str) -> str:
+    if not catalog.is_file(task):
+        return task.replace("/", "_")
+    return f"{_short_name(task)}_{task.rpartition(':')[2]}" if ":" in task else _short_name(task)
+
+
+def path_for(template: str, name: str) -> Path:
     """`generations.json` is `generations_humaneval.json` for humaneval: each task has a file of its own."""
     path = Path(template)
-    return path.with_name(f"{path.stem}_{short_name(task)}.json")
+    return path.with_name(f"{path.stem}_{name}.json")
 
 
 def save_generations(report: Report, path: Path) -> None:
     """What was judged, or would be: a list of texts for each problem; an empty one where there was no answer."""
     config = build_config(report.run.config)
     task = create_task(catalog.task_class(config.task), config.task, config.settings, config.modality, config.data)
-    run_to_end(task.open(config))
+    # Nothing is judged here, so that there is no sandbox.
+    run_to_end(task.open(msgspec.structs.replace(config, generation_only=True)))
     found: dict[int, list[str]] = {}
     for record in report.records():
         texts = found.setdefault(record.sample.index, [])
-        texts += [task.generation(record.sample, output) for output in record.outputs]
-    note = Note(config.task, config.model, config.limit_start, report.run.config)
-    write_generations(path, _in_order(found, config.limit_start), note)
+        with suppress(Exception):  # what the task could not judge, it may not be able to read now
+            texts += task.generations(record)
+    write_generations(
+        path,
+        _in_order(found, config.limit_start),
+        task=config.task,
+        model=config.model,
+        limit_start=config.limit_start,
+        config=report.run.config,
+    )
 
 
 def save_references(report: Report, path: Path) -> None:
@@ -43,15 +81,14 @@ def save_references(report: Report, path: Path) -> None:
     write_json(path, _in_order(found, report.run.config["limit_start"]))
 
 
-def save_metrics(reports: Sequence[Report], path: Path) -> None:
-    """The figures of all tasks, and the configuration that they share."""
+def save_metrics(reports: Mapping[str, Report], path: Path) -> None:
+    """The figures of all tasks, by their names, and the configuration that they share."""
     content: dict[str, Any] = {
-        short_name(report.run.task): {name: metric.value for name, metric in report.metrics.items()}
-        for report in reports
+        name: {metric: found.value for metric, found in report.metrics.items()} for name, report in reports.items()
     }
-    shared = {key: value for key, value in reports[0].run.config.items() if key != "task"} if reports else {}
-    tasks = ",".join(short_name(report.run.task) for report in reports)
-    write_json(path, {**content, "config": {**shared, "tasks": tasks}}, readable=True)
+    first = next(iter(reports.values()), None)
+    shared = {key: value for key, value in first.run.config.items() if key != "task"} if first else {}
+    write_json(path, {**content, "config": {**shared, "tasks": ",".join(reports)}}, readable=True)
 
 
 def _in_order(found: dict[int, Any], first: int) -> list[Any]:

@@ -117,7 +117,7 @@ def _short(folder: Path) -> str:
 def _metric(metric: Metric) -> str:
     if metric.value is None:
         return "– (nothing scored)"
-    text = f"{metric.value:.3f}"
+    text = f"{metric.value:,.0f}" if metric.method == "count" else f"{metric.value:.3f}"
     if metric.stderr is not None and metric.low is not None and metric.high is not None:
         text += f" ± {metric.stderr:.3f}   95 % interval {metric.low:.3f} – {metric.high:.3f} ({metric.method})"
     return text

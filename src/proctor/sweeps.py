@@ -34,7 +34,7 @@ def sweep(
     """Runs an exam at each value and returns its curve: the same as `proctor run TASK … --sweep SETTING=VALUES`."""
     name, task_class = catalog.resolve(task)
     plan = read_sweep({setting: list(values)})
-    runs, _ = plan_runs(plan, {name: task_class}, {"model": model, **options})
+    runs, _ = plan_runs(plan, {name: task_class}, {name: {"model": model, **options}})
     return Curve(
         setting,
         [evaluate(**(msgspec.structs.asdict(config) | {"task": task}), observer=observer) for config in runs],
@@ -53,14 +53,17 @@ def read_sweep(table: Any) -> Sweep:
 
 
 def plan_runs(
-    sweep: Sweep, tasks: Mapping[str, type[Task]], options: Mapping[str, Any], lenient: Collection[str] = ()
+    sweep: Sweep,
+    tasks: Mapping[str, type[Task]],
+    options_of: Mapping[str, Mapping[str, Any]],
+    lenient: Collection[str] = (),
 ) -> tuple[list[RunConfig], list[str]]:
     """The runs of a sweep, task by task, and why there is none for a value that a lenient task does not take."""
     runs: list[RunConfig] = []
     taken: set[int] = set()
     refusals: list[tuple[int, SettingError]] = []
     for name, task_class in tasks.items():
-        config = build_config({**options, "task": name})
+        config = build_config({**options_of[name], "task": name})
         if sweep.setting in config.settings:
             raise UsageError(f"The setting {sweep.setting} is to be swept and to be fixed: leave out one of the two.")
         for place, value in enumerate(sweep.values):

@@ -20,7 +20,7 @@ from proctor.errors import ProctorError, SettingError, TaskError, UsageError, di
 from proctor.metrics.summary import MeanScore, Tally
 from proctor.models.model import Model, Request, Sampling
 from proctor.randomness import mix
-from proctor.types import Modality, Output, Probe, Sample, Score
+from proctor.types import Modality, Output, Probe, Record, Sample, Score
 
 if TYPE_CHECKING:
     from proctor.sandbox import Sandbox
@@ -116,7 +116,7 @@ class Task(ABC):
             max_tokens=config.max_tokens or config.max_length or self.max_tokens,
             temperature=config.temperature,
             top_p=config.top_p,
-            top_k=config.top_k,
+            top_k=config.top_k or None,
             max_length=config.max_length,
             stop=self.stop_strings(config),
             # Every completion has a seed of its own, so that epochs differ and a rerun does not.
@@ -131,6 +131,10 @@ class Task(ABC):
     def generation(self, sample: Sample, output: Output) -> str:
         """What is judged of an output, and what a file of generations holds."""
         return output.text
+
+    def generations(self, record: Record) -> list[str]:
+        """The same for all outputs of a record."""
+        return [self.generation(record.sample, output) for output in record.outputs]
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         """The score of the outputs: by default each text is scored, and the values are averaged."""
@@ -171,14 +175,18 @@ async def opened(task: Task, config: RunConfig) -> AsyncIterator[None]:
     """The task with all that asking and judging need: its sandbox, where it runs programs, and what it opens itself."""
     async with AsyncExitStack() as stack:
         if task.executes and not config.generation_only:
-            from proctor.sandbox import open_sandbox
-
-            engine = "" if config.sandbox == "local" else config.sandbox
-            sandbox = await open_sandbox(workers=config.workers, unsafe=config.unsafe, engine=engine)
-            task.sandbox = await stack.enter_async_context(sandbox)
+            task.sandbox = await stack.enter_async_context(await sandbox_of(config))
         await task.open(config)
         stack.push_async_callback(task.close)
         yield
+
+
+async def sandbox_of(config: RunConfig) -> Sandbox:
+    """A new one, of the kind that the run wants."""
+    from proctor.sandbox import open_sandbox
+
+    engine = "" if config.sandbox == "local" else config.sandbox
+    return await open_sandbox(workers=config.workers, unsafe=config.unsafe, engine=engine)
 
 
 def average(scores: Sequence[Score]) -> Score:

@@ -82,5 +82,10 @@ def recipe_of(made: type, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | N
     return Recipe(str(Path(file).resolve()) if is_script else made.__module__, made.__qualname__, arguments)
 
 
+def with_arguments(place: str, name: str, /, **kwargs: Any) -> Recipe:
+    """For a class or function that need not be imported here."""
+    return Recipe(place, name, pickle.dumps(((), kwargs)))
+
+
 def _is_file(place: str) -> bool:
     return place.endswith(".py")

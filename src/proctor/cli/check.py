@@ -1,8 +1,8 @@
 """Prove a task right without a model.
 
-Right answers must get full marks and blank ones none; the same seed must give the same samples in
-any process, slice and order; an independent solver, where the task has one, must agree; and pictures,
-read back from their pixels, must show the same.
+Right answers must get full marks, with either --api, and blank ones none; the same seed must give the
+same samples in any process, slice and order; an independent solver, where the task has one, must agree;
+and pictures, read back from their pixels, must show the same.
 
 With --probes: guessers that see only a part of each sample must not beat chance by more than a point."""
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from proctor import catalog, exchange
+from proctor.config import RunConfig
 from proctor.errors import UsageError
+from proctor.exchange import Names
 from proctor.report import Report
 
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
@@ -17,7 +23,13 @@ _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("as in the BigCode harness")
     group.add_argument("--tasks", dest="task_list", metavar="A,B", help="the same as naming them one by one")
-    group.add_argument("--do-sample", nargs="?", const="true", metavar="BOOL", help="False is --temperature 0")
+    group.add_argument(
+        "--do-sample",
+        nargs="?",
+        const="true",
+        metavar="BOOL",
+        help="False is --temperature 0; True, where they are not given, --temperature 0.2 --top-p 0.95",
+    )
     group.add_argument("--prompt", metavar="NAME", help="the same as --set prompt=NAME, for tasks that have it")
     group.add_argument("--load-data-path", metavar="FILE", help="the same as --set load_data_path=FILE")
     group.add_argument("--check-references", action="store_true", help="judge the right answers instead of a model's")
@@ -40,11 +52,16 @@ def named_tasks(args: argparse.Namespace) -> list[str]:
 
 def add_options(args: argparse.Namespace, options: dict[str, Any]) -> None:
     """What these flags mean, as options of a run."""
-    for key in ("prompt", "load_data_path"):
-        if getattr(args, key) is not None:
-            options.setdefault("settings", {})[key] = getattr(args, key)
-    if args.do_sample is not None and not _read_bool(args.do_sample):
-        options["temperature"] = 0.0
+    if args.check_references and args.load_generations_path is not None:
+        raise UsageError(
+            "--check-references judges the right answers, --load-generations-path those in a file: say one."
+        )
+    if args.do_sample is not None:
+        if _read_bool(args.do_sample):
+            options.setdefault("temperature", 0.2)
+            options.setdefault("top_p", 0.95)
+        else:
+            options["temperature"] = 0.0
     if args.check_references:
         options["model"] = "scripted/oracle"
     if args.load_generations_path is not None:
@@ -55,22 +72,59 @@ def add_options(args: argparse.Namespace, options: dict[str, Any]) -> None:
         options.setdefault("samples", count_generations(Path(path)))
 
 
-def write_files(args: argparse.Namespace, reports: Sequence[Report]) -> None:
-    from proctor import exchange
+def options_of(args: argparse.Namespace, options: dict[str, Any], names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The options of each task: what is meant for constructors is given to those that take it."""
+    given = {key: getattr(args, key) for key in ("prompt", "load_data_path") if getattr(args, key) is not None}
+    taken = {name: _settings_of(name) & given.keys() for name in names}
+    for key in given:
+        if not any(key in keys for keys in taken.values()):
+            taken[names[0]] |= {key}  # which will say that it has no such setting, and which it has
+    return {
+        name: {**options, "settings": options.get("settings", {}) | {key: given[key] for key in taken[name]}}
+        for name in names
+    }
 
-    written: list[Path] = []
-    for what, save in (("generations", exchange.save_generations), ("references", exchange.save_references)):
-        template = getattr(args, f"save_{what}_path")
-        if template is None and not getattr(args, f"save_{what}"):
-            continue
-        for report in reports:
-            written.append(exchange.path_for(template or f"{what}.json", report.run.task))
-            save(report, written[-1])
+
+def _settings_of(task: str) -> set[str]:
+    return {field.name for field in msgspec.structs.fields(catalog.task_class(task).Settings)}
+
+
+def name_files(args: argparse.Namespace, runs: Sequence[RunConfig], swept: str = "") -> Names:
+    """What the files of these runs will be called. Two that would be one are refused before anything is run."""
+    names = Names([config.task for config in runs], swept)
+    ours = [names.name(config.task, config.settings) for config in runs]
+    paths = [path for name in ours for path in _paths(args, name).values()]
     if args.metric_output_path is not None:
-        written.append(Path(args.metric_output_path))
-        exchange.save_metrics(reports, written[-1])
-    for path in written:
-        print(f"wrote {path}", file=sys.stderr)
+        if twice := [name for name, number in Counter(ours).items() if number > 1]:
+            raise UsageError(f"Two of these runs would be {twice[0]} in {args.metric_output_path}: start one of them.")
+        paths.append(Path(args.metric_output_path))
+    if twice := [str(path) for path, number in Counter(paths).items() if number > 1]:
+        raise UsageError(f"Two files would be written to {twice[0]}: give them other names, or start one run of them.")
+    return names
+
+
+def write_files(args: argparse.Namespace, reports: Sequence[Report], names: Names) -> None:
+    named = {names.name(report.run.task, report.run.config["settings"]): report for report in reports}
+    if args.metric_output_path is not None:  # first: it is what took longest to find out, and needs no task
+        _save(exchange.save_metrics, named, Path(args.metric_output_path))
+    for name, report in named.items():
+        for what, path in _paths(args, name).items():
+            _save(exchange.save_generations if what == "generations" else exchange.save_references, report, path)
+
+
+def _paths(args: argparse.Namespace, name: str) -> dict[str, Path]:
+    """Where the generations and the references of a run go, if they are wanted."""
+    given = {what: getattr(args, f"save_{what}_path") for what in ("generations", "references")}
+    return {
+        what: exchange.path_for(template or f"{what}.json", name)
+        for what, template in given.items()
+        if template is not None or getattr(args, f"save_{what}")
+    }
+
+
+def _save(save: Callable[[Any, Path], None], what: Any, path: Path) -> None:
+    save(what, path)
+    print(f"wrote {path}", file=sys.stderr)
 
 
 def _read_bool(text: str) -> bool:

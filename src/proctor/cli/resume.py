@@ -14,6 +14,7 @@ from proctor.cli.options import add_config_flags, add_output_flags, given_option
 from proctor.cli.progress import open_display
 from proctor.cli.run import print_reports
 from proctor.evaluation import resume
+from proctor.exchange import Names
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +30,7 @@ def call(args: argparse.Namespace) -> int:
         options.pop(key, None)
     with redirect_stdout(sys.stderr) if args.json else nullcontext(), open_display(args.quiet) as display:
         report = resume(args.run, options, display)
-    harness.write_files(args, [report])
+    harness.write_files(args, [report], Names([report.run.task]))
     if args.json:
         print_reports([report])
     else:

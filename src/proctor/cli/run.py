@@ -26,7 +26,7 @@ from proctor.cli.output import print_json, say
 from proctor.cli.progress import open_display
 from proctor.config import RunConfig, build_config
 from proctor.curve import Curve, trace_curves
-from proctor.errors import ProctorError, SettingError, UsageError
+from proctor.errors import MissingDataError, ProctorError, SettingError, UsageError
 from proctor.evaluation import evaluate
 from proctor.report import Report
 from proctor.store import store_folder
@@ -47,9 +47,10 @@ def call(args: argparse.Namespace) -> int:
     # With --json, stdout is for the JSON alone, whatever a task's code prints.
     with redirect_stdout(sys.stderr) if args.json else nullcontext():
         configurations, swept = _configurations(args)
+        names = harness.name_files(args, configurations, swept)
         reports, code = _run_all(configurations, swept, args)
         curves = trace_curves(swept, reports) if swept else None
-        harness.write_files(args, reports)
+        harness.write_files(args, reports, names)
     if args.json:
         print_reports(reports, curves)
     else:
@@ -76,9 +77,10 @@ def _configurations(args: argparse.Namespace) -> tuple[list[RunConfig], str]:
     if args.load_generations_path and len(names) > 1:
         raise UsageError("A file of generations belongs to one task: name one.")
     named = {name for name in patterns if not catalog.is_wildcard(name)}
+    options_of = harness.options_of(args, options, names)
     if "sweep" in options:
-        return _sweep(names, options, named)
-    return [config for name in names if (config := _configuration(name, options, name in named))], ""
+        return _sweep(names, options_of, named)
+    return [config for name in names if (config := _configuration(name, options_of[name], name in named))], ""
 
 
 def _configuration(name: str, options: dict[str, Any], named: bool) -> RunConfig | None:
@@ -94,11 +96,12 @@ def _configuration(name: str, options: dict[str, Any], named: bool) -> RunConfig
     return config
 
 
-def _sweep(names: list[str], options: dict[str, Any], named: set[str]) -> tuple[list[RunConfig], str]:
-    sweep = read_sweep(options.pop("sweep"))
+def _sweep(names: list[str], options_of: dict[str, dict[str, Any]], named: set[str]) -> tuple[list[RunConfig], str]:
+    (table, *_) = [options.pop("sweep") for options in options_of.values()]
+    sweep = read_sweep(table)
     tasks = {name: catalog.task_class(name) for name in names}
     # Who names a task means all its points; a wildcard means the tasks and values that go together.
-    configurations, left_out = plan_runs(sweep, tasks, options, lenient=tasks.keys() - named)
+    configurations, left_out = plan_runs(sweep, tasks, options_of, lenient=tasks.keys() - named)
     for why in left_out:
         print(f"note: left out: {why}", file=sys.stderr)
     return configurations, sweep.setting
@@ -116,10 +119,10 @@ def _run_all(configurations: list[RunConfig], swept: str, args: argparse.Namespa
                 reports.append(evaluate(**msgspec.structs.asdict(config), observer=display))
         except ProctorError as error:
             say(str(error))
-            code = error.exit_code
+            code = max(code, error.exit_code)
             if error.run is not None:
                 reports.append(Report(error.run, store_folder(config.store)))
-            if isinstance(error, UsageError):
+            if isinstance(error, UsageError) and not isinstance(error, MissingDataError):
                 break  # the next exam would meet the same
             continue
         if not args.json:
@@ -131,8 +134,10 @@ def _run_all(configurations: list[RunConfig], swept: str, args: argparse.Namespa
 
 def _comment(report: Report, config: RunConfig) -> None:
     """What the user may have overlooked."""
-    if config.epochs > 1 and config.temperature == 0 and config.model.partition("/")[0] not in ("", "scripted"):
-        print("note: at temperature 0 the epochs mostly repeat each other.", file=sys.stderr)
+    if config.temperature == 0 and config.model.partition("/")[0] not in ("", "scripted"):
+        for what, number in (("epochs", config.epochs), ("samples", config.samples)):
+            if number > 1:
+                print(f"note: at temperature 0 the {what} mostly repeat each other.", file=sys.stderr)
     for key in config.group_by:
         if key not in report.run.groups:
             record = next(report.records(), None)

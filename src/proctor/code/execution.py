@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
 
+from proctor.config import RunConfig
 from proctor.errors import UsageError
 from proctor.evaluation import run_to_end
 from proctor.sandbox import Limits, Outcome, Program, Sandbox, Verdict, run
+from proctor.task import sandbox_of
+
+T = TypeVar("T")
 
 
 class SandboxFailedError(Exception):
@@ -103,17 +108,58 @@ class Refused:
         )
 
 
-class Remembered:
-    """Says again how programs fared that have been run before; the limit on their time may have been another."""
+class Fresh:
+    """Runs programs in a sandbox of its own, for code that holds up the event loop of the run's."""
 
-    def __init__(self, trials: Iterable[Trial]) -> None:
-        self._trials = {trial.program: trial for trial in trials}
+    def __init__(self, config: RunConfig) -> None:
+        self._config = config
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="proctor-fresh")
+        self._loop = asyncio.Runner()
+        self._sandbox: Sandbox | None = None
+
+    def __enter__(self) -> Fresh:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._sandbox is not None:
+            self._do(self._sandbox.__aexit__(None, None, None))
+        self._thread.submit(self._loop.close).result()
+        self._thread.shutdown()
 
     def run(self, programs: Sequence[Program], limits: Limits, judge: Judge = trial_of) -> list[Trial]:
-        try:
-            return [self._trials[_digest(program)] for program in programs]
-        except KeyError:
-            raise RuntimeError("process_results runs other programs for all problems than for one alone") from None
+        if self._sandbox is None:
+            self._sandbox = self._do(self._open())
+        if self._config.program_timeout is not None:
+            limits = msgspec.structs.replace(limits, seconds=self._config.program_timeout)
+        verdicts = self._do(run(programs, limits, sandbox=self._sandbox))
+        return [judge(program, verdict) for program, verdict in zip(programs, verdicts, strict=True)]
+
+    async def _open(self) -> Sandbox:
+        return await (await sandbox_of(self._config)).__aenter__()
+
+    def _do(self, job: Coroutine[Any, Any, T]) -> T:
+        return self._thread.submit(self._loop.run, job).result()
+
+
+class Remembered:
+    """Says again how programs fared that have been run before; the limit on their time may have been another.
+
+    A task may make other programs of the same generations, with a comment that is drawn by lot: these are run, if there
+    is somebody to run them.
+    """
+
+    def __init__(self, trials: Iterable[Trial], others: Runner | None = None) -> None:
+        self._trials = {trial.program: trial for trial in trials}
+        self._others = others
+
+    def run(self, programs: Sequence[Program], limits: Limits, judge: Judge = trial_of) -> list[Trial]:
+        digests = [_digest(program) for program in programs]
+        new = {d: program for d, program in zip(digests, programs, strict=True) if d not in self._trials}
+        if new:
+            if self._others is None:
+                raise RuntimeError("process_results runs other programs than before")
+            self._trials |= zip(new, self._others.run(list(new.values()), limits, judge), strict=True)
+        return [self._trials[digest] for digest in digests]
 
 
 def _digest(program: Program) -> str:

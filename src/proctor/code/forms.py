@@ -145,8 +145,10 @@ def fenced(code: str, language: str) -> str:
 
 
 def end_tokens(form: Form, config: RunConfig) -> tuple[str, ...]:
-    """What ends the middle that was asked for."""
-    return FIM_TOKENS[fim_family(config)][1] if isinstance(form, Infilling) else ()
+    """What ends an answer, whatever the task: the end of a middle, and the turns of an instruct model."""
+    turns = instruction_tokens(config) if config.instruction_tokens is not None else ()
+    middle = FIM_TOKENS[fim_family(config)][1] if isinstance(form, Infilling) else ()
+    return (*middle, *(token for token in turns if token.strip()))
 
 
 def fim_family(config: RunConfig) -> FimFamily:
@@ -165,10 +167,5 @@ def fim_family(config: RunConfig) -> FimFamily:
 def instruction_tokens(config: RunConfig) -> tuple[str, str, str]:
     if config.instruction_tokens is None:
         return "", "", "\n"
-    tokens = config.instruction_tokens.split(",")
-    if len(tokens) != 3:
-        raise UsageError(
-            f"instruction_tokens: expected three texts, USER,END,ASSISTANT, got {config.instruction_tokens!r}."
-        )
-    user, end, assistant = tokens
+    user, end, assistant = config.instruction_tokens.split(",")
     return user, end, assistant

@@ -81,7 +81,11 @@ def _before_fence(line: str, fence: str) -> str:
 
 
 def code_in(text: str, entry_point: str = "") -> str:
-    """The code of a reply: the block that defines the entry point, else the longest; without blocks, the whole text."""
+    """The code of a reply: the block that defines the entry point, else the longest; without blocks, the whole text.
+
+    Of several definitions the last counts, as an answer comes after its drafts; one that is no Python, only where all
+    are none. What it needs of imports and helpers may stand in blocks of their own before it.
+    """
     text = text.replace("\r\n", "\n")
     answer = without_thoughts(text)
     if answer == text.strip():
@@ -90,8 +94,48 @@ def code_in(text: str, entry_point: str = "") -> str:
     if not found:
         span = _SPAN.fullmatch(answer.strip())
         return span[2] if span else answer
-    defining = [block for block in found if entry_point and defines(block, entry_point)]
-    return max(defining or found, key=len)
+    defining = [place for place, block in enumerate(found) if entry_point and defines(block, entry_point)]
+    if not defining:
+        return max(found, key=len)
+    place = next((place for place in reversed(defining) if _compiles(found[place])), defining[-1])
+    return _with_helpers(found[place], found[:place])
+
+
+def _with_helpers(code: str, before: list[str]) -> str:
+    """Python with what it uses of the imports and definitions in other blocks."""
+    for block in reversed(before):
+        tree, rest = _parsed(block), _parsed(code)
+        if tree and rest and all(map(_only_defines, tree.body)):
+            own = _names_of(rest.body)
+            used = {node.id for node in ast.walk(rest) if isinstance(node, ast.Name)} - own
+            others = [statement for statement in tree.body if not _names_of([statement]) & own]
+            if _names_of(others) & (used | {"*"}):
+                code = f"{ast.unparse(ast.Module(others, []))}\n\n\n{code}"
+    return code
+
+
+def _only_defines(statement: ast.stmt) -> bool:
+    """Whether it can be run without what is defined elsewhere, and has no effect of its own: no examples, no tests."""
+    if isinstance(statement, ast.Assign | ast.AnnAssign):
+        value = statement.value or statement
+        return not any(isinstance(node, ast.Call | ast.Name) for node in ast.walk(value))
+    return isinstance(statement, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+
+
+def _names_of(statements: list[ast.stmt]) -> set[str]:
+    """What is defined by them."""
+    found: set[str] = set()
+    for statement in statements:
+        match statement:
+            case ast.Import(names) | ast.ImportFrom(names=names):
+                found |= {(alias.asname or alias.name).partition(".")[0] for alias in names}
+            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
+                found.add(name)
+            case ast.Assign(targets=[*targets]):
+                found |= {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+            case ast.AnnAssign(target=ast.Name(name)):
+                found.add(name)
+    return found
 
 
 _MODIFIERS = (

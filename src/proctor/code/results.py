@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from proctor.code.counting import counting
-from proctor.code.execution import Refused, Remembered, Runner, Trial, running_with
+from proctor.code.counting import RESULTS
+from proctor.code.execution import Fresh, Refused, Remembered, Runner, Trial, running_with
 from proctor.code.rows import alone, pick
+from proctor.errors import ProctorError
 from proctor.metrics.jackknife import grouped_jackknife
 from proctor.metrics.statistics import score_mean
 from proctor.types import Metric, Record
@@ -35,7 +37,7 @@ def count_results(
     view = copy(task)
     rows = view._rows = pick(task.rows(), indices)
     view.get_dataset = lambda: rows  # type: ignore[method-assign]
-    call = counting(final=final, programs=task.requires_execution, unsafe=task._config.unsafe)
+    call = task._at_work(RESULTS, final=final)
     with running_with(runner), task._given.offered(), alone(task.DATASET_PATH, rows), call:
         # In lists of their own: some tasks put their changes into those that they are given.
         return numbers(view.process_results([list(of_one) for of_one in generations], list(references)))
@@ -70,21 +72,28 @@ class Results:
         indices = list(self._generations)
         if not indices:
             return {}
-        counted = self._count(indices, final=True)
+        try:
+            counted = self._count(indices, final=True)
+        except ProctorError:
+            raise
+        except Exception:
+            # One answer may be more than the task can take; it could not be counted alone either.
+            indices = [index for index in indices if self._alone[index]]
+            if not 0 < len(indices) < len(self._generations):
+                raise
+            counted = self._count(indices, final=True)
         return {name: self._with_interval(name, value, indices) for name, value in counted.items()}
 
     def _count(self, indices: Sequence[int], *, final: bool = False) -> dict[str, float]:
         if (known := self._counted.get(tuple(indices))) is not None:
             return known
-        runner = Remembered(self._trials) if self._task.requires_execution else Refused(self._task.name)
-        counted = count_results(
-            self._task,
-            indices,
-            [self._generations[i] for i in indices],
-            [self._references[i] for i in indices],
-            runner,
-            final=final,
-        )
+        task = self._task
+        generations = [self._generations[i] for i in indices]
+        references = [self._references[i] for i in indices]
+        with Fresh(task._config) if final and task.requires_execution else nullcontext() as others:
+            # For an interval, which asks again and again, nothing is run.
+            runner = Remembered(self._trials, others) if task.requires_execution else Refused(task.name)
+            counted = count_results(task, indices, generations, references, runner, final=final)
         self._counted[tuple(indices)] = counted
         return counted
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,15 +12,16 @@ from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from proctor.config import user_path
-from proctor.errors import MissingExtraError, UsageError
+from proctor.errors import MissingDataError, MissingExtraError, UsageError
 
 Row = dict[str, Any]
 Rows = Sequence[Row]
+T = TypeVar("T")
 
 
 class GivenRows:
@@ -149,7 +151,7 @@ def load_dataset(path: str | None, name: str | None = None, split: str | None = 
         rows = Table(read_rows(offered.file))
         return rows if split else Splits(rows)
     if not path:
-        raise UsageError("This task names no data set: give the problems with --data FILE.")
+        raise MissingDataError("This task names no data set: give the problems with --data FILE.")
     what = f"{path} ({name})" if name else path
     advice = f"or give the rows of {what} as a file: --data FILE.jsonl."
     try:
@@ -163,10 +165,6 @@ def load_dataset(path: str | None, name: str | None = None, split: str | None = 
         raise MissingDataError(
             f"The data set {what} cannot be had from the hub ({reason}): check the network, {advice}"
         ) from None
-
-
-class MissingDataError(UsageError):
-    """The problems of a task are not here."""
 
 
 def packaged_file(package: str, file: str) -> Path | None:
@@ -204,7 +202,7 @@ def read_rows(file: str | Path) -> list[Row]:
 
 def _json_rows(content: bytes, path: Path) -> list[Row]:
     try:
-        return msgspec.json.decode(content, type=list[Row])
+        return _decode(content, list[Row])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not a JSON list of rows: {error}.") from None
 
@@ -215,10 +213,33 @@ def _jsonl_rows(content: bytes, path: Path) -> list[Row]:
         if not line.strip():
             continue
         try:
-            rows.append(msgspec.json.decode(line, type=Row))
+            rows.append(_decode(line, Row))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise UsageError(f"{path}, line {number}: not a row in JSON: {error}.") from None
     return rows
+
+
+def _decode(content: bytes, kind: type[T]) -> T:
+    """JSON, also as Python writes it: with NaN, Infinity and halves of characters."""
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        try:
+            return msgspec.convert(_encodable(json.loads(content)), kind)
+        except (ValueError, RecursionError):
+            pass
+        raise
+
+
+def _encodable(value: Any) -> Any:
+    """The same, with what is only half a character replaced: it could not be stored, nor shown to a model."""
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, list):
+        return [_encodable(item) for item in value]
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(item) for key, item in value.items()}
+    return value
 
 
 def _parquet_rows(path: Path) -> list[Row]:

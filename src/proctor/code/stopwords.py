@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from proctor.models.model import cut as cut
+
 # By the sandbox's name of the language. A task adds what its own prompts need. All begin a line that an answer cannot
 # have; a brace that closes the answer is a part of it.
 STOP_WORDS: dict[str, list[str]] = {
@@ -27,12 +29,6 @@ STOP_WORDS: dict[str, list[str]] = {
     "kotlin": ["\nfun", "\nclass", "\nobject", "\n//", "\n```"],
     "haskell": ["\nmain", "\nmodule", "\nimport", "\n--", "\n```"],
 }
-
-
-def cut(completion: str, stop_words: Iterable[str]) -> str:
-    """The completion up to the first stop word in it, whichever that is."""
-    places = [place for word in stop_words if word and (place := completion.find(word)) >= 0]
-    return completion[: min(places)] if places else completion
 
 
 def cut_generation(generation: str, prompt: str, stop_words: Iterable[str], suffix: str = "") -> str:

@@ -6,9 +6,11 @@ import asyncio
 import inspect
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from copy import copy
 from functools import partial
+from itertools import accumulate
 from typing import Any, ClassVar, Self
 
 import msgspec
@@ -16,18 +18,20 @@ from msgspec import Struct
 
 from proctor import task as core
 from proctor.code import reply
+from proctor.code.counting import counting, stand_outside
 from proctor.code.execution import Live, Refused, Trial, run_programs, trial_of
 from proctor.code.forms import Continuation, Form, Infilling, end_tokens, form_of, present
 from proctor.code.results import Results, count_results
 from proctor.code.rows import GivenRows, Rows, load_dataset
 from proctor.code.stopwords import cut, cut_generation
 from proctor.config import RunConfig
-from proctor.errors import TaskError, UsageError
-from proctor.metrics.passing import Passing, pass_at_k
+from proctor.errors import MissingDataError, ProctorError, TaskError, UsageError
+from proctor.metrics.passing import Passing, mean_pass_at_k
 from proctor.metrics.summary import Tally
 from proctor.models.generations import LOADED
+from proctor.models.model import Request
 from proctor.sandbox import Limits, Outcome, Program
-from proctor.types import Message, Output, Prompt, Sample, Score
+from proctor.types import Message, Output, Prompt, Record, Sample, Score
 
 _SETTABLE = (str, bool, int, float, list, tuple, dict, type(None))
 _ALWAYS_PASSED = {"prompt": "prompt", "load_data_path": None}  # where a constructor has them without a default
@@ -106,6 +110,11 @@ class Task(core.Task):
             return found
         return reply.joined(form.text, found[len(form.text) :]) if found.startswith(form.text) else found
 
+    check_fn: Callable[[str], bool] | None = None
+    """Says of a completion as far as it has come that it is finished, where stop words cannot."""
+    max_length_multiplier: float | None = None
+    """How long prompt and completion may be together, in lengths of the prompt."""
+
     @staticmethod
     def _stop_at_stop_token(decoded_string: str, stop_tokens: Sequence[str]) -> str:
         return cut(decoded_string, stop_tokens)
@@ -120,12 +129,7 @@ class Task(core.Task):
         ]
         trials = iter(run_programs([program for of_one in programs for program in of_one], self.limits()))
         passed = [[next(trials).passed for _ in of_one] for of_one in programs]
-        most = min(map(len, passed), default=0)
-        return {
-            f"pass@{k}": sum(pass_at_k(len(of_one), sum(of_one), k) for of_one in passed) / len(passed)
-            for k in self.ks
-            if k <= most
-        }
+        return mean_pass_at_k([(len(of_one), sum(of_one)) for of_one in passed], self.ks)
 
     # What a program is, for tasks that run some.
 
@@ -199,22 +203,31 @@ class Task(core.Task):
             with self._given.offered():
                 found = self.get_dataset()
             if self._given.file is not None and not self._given.asked_for:
-                raise UsageError(f"{self.name} has its problems with it: it takes no --data.")
+                raise MissingDataError(f"{self.name} has its problems with it: it takes no --data.")
             self._rows: Rows = found if hasattr(found, "__getitem__") else list(found)
             # Some tasks ask for it with every generation: it is neither to be read again, nor from elsewhere.
             self.get_dataset = lambda: self._rows  # type: ignore[method-assign]
             for index in range(len(self._rows)) if self.NEEDED else ():
                 for key in self.NEEDED:
                     if key not in self._rows[index]:
-                        raise UsageError(
+                        raise MissingDataError(
                             f"{self.name}: row {index} has no {key!r}; there is: {', '.join(self._rows[index])}."
                         )
         return self._rows
 
     def count(self, config: RunConfig) -> int:
+        if config.few_shot:
+            raise UsageError(f"{self.name} takes no --few-shot: its prompts are the benchmark's own.")
+        if config.modeltype == "seq2seq" and hasattr(self, "get_prompt_encoder"):
+            raise UsageError(
+                f"{self.name} has a text for the encoder and another for the decoder (get_prompt_encoder), which no "
+                "model of --modeltype seq2seq can be given here: leave get_prompt_encoder out, or use another model."
+            )
         number = len(self.rows())
         if config.limit_start >= number:
-            raise UsageError(f"{self.name} has {number} problems: there is none from number {config.limit_start} on.")
+            raise MissingDataError(
+                f"{self.name} has {number} problems: there is none from number {config.limit_start} on."
+            )
         rest = number - config.limit_start
         return rest if config.limit is None else min(rest, config.limit)
 
@@ -238,7 +251,7 @@ class Task(core.Task):
             ) from error
 
     def _shown(self, doc: Any, config: RunConfig) -> Prompt:
-        asked = self.chat_prompt(doc) if config.api == "chat" else None
+        asked = self.chat_prompt(doc) if config.api != "completions" else None
         if asked is not None:
             return (Message("user", config.prefix + asked),)
         return present(form_of(self.get_prompt(doc)), config, self.language, wrapped=self.requires_execution)
@@ -253,10 +266,20 @@ class Task(core.Task):
 
     async def open(self, config: RunConfig) -> None:
         self._config = config
+        stand_outside()
 
     def stop_strings(self, config: RunConfig) -> tuple[str, ...]:
         # A chat model answers with a whole file, where these are no end.
         return (*((self.stop_words or ()) if config.api == "completions" else ()), *config.stop)
+
+    def request(self, sample: Sample, number: int, config: RunConfig) -> Request:
+        """Ends also where the model's own tokens say so, which is different from form to form."""
+        request = super().request(sample, number, config)
+        ends = end_tokens(self._form(sample.index), config) if config.api == "completions" else ()
+        if not ends:
+            return request
+        stop = tuple(dict.fromkeys((*request.sampling.stop, *ends)))
+        return msgspec.structs.replace(request, sampling=msgspec.structs.replace(request.sampling, stop=stop))
 
     def json_lines(self, config: RunConfig, part: range) -> Iterator[bytes]:
         wanted = msgspec.structs.replace(config, limit_start=config.limit_start + part.start, limit=len(part))
@@ -278,10 +301,33 @@ class Task(core.Task):
         doc = self.rows()[sample.index]
         with self._given.offered():
             form = self._form(sample.index)
-            if self._config.api == "chat":
+            if self._config.api != "completions":
                 return self.read_chat(doc, form, output.text, sample.index)
-            completion = cut(output.text, end_tokens(form, self._config))
+            completion = self._up_to_its_end(sample, cut(output.text, end_tokens(form, self._config)))
             return self._postprocessed(form, form.with_completion(completion), completion, sample.index)
+
+    def generations(self, record: Record) -> list[str]:
+        """As they were judged; only what was not is read again."""
+        answer = record.score.answer if record.score is not None else None
+        if isinstance(answer, dict):
+            return list(answer["generations"])
+        if isinstance(answer, list):
+            return [trial["generation"] for trial in answer]
+        return super().generations(record)
+
+    def _up_to_its_end(self, sample: Sample, completion: str) -> str:
+        """As far as it would have come if the task had been asked all the while."""
+        if self.max_length_multiplier and isinstance(sample.input, str):
+            completion = completion[: max(0, int(len(sample.input) * (self.max_length_multiplier - 1)))]
+        if self.check_fn is None:
+            return completion
+        return next((begun for begun in accumulate(completion) if self._is_finished(begun)), completion)
+
+    def _is_finished(self, completion: str) -> bool:
+        if self.check_fn is None:
+            return False
+        with self._at_work("check_fn", final=True):
+            return bool(self.check_fn(completion))
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         generations = [self.generation(sample, output) for output in outputs]
@@ -302,7 +348,16 @@ class Task(core.Task):
     async def _judge_by_results(self, sample: Sample, generations: list[str]) -> Score:
         runner = Live(self.sandbox, self._config.program_timeout) if self.requires_execution else Refused(self.name)
         reference = self.get_reference(self.rows()[sample.index])
-        found = await asyncio.to_thread(count_results, self, [sample.index], [generations], [reference], runner)
+        try:
+            found = await asyncio.to_thread(count_results, self, [sample.index], [generations], [reference], runner)
+        except ProctorError:
+            raise
+        except Exception as error:
+            if self.requires_execution:
+                raise
+            # Some figures take several problems; whether this one spoils them, the count of all will show.
+            why = f"cannot be counted alone: {type(error).__name__}: {error}"
+            return Score(None, "counted", {"generations": generations, "metrics": {}, "trials": []}, why)
         value = _value(found, self.full_marks)
         trials = runner.trials if isinstance(runner, Live) else []
         answer = {"generations": generations, "metrics": found, "trials": trials}
@@ -320,17 +375,25 @@ class Task(core.Task):
     def _postprocessed(self, form: Form, generation: str, completion: str, index: int) -> str:
         """By the task's own code, which may have been written without a thought of empty texts, or of its prompt."""
         try:
-            done = self.postprocess_generation(generation, index)
+            done = self._run_postprocessing(generation, index)
         except Exception:
             if completion.strip():
                 raise
             return ""
-        if not isinstance(form, Continuation) or not completion.strip() or not (done or self.requires_execution):
-            return done
-        if len(done) >= len(form.text) or not form.text.startswith(done):
+        cut_short = len(done) < len(form.begun) and form.begun.startswith(done) and generation.startswith(form.begun)
+        if not cut_short or not completion.strip() or not (done or self.requires_execution):
             return done
         # It was cut inside the prompt, which only a program needs.
-        return (form.text if self.requires_execution else "") + self.postprocess_generation(completion, index)
+        done = self._run_postprocessing(completion, index)
+        return form.with_completion(done) if self.requires_execution else done
+
+    def _run_postprocessing(self, generation: str, index: int) -> str:
+        with self._at_work("postprocess_generation", final=True):
+            return self.postprocess_generation(generation, index)
+
+    def _at_work(self, method: str, *, final: bool) -> AbstractContextManager[None]:
+        """While a method of the task's own has to do with what a model wrote."""
+        return counting(method, final=final, programs=self.requires_execution, unsafe=self._config.unsafe)
 
 
 def _score(judged: Sequence[tuple[str, Trial]]) -> Score:

@@ -109,12 +109,6 @@ def smoothed_bleu(prediction: str, references: str | Sequence[str]) -> float:
     return math.exp(log_precision + min(0.0, 1 - (reference_length + 1) / (length + 1)))
 
 
-def mean_smoothed_bleu(predictions: Sequence[str], references: Sequence[str]) -> float:
-    """The mean of `smoothed_bleu` times 100: the figure of CodeXGLUE's table for code-to-text."""
-    scores = [smoothed_bleu(prediction, reference) for prediction, reference in paired(predictions, references)]
-    return 100 * math.fsum(scores) / len(scores)
-
-
 def _overlap(prediction: Tokens, references: Sequence[Tokens], max_order: int) -> Overlap:
     if max_order < 1:
         raise ValueError(f"BLEU counts runs of at least one token: max_order is {max_order}")

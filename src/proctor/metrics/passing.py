@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from statistics import fmean
 
 from proctor.metrics.statistics import score_mean
 from proctor.types import Metric, Record
@@ -28,6 +29,22 @@ def pass_hat_k(n: int, c: int, k: int) -> float:
     return math.perm(c, k) / math.perm(n, k)
 
 
+def estimates(
+    counts: Collection[tuple[int, int]], ks: Iterable[int], estimate: Callable[[int, int, int], float] = pass_at_k
+) -> dict[int, list[float]]:
+    """By k, what each problem is worth, of which there are as many tries, and so many of them passed.
+
+    A k that some problem has fewer tries for is left out: a mean would be over other problems than for the smaller k.
+    """
+    fewest = min((tries for tries, _ in counts), default=1)
+    return {k: [estimate(tries, passed, k) for tries, passed in counts] for k in ks if k <= fewest}
+
+
+def mean_pass_at_k(counts: Collection[tuple[int, int]], ks: Iterable[int]) -> dict[str, float]:
+    """The same over all problems, by the names of the metrics."""
+    return {f"pass@{k}": fmean(values) for k, values in estimates(counts, ks).items() if values}
+
+
 def _check(n: int, c: int, k: int) -> None:
     if not 0 <= c <= n:
         raise ValueError(f"of {n} tries, {c} cannot have passed")
@@ -38,8 +55,7 @@ def _check(n: int, c: int, k: int) -> None:
 class Passing:
     """pass@k and pass^k over problems, whose tries may be the outputs of one record, or of several epochs.
 
-    The score's answer lists the outputs' verdicts, as dictionaries with the key "passed". A k that some problem has
-    fewer tries for is left out: the mean would be over other problems than for the smaller k.
+    The score's answer lists the outputs' verdicts, as dictionaries with the key "passed".
     """
 
     def __init__(self, ks: Sequence[int] = TRIES) -> None:
@@ -57,11 +73,8 @@ class Passing:
         self._passed[record.sample.index] += sum(verdicts)
 
     def metrics(self) -> dict[str, Metric]:
-        fewest = min(self._tries.values(), default=1)
-        ks = [k for k in self._ks if k <= fewest]
-        at_least_one = {f"pass@{k}": self._mean(pass_at_k, k) for k in ks}
-        all_of_them = {f"pass^{k}": self._mean(pass_hat_k, k) for k in ks if k > 1}
+        counts = [(tries, self._passed[index]) for index, tries in self._tries.items()]
+        at_least_one = {f"pass@{k}": score_mean(values) for k, values in estimates(counts, self._ks).items()}
+        several = [k for k in self._ks if k > 1]
+        all_of_them = {f"pass^{k}": score_mean(values) for k, values in estimates(counts, several, pass_hat_k).items()}
         return at_least_one | all_of_them
-
-    def _mean(self, estimate: Callable[[int, int, int], float], k: int) -> Metric:
-        return score_mean([estimate(tries, self._passed[index], k) for index, tries in self._tries.items()])

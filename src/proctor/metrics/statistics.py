@@ -33,9 +33,16 @@ def proportion(successes: float, n: int, confidence: float = CONFIDENCE) -> Metr
 
 def mean(values: Sequence[float], confidence: float = CONFIDENCE) -> Metric:
     """The mean with Student's interval; for values that are all 0 or 1, a proportion."""
-    n = len(values)
     if all(v in (0, 1) for v in values):
-        return proportion(int(sum(values)), n, confidence)
+        return proportion(int(sum(values)), len(values), confidence)
+    return student_mean(values, confidence)
+
+
+def student_mean(values: Sequence[float], confidence: float = CONFIDENCE) -> Metric:
+    """The mean of values that have no bounds, with Student's interval."""
+    n = len(values)
+    if n == 0:
+        return Metric(None, None, None, None, 0, "student-t")
     m = math.fsum(values) / n
     if n == 1:
         return Metric(m, None, None, None, 1, "student-t")

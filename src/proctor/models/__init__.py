@@ -43,15 +43,15 @@ def _open(config: RunConfig) -> Model:
     if config.model == "smollm2" or (family == "gguf" and rest):
         from proctor.models.embedded import Embedded
 
-        return Embedded(config.model, config.api, user_path(rest) if rest else None)
+        return Embedded(config.model, config.api or "chat", user_path(rest) if rest else None)
     if family == "openai" and rest:
         from proctor.models.openai import OpenAI
 
-        return OpenAI(rest, config.base_url, config.api, config.timeout, config.api_key_env)
+        return OpenAI(rest, config.base_url, config.api or "chat", config.timeout, config.api_key_env)
     if family == "scripted" and rest:
         from proctor.models.scripted import open_scripted
 
-        return open_scripted(rest)
+        return open_scripted(rest, config.task)
     if rest and (family == "hf" or not get_close_matches(family, FAMILIES, 1, TYPING_ERROR)):
         from proctor.models.transformers import Transformers
 

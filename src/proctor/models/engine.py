@@ -63,9 +63,9 @@ class Engine:
             self._seat()
             if self._batch:
                 self._step()
-        except torch.OutOfMemoryError:
-            return False
         except Exception as error:
+            if _ran_out_of_memory(error):
+                return False
             self._fail_all(error)
         return True
 
@@ -144,3 +144,10 @@ class Engine:
         for job in self._batch:
             job.fail(error)
         self._batch = []
+
+
+def _ran_out_of_memory(error: Exception) -> bool:
+    """On a processor, and in some libraries of a GPU, it can be told by the words alone."""
+    words = ("DefaultCPUAllocator", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED")
+    said = str(error) if isinstance(error, RuntimeError) else ""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(word in said for word in words)

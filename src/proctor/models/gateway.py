@@ -43,6 +43,7 @@ class Gateway(Model):
                 f"{self.name} cannot be shown pictures: {self._model.blind}. Use --modality text, or another model."
             )
         await self._model.prepare(samples)
+        self.usual_api = self._model.usual_api
 
     def identity(self) -> dict[str, str]:
         return self._model.identity()

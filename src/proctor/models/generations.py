@@ -23,6 +23,8 @@ class Note(Struct, frozen=True):
     task: str
     model: str
     limit_start: int
+    problems: int
+    sha256: str  # of the file: another one may have taken its place, or a hand may have changed it
     config: dict[str, Any] = {}
 
 
@@ -32,9 +34,9 @@ class Generations(Model):
     These are whole programs or texts, to be judged as they are.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, task: str) -> None:
         self.name = f"scripted/generations:{path}"
-        self._path, self._first = path, 0
+        self._path, self._task, self._first = path, task, 0
         self._texts, self._sha256 = _read_generations(path)
 
     def identity(self) -> dict[str, str]:
@@ -42,7 +44,12 @@ class Generations(Model):
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
         """Finds out to which problems the lists belong."""
-        note = _read_note(self._path)
+        note = _read_note(self._path, self._sha256)
+        if note is not None and _name_alone(note.task) != _name_alone(self._task):
+            raise UsageError(
+                f"{self._path} has generations of {note.task}, not of {self._task}; if they are meant to be judged as "
+                f"such, remove {_note_beside(self._path)}."
+            )
         asked = [sample.index for sample in samples()]
         first = note.limit_start if note else asked[0] if len(self._texts) == len(asked) else 0
         last = first + len(self._texts)
@@ -62,8 +69,9 @@ class Generations(Model):
 
 def read_generations(path: Path) -> dict[int, list[str]]:
     """The lists of a file, by the numbers of the problems that they belong to."""
-    note = _read_note(path)
-    return dict(enumerate(_read_generations(path)[0], note.limit_start if note else 0))
+    texts, sha256 = _read_generations(path)
+    note = _read_note(path, sha256)
+    return dict(enumerate(texts, note.limit_start if note else 0))
 
 
 def count_generations(path: Path) -> int:
@@ -88,26 +96,37 @@ def _read_generations(path: Path) -> tuple[list[list[str]], str]:
         raise UsageError(f"{path} is not a list of lists of texts: {error}.") from None
 
 
-def write_generations(path: Path, generations: list[list[str]], note: Note) -> None:
-    write_json(path, generations)
-    write_json(_note_beside(path), note)
+def write_generations(path: Path, generations: list[list[str]], **note: Any) -> None:
+    """With a note beside them, of which this is what the list cannot say."""
+    sha256 = hashlib.sha256(write_json(path, generations)).hexdigest()
+    write_json(_note_beside(path), Note(problems=len(generations), sha256=sha256, **note))
 
 
-def write_json(path: Path, content: Any, *, readable: bool = False) -> None:
+def write_json(path: Path, content: Any, *, readable: bool = False) -> bytes:
+    """What was written."""
     encoded = msgspec.json.encode(content)
+    written = msgspec.json.format(encoded, indent=2) if readable else encoded
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(msgspec.json.format(encoded, indent=2) if readable else encoded)
+        path.write_bytes(written)
     except OSError as error:
         raise StoreWriteError(f"Cannot write {path}: {error.strerror}. The run itself is in the store.") from None
+    return written
 
 
 def _note_beside(path: Path) -> Path:
     return path.with_name(f"{path.stem}.note.json")
 
 
-def _read_note(path: Path) -> Note | None:
+def _read_note(path: Path, sha256: str) -> Note | None:
+    """None also where it is about another file that had this name."""
     try:
-        return msgspec.json.decode(_note_beside(path).read_bytes(), type=Note)
+        note = msgspec.json.decode(_note_beside(path).read_bytes(), type=Note)
     except (OSError, msgspec.DecodeError):
         return None
+    return note if note.sha256 == sha256 else None
+
+
+def _name_alone(task: str) -> str:
+    """Without its family or folder, which may be called otherwise by now."""
+    return task.rpartition("/")[2]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -56,6 +57,12 @@ def as_text(prompt: Prompt) -> str:
     return "\n\n".join(message.text for message in prompt)
 
 
+def cut(completion: str, stop: Iterable[str]) -> str:
+    """The completion up to the first stop string in it, whichever that is."""
+    places = [place for word in stop if word and (place := completion.find(word)) >= 0]
+    return completion[: min(places)] if places else completion
+
+
 def has_pictures(prompt: Prompt) -> bool:
     return not isinstance(prompt, str) and any(message.images for message in prompt)
 
@@ -92,6 +99,7 @@ class Model(Candidate):
     """Answers requests. A transient failure raises TransientModelError and is tried again."""
 
     blind: str = ""  # why it cannot be shown pictures, where it cannot
+    usual_api: Literal["chat", "completions"] = "chat"  # how it is asked unless a run says it; known once prepared
 
     @abstractmethod
     async def generate(self, request: Request) -> Output: ...

@@ -14,10 +14,11 @@ import aiohttp
 import msgspec
 
 from proctor.errors import ModelError, RefusedByModelError, TransientModelError, UsageError
-from proctor.models.model import Model, Request, as_messages, as_text, read_completion
+from proctor.models.model import Model, Request, as_messages, as_text, cut, read_completion
 from proctor.types import Output, Sample
 
 OPENAI_URL = "https://api.openai.com/v1"
+MOST_STOPS = 4  # that OpenAI takes; the servers compatible with it take any number
 CONNECT_TIMEOUT = 15.0  # seconds: a host that does not even accept is not worth the whole timeout
 TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 REFUSED = frozenset({401, 403, 404})
@@ -39,6 +40,7 @@ class OpenAI(Model):
                 "or give --base-url for a server that needs none."
             )
         # OpenAI itself has renamed the field; the servers compatible with it mostly know the old name only.
+        self._most_stops = MOST_STOPS if base_url is None else None
         self._max_tokens_field = "max_completion_tokens" if base_url is None and api == "chat" else "max_tokens"
         self._answered = False  # once it has answered, a refusal concerns the one request
         self._described = ""  # what the server says of the model, where it says anything
@@ -94,7 +96,8 @@ class OpenAI(Model):
             raise TransientModelError(f"the reply is not JSON ({error})") from None
         output = read_completion(reply, time.perf_counter() - started)
         self._answered = True
-        return output
+        # It ends at each of the stop strings, also at those that could not be sent.
+        return msgspec.structs.replace(output, text=cut(output.text, request.sampling.stop))
 
     def _body(self, request: Request) -> dict[str, Any]:
         sampling = request.sampling
@@ -113,7 +116,7 @@ class OpenAI(Model):
         if sampling.top_k is not None:
             body["top_k"] = sampling.top_k
         if sampling.stop:
-            body["stop"] = list(sampling.stop)
+            body["stop"] = list(sampling.stop[: self._most_stops])
         return body
 
     def _failure(self, response: aiohttp.ClientResponse, content: bytes) -> Exception:

@@ -101,11 +101,11 @@ class _ReplayRow(msgspec.Struct):
 SCRIPTED: dict[str, type[Model]] = {"oracle": Oracle, "blank": Blank, "random": Random, "majority": Majority}
 
 
-def open_scripted(name: str) -> Model:
+def open_scripted(name: str, task: str) -> Model:
     if name.startswith("generations:"):
         from proctor.models.generations import Generations
 
-        return Generations(Path(name.removeprefix("generations:")))
+        return Generations(Path(name.removeprefix("generations:")), task)
     if name.startswith("replay:"):
         return Replay(Path(name.removeprefix("replay:")))
     if name not in SCRIPTED:

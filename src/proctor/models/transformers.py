@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -19,7 +20,10 @@ from proctor.types import Output, Prompt, Sample
 if TYPE_CHECKING:
     from proctor.models.engine import Engine
 
+logger = logging.getLogger(__name__)
+
 MOST_PLACES = 4_096  # as many as --concurrency may ask for
+SPACE = "\u2581"  # as tokenizers write it: at the start of Code Llama's tokens, for example
 PROMPTS_KEPT = 256  # as tokens, for the next completion of the same
 
 
@@ -69,9 +73,14 @@ class Transformers(Model):
         from proctor.models.engine import Engine
 
         causal = self._config.modeltype == "causal"
-        reader = Reader(model, tokenizer, self._config.api == "chat", causal)
+        if not tokenizer.chat_template:
+            self.usual_api = "completions"
+            if self._config.api is None:
+                logger.warning("note: %s has no chat template, so it is asked with --api completions.", self.name)
+        api = self._config.api or self.usual_api
+        reader = Reader(model, tokenizer, api == "chat", causal)
         decoder = CausalDecoder(model) if causal else Seq2SeqDecoder(model, _decoder_start(model))
-        self._identity = identity | {"api": self._config.api}
+        self._identity = identity | {"api": api}
         return Engine(self.name, decoder, reader.begin, self._config.batch_size)
 
 
@@ -84,8 +93,9 @@ class Reader:
         stated = model.generation_config.eos_token_id
         stated = stated if isinstance(stated, list) else [stated]
         self._ends = frozenset({*stated, tokenizer.eos_token_id} - {None})
-        # Those that are left out of a text can still be named as stop strings.
-        self._specials = {token.content: number for number, token in tokenizer.added_tokens_decoder.items()}
+        # Those that are left out of a text can still be named as stop strings, their spaces as anybody writes them.
+        named = [(token.content, number) for number, token in tokenizer.added_tokens_decoder.items()]
+        self._specials = dict([(content.replace(SPACE, " "), number) for content, number in named] + named)
         # Some tokenizers close every text, which is to be gone on with here.
         around = tokenizer("")["input_ids"]
         one_for_both = tokenizer.bos_token_id == tokenizer.eos_token_id and len(around) == 1

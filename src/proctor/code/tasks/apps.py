@@ -19,9 +19,9 @@ from proctor.code.forms import fenced
 from proctor.code.keyed import KeyedTask
 from proctor.code.libraries import LibraryTask
 from proctor.code.task import Task
-from proctor.errors import UsageError
-from proctor.metrics.passing import pass_at_k
-from proctor.sandbox import Outcome, Program, Verdict
+from proctor.errors import MissingDataError
+from proctor.metrics.passing import mean_pass_at_k
+from proctor.sandbox import Limits, Outcome, Program, Verdict
 
 LEVELS = ("introductory", "interview", "competition")
 _PATIENCE = 3  # as many tests may run out of time; then the rest has failed, too
@@ -90,7 +90,7 @@ class APPS(KeyedTask, LibraryTask):
             return super().get_dataset()
         rows = [row for row in super().get_dataset() if row["difficulty"] == self.DATASET_NAME]
         if not rows:
-            raise UsageError(f"{self._given.file} has no problems of the difficulty {self.DATASET_NAME}.")
+            raise MissingDataError(f"{self._given.file} has no problems of the difficulty {self.DATASET_NAME}.")
         return rows
 
     def get_prompt(self, doc: Any) -> dict[str, str]:
@@ -121,12 +121,7 @@ class APPS(KeyedTask, LibraryTask):
     def process_results(self, generations: list[list[str]], references: list[Any]) -> dict[str, float]:
         pairs = zip(generations, references, strict=True)
         shares = [self._shares(self.row_of(reference), of_one) for of_one, reference in pairs]
-        most = min(map(len, shares))
-        passing = {
-            f"pass@{k}": sum(pass_at_k(len(of_one), of_one.count(1), k) for of_one in shares) / len(shares)
-            for k in self.ks
-            if k <= most
-        }
+        passing = mean_pass_at_k([(len(of_one), of_one.count(1)) for of_one in shares], self.ks)
         return {**passing, "avg_accuracy": sum(sum(of_one) / len(of_one) for of_one in shares) / len(shares)}
 
     def _shares(self, doc: Any, generations: Sequence[str]) -> list[float]:
@@ -136,14 +131,21 @@ class APPS(KeyedTask, LibraryTask):
     def _share(self, doc: Any, generation: str) -> float:
         """Of the tests that pass."""
         programs, judge = self._trials(doc, generation)
+        limits = self._limits(doc)
         passed = timeouts = 0
         for start in range(0, len(programs), _AT_ONCE):
-            trials = run_programs(programs[start : start + _AT_ONCE], self.limits(), judge)
+            trials = run_programs(programs[start : start + _AT_ONCE], limits, judge)
             passed += sum(trial.passed for trial in trials)
             timeouts += sum(trial.outcome == Outcome.TIMEOUT for trial in trials)
             if timeouts >= _PATIENCE:
                 break
         return passed / len(programs)
+
+    def _limits(self, doc: Any) -> Limits:
+        """Whoever prints what is right may print it, and as much again as any program."""
+        usual = self.limits()
+        longest = max(len(str(case.right).encode()) for case in cases_of(doc))
+        return msgspec.structs.replace(usual, output_kib=usual.output_kib + longest // 1024)
 
     def _trials(self, doc: Any, generation: str) -> tuple[list[Program], Judge]:
         """A program for each test, so that each has its own time, and none sees the others."""

@@ -19,7 +19,7 @@ from proctor.code.forms import Form, Infilling, fenced
 from proctor.code.libraries import LibraryTask
 from proctor.code.stopwords import cut
 from proctor.code.task import Task
-from proctor.errors import UsageError
+from proctor.errors import MissingDataError
 from proctor.sandbox import Program
 
 SUBJECTS = ("Numpy", "Pandas", "Scipy", "Matplotlib", "Sklearn", "Tensorflow", "Pytorch")
@@ -58,7 +58,7 @@ class DS1000(LibraryTask):
     def get_dataset(self) -> Any:
         rows = [row for row in super().get_dataset() if self._covers(row["metadata"]["library"])]
         if not rows:
-            raise UsageError(f"There are no problems about {self.subject} in the data.")
+            raise MissingDataError(f"There are no problems about {self.subject} in the data.")
         return rows
 
     def _covers(self, library: str) -> bool:

@@ -97,6 +97,7 @@ class MBPPPlus(LibraryTask, MBPP):
     summary = "MBPP with thirty-five times as many tests (378 problems)"
     DATASET_PATH = "evalplus/mbppplus"
     NEEDED = ("prompt", "test_list", "test", "code")
+    NUMBERS = None
     LIBRARIES = _LIBRARIES
 
     def __init__(self, timeout: float = 10.0, tests_shown: int = 1, original_tests: bool = False) -> None:

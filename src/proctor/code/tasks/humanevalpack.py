@@ -22,7 +22,7 @@ from proctor.code.rows import Row
 from proctor.code.stopwords import cut
 from proctor.code.task import Task
 from proctor.config import user_path
-from proctor.errors import UsageError
+from proctor.errors import MissingDataError, UsageError
 from proctor.models.generations import read_generations
 from proctor.sandbox import Program
 from proctor.thoughts import without_thoughts
@@ -311,7 +311,7 @@ class ExplainSynthesize(HumanEvalPack):
 
     def get_dataset(self) -> Any:
         if not self.load_data_path:
-            raise UsageError(
+            raise MissingDataError(
                 f"{self.name} needs descriptions: make them with {self.name.replace('synthesize', 'describe')} and "
                 "--save-generations, then say --load-data-path FILE."
             )

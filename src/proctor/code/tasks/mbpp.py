@@ -8,23 +8,42 @@ from __future__ import annotations
 import ast
 from typing import Any, ClassVar
 
-from proctor.code.stopwords import STOP_WORDS
 from proctor.code.task import Task
+from proctor.errors import MissingDataError
 
 _SETUP = "test_setup_code"
+# An answer is a whole file, with imports, comments and several functions: it ends where it would be tried out.
+_STOP_WORDS = ["\nclass", "\nassert", '\n"""', "\nprint", "\nif", "\n<|/", "\n```"]
 
 
 class MBPP(Task):
-    """Problems 11 to 510. The prompt is a docstring with the sentence and one test, as InCoder was first asked."""
+    """Problems 11 to 510, which are the test split; the others are there to learn from.
+
+    The prompt is a docstring with the sentence and one test, as InCoder was first asked.
+    """
 
     summary = "writes a Python function from one sentence and its tests (500 problems)"
     DATASET_PATH = "mbpp"
     NEEDED: ClassVar[tuple[str, ...]] = ("test_list", "code")
+    NUMBERS: ClassVar[range | None] = range(11, 511)  # of the problems that are asked, in a file that may have all
 
-    def __init__(self, timeout: float = 3.0, tests_shown: int = 1) -> None:
-        super().__init__(stop_words=[*STOP_WORDS["python"], '\n"""', "\nassert"], requires_execution=True)
+    def __init__(self, timeout: float = 6.0, tests_shown: int = 1) -> None:
+        """`timeout`: the slowest of the references takes three seconds."""
+        super().__init__(stop_words=_STOP_WORDS, requires_execution=True)
         self.timeout = timeout
         self.tests_shown = tests_shown
+
+    def get_dataset(self) -> Any:
+        rows = super().get_dataset()
+        if self.NUMBERS is None:
+            return rows
+        numbered = ((row, row.get("task_id")) for row in rows)
+        asked = [row for row, number in numbered if not isinstance(number, int) or number in self.NUMBERS]
+        if not asked:
+            raise MissingDataError(
+                f"The data has no problem from {self.NUMBERS[0]} to {self.NUMBERS[-1]}, which are those of {self.name}."
+            )
+        return asked
 
     def get_prompt(self, doc: Any) -> str:
         sentence = doc["text"] if "text" in doc else doc["prompt"]
@@ -47,6 +66,7 @@ class SanitizedMBPP(MBPP):
 
     summary = "the 427 problems of MBPP that were checked by hand"
     DATASET_NAME = "sanitized"
+    NUMBERS = None
 
 
 def called_function(test: str, code: str) -> str:

@@ -29,7 +29,7 @@ from proctor.code.keyed import KeyedTask
 from proctor.code.libraries import LibraryTask
 from proctor.code.stopwords import STOP_WORDS
 from proctor.errors import SettingError
-from proctor.metrics.passing import pass_at_k
+from proctor.metrics.passing import estimates
 from proctor.metrics.statistics import score_mean
 from proctor.sandbox import Program, Verdict
 from proctor.types import Metric, Record
@@ -189,10 +189,8 @@ class Marks:
 
     def metrics(self) -> dict[str, Metric]:
         marks = self._marks.values()
-        most = min((mark.tries for mark in marks), default=1)
-        counted = {
-            f"pass@{k}": [pass_at_k(mark.tries, mark.passed, k) for mark in marks] for k in self._ks if k <= most
-        }
+        counts = [(mark.tries, mark.passed) for mark in marks]
+        counted = {f"pass@{k}": values for k, values in estimates(counts, self._ks).items()}
         if self._timing:
             counted["beyond@1"] = [mark.beyond / mark.tries for mark in marks]
             counted["timed"] = [float(mark.timed) for mark in marks]

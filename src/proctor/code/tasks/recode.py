@@ -14,7 +14,7 @@ from proctor.code.execution import run_programs
 from proctor.code.keyed import KeyedTask
 from proctor.code.stopwords import STOP_WORDS
 from proctor.code.task import Task
-from proctor.errors import UsageError
+from proctor.errors import MissingDataError
 from proctor.metrics.statistics import score_mean
 from proctor.sandbox import Outcome, Program
 from proctor.types import Metric, Record
@@ -48,7 +48,7 @@ class PerturbedHumanEval(KeyedTask):
     def get_dataset(self) -> Any:
         rows = [row for row in super().get_dataset() if row["seed"] < self.num_seeds]
         if not rows:
-            raise UsageError(f"There are no prompts with a seed below {self.num_seeds}.")
+            raise MissingDataError(f"There are no prompts with a seed below {self.num_seeds}.")
         return rows
 
     def get_prompt(self, doc: Any) -> str:

@@ -5,6 +5,7 @@ SantaCoder: don't reach for the stars!, https://arxiv.org/abs/2301.03988
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -13,9 +14,11 @@ import msgspec
 from proctor.code.forms import fim_family
 from proctor.code.stopwords import cut
 from proctor.code.task import Task
+from proctor.code.text_task import pairs
 from proctor.config import RunConfig
 from proctor.errors import UsageError
-from proctor.metrics.text import exact_match
+from proctor.metrics.text import edit_similarity, exact_match
+from proctor.models.model import Request
 from proctor.types import FimFamily, Sample
 
 
@@ -52,11 +55,16 @@ class SantaCoderFIM(Task):
         return cut(generation.removeprefix(doc["prompt"]).removesuffix(doc["suffix"]), self.stop_words)
 
     def process_results(self, generations: list[list[str]], references: list[Any]) -> dict[str, float]:
-        pairs = [(text, expected) for texts, expected in zip(generations, references, strict=True) for text in texts]
-        return exact_match([text.strip() for text, _ in pairs], [expected.strip() for _, expected in pairs])
+        found = [(text.strip(), line.strip()) for text, line in pairs(generations, references)]
+        similarity = math.fsum(edit_similarity(*pair) for pair in found) / len(found)
+        texts, lines = zip(*found, strict=True)
+        return {**exact_match(texts, lines), "edit_similarity": similarity}
 
     def samples(self, config: RunConfig) -> Iterator[Sample]:
         return super().samples(self._with_family(config))
+
+    def request(self, sample: Sample, number: int, config: RunConfig) -> Request:
+        return super().request(sample, number, self._with_family(config))
 
     async def open(self, config: RunConfig) -> None:
         await super().open(self._with_family(config))

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from proctor.code.tasks.mercury import Mark, Mercury
-from proctor.metrics.passing import pass_at_k
+from proctor.metrics.passing import mean_pass_at_k
 
 LEVELS = ("Easy", "Medium", "Hard")
 
@@ -28,10 +28,11 @@ def compute_beyond_eval(
     }
     results: dict[str, Any] = {}
     for level, found in (*by_level.items(), ("Average", marks)):
-        ks = [k for k in Mercury.ks if k <= min((mark.tries for mark in found), default=0)]
-        results |= {f"{level}_pass@{k}": fmean(pass_at_k(mark.tries, mark.passed, k) for mark in found) for k in ks}
+        passing = mean_pass_at_k([(mark.tries, mark.passed) for mark in found], Mercury.ks)
+        results |= {f"{level}_{name}": value for name, value in passing.items()}
         # The mean over k programs, drawn from all of them: the same for every k.
-        results |= {f"{level}_beyond@{k}": fmean(mark.beyond / mark.tries for mark in found) for k in ks}
+        beyond = [mark.beyond / mark.tries for mark in found]
+        results |= {f"{level}_{name.replace('pass', 'beyond')}": fmean(beyond) for name in passing}
     return results | {level: _outcomes(found) for level, found in by_level.items() if found}
 
 

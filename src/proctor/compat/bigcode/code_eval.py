@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
-from statistics import fmean
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from proctor.code.execution import Trial, run_programs
-from proctor.metrics.passing import TRIES, pass_at_k
+from proctor.metrics.passing import TRIES, mean_pass_at_k, pass_at_k
 from proctor.sandbox import Limits, Outcome, Program
 
 Result = dict[str, Any]
@@ -64,8 +63,7 @@ def result_of(trial: Trial, task_id: int, completion_id: int) -> Result:
 def pass_rates(results: Mapping[int, Iterable[tuple[int, Result]]], ks: Sequence[int]) -> dict[str, float]:
     """The mean pass@k over problems, for each k that all problems have enough programs for."""
     passed = [[result["passed"] for _, result in of_one] for of_one in results.values()]
-    fewest = min(map(len, passed), default=0)
-    return {f"pass@{k}": fmean(pass_at_k(len(one), sum(one), k) for one in passed) for k in ks if k <= fewest}
+    return mean_pass_at_k([(len(of_one), sum(of_one)) for of_one in passed], ks)
 
 
 def estimate_pass_at_k(num_samples: int | Sequence[int], num_correct: Sequence[int], k: int) -> NDArray[np.float64]:
@@ -80,4 +78,6 @@ def _parses(code: str) -> bool:
         ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
+    except SystemError:
+        return True  # of a tree that could be made, while another thread made one: Python before 3.11.5 (gh-106905)
     return True

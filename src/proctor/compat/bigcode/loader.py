@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from proctor.compat.bigcode import surroundings
+from proctor.compat.bigcode import containment, surroundings
 
 HARNESS = "bigcode_eval"
 _OURS = "proctor.compat.bigcode"
@@ -45,6 +45,9 @@ _EXTENDED = (f"{HARNESS}.base", f"{HARNESS}.utils")  # forks add to these
 
 # What a task file gets of other packages, where it must not get what everyone does; the rest is theirs.
 _REPLACED: dict[str, dict[str, str]] = {
+    "asyncio": {},
+    "asyncio.subprocess": {},
+    "builtins": {"eval": f"{_OURS}.containment:evaluate", "exec": f"{_OURS}.containment:execute"},
     "concurrent": {},
     "concurrent.futures": {
         "ProcessPoolExecutor": f"{_OURS}.processes:ProcessPoolExecutor",
@@ -52,14 +55,41 @@ _REPLACED: dict[str, dict[str, str]] = {
     },
     "datasets": {"load_dataset": "proctor.code.rows:load_dataset"},
     "evaluate": {"load": f"{_OURS}.evaluate:load"},
-    "multiprocessing": {name: f"{_OURS}.processes:{name}" for name in ("Pool", "Process")},
+    "importlib": {"import_module": f"{_OURS}.loader:import_module_for_task"},
+    "importlib.util": {},
+    "multiprocessing": {name: f"{_OURS}.processes:{name}" for name in ("Pool", "Process", "get_context")},
+    "multiprocessing.dummy": {
+        "Pool": f"{_OURS}.surroundings:ThreadPool",
+        "Process": f"{_OURS}.surroundings:DummyProcess",
+    },
+    "multiprocessing.pool": {
+        "Pool": f"{_OURS}.processes:Pool",
+        "ThreadPool": f"{_OURS}.surroundings:ThreadPool",
+    },
     "os": {name: f"{_OURS}.processes:{name}" for name in ("popen", "system")},
+    "pty": {},
+    "runpy": {},
     "subprocess": {
         name: f"{_OURS}.processes:{name}" for name in ("Popen", "call", "check_call", "check_output", "run")
     },
     "tempfile": {"gettempdir": f"{_OURS}.surroundings:gettempdir"},
+    "threading": {"Thread": f"{_OURS}.surroundings:Thread"},
     "tqdm": {name: f"{_OURS}.surroundings:{name}" for name in ("tqdm", "trange")},
     "tqdm.auto": {name: f"{_OURS}.surroundings:{name}" for name in ("tqdm", "trange")},
+}
+# What is refused while a task judges, and as ever otherwise.
+_GUARDED: dict[str, tuple[str, ...]] = {
+    "asyncio": ("create_subprocess_exec", "create_subprocess_shell"),
+    "asyncio.subprocess": ("create_subprocess_exec", "create_subprocess_shell"),
+    "importlib.util": ("spec_from_file_location",),
+    "os": (
+        *("fork", "forkpty", "posix_spawn", "posix_spawnp"),
+        *(f"exec{kind}" for kind in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")),
+        *(f"spawn{kind}" for kind in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")),
+    ),
+    "pty": ("fork", "spawn"),
+    "runpy": ("run_module", "run_path"),
+    "subprocess": ("getoutput", "getstatusoutput"),
 }
 
 
@@ -69,7 +99,13 @@ class TaskFileLoader(SourceFileLoader):
     def exec_module(self, module: ModuleType) -> None:
         folder = Path(self.path).parent
         _FINDER.look_into(folder)
-        own = {"__import__": import_for_task, "open": surroundings.opener(folder), "print": surroundings.say}
+        own = {
+            "__import__": import_for_task,
+            "eval": containment.evaluate,
+            "exec": containment.execute,
+            "open": surroundings.opener(folder),
+            "print": surroundings.say,
+        }
         vars(module)["__builtins__"] = vars(builtins) | own
         super().exec_module(module)
 
@@ -90,6 +126,11 @@ def import_for_task(
     return _replacement(wanted) if wanted in _REPLACED else found
 
 
+def import_module_for_task(name: str, package: str | None = None) -> ModuleType:
+    """The same by a function."""
+    return _replacement(name) if name in _REPLACED else import_module(name, package)
+
+
 class _Replacement(ModuleType):
     """A module of which some things are ours."""
 
@@ -99,7 +140,10 @@ class _Replacement(ModuleType):
         if place := _REPLACED[self.__name__].get(name):
             module, _, attribute = place.partition(":")
             return getattr(import_module(module), attribute)
-        return getattr(import_module(self.__name__), name)
+        theirs = getattr(import_module(self.__name__), name)
+        if name in _GUARDED.get(self.__name__, ()):
+            return containment.guarded(f"{self.__name__}.{name}", theirs)
+        return theirs
 
 
 @cache

@@ -11,8 +11,9 @@ from typing import Any
 
 from proctor.code import counting
 from proctor.code.execution import run_programs
+from proctor.compat.bigcode.containment import refuse_while_judging
 from proctor.compat.bigcode.output import with_stdout
-from proctor.errors import UnknownNameError, UsageError
+from proctor.errors import UnknownNameError
 from proctor.sandbox import Limits, Outcome, Program
 from proctor.sandbox.languages import find_language
 
@@ -21,9 +22,10 @@ _SECONDS = 30.0  # for a program that was started without a limit
 
 def run(command: Any, *args: Any, check: bool = False, **kwargs: Any) -> Any:
     """`subprocess.run`. While the task judges, a program in a file runs in the sandbox."""
-    if counting.current() is not None and (program := _program_in(command)) is not None:
+    call = counting.current()
+    if call is not None and call.of_results and (program := _program_in(command)) is not None:
         return _run_contained(command, program, check, **kwargs)
-    _refuse_while_judging(command)
+    refuse_while_judging(command)
     return subprocess.run(command, *args, check=check, **kwargs)
 
 
@@ -40,17 +42,17 @@ def check_output(*args: Any, **kwargs: Any) -> Any:
 
 
 def Popen(command: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N802
-    _refuse_while_judging(command)
+    refuse_while_judging(command)
     return subprocess.Popen(command, *args, **kwargs)
 
 
 def system(command: str) -> int:
-    _refuse_while_judging(command)
+    refuse_while_judging(command)
     return os.system(command)
 
 
 def popen(command: str, *args: Any, **kwargs: Any) -> Any:
-    _refuse_while_judging(command)
+    refuse_while_judging(command)
     return os.popen(command, *args, **kwargs)
 
 
@@ -59,30 +61,35 @@ def popen(command: str, *args: Any, **kwargs: Any) -> Any:
 
 class Process(multiprocessing.Process):
     def start(self) -> None:
-        _refuse_while_judging("a process", only_of_programs=True)
+        refuse_while_judging("a process", only_of_programs=True)
         super().start()
 
 
 def Pool(*args: Any, **kwargs: Any) -> Any:  # noqa: N802
-    _refuse_while_judging("processes", only_of_programs=True)
+    refuse_while_judging("processes", only_of_programs=True)
     return multiprocessing.Pool(*args, **kwargs)
+
+
+def get_context(method: str | None = None) -> Any:
+    return _Context(multiprocessing.get_context(method))
+
+
+class _Context:
+    """Another way to the same."""
+
+    def __init__(self, theirs: Any) -> None:
+        self._theirs = theirs
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("Pool", "Process"):
+            refuse_while_judging("processes", only_of_programs=True)
+        return getattr(self._theirs, name)
 
 
 class ProcessPoolExecutor(futures.ProcessPoolExecutor):
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> futures.Future[Any]:
-        _refuse_while_judging("processes", only_of_programs=True)
+        refuse_while_judging("processes", only_of_programs=True)
         return super().submit(fn, *args, **kwargs)
-
-
-def _refuse_while_judging(what: Any, *, only_of_programs: bool = False) -> None:
-    judging = counting.current()
-    if judging is None or judging.unsafe or (only_of_programs and not judging.programs):
-        return
-    shown = what if isinstance(what, str) else " ".join(map(str, what))
-    raise UsageError(
-        f"process_results starts {shown}, which would run what a model wrote outside the sandbox: let it use "
-        "proctor.code.execution.run_programs or a metric; or say --unsafe."
-    )
 
 
 def _program_in(command: Any) -> Program | None:

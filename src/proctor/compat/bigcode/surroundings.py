@@ -5,9 +5,12 @@ from __future__ import annotations
 import builtins
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
+from multiprocessing import dummy, pool
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +42,43 @@ def say(*args: Any, **kwargs: Any) -> None:
 def gettempdir() -> str:
     """A folder of its own for each call of `process_results`: some leave their results there, and collect them."""
     call = counting.current()
-    return tempfile.gettempdir() if call is None else call.folder
+    return call.folder if call is not None and call.of_results else tempfile.gettempdir()
+
+
+# Threads that know to which run they belong.
 
 
 class Threads(ThreadPoolExecutor):
-    """Threads that know to which run they belong."""
-
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         return super().submit(copy_context().run, fn, *args, **kwargs)
+
+
+class Thread(threading.Thread):
+    def start(self) -> None:
+        _give_context(self)
+        super().start()
+
+
+class DummyProcess(dummy.DummyProcess):
+    def start(self) -> None:
+        _give_context(self)
+        super().start()
+
+
+class ThreadPool(pool.ThreadPool):
+    @staticmethod
+    def Process(ctx: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N802
+        return DummyProcess(*args, **kwargs)
+
+
+def _give_context(thread: threading.Thread) -> None:
+    context, run = copy_context(), thread.run
+
+    def run_in_context() -> None:
+        with suppress(counting.UncontainedError):  # it is the call's already, and a thread has nobody to tell
+            context.run(run)
+
+    thread.run = run_in_context  # type: ignore[method-assign]
 
 
 class tqdm:  # noqa: N801

@@ -1,0 +1,112 @@
+"""A world in its process, with the agent beside it when the world waits for it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from proctor.agents.channel import IN_AGENT
+from proctor.agents.episode import About, Episode, View
+from proctor.agents.events import Ending
+from proctor.agents.host import Host
+from proctor.agents.outcome import Outcome
+from proctor.agents.play import Play, World, WorldFailedError
+from proctor.agents.policy import AgentFailedError, Policy
+from proctor.agents.recipe import Recipe
+from proctor.agents.spaces import IllegalActionError
+
+if TYPE_CHECKING:
+    from proctor.agents.gate import Gate
+
+
+class HostedWorld:
+    """The role: called by the referee, one episode after the other."""
+
+    def __init__(self, recipe: Recipe, host: Host) -> None:
+        self._world, self._host = World(recipe.made()), host
+        self._policy: Policy | None = None
+        self._play: Play | None = None
+        self._seen: Any = None
+        self._gate: Gate | None = None
+
+    def about(self) -> Any:
+        return msgspec.to_builtins(About(self._world.actions, self._world.threshold))
+
+    def take_agent(self, recipe: bytes) -> None:
+        self._policy = Policy(msgspec.msgpack.decode(recipe, type=Recipe))
+
+    def begin(self, told: dict[str, Any]) -> Any:
+        """Resets the world; gives an ending if that fails."""
+        if self._play is not None:
+            self._play.close()
+        self._play = Play(self._world, msgspec.convert(told, Episode), self._host.pulse)
+        try:
+            self._seen = self._play.begin()
+        except WorldFailedError as error:
+            return _told(self._play.end(Outcome.ENV_CRASH, str(error)))
+        return None
+
+    def play(self) -> Any:
+        """The whole episode: the world and the agent in turns."""
+        play, policy, pulse = self._begun, self._policy, self._host.pulse
+        assert policy is not None
+        act, observation, deadline = policy.decide, self._seen, play.deadline
+        try:
+            pulse.begin(IN_AGENT)
+            policy.begin(play.episode.agent_seed, play.info)
+            while not play.over:
+                if time.monotonic_ns() >= deadline:
+                    return _told(play.end(Outcome.TIMEOUT, "time was up"))
+                pulse.begin(IN_AGENT)
+                action = act(observation)
+                pulse.end()
+                observation = play.step(action)
+        except (AgentFailedError, IllegalActionError) as error:
+            return _told(play.end(Outcome.AGENT_CRASH, str(error)))
+        except WorldFailedError as error:
+            return _told(play.end(Outcome.ENV_CRASH, str(error)))
+        return _told(play.end())
+
+    def serve(self, token: str) -> int:
+        """The port at which an agent in another process finds the world in this episode, if it knows the token."""
+        if self._gate is None:
+            from proctor.agents.gate import Gate  # a server takes its time to import, and most worlds need none
+
+            self._gate = Gate()
+        self._gate.open(token, self._world.actions.take)
+        return self._gate.port
+
+    def play_timed(self) -> Any:
+        """The whole episode: the world by its clock."""
+        from proctor.agents.timed_play import TimedPlay
+
+        assert self._gate is not None
+        return _told(TimedPlay(self._begun, self._gate).run(self._seen))
+
+    def look(self) -> Any:
+        """The observation in words."""
+        play = self._begun
+        return msgspec.to_builtins(View(self._world.in_words(self._seen), play.last_reward, play.length, play.over))
+
+    def step(self, action: Any) -> Any:
+        """For an agent elsewhere that the world waits for: the next view, or the ending if the world fails."""
+        try:
+            self._seen = self._begun.step(action)
+            self._host.pulse.end()
+            return self.look()
+        except WorldFailedError as error:
+            return _told(self._begun.end(Outcome.ENV_CRASH, str(error)))
+
+    def end(self, outcome: str, why: str) -> Any:
+        return _told(self._begun.end(Outcome(outcome), why))
+
+    @property
+    def _begun(self) -> Play:
+        assert self._play is not None
+        return self._play
+
+
+def _told(ending: Ending) -> Any:
+    return msgspec.to_builtins(ending)

@@ -1,0 +1,48 @@
+"""Delays, counted in classes that are a fiftieth apart: those of many episodes add up, and need no room."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+WIDTH = math.log(1.02)
+NS_PER_MS = 1e6
+SHORTEST = 1e-4  # milliseconds: what is shorter is nothing
+
+
+class Lags(Struct):
+    """Delays of one kind, in milliseconds."""
+
+    counts: dict[int, int] = {}  # class of delays -> how many
+    longest: float = 0.0
+
+    def add(self, nanoseconds: int) -> None:
+        ms = max(nanoseconds / NS_PER_MS, SHORTEST)
+        place = round(math.log(ms) / WIDTH)
+        self.counts[place] = self.counts.get(place, 0) + 1
+        self.longest = max(self.longest, ms)
+
+    @property
+    def n(self) -> int:
+        return sum(self.counts.values())
+
+    def quantile(self, share: float) -> float | None:
+        """The delay that this share of all does not exceed, to one in a hundred."""
+        wanted = math.ceil(share * self.n)
+        seen = 0
+        for place in sorted(self.counts):
+            seen += self.counts[place]
+            if seen >= wanted:
+                return min(math.exp(place * WIDTH), self.longest)
+        return None
+
+
+def merged(all_lags: Iterable[Lags]) -> Lags:
+    total = Lags()
+    for lags in all_lags:
+        total.longest = max(total.longest, lags.longest)
+        for place, count in lags.counts.items():
+            total.counts[place] = total.counts.get(place, 0) + count
+    return total

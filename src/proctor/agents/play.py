@@ -1,0 +1,133 @@
+"""One episode of a world, in the world's process: every step goes through here, and into the log."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+from proctor.agents import observations, spaces
+from proctor.agents.channel import IN_WORLD, Pulse
+from proctor.agents.episode import Episode, WorldInfo, success
+from proctor.agents.events import Ending, EventLog, State
+from proctor.agents.host import described
+from proctor.agents.outcome import Outcome
+
+NOOPS = ("noop", "no-op", "none", "stay", "nothing", "still")  # names of the action that does nothing
+
+
+class WorldFailedError(Exception):
+    """The world raised something."""
+
+
+class World:
+    """A world of Gymnasium's kind, and what can be known of it beforehand."""
+
+    def __init__(self, made: Any) -> None:
+        self.made = made
+        names = tuple(str(name) for name in getattr(made, "action_names", ()))
+        self.actions = spaces.described(made.action_space, names)
+        self.threshold: float | None = getattr(getattr(made, "spec", None), "reward_threshold", None)
+
+    def noop(self) -> Any:
+        """The action that stands for none."""
+        if hasattr(self.made, "idle_action"):
+            return self.made.idle_action
+        named = enumerate(map(str.casefold, getattr(self.actions, "names", ())))
+        found = next((number for number, name in named if name in NOOPS), None)
+        return self.actions.first if found is None else self.actions.start + found  # type: ignore[union-attr]
+
+    def in_words(self, observation: Any) -> str:
+        own = getattr(self.made, "text", None)
+        return observations.in_words(observation) if own is None else str(own(observation))
+
+
+class Play:
+    """An episode under way."""
+
+    def __init__(self, world: World, episode: Episode, pulse: Pulse) -> None:
+        self.world, self.episode = world, episode
+        self.info = WorldInfo(episode.header.task, world.actions, episode.clock, episode.fps)
+        self.length = self.idle = 0
+        self.reward = 0.0
+        self.over = False
+        self.last_reward: float | None = None
+        self._pulse = pulse
+        self._step = world.made.step
+        self._take = world.actions.take
+        self._log = EventLog(Path(episode.log), episode.header)
+        self._most = math.inf if episode.max_steps is None else episode.max_steps
+        self._said: bool | None = None  # by the world, of its success
+        self._last_action: Any = None
+        self._started = 0
+
+    def begin(self) -> Any:
+        """The first observation."""
+        self._pulse.begin(IN_WORLD)
+        try:
+            observation, info = self.world.made.reset(seed=self.episode.header.seed)
+            frame = observations.fingerprint(observation)
+            self._note_success(info)
+        except BaseException as error:  # also what only ends a program: it must not end this one
+            raise WorldFailedError(f"reset raised {described(error).text}") from error
+        self._started = time.monotonic_ns()
+        self._log.add(self._started, State(None, None, False, False, frame), self._said)
+        self._pulse.clear()
+        return observation
+
+    @property
+    def deadline(self) -> int:
+        return self._started + int(self.episode.timeout * 1e9)
+
+    def step(self, action: Any, timing: dict[str, int] | None = None) -> Any:
+        """The next observation. None is no action: the world gets its idle one."""
+        if action is None:
+            self.idle += 1
+            repeats = self.episode.idle == "repeat" and self._last_action is not None
+            action = self._last_action if repeats else self.world.noop()
+        taken = self._take(action)
+        self._last_action = taken
+        self._pulse.begin(IN_WORLD)
+        try:
+            observation, reward, terminated, truncated, info = self._step(taken)
+            self.last_reward = reward = float(reward)
+            if not math.isfinite(reward):
+                raise ValueError(f"a reward of {reward}")
+            frame = observations.fingerprint(observation)
+            self._note_success(info)
+        except BaseException as error:
+            raise WorldFailedError(f"step {self.length + 1} raised {described(error).text}") from error
+        self.length += 1
+        self.reward += reward
+        self.over = bool(terminated or truncated) or self.length >= self._most
+        state = State(spaces.plain(taken), reward, bool(terminated), bool(truncated), frame)
+        self._log.add(time.monotonic_ns(), state, self._said, timing)
+        return observation
+
+    def _note_success(self, info: Any) -> None:
+        if info:
+            said = info.get("is_success", info.get("success"))
+            if said is not None:
+                self._said = bool(said)
+
+    def close(self) -> None:
+        self._pulse.clear()
+        self._log.close()
+
+    def end(self, outcome: Outcome = Outcome.COMPLETED, why: str = "", **figures: Any) -> Ending:
+        self.close()
+        judged = success(self._said, self.reward, self.episode.success_reward, self.world.threshold)
+        seconds = (time.monotonic_ns() - self._started) / 1e9 if self._started else 0.0
+        return Ending(
+            outcome,
+            self.reward,
+            self.length,
+            judged if outcome.is_play else None,
+            why,
+            self._log.trace,
+            seconds,
+            self.episode.clock,
+            idle=self.idle,
+            **figures,
+        )

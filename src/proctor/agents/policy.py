@@ -1,0 +1,70 @@
+"""Agents for worlds: a class with act(observation), or a function of the observation."""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Callable
+from typing import Any
+
+from proctor.agents.episode import WorldInfo
+from proctor.agents.host import described
+from proctor.agents.recipe import Recipe
+
+
+class AgentFailedError(Exception):
+    """The agent raised something."""
+
+
+class Policy:
+    """Whatever a user calls an agent, asked in one way."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        found = recipe.found()
+        if not is_playable(found):
+            raise TypeError(f"{recipe.name} cannot play: it is neither a function nor has it a method act(observation)")
+        made = recipe.made() if inspect.isclass(found) else found
+        self._act: Callable[[Any], Any] = getattr(made, "act", made)
+        self._reset = getattr(made, "reset", None)
+
+    def begin(self, seed: int, info: WorldInfo) -> None:
+        import numpy
+
+        # For policies that draw without a generator of their own: the same episode, the same play.
+        random.seed(seed)
+        numpy.random.seed(seed)
+        if self._reset is not None:
+            try:
+                self._reset(seed, info)
+            except BaseException as error:
+                raise AgentFailedError(f"reset raised {described(error).text}") from error
+
+    def decide(self, observation: Any) -> Any:
+        """Its next action."""
+        try:
+            action = self._act(observation)
+        except BaseException as error:  # also what only ends a program: it must not end this one
+            raise AgentFailedError(described(error).text) from error
+        if action is None:
+            raise AgentFailedError("it gave None, which is no action")
+        return action
+
+
+def is_playable(found: Any) -> bool:
+    return hasattr(found, "act") or (callable(found) and not inspect.isclass(found))
+
+
+class RandomAgent:
+    """Any action, each as likely as the others."""
+
+    def reset(self, seed: int, world_info: WorldInfo) -> None:
+        import numpy
+
+        self._generator = numpy.random.default_rng(seed)
+        self._actions = world_info.actions
+
+    def act(self, observation: Any) -> Any:
+        return self._actions.draw(self._generator)
+
+
+RANDOM = Recipe(__name__, RandomAgent.__name__)

@@ -1,0 +1,186 @@
+"""Exams in worlds: any environment with reset and step, played by an agent or a model under one of three clocks."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import suppress
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from proctor import __version__
+from proctor.agents.arena import EpisodeFault, Mind, Table
+from proctor.agents.candidate import AgentCandidate
+from proctor.agents.episode import Clock, Episode, Idle
+from proctor.agents.events import NAME, Ending, Header, ending_of
+from proctor.agents.model_play import ModelPlayer
+from proctor.agents.outcome import Outcome
+from proctor.agents.policy import RANDOM, is_playable
+from proctor.agents.recipe import Recipe, recipe_of
+from proctor.agents.tally import EpisodeTally
+from proctor.candidate import Candidate
+from proctor.config import RunConfig
+from proctor.errors import UsageError
+from proctor.metrics.summary import Tally
+from proctor.models.model import Model
+from proctor.randomness import mix
+from proctor.task import Task
+from proctor.types import Output, Sample, Score
+
+DEFAULT_EPISODES = 10
+AGENT = 1  # mixed into the seed of an episode, for the agent that plays it
+PLAYED = "played"  # the outcome of an episode in a world that cannot be won or lost
+# Faults that say nothing about the agent: the episode is tried again.
+NOT_THE_AGENTS = (Outcome.ENV_CRASH, Outcome.JUDGE_ERROR)
+
+
+class WorldSettings(Struct, frozen=True):
+    clock: Clock = "step"
+    fps: Annotated[float, Meta(gt=0, le=1_000)] = 30.0  # of the clocks realtime and paused
+    max_steps: Annotated[int, Meta(ge=1)] | None = None  # besides the world's own limit
+    timeout: Annotated[float, Meta(gt=0, le=7 * 24 * 3600)] = 300.0  # seconds of an episode
+    success_reward: float | None = None  # the reward that makes an episode a success
+    idle: Idle = "noop"  # what is done in a tick without an action
+    attempts: Annotated[int, Meta(ge=1, le=10)] = 2  # at an episode that fails through no fault of the agent
+    history: Annotated[int, Meta(ge=0, le=1_000)] = 4  # moves that a language model is shown again
+    env_kwargs: dict[str, Any] = {}
+
+
+class WorldExam(Task):
+    """A sample is an episode; an output is an attempt at it. Subclasses name the class of their world, `World`."""
+
+    Settings = WorldSettings
+    settings: WorldSettings
+    metric = "success"
+    World: ClassVar[type]  # anything with reset(seed=…), step(action) and action_space, as Gymnasium has them
+    packages: ClassVar[tuple[str, ...]] = ("numpy",)  # whose versions stand in the logs
+
+    def world(self, in_words: bool) -> Recipe:
+        """How the world is made, in its process; the words are for a language model."""
+        return recipe_of(self.World, (), self.settings.env_kwargs)
+
+    def count(self, config: RunConfig) -> int:
+        return config.limit or DEFAULT_EPISODES
+
+    def samples(self, config: RunConfig) -> Iterator[Sample]:
+        for index in range(config.limit_start, config.limit_start + self.count(config)):
+            seed = mix(config.seed, index) >> 33  # in 31 bits, which every world takes
+            yield Sample(f"{config.seed}-{index}", index, f"An episode of {self.name}, seed {seed}.", seed=seed)
+
+    def samples_at_once(self, candidate: Candidate, config: RunConfig) -> int:
+        return config.parallel
+
+    async def open(self, config: RunConfig) -> None:
+        self._tables: list[Table] = []
+        self._free: list[Table] = []
+        self._proved = False
+
+    async def close(self) -> None:
+        for table in self._tables:
+            await table.close()
+
+    async def ask(
+        self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig, done: int
+    ) -> AsyncGenerator[Output]:
+        agent = self._agent(candidate)
+        for attempt in range(self.settings.attempts):
+            log = self.artifacts / f"{sample.index:06}-{epoch}-{attempt + 1}" / NAME
+            ending = ending_of(log)  # a sitting that was killed may have left the whole episode
+            if ending is None:
+                mind = ModelPlayer(self, sample, epoch, candidate, config) if isinstance(candidate, Model) else None
+                ending = await self._attempt(self._episode(sample, epoch, candidate, log), agent, mind)
+            if attempt >= done:
+                text = msgspec.json.encode(ending).decode()
+                yield Output(text, ending.usage, ending.outcome, ending.seconds)
+            if ending.outcome not in NOT_THE_AGENTS:
+                return
+
+    def _agent(self, candidate: Candidate) -> Recipe | None:
+        """None for a language model."""
+        if isinstance(candidate, Model):
+            return None
+        if not isinstance(candidate, AgentCandidate):
+            raise UsageError(f"{self.name} is played by an agent or a model; {candidate.name} is neither.")
+        agent = candidate.recipe or RANDOM
+        if not is_playable(agent.found()):
+            raise UsageError(
+                f"{self.name} is played by a class with a method act(observation), or by a function "
+                f"policy(observation); {candidate.name} is neither."
+            )
+        return agent
+
+    def _episode(self, sample: Sample, epoch: int, candidate: Candidate, log: Path) -> Episode:
+        settings = self.settings
+        header = Header(
+            self.name,
+            msgspec.to_builtins(settings),
+            candidate.name,
+            sample.seed,
+            time.time(),
+            {"proctor": __version__, "python": platform.python_version()} | _versions(self.packages),
+        )
+        return Episode(
+            header,
+            str(log.absolute()),  # whoever plays may go elsewhere
+            mix(sample.seed, epoch, AGENT) >> 33,
+            settings.timeout,
+            settings.clock,
+            settings.max_steps,
+            settings.success_reward,
+            settings.fps,
+            settings.idle,
+            in_words=isinstance(candidate, Model),
+        )
+
+    async def _attempt(self, episode: Episode, agent: Recipe | None, mind: Mind | None) -> Ending:
+        table = self._free.pop() if self._free else self._new_table(agent)
+        try:
+            if not self._proved:
+                await self._prove(table)
+            ending = await table.play(episode, mind)
+        finally:
+            self._free.append(table)
+        return ending
+
+    def _new_table(self, agent: Recipe | None) -> Table:
+        log = self.artifacts / f"process-{len(self._tables) + 1}.log"
+        self._tables.append(Table(self.world(in_words=agent is None), agent, self.settings.clock, log))
+        return self._tables[-1]
+
+    async def _prove(self, table: Table) -> None:
+        """A world that cannot be made at all is the user's to mend, not a fault of an episode."""
+        try:
+            await table.prepare()
+        except EpisodeFault as fault:
+            if fault.outcome is Outcome.ENV_CRASH:
+                raise UsageError(f"{self.name}: {fault}") from fault
+        self._proved = True
+
+    async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
+        """Of the last attempt."""
+        try:
+            ending = msgspec.json.decode(outputs[-1].text, type=Ending)
+        except msgspec.DecodeError as error:
+            return Score(None, Outcome.JUDGE_ERROR, why=f"no episode: {error}")
+        answer = {"reward": ending.reward, "length": ending.length, "success": ending.success}
+        if not ending.outcome.is_play:
+            return Score(None, ending.outcome, answer, ending.why)
+        if ending.success is None:
+            return Score(None, PLAYED if ending.outcome is Outcome.COMPLETED else ending.outcome, answer, ending.why)
+        return Score(float(ending.success), ending.outcome, answer, ending.why)
+
+    def tally(self) -> Tally:
+        return EpisodeTally(self.metric)
+
+
+def _versions(packages: Iterable[str]) -> dict[str, str]:
+    found = {}
+    for package in packages:
+        with suppress(metadata.PackageNotFoundError):
+            found[package] = metadata.version(package)
+    return found
