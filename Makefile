@@ -37,7 +37,10 @@ lint: setup
 .venv/hf: .venv/ready scripts/setup-hf
 	@scripts/setup-hf
 
-test: lint .venv/reasoning-gym .venv/hf .venv/sandbox
+.venv/desktop: .venv/ready scripts/setup-desktop
+	@scripts/setup-desktop
+
+test: lint .venv/reasoning-gym .venv/hf .venv/sandbox .venv/desktop
 	@$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 bench: setup
@@ -49,7 +52,7 @@ bench: setup
 
 lock: setup
 	@$(BIN)/python -m pip install --quiet uv
-	@$(COMPILE) --extra embedded --extra agents --extra pandas --extra parquet --extra dev --output-file requirements.lock
+	@$(COMPILE) --extra embedded --extra desktop --extra pandas --extra parquet --extra dev --output-file requirements.lock
 	@$(COMPILE) --extra reasoning-gym --constraints requirements.lock --output-file requirements-reasoning-gym.lock
 
 clean:
