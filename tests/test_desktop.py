@@ -26,6 +26,7 @@ from proctor.agents.desktop.display import VirtualDisplay
 from proctor.agents.desktop.interface import window_titled
 from proctor.agents.desktop.vk import BUTTONS, KEYSYMS, SIDES
 from proctor.agents.desktop.x11 import XDesktop
+from proctor.agents.vision_player import parse_strokes
 
 FILE = str(Path(__file__).parent / "desktop_players.py")
 
@@ -125,6 +126,7 @@ def test_no_key_is_lost_and_none_reaches_another_display(open_desktop: Callable[
     script = """
 import sys
 from proctor.agents.desktop.x11 import XDesktop
+from proctor.agents.vision_player import parse_strokes
 desktop = XDesktop(sys.argv[1])
 for _ in range(5_000):
     desktop.key(int(sys.argv[2]), True)
@@ -225,3 +227,37 @@ def test_a_display_that_is_killed(tmp_path: Path):
     (record,) = exam("KillingTheDisplay", episodes=1, timeout=3.0)
     assert [output.finish for output in record.outputs] == ["env_crash", "timeout"]
     assert record.score.value == 0.0
+
+
+def test_a_model_that_sees_plays(serve: Callable[[Any], Any]):
+    """It is shown the window and presses what it answers."""
+
+    def look(body: dict[str, Any], number: int) -> str:
+        text, picture = body["messages"][0]["content"]
+        assert "Make it green" in text["text"]
+        assert picture["image_url"]["url"].startswith("data:image/png;base64,")
+        return "I see a blue window.\nright" if number else "what is this?"
+
+    server = serve(look)
+    settings = {"window_name": "Arrow", "timeout": 30.0, "task_description": "Make it green."}
+    report = evaluate(f"{FILE}:ArrowGame", "openai/eyes", base_url=server.url, limit=1, settings=settings)
+    (record,) = report.records()
+    assert record.outcome == "completed", record.score
+    assert record.score.value == 1.0
+    assert record.usage.output_tokens > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "strokes"),
+    [
+        ("RIGHT", [(39, 0.1)]),
+        ("Let me think.\nleft:0.5 space", [(37, 0.5), (32, 0.1)]),
+        ("NONE", []),
+        ("a 1", [(65, 0.1), (49, 0.1)]),
+        ("RIGHT:99", [(39, 5.0)]),
+        ("", None),
+        ("...", None),
+    ],
+)
+def test_what_a_model_answers(text: str, strokes: list[tuple[int, float]] | None):
+    assert parse_strokes(text) == strokes

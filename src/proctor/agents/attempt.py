@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from proctor.agents.outcome import Outcome
+from proctor.types import Usage
 
 
 class Attempt(Struct, frozen=True):
@@ -18,3 +19,4 @@ class Attempt(Struct, frozen=True):
     elapsed: float
     overshoot: float
     actions: int
+    usage: Usage = Usage()  # of a model that plays

@@ -16,6 +16,9 @@ from proctor.agents.protocol import Task
 from proctor.agents.recipe import Recipe
 from proctor.agents.recording import EVENTS
 from proctor.agents.supervisor import Supervisor
+from proctor.agents.vision_player import VisionPlayer
+from proctor.models.model import Model, Sampling
+from proctor.types import Sample
 
 if TYPE_CHECKING:
     from proctor.agents.desktop.display import VirtualDisplay
@@ -28,20 +31,24 @@ VIRTUAL = "virtual"
 class Booth:
     """Made for an agent and an evaluator; what dies in it is made anew for the next episode."""
 
-    def __init__(self, agent: Recipe, evaluator: Recipe, display: str, film: bool, folder: Path) -> None:
+    def __init__(
+        self, agent: Recipe | tuple[Model, Sampling], evaluator: Recipe, display: str, film: bool, folder: Path
+    ) -> None:
         self._agent, self._evaluator, self._display_wanted, self._film = agent, evaluator, display, film
         self._folder = folder
         self._display: VirtualDisplay | None = None
         self._judge: Judge | None = None
-        self._player: LocalPlayer | None = None
+        self._player: LocalPlayer | VisionPlayer | None = None
 
-    async def play(self, task: Task, folder: Path) -> Attempt:
+    async def play(self, task: Task, folder: Path, sample: Sample) -> Attempt:
         """One attempt; its files go to the folder."""
         os.makedirs(folder, exist_ok=True)
         judge, player = await self._prepare()
         journal = Journal(folder / EVENTS)
         film = self._start_film(folder)
         judge.folder = player.folder = folder
+        if isinstance(player, VisionPlayer):
+            player.sample = sample
         try:
             supervisor = Supervisor(judge, player, journal=journal, display=self._display)
             result = await supervisor.evaluate(task)
@@ -57,9 +64,10 @@ class Booth:
             supervisor.elapsed,
             supervisor.overshoot,
             supervisor.actions,
+            player.usage,
         )
 
-    async def _prepare(self) -> tuple[Judge, LocalPlayer]:
+    async def _prepare(self) -> tuple[Judge, LocalPlayer | VisionPlayer]:
         if self._display is not None and not self._display.is_alive:
             await self.close()
         if self._judge is None or self._player is None:
@@ -67,7 +75,10 @@ class Booth:
             shown_on = await asyncio.to_thread(self._open_display)
             environment = {VARIABLE: str(self._folder / "env.lock"), "DISPLAY": shown_on}
             self._judge = Judge(self._evaluator, self._folder / "evaluator.log", environment)
-            self._player = LocalPlayer(self._agent, self._folder / "agent.log", environment)
+            if isinstance(self._agent, Recipe):
+                self._player = LocalPlayer(self._agent, self._folder / "agent.log", environment)
+            else:
+                self._player = VisionPlayer(*self._agent, shown_on)
         return self._judge, self._player
 
     def _open_display(self) -> str:

@@ -21,6 +21,7 @@ from proctor.config import RunConfig
 from proctor.errors import MissingExtraError, UsageError
 from proctor.metrics.statistics import mean
 from proctor.metrics.summary import MeanScore, Tally
+from proctor.models.model import Model, Sampling
 from proctor.randomness import mix
 from proctor.task import Task
 from proctor.types import Metric, Output, Record, Sample, Score
@@ -115,18 +116,27 @@ class EvaluatorExam(Task):
     async def ask(
         self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig, done: int
     ) -> AsyncGenerator[Output]:
-        agent = self._agent(candidate)
+        agent = self._player(candidate, sample, config)
         task = _agent_task(sample)
         for attempt in range(done, self.settings.attempts):
             folder = self.artifacts / f"{sample.index:06}-{epoch}-{attempt + 1}"
             booth = self._booths.pop() if self._booths else self._new_booth(agent, config)
             try:
-                played = await booth.play(task, folder)
+                played = await booth.play(task, folder, sample)
             finally:
                 self._booths.append(booth)
-            yield Output(msgspec.json.encode(played).decode(), finish=played.outcome, seconds=played.elapsed)
+            yield Output(msgspec.json.encode(played).decode(), played.usage, played.outcome, played.elapsed)
             if played.outcome not in NOT_THE_AGENTS:
                 return
+
+    def _player(self, candidate: Candidate, sample: Sample, config: RunConfig) -> Recipe | tuple[Model, Sampling]:
+        if isinstance(candidate, Model):
+            if not self.uses_desktop:
+                raise UsageError(
+                    f"{self.name} is an exam for agents, and shows a model nothing: give one with --agent module:Class."
+                )
+            return candidate, self.request(sample, 0, config).sampling
+        return self._agent(candidate)
 
     def _agent(self, candidate: Candidate) -> Recipe:
         from proctor.agents.agent import Agent
@@ -138,7 +148,7 @@ class EvaluatorExam(Task):
             raise UsageError(f"{candidate.name} is no Agent: it must be a class that extends proctor.agents.Agent.")
         return candidate.recipe
 
-    def _new_booth(self, agent: Recipe, config: RunConfig) -> Booth:
+    def _new_booth(self, agent: Recipe | tuple[Model, Sampling], config: RunConfig) -> Booth:
         from proctor.agents.booth import NO_DISPLAY, Booth
 
         display = config.display if self.uses_desktop else NO_DISPLAY

@@ -12,6 +12,7 @@ from proctor.agents.outcome import Outcome
 from proctor.agents.process import HostDiedError, HostedFaultError, HostProcess
 from proctor.agents.protocol import Ending, Task
 from proctor.agents.recipe import Recipe
+from proctor.types import Usage
 
 ROLE = "proctor.agents.agent:HostedAgent"
 SETTLING = 1.5  # seconds in which an agent may come to the end of its thought, once the score is there
@@ -46,6 +47,7 @@ class LocalPlayer:
     def __init__(self, recipe: Recipe, log: Path, environment: dict[str, str] | None = None) -> None:
         self.recipe = recipe
         self.folder: Path | None = None  # for files of the episode that is under way
+        self.usage = Usage()  # nothing that we know of
         self._log, self._environment = log, environment
         self._process: HostProcess | None = None
         self._playing: asyncio.Task[Ending] | None = None

@@ -1,0 +1,144 @@
+"""A model that sees as an agent: shown the window, it answers which keys to press."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from proctor.agents.outcome import EnvironmentCrashedError, Outcome
+from proctor.agents.player import PlayerError
+from proctor.agents.protocol import Ending, Task
+from proctor.agents.recording import Recording
+from proctor.errors import ProctorError
+from proctor.models.model import Model, Request, Sampling
+from proctor.types import Image, Message, Sample, Text, Usage
+
+if TYPE_CHECKING:
+    from proctor.agents.desktop.x11 import XDesktop
+
+INSTRUCTION = """\
+You play the game in the window that is shown. {description}
+Answer with the keys to press next, separated by spaces, and nothing else; NONE for no key.
+Keys: LEFT RIGHT UP DOWN SPACE RETURN ESCAPE, letters, digits. A key is held for {hold:g} s; RIGHT:0.5 is half a second."""
+HOLD = 0.1  # seconds
+LONGEST_HOLD = 5.0
+MOST_KEYS = 16
+_STROKE = re.compile(r"\b([A-Z][A-Z0-9_]*|[A-Z0-9])(?::([0-9]*\.?[0-9]+))?\b")
+
+
+class VisionPlayer:
+    """Lives in this process, which has nothing to lose by it: the model is elsewhere, and each wait can be ended."""
+
+    folder: Path | None = None
+
+    def __init__(self, model: Model, sampling: Sampling, display: str) -> None:
+        self._model, self._sampling, self._display_name = model, sampling, display
+        self._desktop: XDesktop | None = None
+        self._playing: asyncio.Task[Ending] | None = None
+        self._recording = Recording()
+        self._actions = 0
+        self.sample: Sample  # the episode that is under way
+        self.usage = Usage()
+        self.unreadable = 0
+
+    async def start(self, task: Task) -> None:
+        from proctor.agents.desktop.interface import DesktopError
+        from proctor.agents.desktop.x11 import XDesktop
+
+        try:
+            self._desktop = self._desktop or XDesktop(self._display_name)
+        except DesktopError as error:
+            raise PlayerError(str(error)) from error
+        self._recording.begin(str(self.folder or ""))
+        self._actions, self.unreadable, self.usage = 0, 0, Usage()
+        self._playing = asyncio.create_task(self._play(task))
+
+    async def _play(self, task: Task) -> Ending:
+        try:
+            while True:
+                picture = await asyncio.to_thread(self._picture, task.window_name)
+                strokes = await self._answer(task, picture)
+                for key, seconds in strokes:
+                    await self._stroke(key, seconds)
+                self._actions += 1
+        except EnvironmentCrashedError as error:
+            return Ending(outcome=Outcome.ENV_CRASH, error=str(error), actions=self._actions)
+        except ProctorError:
+            raise  # concerns the whole run: the server refuses the key
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            return Ending(outcome=Outcome.AGENT_CRASH, error=said, actions=self._actions)
+
+    def _picture(self, window_name: str) -> bytes:
+        from proctor.agents.desktop.interface import window_titled
+        from proctor.agents.desktop.names import fingerprint, png
+
+        assert self._desktop is not None
+        window = window_titled(self._desktop, window_name)
+        self._desktop.activate(window)
+        frame = self._desktop.capture(window)
+        self._recording.frame(fingerprint(frame))
+        return png(frame[:, :, 2::-1])
+
+    async def _answer(self, task: Task, picture: bytes) -> list[tuple[int, float]]:
+        words = INSTRUCTION.format(description=task.task_description, hold=HOLD)
+        prompt = (Message("user", (Text(words), Image(picture))),)
+        output = await self._model.generate(Request(prompt, self._sampling, self._actions, self.sample))
+        self.usage += output.usage
+        strokes = parse_strokes(output.text)
+        self.unreadable += strokes is None
+        return strokes or []
+
+    async def _stroke(self, key: int, seconds: float) -> None:
+        from proctor.agents.desktop.vk import VK
+
+        assert self._desktop is not None
+        self._desktop.key(key, True)
+        self._recording.input("press", VK(key).name)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self._desktop.key(key, False)
+            self._recording.input("release", VK(key).name)
+
+    async def ending(self) -> Ending:
+        assert self._playing is not None
+        return await asyncio.shield(self._playing)
+
+    async def stop(self) -> Ending:
+        assert self._playing is not None
+        if not self._playing.done():
+            self._playing.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._playing
+            return Ending(actions=self._actions)
+        return self._playing.result()
+
+    async def settle(self) -> None:
+        self._playing = None
+
+    async def close(self) -> None:
+        if self._desktop is not None:
+            self._desktop.close()
+            self._desktop = None
+
+
+def parse_strokes(text: str) -> list[tuple[int, float]] | None:
+    """Keys and for how long, from the last line that is not empty; None if it names no key and not NONE either."""
+    from proctor.agents.desktop.vk import VK
+
+    lines: Sequence[str] = [line for line in text.strip().upper().splitlines() if line.strip()]
+    if not lines:
+        return None
+    found = []
+    for name, seconds in _STROKE.findall(lines[-1]):
+        key = VK.__members__.get(name) or VK.__members__.get(f"KEY_{name}")
+        if name == "NONE":
+            return []
+        if key is not None:
+            found.append((int(key), min(float(seconds or HOLD), LONGEST_HOLD)))
+    return found[:MOST_KEYS] or None
