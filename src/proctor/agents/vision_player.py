@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 INSTRUCTION = """\
 You play the game in the window that is shown. {description}
 Answer with the keys to press next, separated by spaces, and nothing else; NONE for no key.
-Keys: LEFT RIGHT UP DOWN SPACE RETURN ESCAPE, letters, digits. A key is held for {hold:g} s; RIGHT:0.5 is half a second."""
+Keys: LEFT RIGHT UP DOWN SPACE RETURN ESCAPE, letters, digits. A key is held for {hold:g} s; RIGHT:0.5 for 0.5 s."""
 HOLD = 0.1  # seconds
 LONGEST_HOLD = 5.0
 MOST_KEYS = 16
