@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+import secrets
+from collections.abc import Awaitable, Coroutine
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
 from proctor.agents.channel import IN_AGENT, IN_WORLD
-from proctor.agents.constants import TIMEOUTS
-from proctor.agents.episode import About, Clock, Episode, View, success
+from proctor.agents.constants import NETWORK, TIMEOUTS
+from proctor.agents.episode import About, Clock, Episode, View, WorldInfo, success
 from proctor.agents.events import Ending, close_log, read_events
 from proctor.agents.outcome import Outcome
 from proctor.agents.process import HostDiedError, HostedFaultError, HostProcess
@@ -20,6 +21,8 @@ from proctor.errors import UsageError
 from proctor.types import Usage
 
 WORLD = "proctor.agents.hosted_world:HostedWorld"
+AGENT = "proctor.agents.timed_agent:TimedAgent"
+OURS = ("AgentFailedError", "IllegalActionError")  # whose words need no name before them
 ENVIRONMENT = {"PYGAME_HIDE_SUPPORT_PROMPT": "1"}
 
 
@@ -44,36 +47,49 @@ class EpisodeFault(Exception):  # noqa: N818 - an outcome, to be told and not to
 
 
 class Table:
-    """Where one episode after the other is played: a world in its process, made anew when it had to be ended."""
+    """Where one episode after the other is played: by processes that are made anew when they had to be ended.
+
+    By the clock `step` the agent lives with the world, which waits for it; by the others it has a process of its own.
+    """
 
     def __init__(self, world: Recipe, agent: Recipe | None, clock: Clock, log: Path) -> None:
-        self._world, self._agent, self._clock, self._log = world, agent, clock, log
-        self._process: HostProcess | None = None
+        self._world_recipe, self._agent_recipe, self._clock, self._log = world, agent, clock, log
+        self._world: HostProcess | None = None
+        self._agent: HostProcess | None = None
         self._about: About | None = None
 
     async def prepare(self) -> About:
         """The world as it is known, once it is there; raises EpisodeFault if it cannot be made."""
-        if self._process is not None and self._process.is_alive and self._about is not None:
+        living = [process is not None and process.is_alive for process in (self._world, self._agent)]
+        if self._about is not None and living[0] and (living[1] or not self._agent_is_apart):
             return self._about
         await self.close()
         self._log.parent.mkdir(parents=True, exist_ok=True)
         try:
-            self._process = await HostProcess.start(WORLD, self._world, self._log, ENVIRONMENT)
-            self._about = msgspec.convert(await self._process.call("about"), About)
+            self._world = await HostProcess.start(WORLD, self._world_recipe, self._log, ENVIRONMENT)
+            self._about = msgspec.convert(await self._world.call("about"), About)
         except (HostedFaultError, HostDiedError) as error:
             raise EpisodeFault(Outcome.ENV_CRASH, f"the world could not be made: {error}") from error
-        if self._agent is not None:
-            await self._seat(self._process, self._agent)
+        if self._agent_recipe is not None:
+            await self._make_agent(self._world, self._agent_recipe)
         return self._about
 
-    async def _seat(self, process: HostProcess, agent: Recipe) -> None:
+    @property
+    def _agent_is_apart(self) -> bool:
+        return self._agent_recipe is not None and self._clock != "step"
+
+    async def _make_agent(self, world: HostProcess, recipe: Recipe) -> None:
         try:
-            async with asyncio.timeout(TIMEOUTS.CREATION):
-                await process.call("take_agent", msgspec.msgpack.encode(agent))
+            if self._agent_is_apart:
+                self._agent = await HostProcess.start(AGENT, recipe, self._log.with_suffix(".agent.log"), ENVIRONMENT)
+            else:
+                async with asyncio.timeout(TIMEOUTS.CREATION):
+                    await world.call("take_agent", msgspec.msgpack.encode(recipe))
         except TimeoutError:
-            raise EpisodeFault(Outcome.AGENT_CRASH, f"was not ready after {TIMEOUTS.CREATION:g} s") from None
+            why = f"{recipe.name} was not ready after {TIMEOUTS.CREATION:g} s"
+            raise EpisodeFault(Outcome.AGENT_CRASH, why) from None
         except (HostedFaultError, HostDiedError) as error:
-            raise EpisodeFault(Outcome.AGENT_CRASH, f"{agent.name} could not be made: {error}") from error
+            raise EpisodeFault(Outcome.AGENT_CRASH, f"{recipe.name} could not be made: {error}") from error
 
     async def play(self, episode: Episode, mind: Mind | None = None) -> Ending:
         """Always comes to an ending, and writes it into the log."""
@@ -86,8 +102,7 @@ class Table:
         finally:
             if not kept:  # what failed or was left in the middle is not trusted with another episode
                 await self.close()
-        events = str(Path(*Path(episode.log).parts[-2:]))
-        ending = msgspec.structs.replace(ending, events=events)
+        ending = msgspec.structs.replace(ending, events=str(Path(*Path(episode.log).parts[-2:])))
         if mind is not None:
             ending = msgspec.structs.replace(ending, usage=mind.usage, unreadable=mind.unreadable)
         close_log(Path(episode.log), ending)
@@ -97,38 +112,57 @@ class Table:
         about = await self.prepare()
         if mind is not None:
             mind.begin(about)
-        process = self._process
-        assert process is not None
-        failed = await self._within(TIMEOUTS.SETUP, process.call("begin", episode), "reset")
+        world = self._world
+        assert world is not None
+        failed = await _asked(world.call("begin", episode), TIMEOUTS.SETUP, Outcome.ENV_CRASH, "reset of the world")
         if failed is not None:
             return msgspec.convert(failed, Ending)
-        playing = process.call("play") if mind is None else _by_turns(process, mind)
-        return msgspec.convert(await self._refereed(playing, process, episode), Ending)
-
-    async def _within(self, seconds: float, calling: Awaitable[Any], what: str) -> Any:
         try:
-            async with asyncio.timeout(seconds):
-                return await calling
-        except TimeoutError:
-            raise EpisodeFault(Outcome.ENV_CRASH, f"{what} did not return within {seconds:g} s") from None
+            if episode.clock != "step":
+                told = await self._by_clock(world, about, episode, mind)
+            else:
+                told = await _in_time(world.call("play") if mind is None else _by_turns(world, mind), world, episode)
+            return msgspec.convert(told, Ending)
         except HostDiedError as error:
-            raise EpisodeFault(Outcome.ENV_CRASH, f"the world died in {what}: {error}") from error
+            agents = world.pulse.whose != IN_WORLD and episode.clock == "step" and mind is None
+            raise EpisodeFault(Outcome.AGENT_CRASH if agents else Outcome.ENV_CRASH, str(error)) from error
         except HostedFaultError as error:
             raise EpisodeFault(Outcome.JUDGE_ERROR, str(error)) from error
 
-    async def _refereed(self, playing: Awaitable[Any], process: HostProcess, episode: Episode) -> Any:
+    async def _by_clock(self, world: HostProcess, about: About, episode: Episode, mind: Mind | None) -> Any:
+        """The world by its clock, and beside it the agent, which may be late, hang or die."""
+        token = secrets.token_urlsafe(32)
+        url = f"http://{NETWORK.DEFAULT_HOST}:{await world.call('serve', token)}"
+        if mind is None:
+            assert self._agent is not None
+            info = WorldInfo(episode.header.task, about.actions, episode.clock, episode.fps)
+            beginning = self._agent.call("begin", episode.agent_seed, info)
+            await _asked(beginning, TIMEOUTS.SETUP, Outcome.AGENT_CRASH, "reset of the agent")
+            acting: Coroutine[Any, Any, Any] = self._agent.call("play", url, token)
+        else:
+            acting = _minded(url, token, mind)
+        ticking = asyncio.create_task(world.call("play_timed"))
+        playing = asyncio.create_task(acting)
         try:
-            async with asyncio.timeout(episode.timeout + TIMEOUTS.STOPPING) as limit:
-                return await playing
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise _found_at_the_end(process, episode) from None
-        except HostDiedError as error:
-            in_world = process.pulse.whose == IN_WORLD
-            raise EpisodeFault(Outcome.ENV_CRASH if in_world else Outcome.AGENT_CRASH, str(error)) from error
-        except HostedFaultError as error:
-            raise EpisodeFault(Outcome.JUDGE_ERROR, str(error)) from error
+            ending = await _in_time(_first_of(ticking, playing), world, episode)
+            if mind is None and Outcome(ending["outcome"]).is_play:
+                await self._let_finish(playing, episode)
+            return ending
+        finally:
+            for part in (ticking, playing):
+                part.cancel()
+            await asyncio.gather(ticking, playing, return_exceptions=True)
+
+    async def _let_finish(self, playing: asyncio.Task[Any], episode: Episode) -> None:
+        """The world is over. An agent that thinks comes to an end and sees it; one that hangs does not."""
+        assert self._agent is not None
+        patience = _hang_seconds(episode) - self._agent.pulse.busy_seconds
+        await asyncio.wait([playing], timeout=max(TIMEOUTS.STOPPING, patience))
+        if not playing.done():
+            why = f"in one call of the agent for {self._agent.pulse.busy_seconds:.1f} s, beyond the end of the episode"
+            raise EpisodeFault(Outcome.AGENT_HANG, why)
+        if (fault := _fault_of(playing)) is not None:
+            raise fault
 
     def _pieced_together(self, episode: Episode, outcome: Outcome, why: str) -> Ending:
         """From what is in the log, when nobody is left to tell."""
@@ -142,27 +176,92 @@ class Table:
         return Ending(outcome, seen.reward, seen.length, succeeded, why, seen.trace, seconds, episode.clock)
 
     async def close(self) -> None:
-        if self._process is not None:
-            await self._process.end()
-            self._process = None
+        for process in (self._world, self._agent):
+            if process is not None:
+                await process.end()
+        self._world = self._agent = None
 
 
-async def _by_turns(process: HostProcess, mind: Mind) -> Any:
+async def _asked(calling: Awaitable[Any], seconds: float, fault: Outcome, what: str) -> Any:
+    """What a call returns that should take a moment."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await calling
+    except TimeoutError:
+        raise EpisodeFault(fault, f"the {what} did not return within {seconds:g} s") from None
+    except HostDiedError as error:
+        raise EpisodeFault(fault, f"the {what}: {error}") from error
+    except HostedFaultError as error:
+        expected = error.fault.type == "AgentFailedError"
+        raise EpisodeFault(fault if expected else Outcome.JUDGE_ERROR, str(error)) from error
+
+
+async def _in_time(playing: Awaitable[Any], world: HostProcess, episode: Episode) -> Any:
+    """What becomes of it, unless its time is up before."""
+    try:
+        async with asyncio.timeout(episode.timeout + TIMEOUTS.STOPPING) as limit:
+            return await playing
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise _found_at_the_end(world, episode) from None
+
+
+async def _first_of(ticking: asyncio.Task[Any], playing: asyncio.Task[Any]) -> Any:
+    """The ending of the world, if the agent's part does not fail before."""
+    await asyncio.wait([ticking, playing], return_when=asyncio.FIRST_COMPLETED)
+    if playing.done():
+        if (fault := _fault_of(playing)) is not None:
+            raise fault
+        await asyncio.wait([ticking], timeout=TIMEOUTS.UNREACHABLE)
+        if not ticking.done():
+            raise EpisodeFault(Outcome.JUDGE_ERROR, f"the agent lost the world: {playing.exception()}")
+    return await ticking
+
+
+async def _by_turns(world: HostProcess, mind: Mind) -> Any:
     """The world waits for a mind in this process."""
-    told = await process.call("look")
+    told = await world.call("look")
     while "outcome" not in told:
         view = msgspec.convert(told, View)
         if view.over:
-            return await process.call("end", Outcome.COMPLETED, "")
-        told = await process.call("step", await mind.move(view))
+            return await world.call("end", Outcome.COMPLETED, "")
+        told = await world.call("step", await mind.move(view))
     return told
 
 
-def _found_at_the_end(process: HostProcess, episode: Episode) -> EpisodeFault:
+async def _minded(url: str, token: str, mind: Mind) -> None:
+    """A mind in this process, in a world that does not wait."""
+    from proctor.agents.observations import unpack
+    from proctor.agents.timed_agent import play_by_clock
+
+    async def decide(frame: Any) -> Any:
+        return await mind.move(View(unpack(frame.observation), frame.reward, frame.tick))
+
+    await play_by_clock(url, token, decide)
+
+
+def _fault_of(playing: asyncio.Task[Any]) -> BaseException | None:
+    """Why the agent's part ended, if it was not that the world is over."""
+    error = playing.exception()
+    if isinstance(error, HostDiedError):
+        return EpisodeFault(Outcome.AGENT_CRASH, str(error))
+    if isinstance(error, HostedFaultError):
+        if error.fault.type == "WorldGoneError":
+            return None  # the world's own end will say why
+        return EpisodeFault(Outcome.AGENT_CRASH, error.fault.message if error.fault.type in OURS else str(error))
+    return None if type(error).__name__ == "WorldGoneError" else error
+
+
+def _hang_seconds(episode: Episode) -> float:
+    return min(TIMEOUTS.HANG, episode.timeout / 2)
+
+
+def _found_at_the_end(world: HostProcess, episode: Episode) -> EpisodeFault:
     """What it was at when time was up."""
-    busy, hang = process.pulse.busy_seconds, min(TIMEOUTS.HANG, episode.timeout / 2)
-    if busy >= hang and process.pulse.whose == IN_AGENT:
-        return EpisodeFault(Outcome.AGENT_HANG, f"in one call of the agent for {busy:.1f} s")
-    if busy >= hang:
+    busy, whose = world.pulse.busy_seconds, world.pulse.whose
+    if busy >= _hang_seconds(episode):
+        if whose == IN_AGENT:
+            return EpisodeFault(Outcome.AGENT_HANG, f"in one call of the agent for {busy:.1f} s")
         return EpisodeFault(Outcome.ENV_CRASH, f"in one step of the world for {busy:.1f} s")
     return EpisodeFault(Outcome.TIMEOUT, "time was up")

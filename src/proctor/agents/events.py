@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import msgspec
 from msgspec import Struct, field
 
 from proctor.agents.lags import Lags
+from proctor.agents.mapped_file import MappedFile, written
 from proctor.agents.outcome import Outcome
 from proctor.errors import UsageError
 from proctor.types import Usage
@@ -84,10 +84,9 @@ class EventLog:
     """Writes a log, and sums up what it writes."""
 
     def __init__(self, path: Path, header: Header) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._file = MappedFile(path)
         self._trace = sha256()
-        os.write(self._file, _encode(header) + b"\n")
+        self._file.write(_encode(header) + b"\n")
 
     def add(self, ns: int, state: State, success: bool | None = None, timing: dict[str, int] | None = None) -> None:
         told = _encode(state)
@@ -95,14 +94,14 @@ class EventLog:
         line = b'{"ns":%d,%b' % (ns, told[1:])
         if success is not None or timing:
             line = line[:-1] + b"," + _encode({"success": success, "timing": timing or {}})[1:]
-        os.write(self._file, line + b"\n")
+        self._file.write(line + b"\n")
 
     @property
     def trace(self) -> str:
         return self._trace.hexdigest()
 
     def close(self) -> None:
-        os.close(self._file)
+        self._file.close()
 
 
 class Recording(Struct):
@@ -137,7 +136,7 @@ class Recording(Struct):
 def read_events(path: Path) -> Recording:
     """All that can be read: of a log that was cut off, the whole lines."""
     try:
-        first, *rest = path.read_bytes().splitlines() or [b""]
+        first, *rest = written(path).splitlines() or [b""]
         recording = Recording(msgspec.json.decode(first, type=Header), [], None)
     except OSError as error:
         raise UsageError(f"Cannot read the log {path}: {error.strerror}.") from None
@@ -160,13 +159,11 @@ def read_events(path: Path) -> Recording:
 def close_log(path: Path, ending: Ending) -> None:
     """Writes the last line. It may follow one that was cut off."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab+") as file:
-        if file.tell():
-            file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":
-                file.write(b"\n")
-        file.write(_encode(Closing(ending)) + b"\n")
-        file.flush()
+    before = written(path) if path.exists() else b""
+    with path.open("r+b" if before else "wb") as file:
+        file.truncate(len(before))
+        file.seek(len(before))
+        file.write(b"\n" * (before[-1:] not in (b"", b"\n")) + _encode(Closing(ending)) + b"\n")
 
 
 def ending_of(path: Path) -> Ending | None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from proctor.agents.channel import IN_AGENT
 from proctor.agents.episode import About, Episode, View
 from proctor.agents.events import Ending
-from proctor.agents.host import Host, described
+from proctor.agents.host import Host
 from proctor.agents.outcome import Outcome
 from proctor.agents.play import Play, World, WorldFailedError
-from proctor.agents.policy import Policy
+from proctor.agents.policy import AgentFailedError, Policy
 from proctor.agents.recipe import Recipe
 from proctor.agents.spaces import IllegalActionError
+
+if TYPE_CHECKING:
+    from proctor.agents.gate import Gate
 
 
 class HostedWorld:
@@ -26,6 +29,7 @@ class HostedWorld:
         self._policy: Policy | None = None
         self._play: Play | None = None
         self._seen: Any = None
+        self._gate: Gate | None = None
 
     def about(self) -> Any:
         return msgspec.to_builtins(About(self._world.actions, self._world.threshold))
@@ -35,6 +39,8 @@ class HostedWorld:
 
     def begin(self, told: dict[str, Any]) -> Any:
         """Resets the world; gives an ending if that fails."""
+        if self._play is not None:
+            self._play.close()
         self._play = Play(self._world, msgspec.convert(told, Episode), self._host.pulse)
         try:
             self._seen = self._play.begin()
@@ -46,7 +52,7 @@ class HostedWorld:
         """The whole episode: the world and the agent in turns."""
         play, policy, pulse = self._begun, self._policy, self._host.pulse
         assert policy is not None
-        act, observation, deadline = policy.act, self._seen, play.deadline
+        act, observation, deadline = policy.decide, self._seen, play.deadline
         try:
             pulse.begin(IN_AGENT)
             policy.begin(play.episode.agent_seed, play.info)
@@ -56,14 +62,28 @@ class HostedWorld:
                 pulse.begin(IN_AGENT)
                 action = act(observation)
                 pulse.end()
-                if action is None:
-                    raise IllegalActionError("None is no action")
                 observation = play.step(action)
+        except (AgentFailedError, IllegalActionError) as error:
+            return _told(play.end(Outcome.AGENT_CRASH, str(error)))
         except WorldFailedError as error:
             return _told(play.end(Outcome.ENV_CRASH, str(error)))
-        except BaseException as error:  # also what only ends a program: it must not end this one
-            return _told(play.end(Outcome.AGENT_CRASH, described(error).text))
         return _told(play.end())
+
+    def serve(self, token: str) -> int:
+        """The port at which an agent in another process finds the world in this episode, if it knows the token."""
+        if self._gate is None:
+            from proctor.agents.gate import Gate  # a server takes its time to import, and most worlds need none
+
+            self._gate = Gate()
+        self._gate.open(token, self._world.actions.take)
+        return self._gate.port
+
+    def play_timed(self) -> Any:
+        """The whole episode: the world by its clock."""
+        from proctor.agents.timed_play import TimedPlay
+
+        assert self._gate is not None
+        return _told(TimedPlay(self._begun, self._gate).run(self._seen))
 
     def look(self) -> Any:
         """The observation in words."""

@@ -68,10 +68,10 @@ class Play:
         try:
             observation, info = self.world.made.reset(seed=self.episode.header.seed)
             frame = observations.fingerprint(observation)
+            self._note_success(info)
         except BaseException as error:  # also what only ends a program: it must not end this one
             raise WorldFailedError(f"reset raised {described(error).text}") from error
         self._started = time.monotonic_ns()
-        self._note_success(info)
         self._log.add(self._started, State(None, None, False, False, frame), self._said)
         self._pulse.clear()
         return observation
@@ -93,32 +93,36 @@ class Play:
             observation, reward, terminated, truncated, info = self._step(taken)
             self.last_reward = reward = float(reward)
             frame = observations.fingerprint(observation)
+            self._note_success(info)
         except BaseException as error:
             raise WorldFailedError(f"step {self.length + 1} raised {described(error).text}") from error
         self.length += 1
         self.reward += reward
         self.over = bool(terminated or truncated) or self.length >= self._most
-        self._note_success(info)
         state = State(spaces.plain(taken), reward, bool(terminated), bool(truncated), frame)
         self._log.add(time.monotonic_ns(), state, self._said, timing)
         return observation
 
     def _note_success(self, info: Any) -> None:
-        if info and type(info) is dict:
+        if info:
             said = info.get("is_success", info.get("success"))
             if said is not None:
                 self._said = bool(said)
 
-    def end(self, outcome: Outcome = Outcome.COMPLETED, why: str = "", **figures: Any) -> Ending:
+    def close(self) -> None:
         self._pulse.clear()
         self._log.close()
+
+    def end(self, outcome: Outcome = Outcome.COMPLETED, why: str = "", **figures: Any) -> Ending:
+        self.close()
         seconds = (time.monotonic_ns() - self._started) / 1e9 if self._started else 0.0
-        said = None if not outcome.is_play else self._said
         return Ending(
             outcome,
             self.reward if math.isfinite(self.reward) else 0.0,
             self.length,
-            success(said, self.reward, self.episode.success_reward, self.world.threshold) if outcome.is_play else None,
+            success(self._said, self.reward, self.episode.success_reward, self.world.threshold)
+            if outcome.is_play
+            else None,
             why,
             self._log.trace,
             seconds,

@@ -8,7 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from proctor.agents.episode import WorldInfo
+from proctor.agents.host import described
 from proctor.agents.recipe import Recipe
+
+
+class AgentFailedError(Exception):
+    """The agent raised something."""
 
 
 class Policy:
@@ -19,7 +24,7 @@ class Policy:
         if not is_playable(found):
             raise TypeError(f"{recipe.name} cannot play: it is neither a function nor has it a method act(observation)")
         made = recipe.made() if inspect.isclass(found) else found
-        self.act: Callable[[Any], Any] = getattr(made, "act", made)
+        self._act: Callable[[Any], Any] = getattr(made, "act", made)
         self._reset = getattr(made, "reset", None)
 
     def begin(self, seed: int, info: WorldInfo) -> None:
@@ -29,7 +34,20 @@ class Policy:
         random.seed(seed)
         numpy.random.seed(seed)
         if self._reset is not None:
-            self._reset(seed, info)
+            try:
+                self._reset(seed, info)
+            except BaseException as error:
+                raise AgentFailedError(f"reset raised {described(error).text}") from error
+
+    def decide(self, observation: Any) -> Any:
+        """Its next action."""
+        try:
+            action = self._act(observation)
+        except BaseException as error:  # also what only ends a program: it must not end this one
+            raise AgentFailedError(described(error).text) from error
+        if action is None:
+            raise AgentFailedError("it gave None, which is no action")
+        return action
 
 
 def is_playable(found: Any) -> bool:

@@ -20,6 +20,7 @@ from proctor.agents.channel import LENGTH, LONGEST, Call, Fault, Pulse, pack, un
 from proctor.agents.constants import TIMEOUTS
 from proctor.agents.recipe import Recipe
 
+LAST_BREATH = 1.0  # seconds that a process may live on after it has closed its channel
 SHOWN = 2_000  # characters of what a process said last, in an error about its death
 
 
@@ -157,7 +158,12 @@ class HostProcess:
                 else:
                     answer.set_result(reply.value)
         except (asyncio.IncompleteReadError, ConnectionError):
-            self._control.write_eof()
+            # A dying process closes its channel first: the guardian is about to say how it died.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LAST_BREATH):
+                    await self._gone.wait()
+            if self.is_alive:
+                self._control.write_eof()
         except (ValueError, msgspec.DecodeError) as error:
             self._exit = f"it wrote on the channel what is no reply: {error}"
             self._control.write_eof()

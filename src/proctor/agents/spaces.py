@@ -223,9 +223,10 @@ def _array(action: Any, shape: tuple[int, ...], dtype: str) -> Any:
 
     try:
         given = np.asarray(action)
-        if given.dtype.kind not in "biuf":
+        if given.dtype.kind not in "biuf" or not np.isfinite(given).all():
             raise TypeError
-        array = given.astype(dtype).reshape(shape)
+        with np.errstate(all="ignore"):
+            array = given.astype(dtype).reshape(shape)
     except (TypeError, ValueError):
         raise IllegalActionError(f"{action!r} is not an array of numbers of shape {shape}") from None
     if not np.isfinite(array).all() or ("f" not in dtype and not np.array_equal(array, given.reshape(shape))):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import time
-from abc import abstractmethod
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib import metadata
@@ -22,7 +21,7 @@ from proctor.agents.events import NAME, Ending, Header, ending_of
 from proctor.agents.model_play import ModelPlayer
 from proctor.agents.outcome import Outcome
 from proctor.agents.policy import RANDOM, is_playable
-from proctor.agents.recipe import Recipe
+from proctor.agents.recipe import Recipe, recipe_of
 from proctor.agents.tally import EpisodeTally
 from proctor.candidate import Candidate
 from proctor.config import RunConfig
@@ -53,16 +52,17 @@ class WorldSettings(Struct, frozen=True):
 
 
 class WorldExam(Task):
-    """A sample is an episode; an output is an attempt at it."""
+    """A sample is an episode; an output is an attempt at it. Subclasses name the class of their world, `World`."""
 
     Settings = WorldSettings
     settings: WorldSettings
     metric = "success"
+    World: ClassVar[type]  # anything with reset(seed=…), step(action) and action_space, as Gymnasium has them
     packages: ClassVar[tuple[str, ...]] = ("numpy",)  # whose versions stand in the logs
 
-    @abstractmethod
     def world(self, in_words: bool) -> Recipe:
         """How the world is made, in its process; the words are for a language model."""
+        return recipe_of(self.World, (), self.settings.env_kwargs)
 
     def count(self, config: RunConfig) -> int:
         return config.limit or DEFAULT_EPISODES

@@ -1,0 +1,80 @@
+"""The agent's side of an episode by the clock: it asks the world's gate what there is to see, and says what it does."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from proctor.agents import observations
+from proctor.agents.channel import IN_AGENT
+from proctor.agents.constants import TIMEOUTS
+from proctor.agents.episode import WorldInfo
+from proctor.agents.gate import CONTENT, POLL, Frame, Move
+from proctor.agents.host import Host
+from proctor.agents.policy import Policy
+from proctor.agents.recipe import Recipe
+from proctor.agents.spaces import IllegalActionError, plain
+
+_decode_frame = msgspec.msgpack.Decoder(Frame).decode
+
+
+class WorldGoneError(Exception):
+    """The world does not answer any more."""
+
+
+async def play_by_clock(url: str, token: str, decide: Callable[[Frame], Awaitable[Any]]) -> None:
+    """Until the world says that it is over."""
+    limits = aiohttp.ClientTimeout(total=POLL + TIMEOUTS.REQUEST)
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": CONTENT}
+    tick = -1
+    try:
+        async with aiohttp.ClientSession(url, headers=headers, timeout=limits) as session:
+            while True:
+                async with session.get("/observation", params={"after": tick}) as reply:
+                    if reply.status == 204:
+                        continue
+                    if reply.status == 410:
+                        return
+                    reply.raise_for_status()
+                    frame = _decode_frame(await reply.read())
+                if frame.over:
+                    return
+                tick, seen = frame.tick, time.monotonic_ns()
+                action = plain(await decide(frame))
+                move = msgspec.msgpack.encode(Move(tick, action, seen, time.monotonic_ns()))
+                async with session.post("/action", data=move) as reply:
+                    if reply.status == 410:
+                        return
+                    if reply.status == 400:
+                        raise IllegalActionError(await reply.text())
+                    reply.raise_for_status()
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise WorldGoneError(f"{type(error).__name__}: {error}") from error
+
+
+class TimedAgent:
+    """The role: an agent in its process."""
+
+    def __init__(self, recipe: Recipe, host: Host) -> None:
+        self._policy, self._pulse = Policy(recipe), host.pulse
+
+    def begin(self, seed: int, info: dict[str, Any]) -> None:
+        self._pulse.clear()
+        self._pulse.begin(IN_AGENT)
+        self._policy.begin(seed, msgspec.convert(info, WorldInfo))
+        self._pulse.clear()
+
+    def play(self, url: str, token: str) -> None:
+        asyncio.run(play_by_clock(url, token, self._decide))
+
+    async def _decide(self, frame: Frame) -> Any:
+        observation = observations.unpack(frame.observation)
+        self._pulse.begin(IN_AGENT)
+        action = self._policy.decide(observation)
+        self._pulse.end()
+        return action

@@ -1,0 +1,171 @@
+"""Agents and worlds for the tests, good and bad. They are imported by the processes that host them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from proctor.agents.catch import Catch, Catcher
+from proctor.agents.recipe import Recipe, recipe_of
+from proctor.agents.world import WorldExam
+
+BAD_STEP = 3  # at which the bad ones show what they are
+
+
+def policy(observation: Any) -> int:
+    return Catcher().act(observation)
+
+
+def left(observation: Any) -> int:
+    return 0
+
+
+class Faulty(Catcher):
+    """Plays well, but in the second episode of a run, and there for a few steps only."""
+
+    def reset(self, seed: int, world_info: Any) -> None:
+        self._acts = 0
+        told = Path("episodes-seen.txt")
+        with told.open("a") as file:
+            file.write(f"{seed}\n")
+        self._bad = len(told.read_text().splitlines()) == 2
+
+    def act(self, observation: Any) -> int:
+        self._acts += 1
+        if self._bad and self._acts == BAD_STEP:
+            self.fail()
+        return super().act(observation)
+
+    def fail(self) -> None:
+        raise NotImplementedError
+
+
+class Raises(Faulty):
+    def fail(self) -> None:
+        raise RuntimeError("I give up")
+
+
+class Interrupts(Faulty):
+    def fail(self) -> None:
+        raise KeyboardInterrupt
+
+
+class Exits(Faulty):
+    def fail(self) -> None:
+        os._exit(7)
+
+
+class Kills(Faulty):
+    def fail(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Hangs(Faulty):
+    def fail(self) -> None:
+        threading.Event().wait()
+
+
+class Dreams(Faulty):
+    """Hangs, and cannot be woken."""
+
+    def fail(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+        while True:
+            pass
+
+
+class Cheats(Faulty):
+    """Not by a fault of the world, but with an action that there is not."""
+
+    def act(self, observation: Any) -> int:
+        return 3 if self._bad else super().act(observation)
+
+    def fail(self) -> None:
+        pass
+
+
+class Floods(Catcher):
+    """Says ten megabytes, and plays."""
+
+    def act(self, observation: Any) -> int:
+        sys.stdout.write("x" * 300_000)
+        sys.stdout.flush()
+        return super().act(observation)
+
+
+class Forks(Catcher):
+    """Starts a process that wants to live on, in a session of its own."""
+
+    def reset(self, seed: int, world_info: Any) -> None:
+        child = subprocess.Popen(
+            [sys.executable, "-c", "import signal, sys; signal.pause()", "proctor-test-orphan"], start_new_session=True
+        )
+        with Path("children.txt").open("a") as file:
+            file.write(f"{child.pid}\n")
+
+
+class BadWorld(Catch):
+    """Fails in the same step of every episode, the first time that it is played."""
+
+    def reset(self, *, seed: int | None = None) -> Any:
+        self._steps = 0
+        mark = Path(f"seen-{seed}.txt")
+        self._bad = not mark.exists()
+        mark.touch()
+        return super().reset(seed=seed)
+
+    def step(self, action: int) -> Any:
+        self._steps += 1
+        if self._bad and self._steps == BAD_STEP:
+            self.fail()
+        return super().step(action)
+
+    def fail(self) -> None:
+        raise NotImplementedError
+
+
+class RaisingWorld(BadWorld):
+    def fail(self) -> None:
+        raise RuntimeError("the world is broken")
+
+
+class DyingWorld(BadWorld):
+    def fail(self) -> None:
+        os._exit(9)
+
+
+class HangingWorld(BadWorld):
+    def fail(self) -> None:
+        threading.Event().wait()
+
+
+class UnfinishedWorld(Catch):
+    """Cannot be won or lost, and never ends."""
+
+    def step(self, action: int) -> Any:
+        observation, reward, _, _, _ = super().step(action)
+        if self._fallen == self.things:
+            self._fallen = 0
+        return observation, reward, False, False, {}
+
+
+class OwnExam(WorldExam):
+    """An exam in whatever world the settings name."""
+
+    def world(self, in_words: bool) -> Recipe:
+        given = dict(self.settings.env_kwargs)
+        return recipe_of(globals()[given.pop("kind", "Catch")], (), given)
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """Of a process, as the system knows them."""
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, task.read_text().split()):
+            yield child
+            yield from descendants(child)
