@@ -171,7 +171,7 @@ def test_an_agent_that_cannot_be_made(tmp_path: Path):
 @pytest.mark.parametrize("clock", ["step", "realtime"])
 @pytest.mark.parametrize("player", ["agent", "model"])
 def test_a_fault_of_the_world_is_tried_again(kind: str, why: str, clock: str, player: str):
-    settings = {"clock": clock, "fps": 200, "timeout": 2, "env_kwargs": {"kind": kind}}
+    settings = {"clock": clock, "fps": 200, "timeout": 1, "env_kwargs": {"kind": kind}}
     if player == "agent":
         report = play("policy", OWN, limit=2, settings=settings)
     else:

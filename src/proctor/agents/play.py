@@ -115,14 +115,13 @@ class Play:
 
     def end(self, outcome: Outcome = Outcome.COMPLETED, why: str = "", **figures: Any) -> Ending:
         self.close()
+        judged = success(self._said, self.reward, self.episode.success_reward, self.world.threshold)
         seconds = (time.monotonic_ns() - self._started) / 1e9 if self._started else 0.0
         return Ending(
             outcome,
             self.reward if math.isfinite(self.reward) else 0.0,
             self.length,
-            success(self._said, self.reward, self.episode.success_reward, self.world.threshold)
-            if outcome.is_play
-            else None,
+            judged if outcome.is_play else None,
             why,
             self._log.trace,
             seconds,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
 from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from types import ModuleType
@@ -64,9 +66,15 @@ class World:
         kwargs.setdefault("disable_env_checker", True)  # it checks the environment, at the cost of whoever plays in it
         self._env = env = gymnasium.make(id, **kwargs)
         self.reset, self.step, self.action_space = env.reset, env.step, env.action_space
+        if hasattr(env.unwrapped, "nethack"):
+            self.reset = self._reset_nethack
         self.action_names = action_names(env.unwrapped, id)
         threshold = next((value for name, value in WINNING_REWARDS.items() if id.startswith(name)), None)
         self.spec = Threshold(env.spec.reward_threshold if threshold is None else threshold)
+
+    def _reset_nethack(self, *, seed: int) -> Any:
+        self._env.unwrapped.seed(core=seed, disp=seed, reseed=False)  # the seed of a reset does not reach the game
+        return self._env.reset(seed=seed)
 
     def text(self, observation: Any) -> str:
         """As the environment would show it on a terminal, if it would; else in our words."""
@@ -94,12 +102,13 @@ def render_modes(spec: Any) -> list[str]:
 def action_names(env: Any, id: str) -> tuple[str, ...]:  # noqa: A002
     if hasattr(env, "get_action_meanings"):
         return tuple(map(str, env.get_action_meanings()))
-    given = getattr(env, "actions", None)
-    try:
-        names = tuple(str(action.name) for action in given)  # type: ignore[union-attr]
-    except (TypeError, AttributeError):
-        names = ()
-    return names or ACTION_NAMES.get(id.partition("-")[0], ())
+    given = getattr(env, "actions", ())
+    if isinstance(given, Iterable) and all(isinstance(action, Enum) for action in given):
+        names = [action.name for action in given]
+        full = (f"{type(action).__name__}.{action.name}" for action in given)  # where several are called the same
+        if names:
+            return tuple(long if names.count(name) > 1 else name for name, long in zip(names, full, strict=True))
+    return ACTION_NAMES.get(id.partition("-")[0], ())
 
 
 @cache
@@ -116,6 +125,8 @@ def registered(id: str) -> Any:  # noqa: A002
     known = library().envs.registry
     module, colon, name = id.rpartition(":")  # module:ENV_ID is an environment of a user's own
     if colon:
+        if "" not in sys.path:
+            sys.path.insert(0, "")  # a module in the working directory, as `python -m` would find it
         try:
             importlib.import_module(module)
         except ImportError as error:
@@ -151,7 +162,7 @@ def task_class(id: str) -> type[EnvironmentExam]:  # noqa: A002
     spec = registered(id)
     entry = spec.entry_point if isinstance(spec.entry_point, str) else spec.entry_point.__module__
     home = entry.partition(":")[0].partition(".")[0]
-    packages = dict.fromkeys(("gymnasium", *packages_distributions().get(home, ())))
+    packages = dict.fromkeys(("gymnasium", *distributions().get(home, ())))
     members = {
         "__module__": __name__,
         "environment": id,
@@ -160,6 +171,12 @@ def task_class(id: str) -> type[EnvironmentExam]:  # noqa: A002
         "packages": (*packages, "numpy"),
     }
     return type(id, (EnvironmentExam,), members)
+
+
+@cache
+def distributions() -> Mapping[str, list[str]]:
+    """Module -> the packages that have it; looked up once, for it takes a tenth of a second."""
+    return packages_distributions()
 
 
 def _version(package: str) -> str:

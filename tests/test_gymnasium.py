@@ -1,0 +1,188 @@
+"""Environments of Gymnasium as exams: the same seed gives the same trace, in games that others wrote."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import proctor
+from proctor import catalog
+from proctor.errors import MissingExtraError, UnknownNameError
+from proctor.task import create_task
+
+gymnasium = pytest.importorskip("gymnasium")
+
+GAMES = {
+    "CartPole-v1": "gymnasium",
+    "MountainCarContinuous-v0": "gymnasium",
+    "FrozenLake-v1": "gymnasium",
+    "Taxi-v4": "gymnasium",
+    "Blackjack-v1": "gymnasium",
+    "LunarLander-v3": "Box2D",
+    "MiniGrid-DoorKey-5x5-v0": "minigrid",
+    "NetHackScore-v0": "nle",
+    "VizdoomBasic-v1": "vizdoom",
+    "ALE/Pong-v5": "ale_py",
+    "ALE/Breakout-v5": "ale_py",
+}
+
+PROBE = """
+import json, sys
+import proctor
+from proctor.agents.events import Ending
+import msgspec
+
+report = proctor.evaluate(sys.argv[1], agent="random", limit=2, settings={"max_steps": 300})
+print(json.dumps([json.loads(record.outputs[-1].text) for record in report.records()]))
+"""
+
+
+def needs(module: str) -> None:
+    if importlib.util.find_spec(module) is None:
+        pytest.skip(f"{module} is not installed")
+
+
+@pytest.mark.parametrize(("game", "module"), GAMES.items())
+def test_the_same_seed_gives_the_same_trace_in_another_process(game: str, module: str, tmp_path: Path):
+    needs(module)
+    played = []
+    for hash_seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", PROBE, f"gym/{game}"],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=dict(PROCTOR_STORE=str(tmp_path / hash_seed), PYTHONHASHSEED=hash_seed, PATH="", **passed_on()),
+        )
+        assert done.returncode == 0, done.stderr
+        played.append(json.loads(done.stdout))
+    first, second = played
+    assert [episode["trace"] for episode in first] == [episode["trace"] for episode in second]
+    assert first[0]["trace"] != first[1]["trace"], "another seed, another episode"
+    assert all(episode["outcome"] == "completed" and episode["length"] > 0 for episode in first)
+
+
+def passed_on() -> dict[str, str]:
+    import os
+
+    return {key: os.environ[key] for key in ("PYTHONPATH", "HOME") if key in os.environ}
+
+
+def test_a_game_that_has_a_goal_can_be_lost_and_won(tmp_path: Path):
+    (tmp_path / "balance.py").write_text("def policy(o): return int(o[2] + 0.5 * o[3] > 0)\n")
+    won = proctor.evaluate("gym/CartPole-v1", agent="balance.py:policy", limit=5)
+    assert won.metrics["success"].value == 1
+    assert won.metrics["length"].value == 500
+    lost = proctor.evaluate("gym/CartPole-v1", agent="random", limit=5)
+    assert lost.metrics["success"].value == 0
+    assert lost.run.outcomes == {"completed": 5}
+
+
+def test_a_game_without_a_goal_is_played_until_a_reward_is_named():
+    played = proctor.evaluate("gym/Pendulum-v1", agent="random", limit=2)
+    assert played.run.outcomes == {"played": 2}
+    assert played.metrics["success"].value is None
+    named = proctor.evaluate("gym/Pendulum-v1", agent="random", limit=2, settings={"success_reward": -1e6})
+    assert named.metrics["success"].value == 1
+
+
+def test_settings_reach_the_environment():
+    report = proctor.evaluate(
+        "gym/FrozenLake-v1",
+        agent="random",
+        limit=1,
+        settings={"env_kwargs": {"map_name": "8x8", "is_slippery": False}, "max_steps": 4},
+    )
+    assert report.run.config["settings"]["env_kwargs"] == {"map_name": "8x8", "is_slippery": False}
+
+
+def test_a_model_reads_a_lake(serve):
+    """Down, down, right, down, right, right leads over the ice that does not slip."""
+    way = iter(["down", "1", "Right", "down", "right", "2"])
+    server = serve(lambda body, number: next(way))
+    report = proctor.evaluate(
+        "gym/FrozenLake-v1",
+        "openai/m",
+        base_url=server.url,
+        limit=1,
+        settings={"env_kwargs": {"is_slippery": False}},
+    )
+    assert report.metrics["success"].value == 1
+    assert report.metrics["length"].value == 6
+    asked = server.requests[0]["messages"]
+    assert "0 (left), 1 (down), 2 (right), 3 (up)" in asked[0]["content"]
+    assert "<red:S>FFF" in asked[1]["content"]
+
+
+@pytest.mark.parametrize(
+    ("game", "module", "expected"),
+    [
+        ("MiniGrid-Empty-5x5-v0", "minigrid", ("mission: get to the green goal square", "2 (forward)")),
+        ("ALE/Pong-v5", "ale_py", ("brightness", "0 (NOOP)")),
+        ("MountainCarContinuous-v0", "gymnasium", ("[", "1 number, with commas between, in the ranges -1 to 1")),
+        ("NetHackScore-v0", "nle", ("St:", "CompassDirection.N")),
+        ("Blackjack-v1", "gymnasium", (", ", "0 (stick), 1 (hit)")),
+    ],
+)
+def test_what_a_model_is_shown(serve, game: str, module: str, expected: tuple[str, str]):
+    needs(module)
+    server = serve(lambda body, number: "0")
+    report = proctor.evaluate(f"gym/{game}", "openai/m", base_url=server.url, limit=1, settings={"max_steps": 2})
+    assert "unreadable" not in report.metrics
+    system, seen = (message["content"] for message in server.requests[0]["messages"])
+    assert expected[0] in seen
+    assert expected[1] in system
+
+
+def test_names_versions_and_lists():
+    cls = catalog.task_class("gym/CartPole-v1")
+    assert cls is catalog.task_class("gym/CartPole-v1")
+    assert catalog.name_of(cls) == "gym/CartPole-v1"
+    assert cls.version.startswith(gymnasium.__version__)
+    assert "gym/CartPole-v1" in catalog.expand("gym/CartPole*")
+    with pytest.raises(UnknownNameError, match="did you mean gym/CartPole-v1"):
+        catalog.expand("gym/CartPol-v1")
+    assert create_task(cls, "gym/CartPole-v1", {"fps": 10}).settings.fps == 10
+
+
+@pytest.mark.parametrize(
+    ("game", "module", "extra"),
+    [("ALE/Pong-v5", "ale_py", "atari"), ("NetHackScore-v0", "nle", "nle"), ("VizdoomBasic-v1", "vizdoom", "vizdoom")],
+)
+def test_a_missing_package_names_its_extra(game: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch):
+    from proctor.compat import gymnasium as adapter
+
+    monkeypatch.setattr(adapter, "imported", lambda name: False)
+    with pytest.raises(MissingExtraError, match=rf"proctor\[{extra}\]"):
+        catalog.expand(f"gym/{game}")
+
+
+def test_an_environment_of_ones_own(tmp_path: Path):
+    (tmp_path / "corridor.py").write_text(
+        """
+import gymnasium
+
+class Corridor(gymnasium.Env):
+    action_space = gymnasium.spaces.Discrete(2)
+    observation_space = gymnasium.spaces.Discrete(6)
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = 0
+        return self.place, {}
+    def step(self, action):
+        self.place = max(0, self.place + 2 * action - 1)
+        return self.place, float(self.place == 5), self.place == 5, False, {"success": self.place == 5}
+
+gymnasium.register("Corridor-v0", Corridor, max_episode_steps=50)
+
+def onwards(observation): return 1
+"""
+    )
+    report = proctor.evaluate("gym/corridor:Corridor-v0", agent="corridor:onwards", limit=2)
+    assert report.metrics["success"].value == 1
+    assert report.metrics["length"].value == 5

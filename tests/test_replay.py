@@ -1,0 +1,88 @@
+"""A logged episode, played again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import proctor as package
+from proctor.agents.events import read_events
+
+
+def log_of(task: str, agent: str = "random", **settings: Any) -> Path:
+    report = package.evaluate(task, agent=agent, limit=1, settings=settings)
+    (path,) = (report.folder / "artifacts" / report.run.id).glob("*/events.jsonl")
+    return path
+
+
+@pytest.mark.parametrize("clock", ["step", "realtime", "paused"])
+def test_the_same_trace_whatever_the_clock_was(proctor, clock: str):
+    path = log_of("agents/catch", clock=clock, fps=200)
+    done = proctor("replay", str(path))
+    assert done.returncode == 0, done.stderr
+    assert f"the same trace {read_events(path).trace}" in done.stdout
+    told = json.loads(proctor("replay", str(path), "--json").stdout)
+    assert told["trace"] == told["replayed"] == read_events(path).ending.trace
+    assert told["difference"] == ""
+
+
+@pytest.mark.parametrize("game", ["MountainCarContinuous-v0", "FrozenLake-v1", "Blackjack-v1"])
+def test_a_game_of_others(proctor, game: str):
+    pytest.importorskip("gymnasium")
+    done = proctor("replay", str(log_of(f"gym/{game}")))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_log_has_what_it_takes(tmp_path: Path):
+    path = log_of("agents/catch", env_kwargs={"things": 2})
+    header = json.loads(path.read_text().splitlines()[0])
+    assert header["task"] == "agents/catch"
+    assert header["settings"]["env_kwargs"] == {"things": 2}
+    assert header["settings"]["clock"] == "step"
+    assert header["seed"] > 0
+    assert {"proctor", "python", "numpy"} <= header["versions"].keys()
+    lines = read_events(path).lines
+    assert [line.ns for line in lines] == sorted(line.ns for line in lines)
+    assert len(lines) == 15
+    assert lines[-1].terminated
+    assert lines[-1].success is not None
+
+
+def test_a_changed_log_is_noticed(proctor):
+    path = log_of("agents/catch")
+    lines = path.read_text().splitlines()
+    event = json.loads(lines[4])
+    event["frame"] = "0" * 32
+    path.write_text("\n".join([*lines[:4], json.dumps(event), *lines[5:]]) + "\n")
+    done = proctor("replay", str(path))
+    assert done.returncode == 1
+    assert "ANOTHER TRACE: step 3: frame was '000" in done.stdout
+
+
+def test_an_episode_that_was_cut_off_is_played_as_far_as_it_goes(proctor):
+    path = log_of("agents/catch")
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(lines[:10]) + "\n" + lines[10][:20])
+    done = proctor("replay", str(path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ", 8 steps: the same trace" in done.stdout
+
+
+@pytest.mark.parametrize("content", [None, "", "{}", "not a log"])
+def test_what_is_no_log_is_one_sentence(proctor, tmp_path: Path, content: str | None):
+    path = tmp_path / "events.jsonl"
+    if content is not None:
+        path.write_text(content)
+    done = proctor("replay", str(path))
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_log_of_something_else_is_refused(proctor, tmp_path: Path):
+    path = log_of("agents/catch")
+    path.write_text(path.read_text().replace('"task":"agents/catch"', '"task":"shapes/existence"'))
+    done = proctor("replay", str(path))
+    assert done.returncode == 2
