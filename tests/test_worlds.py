@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import io
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -314,7 +317,7 @@ def test_the_gate_gives_the_newest_and_takes_the_last(gate: Gate):
         ("GET", "/elsewhere", {}),
     )
     assert msgspec.msgpack.decode(seen, type=Frame).tick == 1
-    assert [status for status, _ in answers] == [204, 204, 400, 400, 400, 413, 400, 404]
+    assert [status for status, _ in answers] == [200, 204, 400, 400, 400, 413, 400, 404]
     assert gate.dropped == 1
     assert gate.take().action == 2
     assert gate.take() is None
@@ -530,3 +533,19 @@ def test_an_agent_is_known_by_its_source(tmp_path: Path):
     assert first["agent"] == second["agent"]
     assert first["sha256"] != second["sha256"]
     assert open_agent("random").identity() == {"agent": "random"}
+
+
+def test_the_guide_runs(proctor, tmp_path: Path):
+    text = (HERE.parent / "docs" / "worlds.md").read_text()
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        (tmp_path / re.search(r"# (\w+\.py)", block)[1]).write_text(block)
+    commands = re.findall(r"^proctor (.+)$", text, re.MULTILINE)
+    assert len(commands) >= 8
+    for command in commands:
+        words = shlex.split(command.replace("smollm2", "scripted/random"), comments=True)
+        if any(word.startswith("gym/") for word in words) and importlib.util.find_spec("gymnasium") is None:
+            continue
+        if words[0] == "replay":
+            words[1] = str(next(Path(os.environ["PROCTOR_STORE"]).glob("artifacts/*/000000-0-1/events.jsonl")))
+        done = proctor(*words)
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"

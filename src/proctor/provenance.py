@@ -15,7 +15,7 @@ from typing import Any
 from proctor import __version__, machine
 
 # Those that touch a question, an answer or a metric.
-_PACKAGES = ("msgspec", "aiohttp", "numpy", "xllamacpp", "reasoning-gym", "sympy")
+_PACKAGES = ("msgspec", "aiohttp", "numpy", "xllamacpp", "reasoning-gym", "sympy", "gymnasium", "ale-py", "minigrid")
 
 
 def collect(task_class: type) -> dict[str, Any]:

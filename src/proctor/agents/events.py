@@ -91,10 +91,11 @@ class EventLog:
     def add(self, ns: int, state: State, success: bool | None = None, timing: dict[str, int] | None = None) -> None:
         told = _encode(state)
         self._trace.update(told)
-        line = b'{"ns":%d,%b' % (ns, told[1:])
         if success is not None or timing:
-            line = line[:-1] + b"," + _encode({"success": success, "timing": timing or {}})[1:]
-        self._file.write(line + b"\n")
+            more = _encode({"success": success, "timing": timing or {}})
+            self._file.write(b'{"ns":%d,%b,%b\n' % (ns, told[1:-1], more[1:]))
+        else:
+            self._file.write(b'{"ns":%d,%b\n' % (ns, told[1:]))
 
     @property
     def trace(self) -> str:

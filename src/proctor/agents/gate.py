@@ -134,6 +134,10 @@ class Gate:
         except ValueError:
             raise web.HTTPBadRequest(text="after is the number of a tick") from None
         self.looked.set()
+        return await self._next(after)
+
+    async def _next(self, after: int) -> web.Response:
+        """The newest observation, once there is one after this tick."""
         if self._tick <= after and self._open:
             with suppress(TimeoutError):
                 async with asyncio.timeout(POLL):
@@ -143,6 +147,7 @@ class Gate:
         return web.Response(body=self._body, content_type=CONTENT)
 
     async def _action(self, request: web.Request) -> web.Response:
+        """Takes an action; the answer is the next observation, which saves the agent a question."""
         arrived = time.monotonic_ns()
         try:
             async with asyncio.timeout(TIMEOUTS.REQUEST):
@@ -162,4 +167,4 @@ class Gate:
             self.dropped += self._move is not None
             self._move = msgspec.structs.replace(move, action=action, arrived=arrived)
             self._changed.notify_all()
-        return web.Response(status=204)
+        return await self._next(move.tick)

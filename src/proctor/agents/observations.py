@@ -21,8 +21,11 @@ _ESCAPE = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
 
 
 def fingerprint(observation: Any) -> str:
-    if type(observation) is np.ndarray and observation.flags.c_contiguous and not observation.dtype.hasobject:
-        return sha256(observation.data).hexdigest()[:FINGERPRINT]
+    if type(observation) is np.ndarray and not observation.dtype.hasobject:
+        try:
+            return sha256(observation).hexdigest()[:FINGERPRINT]  # type: ignore[arg-type]
+        except ValueError:  # not in one piece
+            pass
     return sha256(pack(observation)).hexdigest()[:FINGERPRINT]
 
 

@@ -31,28 +31,26 @@ async def play_by_clock(url: str, token: str, decide: Callable[[Frame], Awaitabl
     """Until the world says that it is over."""
     limits = aiohttp.ClientTimeout(total=POLL + TIMEOUTS.REQUEST)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": CONTENT}
-    tick = -1
+    tick, move = -1, b""
     try:
         async with aiohttp.ClientSession(url, headers=headers, timeout=limits) as session:
             while True:
-                async with session.get("/observation", params={"after": tick}) as reply:
-                    if reply.status == 204:
-                        continue
+                asked = session.post("/action", data=move) if move else session.get(f"/observation?after={tick}")
+                move = b""
+                async with asked as reply:
+                    if reply.status == 400:
+                        raise IllegalActionError(await reply.text())
                     if reply.status == 410:
                         return
                     reply.raise_for_status()
+                    if reply.status == 204:  # nothing new yet
+                        continue
                     frame = _decode_frame(await reply.read())
                 if frame.over:
                     return
                 tick, seen = frame.tick, time.monotonic_ns()
                 action = plain(await decide(frame))
                 move = msgspec.msgpack.encode(Move(tick, action, seen, time.monotonic_ns()))
-                async with session.post("/action", data=move) as reply:
-                    if reply.status == 410:
-                        return
-                    if reply.status == 400:
-                        raise IllegalActionError(await reply.text())
-                    reply.raise_for_status()
     except (aiohttp.ClientError, TimeoutError) as error:
         raise WorldGoneError(f"{type(error).__name__}: {error}") from error
 

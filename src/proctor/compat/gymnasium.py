@@ -79,6 +79,9 @@ class World:
     def text(self, observation: Any) -> str:
         """As the environment would show it on a terminal, if it would; else in our words."""
         inner = self._env.unwrapped
+        if isinstance(observation, dict) and "tty_chars" in observation:
+            rows = (bytes(row).decode(errors="replace").rstrip() for row in observation["tty_chars"])
+            return "\n".join(rows).strip("\n")
         if self._env.render_mode == "ansi":
             drawn = self._env.render()
             shown = without_escapes(drawn if isinstance(drawn, str) else drawn.getvalue())

@@ -1,0 +1,157 @@
+"""Worlds: what the harness adds to a step, and whether it keeps time.
+
+    python bench/agents_worlds.py
+
+Step mode is held against a bare Gymnasium loop with the same policy, in turns; the clocks are measured over HTTP with the
+small world Catch, whose own work is nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from process import say, short
+from proctor.agents.arena import Table
+from proctor.agents.episode import Clock, Episode
+from proctor.agents.events import Ending, Header, read_events
+from proctor.agents.recipe import Recipe, with_arguments
+
+HERE = Path(__file__).resolve().parent
+ROUNDS, EPISODES = 7, 40
+FPS, THINGS, EVALUATIONS = 30.0, 60, 16
+NS = 1e9
+
+BARE = """
+import sys, time
+import gymnasium
+sys.path.insert(0, {here!r})
+from balancing import policy
+
+env = gymnasium.make("CartPole-v1", disable_env_checker=True)
+steps, started = 0, time.perf_counter()
+for seed in range({episodes}):
+    observation, _ = env.reset(seed=seed)
+    over = False
+    while not over:
+        observation, reward, terminated, truncated, info = env.step(policy(observation))
+        over = terminated or truncated
+        steps += 1
+print(steps, time.perf_counter() - started)
+"""
+
+
+def bare_loop() -> tuple[int, float]:
+    source = BARE.format(here=str(HERE), episodes=EPISODES)
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    steps, seconds = done.stdout.split()
+    return int(steps), float(seconds)
+
+
+def episode(folder: Path, number: int, clock: Clock) -> Episode:
+    header = Header("bench", {}, "bench", number, time.time(), {})
+    return Episode(header, str(folder / f"{number}" / "events.jsonl"), number, 600.0, clock, fps=FPS)
+
+
+async def step_mode(folder: Path) -> tuple[int, float, float]:
+    """Steps, seconds in play, seconds in all, of episodes like those of the bare loop."""
+    world = with_arguments("proctor.compat.gymnasium", "World", id="CartPole-v1", in_words=False)
+    table = Table(world, Recipe(str(HERE / "balancing.py"), "policy"), "step", folder / "process.log")
+    await table.prepare()
+    started = time.perf_counter()
+    endings = [await table.play(episode(folder, number, "step")) for number in range(EPISODES)]
+    seconds = time.perf_counter() - started
+    await table.close()
+    return sum(e.length for e in endings), sum(e.seconds for e in endings), seconds
+
+
+async def realtime(folder: Path, evaluations: int) -> tuple[list[Ending], list[float]]:
+    """Their endings, and for each action the milliseconds that it was under way, both ways together."""
+    world = with_arguments("proctor.agents.catch", "Catch", things=THINGS)
+    agent = Recipe("proctor.agents.catch", "Catcher")
+    tables = [Table(world, agent, "realtime", folder / f"process-{number}.log") for number in range(evaluations)]
+    for table in tables:
+        await table.prepare()
+    episodes = [episode(folder, number, "realtime") for number in range(evaluations)]
+    endings = await asyncio.gather(*(table.play(e) for table, e in zip(tables, episodes, strict=True)))
+    for table in tables:
+        await table.close()
+    under_way = []
+    for played in episodes:
+        for line in read_events(Path(played.log)).lines:
+            if "of" in (at := line.timing):
+                under_way.append((at["seen"] - at["made"] + at["arrived"] - at["sent"]) / NS * 1_000)
+    return endings, under_way
+
+
+def clocks(folder: Path, evaluations: int) -> dict[str, Any]:
+    endings, under_way = asyncio.run(realtime(folder, evaluations))
+    cuts = statistics.quantiles(under_way, n=20)
+    return {
+        "ticks": sum(e.length for e in endings),
+        "late_ticks": sum(e.late_ticks for e in endings),
+        "slow_ticks": sum(e.slow_ticks for e in endings),
+        "late_actions": sum(e.late for e in endings),
+        "dropped_actions": sum(e.dropped for e in endings),
+        "won": sum(bool(e.success) for e in endings),
+        "overhead_ms": {"p50": statistics.median(under_way), "p95": cuts[-1], "max": max(under_way)},
+    }
+
+
+def main() -> None:
+    rounds = []
+    for number in range(ROUNDS):
+        say(f"steps, round {number + 1} of {ROUNDS}")
+        with tempfile.TemporaryDirectory() as folder:
+            bare_steps, bare_seconds = bare_loop()
+            steps, played, seconds = asyncio.run(step_mode(Path(folder)))
+        assert steps == bare_steps
+        rounds.append(
+            {
+                "bare_steps_per_s": steps / bare_seconds,
+                "steps_per_s": steps / seconds,
+                "overhead_us": (played - bare_seconds) / steps * 1e6,
+                "ratio": seconds / bare_seconds,
+            }
+        )
+    step = {key: statistics.median(one[key] for one in rounds) for key in rounds[0]}
+    timed = {}
+    for evaluations in (1, EVALUATIONS):
+        say(f"realtime, {evaluations} at once")
+        with tempfile.TemporaryDirectory() as folder:
+            timed[evaluations] = clocks(Path(folder), evaluations)
+    results = {
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "settings": {"episodes": EPISODES, "fps": FPS, "things": THINGS},
+        "step": step,
+        "realtime": timed,
+        "rounds": rounds,
+    }
+    target = HERE / "results" / "agents.json"
+    before = json.loads(target.read_text()) if target.exists() else {}
+    target.write_text(json.dumps(before | {"worlds": results}, indent=2) + "\n")
+    one, many = timed[1], timed[EVALUATIONS]
+    rows = [
+        ("step mode: added to an action, in play", "≤ 50 µs", f"{short(step['overhead_us'])} µs"),
+        (f"CartPole, {EPISODES} episodes in all, against a bare loop", "≤ 2×", f"{step['ratio']:.2f}×"),
+        ("realtime over HTTP: added to an action, p50", "≤ 2 ms", f"{one['overhead_ms']['p50']:.2f} ms"),
+        (f"the same, {EVALUATIONS} at once", "", f"{many['overhead_ms']['p50']:.2f} ms"),
+        (f"late ticks, {EVALUATIONS} at once", "0", f"{many['late_ticks']} of {many['ticks']:,}"),
+    ]
+    print(f"| measure, {os.cpu_count()} cores | target | proctor |\n|---|---|---|")
+    for row in rows:
+        print(f"| {' | '.join(row)} |")
+
+
+if __name__ == "__main__":
+    main()
