@@ -2,8 +2,8 @@
 
     python bench/agents_worlds.py
 
-Step mode is held against a bare Gymnasium loop with the same policy, in turns; the clocks are measured over HTTP with the
-small world Catch, whose own work is nothing.
+Step mode is held against a bare Gymnasium loop with the same policy, in turns; the clocks are measured over HTTP, with
+the small world Catch, whose own work is nothing.
 """
 
 from __future__ import annotations
@@ -20,15 +20,20 @@ import time
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from process import say, short
 from proctor.agents.arena import Table
 from proctor.agents.episode import Clock, Episode
 from proctor.agents.events import Ending, Header, read_events
+from proctor.agents.outcome import Outcome
 from proctor.agents.recipe import Recipe, with_arguments
 
 HERE = Path(__file__).resolve().parent
 ROUNDS, EPISODES = 7, 40
 FPS, THINGS, EVALUATIONS = 30.0, 60, 16
+HUNG, HUNG_SECONDS = 20, 0.5
+HANGING = Recipe(str(HERE / "balancing.py"), "hang")
 NS = 1e9
 
 BARE = """
@@ -93,6 +98,20 @@ async def realtime(folder: Path, evaluations: int) -> tuple[list[Ending], list[f
     return endings, under_way
 
 
+async def hung_agents(folder: Path) -> list[float]:
+    """Seconds from the end of the time of an agent that hangs until nothing is left of it."""
+    table = Table(with_arguments("proctor.agents.catch", "Catch"), HANGING, "step", folder / "process.log")
+    overshoots = []
+    for number in range(HUNG):
+        await table.prepare()
+        started = time.perf_counter()
+        ending = await table.play(structs.replace(episode(folder, number, "step"), timeout=HUNG_SECONDS))
+        overshoots.append(time.perf_counter() - started - HUNG_SECONDS)
+        assert ending.outcome is Outcome.AGENT_HANG
+    await table.close()
+    return overshoots
+
+
 def clocks(folder: Path, evaluations: int) -> dict[str, Any]:
     endings, under_way = asyncio.run(realtime(folder, evaluations))
     cuts = statistics.quantiles(under_way, n=20)
@@ -124,6 +143,9 @@ def main() -> None:
             }
         )
     step = {key: statistics.median(one[key] for one in rounds) for key in rounds[0]}
+    say("agents that hang")
+    with tempfile.TemporaryDirectory() as folder:
+        overshoots = asyncio.run(hung_agents(Path(folder)))
     timed = {}
     for evaluations in (1, EVALUATIONS):
         say(f"realtime, {evaluations} at once")
@@ -134,6 +156,7 @@ def main() -> None:
         "cores": os.cpu_count(),
         "settings": {"episodes": EPISODES, "fps": FPS, "things": THINGS},
         "step": step,
+        "hung": {"median_s": statistics.median(overshoots), "max_s": max(overshoots)},
         "realtime": timed,
         "rounds": rounds,
     }
@@ -144,6 +167,7 @@ def main() -> None:
     rows = [
         ("step mode: added to an action, in play", "≤ 50 µs", f"{short(step['overhead_us'])} µs"),
         (f"CartPole, {EPISODES} episodes in all, against a bare loop", "≤ 2×", f"{step['ratio']:.2f}×"),
+        (f"a hung agent is gone after its time, median of {HUNG}", "≤ 0.2 s", f"{statistics.median(overshoots):.2f} s"),
         ("realtime over HTTP: added to an action, p50", "≤ 2 ms", f"{one['overhead_ms']['p50']:.2f} ms"),
         (f"the same, {EVALUATIONS} at once", "", f"{many['overhead_ms']['p50']:.2f} ms"),
         (f"late ticks, {EVALUATIONS} at once", "0", f"{many['late_ticks']} of {many['ticks']:,}"),

@@ -35,7 +35,7 @@ class State(Struct):
     """What became of one step. The trace is made of these: the same steps, the same trace, whatever the clock said."""
 
     action: Any
-    reward: float | None  # None where it is no number that can be written
+    reward: float | None  # None after a reset
     terminated: bool
     truncated: bool
     frame: str  # fingerprint of the observation

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from proctor.agents.spaces import IllegalActionError
 
 LARGEST_ACTION = 1024 * 1024  # bytes
 POLL = 1.0  # seconds that a question for the next observation may wait, before it has to be asked again
+SWITCH = 0.0005  # seconds that a tick has to wait at most while the server is at work
 CONTENT = "application/msgpack"
 
 
@@ -54,6 +56,7 @@ class Gate:
         self._token = ""
         self._open = False
         self.looked = threading.Event()  # the agent has asked for an observation
+        sys.setswitchinterval(SWITCH)
         threading.Thread(target=self._serve, daemon=True, name="gate").start()
         self._ready.wait()
 

@@ -92,6 +92,8 @@ class Play:
         try:
             observation, reward, terminated, truncated, info = self._step(taken)
             self.last_reward = reward = float(reward)
+            if not math.isfinite(reward):
+                raise ValueError(f"a reward of {reward}")
             frame = observations.fingerprint(observation)
             self._note_success(info)
         except BaseException as error:
@@ -119,7 +121,7 @@ class Play:
         seconds = (time.monotonic_ns() - self._started) / 1e9 if self._started else 0.0
         return Ending(
             outcome,
-            self.reward if math.isfinite(self.reward) else 0.0,
+            self.reward,
             self.length,
             judged if outcome.is_play else None,
             why,

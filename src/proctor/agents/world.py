@@ -126,7 +126,7 @@ class WorldExam(Task):
         )
         return Episode(
             header,
-            str(log),
+            str(log.absolute()),  # whoever plays may go elsewhere
             mix(sample.seed, epoch, AGENT) >> 33,
             settings.timeout,
             settings.clock,
