@@ -165,6 +165,7 @@ def test_an_agent_that_cannot_be_made(tmp_path: Path):
     (tmp_path / "broken.py").write_text("class Agent:\n    def __init__(self): 1 / 0\n    def act(self, o): return 0\n")
     report = proctor.evaluate("agents/catch", agent="broken.py:Agent", limit=1)
     assert outcomes(report) == ["agent_crash"]
+    assert len(next(report.records()).outputs) == 1
     assert "division by zero" in next(report.records()).score.why
 
 

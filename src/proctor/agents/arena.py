@@ -64,6 +64,13 @@ class Table:
         if self._about is not None and living[0] and (living[1] or not self._agent_is_apart):
             return self._about
         await self.close()
+        try:
+            return await self._start()
+        except BaseException:
+            await self.close()  # half of what is needed is nothing
+            raise
+
+    async def _start(self) -> About:
         self._log.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._world = await HostProcess.start(WORLD, self._world_recipe, self._log, ENVIRONMENT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -160,11 +161,14 @@ def read_events(path: Path) -> Recording:
 def close_log(path: Path, ending: Ending) -> None:
     """Writes the last line. It may follow one that was cut off."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    before = written(path) if path.exists() else b""
-    with path.open("r+b" if before else "wb") as file:
-        file.truncate(len(before))
-        file.seek(len(before))
-        file.write(b"\n" * (before[-1:] not in (b"", b"\n")) + _encode(Closing(ending)) + b"\n")
+    with path.open("ab+", buffering=0) as file:
+        if size := file.seek(0, os.SEEK_END):
+            file.seek(size - 1)
+            if file.read(1) != b"\n":
+                whole = written(path)
+                file.truncate(len(whole))
+                file.write(b"" if whole.endswith(b"\n") else b"\n")
+        file.write(_encode(Closing(ending)) + b"\n")
 
 
 def ending_of(path: Path) -> Ending | None:

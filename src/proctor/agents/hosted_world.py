@@ -94,7 +94,7 @@ class HostedWorld:
         """For an agent elsewhere that the world waits for: the next view, or the ending if the world fails."""
         try:
             self._seen = self._begun.step(action)
-            self._host.pulse.end()
+            self._begun.rest()
             return self.look()
         except WorldFailedError as error:
             return _told(self._begun.end(Outcome.ENV_CRASH, str(error)))

@@ -105,6 +105,10 @@ class Play:
         self._log.add(time.monotonic_ns(), state, self._said, timing)
         return observation
 
+    def rest(self) -> None:
+        """Nobody is at it until the next step."""
+        self._pulse.end()
+
     def _note_success(self, info: Any) -> None:
         if info:
             said = info.get("is_success", info.get("success"))

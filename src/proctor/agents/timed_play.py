@@ -80,7 +80,7 @@ class TimedPlay:
                     self._figures.slow_ticks += 1
                 else:
                     self._figures.late_ticks += 1
-            self._tick(tick, self._gate.take(), begun)
+            self._show(tick, self._step(tick, self._gate.take(), begun))
             free = time.monotonic_ns()
         return Outcome.COMPLETED, ""
 
@@ -98,28 +98,26 @@ class TimedPlay:
             self._show(tick, observation)
         return Outcome.COMPLETED, ""
 
-    def _tick(self, tick: int, move: Move | None, begun: int) -> None:
-        self._show(tick, self._step(tick, move, begun))
-
     def _step(self, tick: int, move: Move | None, begun: int) -> Any:
-        if move is None:
-            return self._play.step(None, {"tick": tick})
+        timing = {"tick": tick} if move is None else self._timing(tick, move, begun)
+        observation = self._play.step(None if move is None else move.action, timing)
+        self._play.rest()
+        return observation
+
+    def _timing(self, tick: int, move: Move, begun: int) -> dict[str, int]:
+        """When everything about an action happened; counted and written down."""
         made = self._shown.get(move.tick, begun)
-        late = move.tick < tick - 1
-        self._figures.late += late
+        self._figures.late += move.tick < tick - 1
         lags = self._figures.lags
         lags["observation"].add(move.seen - made)
         lags["reaction"].add(move.sent - move.seen)
         lags["action"].add(begun - move.sent)
-        timing = {"tick": tick, "of": move.tick, "made": made, "seen": move.seen, "sent": move.sent}
-        return self._play.step(move.action, timing | {"arrived": move.arrived, "begun": begun})
+        agents = {"of": move.tick, "made": made, "seen": move.seen, "sent": move.sent}
+        return {"tick": tick, **agents, "arrived": move.arrived, "begun": begun}
 
     def _show(self, tick: int, observation: Any) -> None:
         play = self._play
-        if play.episode.in_words:
-            shown: Any = play.world.in_words(observation)
-        else:
-            shown = observation
+        shown = play.world.in_words(observation) if play.episode.in_words else observation
         frame = Frame(tick, observations.pack(shown), play.last_reward, play.over)
         self._shown.pop(tick - KEPT, None)
         self._shown[tick] = time.monotonic_ns()
