@@ -55,7 +55,8 @@ class Adding(Task):
 
 # What takes longest comes first, so that two processes end together.
 _FIRST = ("sandbox_attacks", "languages", "code_languages", "sandbox_containers", "docs", "code_conformance", "starter",
-          "bigcode_compat", "transformers", "bad_input", "reasoning_gym", "worlds", "embedded", "resume", "shapes")  # fmt: skip
+          "bigcode_compat", "transformers", "bad_input", "reasoning_gym", "worlds", "embedded", "resume",
+          "shapes")  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
