@@ -75,6 +75,8 @@ class Table:
         try:
             self._world = await HostProcess.start(WORLD, self._world_recipe, self._log, ENVIRONMENT)
             self._about = msgspec.convert(await self._world.call("about"), About)
+            if self._clock != "step":
+                await self._world.call("build_gate")
         except (HostedFaultError, HostDiedError) as error:
             raise EpisodeFault(Outcome.ENV_CRASH, f"the world could not be made: {error}") from error
         if self._agent_recipe is not None:

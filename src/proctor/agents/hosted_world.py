@@ -69,12 +69,15 @@ class HostedWorld:
             return _told(play.end(Outcome.ENV_CRASH, str(error)))
         return _told(play.end())
 
+    def build_gate(self) -> None:
+        """Called before the first episode by a clock: no other world is to be disturbed while it plays."""
+        from proctor.agents.gate import Gate  # a server takes its time to import, and most worlds need none
+
+        self._gate = Gate()
+
     def serve(self, token: str) -> int:
         """The port at which an agent in another process finds the world in this episode, if it knows the token."""
-        if self._gate is None:
-            from proctor.agents.gate import Gate  # a server takes its time to import, and most worlds need none
-
-            self._gate = Gate()
+        assert self._gate is not None
         self._gate.open(token, self._world.actions.take)
         return self._gate.port
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import platform
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
@@ -78,7 +79,7 @@ class WorldExam(Task):
     async def open(self, config: RunConfig) -> None:
         self._tables: list[Table] = []
         self._free: list[Table] = []
-        self._proved = False
+        self._preparing = asyncio.Lock()
 
     async def close(self) -> None:
         for table in self._tables:
@@ -93,6 +94,7 @@ class WorldExam(Task):
             ending = ending_of(log)  # a sitting that was killed may have left the whole episode
             if ending is None:
                 mind = ModelPlayer(self, sample, epoch, candidate, config) if isinstance(candidate, Model) else None
+                await self._prepare(agent, config)
                 ending = await self._attempt(self._episode(sample, epoch, candidate, log), agent, mind)
             if attempt >= done:
                 text = msgspec.json.encode(ending).decode()
@@ -140,8 +142,6 @@ class WorldExam(Task):
     async def _attempt(self, episode: Episode, agent: Recipe | None, mind: Mind | None) -> Ending:
         table = self._free.pop() if self._free else self._new_table(agent)
         try:
-            if not self._proved:
-                await self._prove(table)
             ending = await table.play(episode, mind)
         finally:
             self._free.append(table)
@@ -152,14 +152,22 @@ class WorldExam(Task):
         self._tables.append(Table(self.world(in_words=agent is None), agent, self.settings.clock, log))
         return self._tables[-1]
 
-    async def _prove(self, table: Table) -> None:
-        """A world that cannot be made at all is the user's to mend, not a fault of an episode."""
-        try:
-            await table.prepare()
-        except EpisodeFault as fault:
-            if fault.outcome is Outcome.ENV_CRASH:
-                raise UsageError(f"{self.name}: {fault}") from fault
-        self._proved = True
+    async def _prepare(self, agent: Recipe | None, config: RunConfig) -> None:
+        """Once: a world that cannot be made at all is the user's to mend, not a fault of an episode.
+
+        By the clock all tables are there before the first episode: starting one takes the time that another needs.
+        """
+        async with self._preparing:
+            if self._tables:
+                return
+            places = 1 if self.settings.clock == "step" else min(config.parallel, self.count(config))
+            self._free = [self._new_table(agent) for _ in range(places)]
+            for table in self._free:
+                try:
+                    await table.prepare()
+                except EpisodeFault as fault:
+                    if fault.outcome is Outcome.ENV_CRASH:
+                        raise UsageError(f"{self.name}: {fault}") from fault
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         """Of the last attempt."""
