@@ -6,6 +6,8 @@ import threading
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
+import msgspec
+
 from proctor.agents.channel import IN_AGENT
 from proctor.agents.constants import NETWORK
 from proctor.agents.host import Host, described
@@ -65,7 +67,8 @@ class HostedAgent:
                 error = f"_finish_task_hook: {described(fault).text}"
         by_hand = goes_on and not self._told_to_stop.is_set()
         outcome = Outcome.STOPPED if by_hand else Outcome.COMPLETED
-        return Ending(outcome=outcome, error=error, actions=pulse.calls).model_dump(mode="json")
+        lags = {"reaction": msgspec.to_builtins(recording.reactions)} if recording.reactions.n else {}
+        return Ending(outcome=outcome, error=error, actions=pulse.calls, lags=lags).model_dump(mode="json")
 
     def stop(self) -> None:
         self._told_to_stop.set()

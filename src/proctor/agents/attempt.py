@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from proctor.agents.lags import Lags
 from proctor.agents.outcome import Outcome
 from proctor.types import Usage
 
@@ -20,3 +21,4 @@ class Attempt(Struct, frozen=True):
     overshoot: float
     actions: int
     usage: Usage = Usage()  # of a model that plays
+    lags: dict[str, Lags] = {}

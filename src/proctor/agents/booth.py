@@ -7,9 +7,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from proctor.agents.attempt import Attempt
 from proctor.agents.journal import Journal
 from proctor.agents.judge import Judge
+from proctor.agents.lags import Lags
 from proctor.agents.locking import VARIABLE
 from proctor.agents.player import LocalPlayer
 from proctor.agents.protocol import Task
@@ -65,6 +68,7 @@ class Booth:
             supervisor.overshoot,
             supervisor.actions,
             player.usage,
+            msgspec.convert(supervisor.lags, dict[str, Lags], strict=False),
         )
 
     async def _prepare(self) -> tuple[Judge, LocalPlayer | VisionPlayer]:

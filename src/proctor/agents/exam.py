@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import cache
 from itertools import count
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
 import msgspec
@@ -16,15 +16,15 @@ from proctor.agents.candidate import AgentCandidate
 from proctor.agents.constants import LONGEST_TASK
 from proctor.agents.outcome import Outcome
 from proctor.agents.recipe import Recipe, recipe_of
+from proctor.agents.tally import EpisodeTally, Facts
 from proctor.candidate import Candidate
 from proctor.config import RunConfig
 from proctor.errors import MissingExtraError, UsageError
-from proctor.metrics.statistics import mean
-from proctor.metrics.summary import MeanScore, Tally
+from proctor.metrics.summary import Tally
 from proctor.models.model import Model, Sampling
 from proctor.randomness import mix
 from proctor.task import Task
-from proctor.types import Metric, Output, Record, Sample, Score
+from proctor.types import Output, Sample, Score
 
 if TYPE_CHECKING:
     from proctor.agents.booth import Booth
@@ -38,6 +38,7 @@ Seconds = Annotated[float, Meta(gt=0, le=LONGEST_TASK)]
 class EpisodeSettings(Struct, frozen=True):
     """The task that every episode sets, and how often an episode is tried that the agent could not help losing."""
 
+    clock: Literal["realtime"] = "realtime"  # the environment does not wait for the agent
     env_name: str = ""
     window_name: str = ""
     task_description: str = ""
@@ -50,30 +51,6 @@ class EpisodeSettings(Struct, frozen=True):
 
 # Faults that say nothing about the agent: the episode is tried again.
 NOT_THE_AGENTS = (Outcome.ENV_CRASH, Outcome.JUDGE_ERROR)
-
-
-class EvaluationTally:
-    """The share of successes, with every fault of the agent left out or counted as a failure; the mean of the rest."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._played, self._with_faults = MeanScore(name), MeanScore(f"{name}_if_faults_fail")
-        self._others: dict[str, list[float]] = {}
-
-    def add(self, record: Record) -> None:
-        score = record.score
-        if score is None:
-            return
-        self._played.add(record)
-        failed = score.outcome in (Outcome.AGENT_CRASH, Outcome.AGENT_HANG)
-        self._with_faults.add(msgspec.structs.replace(record, score=Score(0, score.outcome)) if failed else record)
-        for key, value in (score.answer or {}).items():
-            if key != self._name and isinstance(value, int | float) and not isinstance(value, bool):
-                self._others.setdefault(key, []).append(value)
-
-    def metrics(self) -> dict[str, Metric]:
-        means = {key: mean(values) for key, values in self._others.items()}
-        return self._played.metrics() | self._with_faults.metrics() | means
 
 
 class EvaluatorExam(Task):
@@ -99,7 +76,7 @@ class EvaluatorExam(Task):
     def task_fields(self) -> dict[str, Any]:
         """Those of the task that every episode sets."""
         told: dict[str, Any] = msgspec.to_builtins(self.settings)
-        del told["attempts"]
+        del told["attempts"], told["clock"]
         return told
 
     def samples_at_once(self, candidate: Candidate, config: RunConfig) -> int:
@@ -162,7 +139,18 @@ class EvaluatorExam(Task):
         return Score(value if played.outcome.is_play else None, played.outcome, played.metrics, played.notes)
 
     def tally(self) -> Tally:
-        return EvaluationTally(self.metric)
+        return EpisodeTally(self.metric, self._facts)
+
+    def _facts(self, output: Output) -> Facts | None:
+        played = msgspec.json.decode(output.text, type=Attempt)
+        if not played.outcome.is_play:
+            return None
+        numbers = {
+            key: float(value)
+            for key, value in played.metrics.items()
+            if key != self.metric and isinstance(value, int | float) and not isinstance(value, bool)
+        }
+        return Facts(numbers, lags=played.lags)
 
 
 def _agent_task(sample: Sample) -> AgentTask:

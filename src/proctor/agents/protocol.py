@@ -77,6 +77,7 @@ class Ending(BaseModel):
     outcome: Outcome = Outcome.COMPLETED
     error: str = ""
     actions: int = 0  # calls of _play_env that returned
+    lags: dict[str, Any] = {}  # kind of delay -> Lags
 
 
 class Done(BaseModel):

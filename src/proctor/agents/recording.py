@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from proctor.agents.lags import Lags
+
 EVENTS = "events.jsonl"
 KEYS = "keys.txt"  # what is written on a film: replaced as a whole, it is read for every frame
 
@@ -24,12 +26,12 @@ class Recording:
         self._file: int | None = None
         self._held: list[str] = []
         self._frame_ns = 0  # when the last picture was taken
-        self.reactions: list[int] = []  # nanoseconds from the last picture to an input
+        self.reactions = Lags()  # from the last picture to an input
 
     def begin(self, folder: str) -> None:
         with self._lock:
             self._close()
-            self.reactions = []
+            self.reactions = Lags()
             self._frame_ns = 0
             if folder:
                 self._folder = Path(folder)
@@ -44,7 +46,7 @@ class Recording:
     def input(self, kind: str, what: str = "", **facts: Any) -> None:
         now = time.monotonic_ns()
         if self._frame_ns:
-            self.reactions.append(now - self._frame_ns)
+            self.reactions.add(now - self._frame_ns)
         self._write({"ns": now, "event": "input", "kind": kind, "what": what, **facts})
         if kind in ("press", "release"):
             self._hold(what, kind == "press")

@@ -50,6 +50,7 @@ class Supervisor:
         self.elapsed = 0.0  # seconds of play
         self.overshoot = 0.0  # seconds that the agent could act after the end of its time
         self.actions = 0
+        self.lags: dict[str, Any] = {}
 
     def stop(self) -> None:
         """Ends the evaluation by hand."""
@@ -106,7 +107,7 @@ class Supervisor:
             ending = await self._player.stop()
             self._journal.note("agent_stopped", **ending.model_dump(mode="json"))
             self.overshoot = max(0.0, time.monotonic() - started - task.timeout)
-            self.actions = ending.actions
+            self.actions, self.lags = ending.actions, ending.lags
             if self._display is not None and await self._has_died(self._display, ending):
                 raise EnvironmentGoneError("the display died")
             if by["judge"]:

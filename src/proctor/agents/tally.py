@@ -1,29 +1,38 @@
-"""Metrics of episodes: how many succeeded, with what reward, after how many steps, and how late everybody was."""
+"""Metrics of episodes: how many succeeded, what was measured in them, and how late everybody was."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 
 import msgspec
+from msgspec import Struct
 
-from proctor.agents.events import Ending
-from proctor.agents.lags import merged
+from proctor.agents.lags import Lags, merged
 from proctor.agents.outcome import Outcome
 from proctor.metrics.statistics import student_mean
 from proctor.metrics.summary import MeanScore
-from proctor.types import Metric, Record, Score
+from proctor.types import Metric, Output, Record, Score
 
 AGENTS_FAULTS = (Outcome.AGENT_CRASH, Outcome.AGENT_HANG)
 LAGS = ("observation", "reaction", "action")  # in the order in which they come about
-COUNTS = ("idle", "unreadable", "late", "dropped", "late_ticks", "slow_ticks")
+
+
+class Facts(Struct, frozen=True):
+    """What an episode that was played adds to the metrics of a run."""
+
+    means: dict[str, float] = {}
+    counts: dict[str, int] = {}
+    lags: dict[str, Lags] = {}
 
 
 class EpisodeTally:
     """Faults are no play: they count in none of these, but as failures in `success_if_faults_fail`."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, facts: Callable[[Output], Facts | None]) -> None:
         self._played, self._with_faults = MeanScore(name), MeanScore(f"{name}_if_faults_fail")
-        self._endings: dict[int, list[Ending]] = {}
+        self._facts_of = facts  # None for an episode that was not played
+        self._facts: dict[int, list[Facts]] = {}
 
     def add(self, record: Record) -> None:
         score = record.score
@@ -32,31 +41,39 @@ class EpisodeTally:
         self._played.add(record)
         failed = score.outcome in AGENTS_FAULTS
         self._with_faults.add(msgspec.structs.replace(record, score=Score(0, score.outcome)) if failed else record)
-        ending = msgspec.json.decode(record.outputs[-1].text, type=Ending)
-        if ending.outcome.is_play:
-            self._endings.setdefault(record.sample.index, []).append(ending)
+        facts = self._facts_of(record.outputs[-1])
+        if facts is not None:
+            self._facts.setdefault(record.sample.index, []).append(facts)
 
     def metrics(self) -> dict[str, Metric]:
         # Epochs of one episode are not independent, so the unit is the episode.
         found = self._played.metrics() | self._with_faults.metrics()
-        groups = list(self._endings.values())
-        found["reward"] = student_mean([math.fsum(e.reward for e in group) / len(group) for group in groups])
-        found["length"] = student_mean([math.fsum(e.length for e in group) / len(group) for group in groups])
-        endings = [ending for group in groups for ending in group]
-        timed = any(ending.clock != "step" for ending in endings)
-        for name in COUNTS:
-            total = sum(getattr(ending, name) for ending in endings)
-            if total or (timed and name != "unreadable"):
-                found[name] = Metric(total, None, None, None, len(endings), "count")
-        return found | self._lags(endings)
+        groups = list(self._facts.values())
+        for name in _names(facts.means for group in groups for facts in group):
+            found[name] = student_mean([average for group in groups if (average := _average(group, name)) is not None])
+        episodes = [facts for group in groups for facts in group]
+        for name in _names(facts.counts for facts in episodes):
+            total = sum(facts.counts.get(name, 0) for facts in episodes)
+            found[name] = Metric(total, None, None, None, len(episodes), "count")
+        return found | _lags(episodes)
 
-    def _lags(self, endings: list[Ending]) -> dict[str, Metric]:
-        """In milliseconds, over all actions of all episodes."""
-        found = {}
-        for name in LAGS:
-            lags = merged(ending.lags[name] for ending in endings if name in ending.lags)
-            if lags.n:
-                figures = {"p50": lags.quantile(0.5), "p95": lags.quantile(0.95), "max": lags.longest}
-                for which, value in figures.items():
-                    found[f"{name}_{which}_ms"] = Metric(value, None, None, None, lags.n, "quantile")
-        return found
+
+def _names(dictionaries: Iterable[dict[str, float]] | Iterable[dict[str, int]]) -> list[str]:
+    return list(dict.fromkeys(name for names in dictionaries for name in names))
+
+
+def _average(group: list[Facts], name: str) -> float | None:
+    values = [facts.means[name] for facts in group if name in facts.means]
+    return math.fsum(values) / len(values) if values else None
+
+
+def _lags(episodes: list[Facts]) -> dict[str, Metric]:
+    """In milliseconds, over all actions of all episodes."""
+    found = {}
+    for name in LAGS:
+        lags = merged(facts.lags[name] for facts in episodes if name in facts.lags)
+        if lags.n:
+            figures = {"p50": lags.quantile(0.5), "p95": lags.quantile(0.95), "max": lags.longest}
+            for which, value in figures.items():
+                found[f"{name}_{which}_ms"] = Metric(value, None, None, None, lags.n, "quantile")
+    return found

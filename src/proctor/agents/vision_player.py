@@ -7,7 +7,9 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from proctor.agents.outcome import EnvironmentCrashedError, Outcome
 from proctor.agents.player import PlayerError
@@ -115,8 +117,11 @@ class VisionPlayer:
             self._playing.cancel()
             with suppress(asyncio.CancelledError):
                 await self._playing
-            return Ending(actions=self._actions)
+            return Ending(actions=self._actions, lags=self._lags())
         return self._playing.result()
+
+    def _lags(self) -> dict[str, Any]:
+        return {"reaction": msgspec.to_builtins(self._recording.reactions)} if self._recording.reactions.n else {}
 
     async def settle(self) -> None:
         self._playing = None

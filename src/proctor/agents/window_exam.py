@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
@@ -12,6 +12,7 @@ from proctor.errors import UsageError
 
 
 class WindowSettings(Struct, frozen=True):
+    clock: Literal["realtime"] = "realtime"  # the program does not wait for the agent
     command: str = ""  # starts the program
     window: str = ""  # a part of its window's title
     description: str = ""  # what the agent is to do

@@ -23,7 +23,7 @@ from proctor.agents.model_play import ModelPlayer
 from proctor.agents.outcome import Outcome
 from proctor.agents.policy import RANDOM, is_playable
 from proctor.agents.recipe import Recipe, recipe_of
-from proctor.agents.tally import EpisodeTally
+from proctor.agents.tally import EpisodeTally, Facts
 from proctor.candidate import Candidate
 from proctor.config import RunConfig
 from proctor.errors import UsageError
@@ -35,6 +35,7 @@ from proctor.types import Output, Sample, Score
 
 DEFAULT_EPISODES = 10
 AGENT = 1  # mixed into the seed of an episode, for the agent that plays it
+COUNTS = ("idle", "unreadable", "late", "dropped", "late_ticks", "slow_ticks")
 PLAYED = "played"  # the outcome of an episode in a world that cannot be won or lost
 # Faults that say nothing about the agent: the episode is tried again.
 NOT_THE_AGENTS = (Outcome.ENV_CRASH, Outcome.JUDGE_ERROR)
@@ -183,7 +184,18 @@ class WorldExam(Task):
         return Score(float(ending.success), ending.outcome, answer, ending.why)
 
     def tally(self) -> Tally:
-        return EpisodeTally(self.metric)
+        return EpisodeTally(self.metric, _facts)
+
+
+def _facts(output: Output) -> Facts | None:
+    ending = msgspec.json.decode(output.text, type=Ending)
+    if not ending.outcome.is_play:
+        return None
+    # By the clock it is worth knowing that nothing was late; in steps nothing can be.
+    counts = {name: getattr(ending, name) for name in COUNTS}
+    timed = ending.clock != "step"
+    told = {name: n for name, n in counts.items() if n or (timed and name != "unreadable")}
+    return Facts({"reward": ending.reward, "length": ending.length}, told, ending.lags)
 
 
 def _versions(packages: Iterable[str]) -> dict[str, str]:
