@@ -1,0 +1,39 @@
+"""What the guide of agents says is what the program does."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+GUIDE = (Path(__file__).parents[1] / "docs" / "agents.md").read_text()
+
+
+def test_the_first_agent_plays(tmp_path: Path, proctor: Callable[..., Any]):
+    counting, *others = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+    (tmp_path / "counting.py").write_text(counting)
+    (script,) = (block for block in others if "run_evaluation_client_with_server(" in block)
+    free_ports = "(task, '127.0.0.1', 0, '127.0.0.1', 0, agent="
+    (tmp_path / "script.py").write_text(script.replace("(task, agent=", free_ports))
+    command = re.search(r"^proctor (run counting.py.*)$", GUIDE, re.MULTILINE)
+    assert command is not None
+    done = proctor(*shlex.split(command[1]))
+    assert done.returncode == 0, done.stderr
+    assert "success        1.000" in done.stdout
+    ran = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert "'success': True" in ran.stdout
+
+
+def test_every_outcome_and_every_name_of_the_desktop_is_explained():
+    from proctor.agents import Outcome
+    from proctor.agents.desktop import CALLABLES, LISTENERS
+
+    for outcome in Outcome:
+        assert f"| `{outcome}` |" in GUIDE
+    for name in (*CALLABLES, *LISTENERS):
+        assert name in GUIDE
