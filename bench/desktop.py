@@ -1,0 +1,123 @@
+"""How quick and how sharp the desktop is: key to pixel, pictures, text that is read. Run it on a quiet machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy
+from PIL import Image, ImageDraw, ImageFont
+
+from proctor.agents.desktop.display import VirtualDisplay
+from proctor.agents.desktop.interface import window_titled
+from proctor.agents.desktop.vk import VK
+from proctor.agents.desktop.x11 import XDesktop
+from proctor.agents.judges import read_text, shows_text
+
+RESULTS = Path(__file__).parent / "results" / "desktop.json"
+PRESSES = 200
+CAPTURES = 2_000
+
+# A game of 60 frames a second that shows whether space is down.
+BLINKING = """
+import pygame
+pygame.display.init()
+screen = pygame.display.set_mode((640, 480))
+pygame.display.set_caption("Blinking")
+clock = pygame.time.Clock()
+while True:
+    pygame.event.pump()
+    screen.fill((255, 255, 255) if pygame.key.get_pressed()[pygame.K_SPACE] else (0, 0, 0))
+    pygame.display.flip()
+    clock.tick(60)
+"""
+TEXTS = ("PRESS SPACE TO RETRY", "LAST 12:34", "GAME OVER")
+
+
+def key_to_pixel(desktop: XDesktop) -> dict[str, float]:
+    """Milliseconds from the press of a key until a picture shows it."""
+    with subprocess.Popen([sys.executable, "-c", BLINKING], env=os.environ | {"DISPLAY": desktop.name}) as game:
+        while not any(window.title == "Blinking" for window in desktop.windows()):
+            time.sleep(0.01)
+        window = window_titled(desktop, "Blinking")
+        desktop.activate(window)
+        delays = []
+        for number in range(PRESSES):
+            down = number % 2 == 0
+            wanted = 255 if down else 0
+            time.sleep(0.03 + (number % 17) / 1_000)  # at every phase of a frame
+            pressed = time.perf_counter()
+            desktop.key(VK.SPACE, down)
+            while desktop.capture(window)[240, 320, 0] != wanted:
+                pass
+            delays.append((time.perf_counter() - pressed) * 1e3)
+        game.kill()
+    return {"p50": statistics.median(delays), "p95": statistics.quantiles(delays, n=20)[-1], "max": max(delays)}
+
+
+def capture_cost(desktop: XDesktop) -> float:
+    """Milliseconds of a processor for a picture of 640×480 as an array."""
+    desktop.capture()
+    begun = time.process_time()
+    for _ in range(CAPTURES):
+        desktop.capture()
+    return (time.process_time() - begun) / CAPTURES * 1e3
+
+
+def screens() -> list[tuple[str, numpy.ndarray[Any, Any]]]:
+    """End screens: three texts, two fonts, four sizes, quiet and busy."""
+    fonts = sorted(Path("/usr/share/fonts").rglob("DejaVuSans*.ttf"))
+    made = []
+    for text in TEXTS:
+        for size in (20, 28, 40, 52):
+            for bold in (False, True):
+                for busy in (False, True):
+                    image = Image.new("RGB", (640, 480), (30, 30, 60))
+                    draw = ImageDraw.Draw(image)
+                    generator = numpy.random.default_rng(size)
+                    for _ in range(80 * busy):
+                        x, y, width, height = (int(part) for part in generator.integers(0, 640, 4))
+                        colour = tuple(int(part) for part in generator.integers(10, 130, 3))
+                        draw.rectangle((x, y, x + width // 4, y + height // 4), fill=colour)
+                    font = ImageFont.truetype(str(fonts[0]), size) if bold and fonts else ImageFont.load_default(size)
+                    draw.text((20, 220), text, font=font, fill=(255, 255, 255))
+                    made.append((text, numpy.asarray(image)))
+    return made
+
+
+def reading() -> dict[str, int]:
+    shown = screens()
+    return {"screens": len(shown), "read": sum(shows_text(read_text(frame), text) for text, frame in shown)}
+
+
+def main() -> None:
+    display = VirtualDisplay()
+    display.start()
+    desktop = XDesktop(display.name)
+    try:
+        found: dict[str, Any] = {
+            "key_to_pixel_ms": key_to_pixel(desktop),
+            "capture_cpu_ms": capture_cost(desktop),
+            "reading": reading(),
+        }
+    finally:
+        desktop.close()
+        display.close()
+    RESULTS.write_text(json.dumps(found, indent=2) + "\n")
+    delays = found["key_to_pixel_ms"]
+    print("| measure | target | proctor |\n|---|---|---|")
+    print(
+        f"| key to changed pixel, 60 fps, 640×480: p50, p95 | ≤ 17, ≤ 35 ms | {delays['p50']:.1f}, {delays['p95']:.1f} ms |"
+    )
+    print(f"| capture to numpy, 640×480 | ≤ 0.3 ms CPU | {found['capture_cpu_ms']:.3f} ms |")
+    print(f"| end screens read | 48 of 48 | {found['reading']['read']} of {found['reading']['screens']} |")
+
+
+if __name__ == "__main__":
+    main()
