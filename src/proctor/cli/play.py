@@ -18,7 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def call(args: argparse.Namespace) -> int:
     try:
-        from proctor.agents.hexagon.drawing import pygame
+        import pygame
+
         from proctor.agents.hexagon.window import run
     except ModuleNotFoundError:
         raise MissingExtraError("proctor play", "games") from None

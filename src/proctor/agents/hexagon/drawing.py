@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy
+import pygame
 
 from proctor.agents.hexagon.look import (
     CURSOR,
@@ -23,9 +23,6 @@ from proctor.agents.hexagon.look import (
 from proctor.agents.hexagon.patterns import LANES
 from proctor.agents.hexagon.rules import CENTRE, FAR, LANE, TURN, Game, Phase, Ring, clock
 from proctor.agents.hexagon.rules import CURSOR as ORBIT
-
-os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-import pygame
 
 Point = tuple[int, int]
 

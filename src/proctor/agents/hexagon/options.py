@@ -35,7 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fps", type=_fps, default=60, metavar="N", help="frames to the second (default: 60)")
     parser.add_argument("--title", default=TITLE, help=f"of the window (default: {TITLE})")
     parser.add_argument("--state", default=None, metavar="FILE", help="where to tell at every frame how it stands")
-    parser.add_argument("--rounds", type=_rounds, default=None, metavar="N", help="how many may be played (default: any)")
+    parser.add_argument(
+        "--rounds", type=_rounds, default=None, metavar="N", help="how many may be played (default: any)"
+    )
 
 
 def parsed(args: argparse.Namespace) -> Options:

@@ -41,7 +41,7 @@ class StateFile:
     """Written through memory: no system call for a frame."""
 
     def __init__(self, path: str) -> None:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
             os.ftruncate(file, 2 * SLOT)
             self._memory = mmap.mmap(file, 2 * SLOT)
@@ -58,7 +58,7 @@ class StateFile:
 
 def read_state(path: Path) -> State | None:
     """The newest that is whole; None before the first frame."""
-    content = path.read_bytes()
+    content = path.read_bytes() if path.exists() else b""
     slots = (_parsed(content[begin : begin + SLOT]) for begin in (0, SLOT))
     return max(filter(None, slots), key=lambda state: state.frame, default=None)
 

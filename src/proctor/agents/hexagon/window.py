@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 
-from proctor.agents.hexagon.drawing import Drawing, pygame
+import pygame
+
+from proctor.agents.hexagon.drawing import Drawing
 from proctor.agents.hexagon.options import Options
 from proctor.agents.hexagon.rules import TICKS, Game
 from proctor.agents.hexagon.state import StateFile, state_of
@@ -59,6 +61,7 @@ class Window:
     """Space starts, the arrows steer, escape ends the program."""
 
     def __init__(self, options: Options) -> None:
+        self._file = StateFile(options.state) if options.state else None
         # Pictures go to the display as they are: where there is no graphics card, anything else is slower.
         os.environ.setdefault("SDL_FRAMEBUFFER_ACCELERATION", "0")
         pygame.display.init()  # and nothing else: the game makes no sound
@@ -66,7 +69,6 @@ class Window:
         self._options = options
         self._surface = pygame.display.set_mode(options.size)
         self._drawing = Drawing(options.size)
-        self._file = StateFile(options.state) if options.state else None
         self._game = Game(options.seed, options.level, options.rounds)
         self._keys = Keys()
 
