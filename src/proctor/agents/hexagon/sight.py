@@ -16,7 +16,7 @@ DIRECTIONS = 120  # in which it looks, three degrees apart
 MARGIN = 4  # of those, that it keeps from a wall
 ALONG = 2.0  # pixels between two looks in one direction
 WHITE = 235  # the least of any channel of the cursor
-CURSOR_PIXELS = 12  # fewer are none
+CURSOR_POINTS = 8  # where it must be seen; fewer are none
 _CORNER = 1 / math.cos(math.pi / 6)  # how much further the ends of a wall are than its centre
 _SLACK = 1.06  # for the swelling of the picture, and for what lies between two looks
 
@@ -32,10 +32,14 @@ class Sight:
         height, width = frame.shape[:2]
         if (width, height) != self._size:
             self._measure(width, height)
-        cursor = self._cursor(frame)
+        seen = frame[self._rows, self._columns]
+        one, two, three = seen[:, :, 0], seen[:, :, 1], seen[:, :, 2]
+        brightest = numpy.maximum(numpy.maximum(one, two), three)
+        darkest = numpy.minimum(numpy.minimum(one, two), three)
+        cursor = self._cursor(darkest >= WHITE)
         if cursor is None:
             return STRAIGHT
-        clear = numpy.roll(self._clear(frame), -cursor)
+        clear = numpy.roll(self._clear((brightest >= BRIGHT) & (darkest <= PALE)), -cursor)
         if clear[0] or not clear.any():
             return STRAIGHT
         to_the_right = int(numpy.argmax(clear))
@@ -43,35 +47,30 @@ class Sight:
         return RIGHT if to_the_right <= to_the_left else LEFT
 
     def _measure(self, width: int, height: int) -> None:
+        """Which points it looks at: along lines from the middle to where the picture ends."""
         self._size = width, height
         scale = min(height / 2, width * 3 / 8) / HALF_HEIGHT
-        middle_x, middle_y = width / 2, height / 2
-        rows, columns = numpy.mgrid[0:height, 0:width]
-        right, down = columns - middle_x, rows - middle_y
-        distance = numpy.hypot(right, down)
-        near, far = (CURSOR - 1.2 * CURSOR_LENGTH) * scale, (CURSOR + CURSOR_LENGTH / 2) * scale * _CORNER
-        self._orbit = numpy.nonzero((distance >= near) & (distance <= far))
-        angles = numpy.arctan2(right[self._orbit], -down[self._orbit])
-        self._orbit_angles = numpy.exp(1j * angles)
-        self._lengths = numpy.arange(CURSOR * scale, HALF_HEIGHT * scale - 1, ALONG)
+        self._lengths = numpy.arange((CURSOR - CURSOR_LENGTH) * scale, HALF_HEIGHT * scale - 1, ALONG)
+        self._orbit = self._lengths < (CURSOR + CURSOR_LENGTH / 2) * scale * _CORNER  # where the cursor may be
+        self._beyond = self._lengths >= CURSOR * scale  # where walls matter
         turns = numpy.arange(DIRECTIONS) * math.tau / DIRECTIONS
-        self._columns = numpy.rint(middle_x + numpy.outer(numpy.sin(turns), self._lengths)).astype(int)
-        self._rows = numpy.rint(middle_y - numpy.outer(numpy.cos(turns), self._lengths)).astype(int)
+        self._turns = numpy.exp(1j * turns)
+        self._columns = numpy.rint(width / 2 + numpy.outer(numpy.sin(turns), self._lengths)).astype(int)
+        self._rows = numpy.rint(height / 2 - numpy.outer(numpy.cos(turns), self._lengths)).astype(int)
 
-    def _cursor(self, frame: Array) -> int | None:
+    def _cursor(self, white: Array) -> int | None:
         """The number of the direction in which it is."""
-        white = (frame[self._orbit] >= WHITE).all(axis=1)
-        if numpy.count_nonzero(white) < CURSOR_PIXELS:
+        points = numpy.count_nonzero(white[:, self._orbit], axis=1)
+        if points.sum() < CURSOR_POINTS:
             return None
-        angle = math.atan2(*(part(self._orbit_angles[white].sum()) for part in (numpy.imag, numpy.real)))
-        return round(angle * DIRECTIONS / math.tau) % DIRECTIONS
+        middle = complex((points * self._turns).sum())
+        return round(math.atan2(middle.imag, middle.real) * DIRECTIONS / math.tau) % DIRECTIONS
 
-    def _clear(self, frame: Array) -> Array:
+    def _clear(self, walls: Array) -> Array:
         """Of each direction, whether the nearest wall is open there and a little to both sides."""
-        seen = frame[self._rows, self._columns]
-        walls = (seen.max(axis=2) >= BRIGHT) & (seen.min(axis=2) <= PALE)
+        walls = walls[:, self._beyond]
         blocked = walls.any(axis=1)
-        lengths = numpy.where(blocked, self._lengths[numpy.argmax(walls, axis=1)], numpy.inf)
+        lengths = numpy.where(blocked, self._lengths[self._beyond][numpy.argmax(walls, axis=1)], numpy.inf)
         # A wall is straight: its ends are further away than its centre. The next one is much further.
         nearest = blocked & (lengths <= lengths.min() * _CORNER * _SLACK + ALONG)
         close: Array = nearest.copy()
