@@ -13,7 +13,7 @@ from proctor.agents.constants import TIMEOUTS
 from proctor.agents.desktop import CALLABLES, VK, WindowNotFoundError
 from proctor.agents.evaluator import Evaluator
 from proctor.agents.hexagon.options import TITLE
-from proctor.agents.hexagon.rules import Phase
+from proctor.agents.hexagon.rules import TICKS, Phase
 from proctor.agents.hexagon.state import State, read_state
 from proctor.agents.locking import env_lock
 from proctor.agents.outcome import EnvironmentCrashedError
@@ -21,6 +21,7 @@ from proctor.agents.protocol import EvaluationResult, Task
 
 SURVIVE = 20.0  # seconds, unless the task says otherwise
 LOOK_AGAIN = 0.005  # seconds between two looks at a game that is about to do something
+TICK = 1 / TICKS  # the first one comes as soon as the game is started, and not after its time
 STARTING = TIMEOUTS.SETUP / 4  # seconds for a game to be there
 
 
@@ -64,9 +65,10 @@ class HexagonEvaluator(Evaluator):
         return state.phase is not Phase.OVER
 
     def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
-        state = self._living_state(task)
-        # Until it was stopped here, the game went on without the agent: that is not the agent's time.
-        survived = min(state.survived, task_elapsed_time)
+        state, survived = self._living_state(task), task_elapsed_time
+        # The agent has stopped before; a game that was not over went on without it, which is not to the agent's credit.
+        if state.survived <= task_elapsed_time + TICK * (state.phase is Phase.OVER):
+            survived = state.survived
         return EvaluationResult(
             task_id=task.task_id,
             metrics={

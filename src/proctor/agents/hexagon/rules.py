@@ -94,11 +94,13 @@ def _way(place: int, blocked: int) -> int:
     raise ValueError("a ring without a gap")
 
 
-class Field:
-    """The walls and the rotation: what happens whatever the player does.
+def room(blocked: int, next_blocked: int, level: Level) -> int:
+    """Between two rings: enough to come from any gap of the one to a gap of the other."""
+    return level.speed * (longest_way(blocked, next_blocked) + level.grace)
 
-    The next ring keeps so far behind the last that it can be passed from every place where one can be then.
-    """
+
+class Field:
+    """The walls and the rotation: what happens whatever the player does."""
 
     def __init__(self, seed: int, level: Level) -> None:
         self.level = level
@@ -124,7 +126,7 @@ class Field:
             inner = CURSOR + FIRST_WALL * self.level.speed
             if self.rings:
                 last = self.rings[-1]
-                inner = last.outer + self.level.speed * (longest_way(last.blocked, blocked) + self.level.grace)
+                inner = last.outer + room(last.blocked, blocked, self.level)
             self.rings.append(Ring(blocked, inner, thickness))
 
     def _rotate(self) -> None:

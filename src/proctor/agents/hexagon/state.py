@@ -21,6 +21,7 @@ class State(Struct, frozen=True):
     seed: int
     level: int
     played: int  # rounds that are over
+    cursor: int  # where it is, in tenths of a degree
     tick: int  # of the round that is shown
     survived: float  # seconds, the same in other words
     last: float | None  # seconds of the last round that is over
@@ -33,8 +34,18 @@ def state_of(game: Game, frame: int, late: int) -> State:
     ticks = game.round.ticks
     last, best = (None if ticks is None else ticks / TICKS for ticks in (game.last, game.best))
     return State(
-        game.phase, game.seed, game.level, game.played, ticks, ticks / TICKS, last, best, frame, late
-    )  # fmt: skip
+        phase=game.phase,
+        seed=game.seed,
+        level=game.level,
+        played=game.played,
+        cursor=game.round.cursor,
+        tick=ticks,
+        survived=ticks / TICKS,
+        last=last,
+        best=best,
+        frame=frame,
+        late=late,
+    )
 
 
 class StateFile:
