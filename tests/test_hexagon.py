@@ -44,7 +44,7 @@ from proctor.randomness import Stream
 pygame = pytest.importorskip("pygame", reason="the extra games is not installed: pip install 'proctor[games]'")
 
 from proctor.agents.hexagon.drawing import Drawing  # noqa: E402
-from proctor.agents.hexagon.window import LONGEST_STALL, Pace  # noqa: E402
+from proctor.agents.hexagon.window import LONGEST_STALL, Keys, Pace  # noqa: E402
 
 PLACES = range(0, TURN, STEP)
 SEEDS = st.integers(0, 2**31 - 1)
@@ -405,7 +405,22 @@ def test_options_that_cannot_be(options: dict[str, Any], why: str):
         Hexagon(**options)
 
 
-# The program's clock, its state file, its options
+# The program's keys and clock, its state file, its options
+
+
+def test_a_touch_counts_for_one_tick_and_two_keys_for_none():
+    keys = Keys()
+    assert keys.direction() == STRAIGHT
+    keys.press(pygame.K_RIGHT)
+    assert [keys.direction(), keys.direction()] == [RIGHT, RIGHT]
+    keys.release(pygame.K_RIGHT)
+    assert keys.direction() == STRAIGHT
+    keys.press(pygame.K_LEFT)
+    keys.release(pygame.K_LEFT)
+    assert [keys.direction(), keys.direction()] == [LEFT, STRAIGHT]
+    keys.press(pygame.K_LEFT)
+    keys.press(pygame.K_RIGHT)
+    assert keys.direction() == STRAIGHT
 
 
 @pytest.mark.parametrize("fps", [25, 30, 60, 144])
