@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -473,3 +474,10 @@ def test_bad_options_are_one_sentence(proctor, arguments: list[str], why: str):
     assert done.returncode == 2
     assert why in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_python_of_the_guide_runs(capsys):
+    guide = Path(__file__).parents[1] / "docs" / "hexagon.md"
+    (block,) = re.findall(r"```python\n(.*?)```", guide.read_text(), re.DOTALL)
+    exec(compile(block, str(guide), "exec"), {})
+    assert capsys.readouterr().out == "{'is_success': True, 'survived': 60.0}\n"

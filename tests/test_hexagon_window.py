@@ -22,7 +22,7 @@ if shutil.which("Xvfb") is None:
 for package, extra in (("pygame", "games"), ("Xlib", "desktop"), ("mss", "desktop"), ("pydantic", "agents")):
     pytest.importorskip(package, reason=f"the extra {extra} is not installed: pip install 'proctor[{extra}]'")
 
-from hexagon_players import Closer, Idler, Killer
+from hexagon_players import Meddler
 from proctor.agents import Agent, EvaluationResult, Outcome, Task
 from proctor.agents.desktop import VK
 from proctor.agents.desktop.display import VirtualDisplay
@@ -179,31 +179,39 @@ def test_without_a_display_it_says_so(proctor, monkeypatch):
     assert "No window can be opened here" in done.stderr
 
 
-def evaluate(display: str, folder: Path, agents: dict[type[Agent], float]) -> list[EvaluationResult]:
-    """One episode by each, with its time, judged by one evaluator."""
+def evaluate(display: str, folder: Path, episodes: list[tuple[type[Agent], str, float]]) -> list[EvaluationResult]:
+    """Each an agent, what it is told and the time it has; all judged by one evaluator."""
     environment = {"DISPLAY": display, VARIABLE: str(folder / "env.lock")}
 
-    async def episodes() -> list[EvaluationResult]:
+    async def play() -> list[EvaluationResult]:
         judge = Judge(recipe_of(HexagonEvaluator), folder / "evaluator.log", environment)
+        players: dict[type[Agent], LocalPlayer] = {}
         results = []
         try:
-            for agent, timeout in agents.items():
-                player = LocalPlayer(recipe_of(agent), folder / "agent.log", environment)
-                try:
-                    task = Task(env_name="hexagon", seed=SEED, timeout=timeout, success_criteria={"time_survived": 0.1})
-                    results.append(await Supervisor(judge, player).evaluate(task))
-                finally:
-                    await player.close()
+            for agent, told, timeout in episodes:
+                if agent not in players:
+                    players[agent] = LocalPlayer(recipe_of(agent), folder / f"{agent.__name__}.log", environment)
+                task = Task(
+                    env_name="hexagon",
+                    task_description=told,
+                    timeout=timeout,
+                    seed=SEED,
+                    success_criteria={"time_survived": 0.1},
+                )
+                results.append(await Supervisor(judge, players[agent]).evaluate(task))
         finally:
+            for player in players.values():
+                await player.close()
             await judge.end()
         return results
 
-    return asyncio.run(episodes())
+    return asyncio.run(play())
 
 
 def test_evaluations_and_what_can_befall_them(display: str, tmp_path: Path):
-    agents = {Killer: PATIENCE, Closer: PATIENCE, Idler: PATIENCE, RandomAgent: PATIENCE, ReferenceAgent: 2.0}
-    killed, closed, idle, chance, reference = evaluate(display, tmp_path, agents)
+    meddling = [(Meddler, told, PATIENCE) for told in ("kill", "close", "")]
+    playing = [(RandomAgent, "", PATIENCE), (ReferenceAgent, "", 2.0)]
+    killed, closed, idle, chance, reference = evaluate(display, tmp_path, [*meddling, *playing])
     assert killed.outcome is Outcome.ENV_CRASH
     assert "the game has ended, with status -9" in killed.notes
     assert closed.outcome is Outcome.ENV_CRASH
