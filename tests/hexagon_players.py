@@ -9,13 +9,15 @@ import time
 from Xlib.display import Display
 
 from proctor.agents import Agent, Task
-from proctor.agents.desktop import CALLABLES
+from proctor.agents.desktop import CALLABLES, VK
 from proctor.agents.hexagon.options import TITLE
 
 
 class Meddler(Agent):
     def _init_task_hook(self, task: Task) -> None:
+        assert VK.LEFT not in CALLABLES["keyboard.get_state"](), "a key of the episode before is still down"
         if task.task_description == "kill":
+            CALLABLES["keyboard.press"](VK.LEFT)  # and never releases it
             os.kill(CALLABLES["window.get_pid_by_title"](TITLE), signal.SIGKILL)
         elif task.task_description == "close":  # whatever the program says
             display = Display()

@@ -22,6 +22,7 @@ from proctor.agents.protocol import EvaluationResult, Task
 SURVIVE = 20.0  # seconds, unless the task says otherwise
 LOOK_AGAIN = 0.005  # seconds between two looks at a game that is about to do something
 TICK = 1 / TICKS  # the first one comes as soon as the game is started, and not after its time
+DYING = 0.5  # seconds between the end of a window and that of its program
 STARTING = TIMEOUTS.SETUP / 4  # seconds for a game to be there
 
 
@@ -37,6 +38,7 @@ class HexagonEvaluator(Evaluator):
         """A new game that waits for its start. It starts at the first check: then the agent has begun."""
         self._end_game()
         os.ftruncate(self._told, 0)
+        CALLABLES["keyboard.release_all_keys"]()  # those that an agent held when it was ended
         told = [f"--title={_title(task)}", f"--seed={task.seed or 0}", f"--state=/proc/self/fd/{self._told}"]
         program = [sys.executable, "-m", "proctor.agents.hexagon", *self._options, *told]
         self._game = subprocess.Popen(program, pass_fds=[self._told])
@@ -88,15 +90,16 @@ class HexagonEvaluator(Evaluator):
         try:
             CALLABLES["window.get_window_by_title"](_title(task))
         except WindowNotFoundError as error:
+            self._state(DYING)  # a program that dies loses its window first
             raise EnvironmentCrashedError(f"the window of the game is gone: {error}") from error
         return state
 
-    def _state(self) -> State | None:
-        """None before the first frame."""
+    def _state(self, patience: float = 0.0) -> State | None:
+        """None before the first frame. Raises if the game has ended, or does so within this time."""
         if self._game is None:
             raise EnvironmentCrashedError("there is no game")
-        if self._game.poll() is not None:
-            raise EnvironmentCrashedError(f"the game has ended, with status {self._game.returncode}")
+        with suppress(subprocess.TimeoutExpired):
+            raise EnvironmentCrashedError(f"the game has ended, with status {self._game.wait(patience)}")
         return read_state(Path(f"/proc/self/fd/{self._told}"))
 
     def _end_game(self) -> None:
