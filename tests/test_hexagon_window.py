@@ -95,8 +95,8 @@ class Player:
         return state
 
     def tap(self, key: VK) -> None:
-        self._desktop.key(VK.LEFT, True)
-        self._desktop.key(VK.LEFT, False)
+        self._desktop.key(key, True)
+        self._desktop.key(key, False)
 
     def wait_for_the_end(self) -> State:
         self.wait_until(lambda: self.state.phase is Phase.OVER)
