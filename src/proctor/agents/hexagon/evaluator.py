@@ -1,0 +1,113 @@
+"""Sets up a game for an agent, and judges by what the game tells of itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from proctor.agents.constants import TIMEOUTS
+from proctor.agents.desktop import CALLABLES, VK, WindowNotFoundError
+from proctor.agents.evaluator import Evaluator
+from proctor.agents.hexagon.options import TITLE
+from proctor.agents.hexagon.rules import TICKS, Phase
+from proctor.agents.hexagon.state import State, read_state
+from proctor.agents.locking import env_lock
+from proctor.agents.outcome import EnvironmentCrashedError
+from proctor.agents.protocol import EvaluationResult, Task
+
+SURVIVE = 20.0  # seconds, unless the task says otherwise
+LOOK_AGAIN = 0.005  # seconds between two looks at a game that is about to do something
+TICK = 1 / TICKS  # the first one comes as soon as the game is started, and not after its time
+DYING = 0.5  # seconds between the end of a window and that of its program
+STARTING = TIMEOUTS.SETUP / 4  # seconds for a game to be there
+
+
+class HexagonEvaluator(Evaluator):
+    """How long does the agent survive among walls that close in on it?"""
+
+    def __init__(self, level: int = 1, size: str = "640x480", fps: int = 60) -> None:
+        self._options = ["--level", str(level), "--size", size, "--fps", str(fps), "--rounds", "1"]
+        self._game: subprocess.Popen[bytes] | None = None
+        self._told = os.memfd_create("hexagon-state")  # gone with the last process that has it
+
+    def _setup_environment(self, task: Task) -> None:
+        """A new game that waits for its start. It starts at the first check: then the agent has begun."""
+        self._end_game()
+        os.ftruncate(self._told, 0)
+        CALLABLES["keyboard.release_all_keys"]()  # those that an agent held when it was ended
+        told = [f"--title={_title(task)}", f"--seed={task.seed or 0}", f"--state=/proc/self/fd/{self._told}"]
+        program = [sys.executable, "-m", "proctor.agents.hexagon", *self._options, *told]
+        self._game = subprocess.Popen(program, pass_fds=[self._told])
+        deadline = time.monotonic() + STARTING
+        while not self._is_ready(task):
+            if time.monotonic() >= deadline:
+                raise EnvironmentCrashedError(f"the game was not ready after {STARTING:g} s")
+            time.sleep(LOOK_AGAIN)
+
+    def _is_ready(self, task: Task) -> bool:
+        """Whether it has drawn its first frame and has the keyboard."""
+        if self._state() is None:
+            return False
+        with suppress(WindowNotFoundError):
+            CALLABLES["window.make_active"](_title(task))
+            return bool(CALLABLES["window.is_active"](_title(task)))
+        return False
+
+    def _check_env_continue(self, task: Task) -> bool:
+        state = self._living_state(task)
+        if state.phase is Phase.READY:  # if that key should be lost, the next check finds it waiting again
+            with env_lock:
+                CALLABLES["window.make_active"](_title(task))
+                CALLABLES["keyboard.press"](VK.SPACE)
+                CALLABLES["keyboard.release"](VK.SPACE)
+        return state.phase is not Phase.OVER
+
+    def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
+        state, survived = self._living_state(task), task_elapsed_time
+        # The agent has stopped before; a game that was not over went on without it, which is not to the agent's credit.
+        if state.survived <= task_elapsed_time + TICK * (state.phase is Phase.OVER):
+            survived = state.survived
+        return EvaluationResult(
+            task_id=task.task_id,
+            metrics={
+                "success": survived > task.success_criteria.get("time_survived", SURVIVE),
+                "time_survived": survived,
+                "task_elapsed_time": task_elapsed_time,
+                "frames": state.frame,
+                "late_frames": state.late,
+            },
+            notes=note,
+        )
+
+    def _living_state(self, task: Task) -> State:
+        state = self._state()
+        if state is None:
+            raise EnvironmentCrashedError("the game tells nothing of itself")
+        try:
+            CALLABLES["window.get_window_by_title"](_title(task))
+        except WindowNotFoundError as error:
+            self._state(DYING)  # a program that dies loses its window first
+            raise EnvironmentCrashedError(f"the window of the game is gone: {error}") from error
+        return state
+
+    def _state(self, patience: float = 0.0) -> State | None:
+        """None before the first frame. Raises if the game has ended, or does so within this time."""
+        if self._game is None:
+            raise EnvironmentCrashedError("there is no game")
+        with suppress(subprocess.TimeoutExpired):
+            raise EnvironmentCrashedError(f"the game has ended, with status {self._game.wait(patience)}")
+        return read_state(Path(f"/proc/self/fd/{self._told}"))
+
+    def _end_game(self) -> None:
+        if self._game is not None:
+            self._game.kill()
+            self._game.wait()
+            self._game = None
+
+
+def _title(task: Task) -> str:
+    return task.window_name or TITLE

@@ -1,0 +1,30 @@
+"""Play a game yourself.
+
+hexagon: space starts, the left and right arrows run round the middle, escape ends the game. Find the gap."""
+
+from __future__ import annotations
+
+import argparse
+
+from proctor.agents.hexagon.options import add_arguments as add_game_arguments
+from proctor.agents.hexagon.options import parsed
+from proctor.errors import MissingExtraError, UsageError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("game", choices=("hexagon",), help="which game")
+    add_game_arguments(parser)
+
+
+def call(args: argparse.Namespace) -> int:
+    try:
+        import pygame
+
+        from proctor.agents.hexagon.window import run
+    except ModuleNotFoundError:
+        raise MissingExtraError("proctor play", "games") from None
+    try:
+        run(parsed(args))
+    except pygame.error as error:
+        raise UsageError(f"No window can be opened here: {error}.") from None
+    return 0
