@@ -42,7 +42,7 @@ from proctor.agents.hexagon.rules import (
 from proctor.agents.hexagon.state import SLOT, StateFile, read_state, state_of
 from proctor.randomness import Stream
 
-pygame = pytest.importorskip("pygame", reason="the extra games is not installed: pip install 'proctor[games]'")
+pygame = pytest.importorskip("pygame", reason="the extra desktop is not installed: pip install 'proctor[desktop]'")
 
 from proctor.agents.hexagon.drawing import Drawing  # noqa: E402
 from proctor.agents.hexagon.window import LONGEST_STALL, Keys, Pace  # noqa: E402

@@ -19,7 +19,7 @@ import pytest
 
 if shutil.which("Xvfb") is None:
     pytest.skip("there is no Xvfb: apt-get install xvfb", allow_module_level=True)
-for package, extra in (("pygame", "games"), ("Xlib", "desktop"), ("mss", "desktop"), ("pydantic", "agents")):
+for package, extra in (("pygame", "desktop"), ("Xlib", "desktop"), ("mss", "desktop"), ("pydantic", "agents")):
     pytest.importorskip(package, reason=f"the extra {extra} is not installed: pip install 'proctor[{extra}]'")
 
 from hexagon_players import Meddler

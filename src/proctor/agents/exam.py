@@ -79,6 +79,10 @@ class EvaluatorExam(Task):
         del told["attempts"], told["clock"]
         return told
 
+    def evaluator_recipe(self) -> Recipe:
+        """How the evaluator is made, in its process."""
+        return self.evaluator
+
     def samples_at_once(self, candidate: Candidate, config: RunConfig) -> int:
         return config.parallel
 
@@ -129,7 +133,9 @@ class EvaluatorExam(Task):
         from proctor.agents.booth import NO_DISPLAY, Booth
 
         display = config.display if self.uses_desktop else NO_DISPLAY
-        return Booth(agent, self.evaluator, display, config.film, self.artifacts / f"booth-{next(self._numbers)}")
+        return Booth(
+            agent, self.evaluator_recipe(), display, config.film, self.artifacts / f"booth-{next(self._numbers)}"
+        )
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         """Of the last attempt."""

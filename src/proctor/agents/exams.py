@@ -1,7 +1,12 @@
-"""The exams of this family by short name."""
+"""The exams of this family by short name. Importing them needs no extra; setting them may."""
 
 from __future__ import annotations
 
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from proctor.agents.exam import EvaluatorExam, Seconds
 from proctor.agents.recipe import Recipe, with_arguments
 from proctor.agents.window_exam import WindowExam
 from proctor.agents.world import WorldExam
@@ -15,4 +20,46 @@ class CatchExam(WorldExam):
         return with_arguments("proctor.agents.catch", "Catch", **self.settings.env_kwargs)
 
 
-EXAMS: dict[str, type[Task]] = {"catch": CatchExam, "window": WindowExam}
+class HexagonStepsExam(WorldExam):
+    summary = "walls close in from six sides: the same game as hexagon, in steps"
+
+    def world(self, in_words: bool) -> Recipe:
+        return with_arguments("proctor.agents.hexagon.env", "Hexagon", **self.settings.env_kwargs)
+
+
+class HexagonSettings(Struct, frozen=True):
+    clock: Literal["realtime"] = "realtime"  # the game does not wait for the agent
+    level: Annotated[int, Meta(ge=1, le=5)] = 1
+    survive: Seconds = 20.0  # seconds that are a success
+    timeout: Seconds = 60.0
+    attempts: Annotated[int, Meta(ge=1, le=100)] = 2
+
+
+class HexagonExam(EvaluatorExam):
+    """Played in a real window."""
+
+    Settings = HexagonSettings
+    summary = "walls close in from six sides, in a real window"
+
+    def evaluator_recipe(self) -> Recipe:
+        return with_arguments("proctor.agents.hexagon.evaluator", "HexagonEvaluator", level=self.settings.level)
+
+    def task_fields(self) -> dict[str, Any]:
+        return {
+            "env_name": "hexagon",
+            "window_name": "Proctor Hexagon",
+            "task_description": (
+                "Walls close in from six sides. Keep the small arrow in the middle out of their way: LEFT and RIGHT move it "
+                "around the centre."
+            ),
+            "timeout": self.settings.timeout,
+            "success_criteria": {"time_survived": self.settings.survive},
+        }
+
+
+EXAMS: dict[str, type[Task]] = {
+    "catch": CatchExam,
+    "hexagon": HexagonExam,
+    "hexagon_steps": HexagonStepsExam,
+    "window": WindowExam,
+}

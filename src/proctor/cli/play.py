@@ -22,7 +22,7 @@ def call(args: argparse.Namespace) -> int:
 
         from proctor.agents.hexagon.window import run
     except ModuleNotFoundError:
-        raise MissingExtraError("proctor play", "games") from None
+        raise MissingExtraError("proctor play", "desktop") from None
     try:
         run(parsed(args))
     except pygame.error as error:
