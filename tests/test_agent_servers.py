@@ -35,11 +35,11 @@ from proctor.agents import (
 )
 from proctor.agents.client import EvaluationError
 from proctor.errors import UsageError
+from seed_classes import responses_api, the_seeds_own_classes
 
 TOKEN = "a-token-for-the-tests-alone"
 LOCAL = "127.0.0.1"
 TESTS = Path(__file__).parent
-SEED = TESTS.parents[1] / "shared" / "seeds" / "agent-evaluator.txt"
 
 
 class Side:
@@ -117,10 +117,7 @@ def hexagon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Callable[[Ha
         wants_json = body.get("text", {}).get("format", {}).get("type") == "json_schema"
         text = json.dumps({"score": shown["score"]}) if wants_json else "yes" if shown["over"] else "No."
         assert ("LAST" in question["text"] or "score" in question["text"]) == wants_json
-        content = [{"type": "output_text", "text": text, "annotations": []}]
-        message = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": content}
-        fields = {"id": "r", "object": "response", "created_at": 0, "model": body["model"], "output": [message]}
-        return web.json_response(fields | {"parallel_tool_calls": False, "tool_choice": "auto", "tools": []})
+        return responses_api(body["model"], text)
 
     server = serve(look)
     screen = tmp_path / "screen"
@@ -147,7 +144,7 @@ def test_both_sides_and_the_client_in_one_go(
 ):
     agent, evaluator = super_hexagon.MySuperHexagonAgent, super_hexagon.MySuperHexagonEvaluator
     if source == "seed":
-        agent, evaluator = the_seeds_own_classes(tmp_path, monkeypatch)
+        agent, evaluator = the_seeds_own_classes(tmp_path, monkeypatch, "scripted_desktop")
     report = tmp_path / "report.jsonl"
     asked = hexagon_task()
     result = run_evaluation_client_with_server(
@@ -159,25 +156,6 @@ def test_both_sides_and_the_client_in_one_go(
     assert lines == [result]
     screen = (tmp_path / "screen").read_text().splitlines()
     assert screen[:2] == ["active Super Hexagon", "press 32"], "focus, then the space bar"
-
-
-def the_seeds_own_classes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
-    """The classes of the document itself, with nothing but their imports before them."""
-    if not SEED.is_file():
-        pytest.skip(f"{SEED.name} is not here")
-    blocks = SEED.read_text().split("```python\n")[1:3]
-    imports = """
-import json, logging, time
-from openai import OpenAI
-from proctor.agents import TIMES, Agent, EvaluationResult, Evaluator, Task, env_lock
-from scripted_desktop import CALLABLES, LISTENERS, VK, KeyboardEvent, activate_module, get_current_frame_base64
-logger = logging.getLogger(__name__)
-"""
-    (folder / "from_the_seed.py").write_text(imports + "\n".join(block.partition("```")[0] for block in blocks))
-    monkeypatch.syspath_prepend(folder)
-    import from_the_seed
-
-    return from_the_seed.MySuperHexagonAgent, from_the_seed.MySuperHexagonEvaluator
 
 
 def test_two_servers_and_a_client_apart(tmp_path: Path, hexagon: ModelServer, start: Callable[..., Side]):

@@ -133,9 +133,8 @@ class EvaluatorExam(Task):
         from proctor.agents.booth import NO_DISPLAY, Booth
 
         display = config.display if self.uses_desktop else NO_DISPLAY
-        return Booth(
-            agent, self.evaluator_recipe(), display, config.film, self.artifacts / f"booth-{next(self._numbers)}"
-        )
+        folder = self.artifacts / f"booth-{next(self._numbers)}"
+        return Booth(agent, self.evaluator_recipe(), display, config.film, folder)
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         """Of the last attempt."""

@@ -49,8 +49,8 @@ class HexagonExam(EvaluatorExam):
             "env_name": "hexagon",
             "window_name": "Proctor Hexagon",
             "task_description": (
-                "Walls close in from six sides. Keep the small arrow in the middle out of their way: LEFT and RIGHT move it "
-                "around the centre."
+                "Walls close in from six sides. Keep the small arrow in the middle out of their way: "
+                "LEFT and RIGHT move it around the centre."
             ),
             "timeout": self.settings.timeout,
             "success_criteria": {"time_survived": self.settings.survive},
