@@ -20,8 +20,9 @@ import pytest
 from aiohttp import web
 from PIL import Image
 
-for package in ("Xlib", "pygame", "rapidocr_onnxruntime"):
-    pytest.importorskip(package, reason="the extra desktop is not installed")
+pytest.importorskip("Xlib", reason="the extra desktop is not installed")
+pytest.importorskip("pygame", reason="the extra desktop is not installed")
+pytest.importorskip("rapidocr_onnxruntime", reason="the extra desktop is not installed")
 if shutil.which("Xvfb") is None:
     pytest.skip("Xvfb is not installed", allow_module_level=True)
 
