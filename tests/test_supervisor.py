@@ -179,8 +179,9 @@ def test_a_stop_from_outside(tmp_path: Path):
     assert asyncio.run(stopped()).outcome is Outcome.STOPPED
 
 
-def test_all_is_ended_when_whoever_started_it_is_killed(tmp_path: Path):
-    """The guardian notices: the process that it worked for is gone without a word."""
+@pytest.mark.parametrize("whom", ["starter", "guardian"])
+def test_all_is_ended_with_whoever_started_it_and_with_the_guardian(tmp_path: Path, whom: str):
+    """One is gone without a word, the other is ended: nothing is left."""
     script = """
 import asyncio, sys, pathlib
 import faulty_agents as fa
@@ -208,7 +209,14 @@ asyncio.run(main())
         guardian = int(process.stdout.readline())
         below = [guardian, *guarded_by(guardian)]
         assert len(below) >= 4, "guardian, agent, child, grandchild"
+        if whom == "guardian":
+            os.kill(guardian, signal.SIGTERM)
+            await_end(below[1:])
         process.send_signal(signal.SIGKILL)
-    for pid in below:
+    await_end(below)
+
+
+def await_end(pids: list[int]) -> None:
+    for pid in pids:
         while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
             time.sleep(0.01)  # ends with the test's own limit, if it ends at all

@@ -104,6 +104,8 @@ def main() -> None:
     woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, ended_by_signal)
     output, written = os.pipe2(os.O_CLOEXEC)
     os.set_blocking(output, False)
     transcript = Transcript(log)
@@ -142,6 +144,11 @@ def main() -> None:
             while data := os.read(output, 65536):
                 transcript.add(data)
         transcript.close()
+
+
+def ended_by_signal(number: int, frame: object) -> None:
+    """Whoever ends the guardian means all that it guards: the way out leads through its last rites."""
+    sys.exit(128 + number)
 
 
 def reaped(main_child: int, control: int) -> bool:
