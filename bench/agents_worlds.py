@@ -23,11 +23,11 @@ from typing import Any
 from msgspec import structs
 
 from process import say, short
-from proctor.agents.arena import Table
-from proctor.agents.episode import Clock, Episode
-from proctor.agents.events import Ending, Header, read_events
+from proctor.agents.hosting.recipe import Recipe, with_arguments
 from proctor.agents.outcome import Outcome
-from proctor.agents.recipe import Recipe, with_arguments
+from proctor.agents.worlds.arena import Table
+from proctor.agents.worlds.episode import Clock, Episode
+from proctor.agents.worlds.events import Ending, Header, read_events
 
 HERE = Path(__file__).resolve().parent
 ROUNDS, EPISODES = 7, 40
@@ -81,8 +81,8 @@ async def step_mode(folder: Path) -> tuple[int, float, float]:
 
 async def realtime(folder: Path, evaluations: int) -> tuple[list[Ending], list[float]]:
     """Their endings, and for each action the milliseconds that it was under way, both ways together."""
-    world = with_arguments("proctor.agents.catch", "Catch", things=THINGS)
-    agent = Recipe("proctor.agents.catch", "Catcher")
+    world = with_arguments("proctor.agents.worlds.catch", "Catch", things=THINGS)
+    agent = Recipe("proctor.agents.worlds.catch", "Catcher")
     tables = [Table(world, agent, "realtime", folder / f"process-{number}.log") for number in range(evaluations)]
     for table in tables:
         await table.prepare()
@@ -100,7 +100,7 @@ async def realtime(folder: Path, evaluations: int) -> tuple[list[Ending], list[f
 
 async def hung_agents(folder: Path) -> list[float]:
     """Seconds from the end of the time of an agent that hangs until nothing is left of it."""
-    table = Table(with_arguments("proctor.agents.catch", "Catch"), HANGING, "step", folder / "process.log")
+    table = Table(with_arguments("proctor.agents.worlds.catch", "Catch"), HANGING, "step", folder / "process.log")
     overshoots = []
     for number in range(HUNG):
         await table.prepare()

@@ -33,7 +33,7 @@ from proctor.agents import (
     run_evaluation_client_with_server,
     run_evaluation_client_with_server_parallel,
 )
-from proctor.agents.client import EvaluationError
+from proctor.agents.servers.client import EvaluationError
 from proctor.errors import UsageError
 from seed_classes import responses_api, the_seeds_own_classes
 

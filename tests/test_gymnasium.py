@@ -34,7 +34,7 @@ GAMES = {
 PROBE = """
 import json, sys
 import proctor
-from proctor.agents.events import Ending
+from proctor.agents.worlds.events import Ending
 import msgspec
 
 report = proctor.evaluate(sys.argv[1], agent="random", limit=2, settings={"max_steps": 300})

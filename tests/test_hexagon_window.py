@@ -34,10 +34,10 @@ from proctor.agents.hexagon.options import TITLE
 from proctor.agents.hexagon.rules import LEFT, STRAIGHT, TICKS, Game, Phase
 from proctor.agents.hexagon.state import State, read_state
 from proctor.agents.hexagon.window_players import RandomAgent, ReferenceAgent
+from proctor.agents.hosting.recipe import recipe_of
 from proctor.agents.judge import Judge
 from proctor.agents.locking import VARIABLE
 from proctor.agents.player import LocalPlayer
-from proctor.agents.recipe import recipe_of
 from proctor.agents.supervisor import Supervisor
 
 SEED = 3

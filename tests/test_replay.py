@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import proctor as package
-from proctor.agents.events import read_events
+from proctor.agents.worlds.events import read_events
 
 
 def log_of(task: str, agent: str = "random", **settings: Any) -> Path:

@@ -16,10 +16,10 @@ import pytest
 
 import faulty_agents as fa
 from proctor.agents import EvaluationResult, Outcome, Task, judge
-from proctor.agents.guardian import descendants as guarded_by
+from proctor.agents.hosting.guardian import descendants as guarded_by
+from proctor.agents.hosting.recipe import recipe_of
 from proctor.agents.judge import Judge
 from proctor.agents.player import LocalPlayer
-from proctor.agents.recipe import recipe_of
 from proctor.agents.supervisor import Supervisor
 
 TIMEOUT = 0.6
@@ -187,7 +187,7 @@ import asyncio, sys, pathlib
 import faulty_agents as fa
 from proctor.agents import Task
 from proctor.agents.player import LocalPlayer
-from proctor.agents.recipe import recipe_of
+from proctor.agents.hosting.recipe import recipe_of
 
 async def main():
     player = LocalPlayer(recipe_of(fa.Forking), pathlib.Path(sys.argv[1]) / "agent.log")

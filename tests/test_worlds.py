@@ -28,14 +28,14 @@ from hypothesis.extra import numpy as arrays
 
 import proctor
 from proctor.agents import observations, spaces
-from proctor.agents.arena import Table
 from proctor.agents.candidate import open_agent
-from proctor.agents.catch import Catch, Catcher
-from proctor.agents.episode import Episode
-from proctor.agents.events import Ending, EventLog, Header, State, close_log, ending_of, read_events
-from proctor.agents.gate import Frame, Gate, Move
+from proctor.agents.hosting.recipe import parse_recipe, with_arguments
 from proctor.agents.lags import Lags, merged
-from proctor.agents.recipe import parse_recipe, with_arguments
+from proctor.agents.worlds.arena import Table
+from proctor.agents.worlds.catch import Catch, Catcher
+from proctor.agents.worlds.episode import Episode
+from proctor.agents.worlds.events import Ending, EventLog, Header, State, close_log, ending_of, read_events
+from proctor.agents.worlds.gate import Frame, Gate, Move
 from proctor.errors import UsageError
 from proctor.evaluation import resume
 from proctor.report import Report
@@ -61,7 +61,7 @@ def outcomes(report: Report) -> list[str]:
 
 
 def test_the_perfect_agent_wins_and_chance_does_not():
-    perfect = play("proctor.agents.catch:Catcher", limit=20)
+    perfect = play("proctor.agents.worlds.catch:Catcher", limit=20)
     chance = play("random", limit=20)
     assert perfect.metrics["success"].value == 1
     assert perfect.metrics["reward"].value == 5
@@ -198,7 +198,7 @@ def test_a_world_that_cannot_be_made_is_one_sentence(proctor):
 
 
 def test_an_agent_for_something_else_is_refused(proctor):
-    done = proctor("run", "agents/catch", "--agent", "proctor.agents.catch:Catch")
+    done = proctor("run", "agents/catch", "--agent", "proctor.agents.worlds.catch:Catch")
     assert done.returncode == 2
     assert "act(observation)" in done.stderr
 
@@ -366,7 +366,7 @@ def test_a_thousand_episodes_leak_nothing():
         return len(os.listdir(f"/proc/{pid}/task")), len(os.listdir(f"/proc/{pid}/fd"))
 
     async def main() -> None:
-        world = with_arguments("proctor.agents.catch", "Catch", width=2, height=2, things=1)
+        world = with_arguments("proctor.agents.worlds.catch", "Catch", width=2, height=2, things=1)
         table = Table(world, parse_recipe(f"{PLAYERS}:left", "agent"), "step", Path("process.log"))
         seen = {}
         for number in range(1_000):

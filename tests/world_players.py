@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from proctor.agents.catch import Catch, Catcher
-from proctor.agents.recipe import Recipe, recipe_of
-from proctor.agents.world import WorldExam
+from proctor.agents.hosting.recipe import Recipe, recipe_of
+from proctor.agents.worlds.catch import Catch, Catcher
+from proctor.agents.worlds.world import WorldExam
 
 BAD_STEP = 3  # at which the bad ones show what they are
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from proctor.agents.agent import Agent
-    from proctor.agents.client import (
-        run_evaluation_client,
-        run_evaluation_client_with_server,
-        run_evaluation_client_with_server_parallel,
-    )
     from proctor.agents.constants import NETWORK, TIMEOUTS, TIMES
     from proctor.agents.evaluator import Evaluator
     from proctor.agents.locking import env_lock
     from proctor.agents.outcome import EnvironmentCrashedError, Outcome
     from proctor.agents.protocol import EvaluationResult, Task
+    from proctor.agents.servers.client import (
+        run_evaluation_client,
+        run_evaluation_client_with_server,
+        run_evaluation_client_with_server_parallel,
+    )
 
 __all__ = [
     "NETWORK",
@@ -45,9 +45,9 @@ _HOMES = {
     "Outcome": "outcome",
     "Task": "protocol",
     "env_lock": "locking",
-    "run_evaluation_client": "client",
-    "run_evaluation_client_with_server": "client",
-    "run_evaluation_client_with_server_parallel": "client",
+    "run_evaluation_client": "servers.client",
+    "run_evaluation_client_with_server": "servers.client",
+    "run_evaluation_client_with_server_parallel": "servers.client",
 }
 
 

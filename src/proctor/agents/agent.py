@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from proctor.agents.channel import IN_AGENT
 from proctor.agents.constants import NETWORK
-from proctor.agents.host import Host, described
+from proctor.agents.hosting.channel import IN_AGENT
+from proctor.agents.hosting.host import Host, described
+from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.outcome import Outcome
 from proctor.agents.participant import Participant
 from proctor.agents.protocol import Ending, Task
-from proctor.agents.recipe import Recipe
 from proctor.agents.recording import recording
 
 

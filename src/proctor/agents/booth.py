@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from proctor.agents.attempt import Attempt
+from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.journal import Journal
 from proctor.agents.judge import Judge
 from proctor.agents.lags import Lags
 from proctor.agents.locking import VARIABLE
 from proctor.agents.player import LocalPlayer
 from proctor.agents.protocol import Task
-from proctor.agents.recipe import Recipe
 from proctor.agents.recording import EVENTS
 from proctor.agents.supervisor import Supervisor
 from proctor.agents.vision_player import VisionPlayer

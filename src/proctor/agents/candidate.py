@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proctor.agents.recipe import Recipe, parse_recipe
+from proctor.agents.hosting.recipe import Recipe, parse_recipe
 from proctor.candidate import Candidate
 from proctor.provenance import source_of
 

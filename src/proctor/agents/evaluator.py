@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from proctor.agents.constants import NETWORK
-from proctor.agents.host import Host
+from proctor.agents.hosting.host import Host
+from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.locking import env_lock
 from proctor.agents.participant import Participant
 from proctor.agents.protocol import EvaluationResult, Task
-from proctor.agents.recipe import Recipe
 from proctor.agents.recording import recording
 
 PATIENCE = 1.0  # seconds that a judge waits for an agent that does not let go of the environment

@@ -14,8 +14,8 @@ from msgspec import Meta, Struct
 from proctor.agents.attempt import Attempt
 from proctor.agents.candidate import AgentCandidate
 from proctor.agents.constants import LONGEST_TASK
+from proctor.agents.hosting.recipe import Recipe, recipe_of
 from proctor.agents.outcome import Outcome
-from proctor.agents.recipe import Recipe, recipe_of
 from proctor.agents.tally import EpisodeTally, Facts
 from proctor.candidate import Candidate
 from proctor.config import RunConfig

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from proctor.agents.exam import EvaluatorExam, Seconds
-from proctor.agents.recipe import Recipe, with_arguments
+from proctor.agents.hosting.recipe import Recipe, with_arguments
 from proctor.agents.window_exam import WindowExam
-from proctor.agents.world import WorldExam
+from proctor.agents.worlds.world import WorldExam
 from proctor.task import Task
 
 
@@ -17,7 +17,7 @@ class CatchExam(WorldExam):
     summary = "things fall, a paddle catches them"
 
     def world(self, in_words: bool) -> Recipe:
-        return with_arguments("proctor.agents.catch", "Catch", **self.settings.env_kwargs)
+        return with_arguments("proctor.agents.worlds.catch", "Catch", **self.settings.env_kwargs)
 
 
 class HexagonStepsExam(WorldExam):

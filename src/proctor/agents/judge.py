@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from proctor.agents.constants import TIMEOUTS, TIMES
-from proctor.agents.process import HostDiedError, HostedFaultError, HostProcess
+from proctor.agents.hosting.process import HostDiedError, HostedFaultError, HostProcess
+from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.protocol import EvaluationResult, Task
-from proctor.agents.recipe import Recipe
 
 ROLE = "proctor.agents.evaluator:HostedEvaluator"
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from proctor.agents.constants import NETWORK
-from proctor.agents.recipe import Recipe, recipe_of
+from proctor.agents.hosting.recipe import Recipe, recipe_of
 
 if TYPE_CHECKING:
-    from proctor.agents.server import Server
+    from proctor.agents.servers.server import Server
 
 
 class StopEvent(threading.Event):
@@ -67,7 +67,7 @@ class Participant:
             self._server = None
 
     def _new_server(self, host: str, port: int | None, options: dict[str, Any]) -> Server:
-        from proctor.agents.server import new_server  # FastAPI takes its time
+        from proctor.agents.servers.server import new_server  # FastAPI takes its time
 
         server = new_server(self.role, self.recipe, host, self.default_port if port is None else port, **options)
         self.stop_event.told = server.stop_task

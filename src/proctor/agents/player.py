@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Protocol
 
 from proctor.agents.constants import TIMEOUTS
+from proctor.agents.hosting.process import HostDiedError, HostedFaultError, HostProcess
+from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.outcome import Outcome
-from proctor.agents.process import HostDiedError, HostedFaultError, HostProcess
 from proctor.agents.protocol import Ending, Task
-from proctor.agents.recipe import Recipe
 from proctor.types import Usage
 
 ROLE = "proctor.agents.agent:HostedAgent"

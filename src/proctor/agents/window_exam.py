@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from proctor.agents.exam import EvaluatorExam, Seconds
-from proctor.agents.recipe import Recipe
+from proctor.agents.hosting.recipe import Recipe
 from proctor.errors import UsageError
 
 

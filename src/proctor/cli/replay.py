@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def call(args: argparse.Namespace) -> int:
-    from proctor.agents.replay import replay
+    from proctor.agents.worlds.replay import replay
     from proctor.config import user_path
 
     found = replay(Path(user_path(args.events)))

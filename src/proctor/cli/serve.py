@@ -33,10 +33,10 @@ def call(args: argparse.Namespace) -> int:
     try:
         from proctor.agents.agent import Agent
         from proctor.agents.evaluator import Evaluator
-        from proctor.agents.server import new_server
+        from proctor.agents.servers.server import new_server
     except ModuleNotFoundError:
         raise MissingExtraError("proctor serve", "agents") from None
-    from proctor.agents.recipe import parse_recipe
+    from proctor.agents.hosting.recipe import parse_recipe
 
     kind = {"agent": Agent, "evaluator": Evaluator}[args.side]
     recipe = parse_recipe(args.place, args.side)

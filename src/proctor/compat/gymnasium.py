@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from proctor.agents.observations import in_words, without_escapes
-from proctor.agents.recipe import Recipe, with_arguments
-from proctor.agents.world import WorldExam
+from proctor.agents.hosting.recipe import Recipe, with_arguments
+from proctor.agents.worlds.observations import in_words, without_escapes
+from proctor.agents.worlds.world import WorldExam
 from proctor.errors import MissingExtraError, UsageError
 
 FAMILY = "gym"

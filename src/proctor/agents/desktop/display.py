@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 from proctor.agents.desktop.interface import DesktopError
-from proctor.agents.guarded import Guarded
+from proctor.agents.hosting.guarded import Guarded
 from proctor.errors import UsageError
 
 STARTING, ENDING = 10.0, 2.0  # seconds

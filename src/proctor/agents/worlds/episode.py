@@ -6,8 +6,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from proctor.agents.events import Header
-from proctor.agents.spaces import Space
+from proctor.agents.worlds.events import Header
+from proctor.agents.worlds.spaces import Space
 
 Clock = Literal["step", "realtime", "paused"]
 Idle = Literal["noop", "repeat"]

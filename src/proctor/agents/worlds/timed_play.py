@@ -12,11 +12,11 @@ from typing import Any
 from msgspec import Struct
 
 from proctor.agents import observations
-from proctor.agents.events import Ending
-from proctor.agents.gate import Frame, Gate, Move
 from proctor.agents.lags import Lags
 from proctor.agents.outcome import Outcome
-from proctor.agents.play import Play, WorldFailedError
+from proctor.agents.worlds.events import Ending
+from proctor.agents.worlds.gate import Frame, Gate, Move
+from proctor.agents.worlds.play import Play, WorldFailedError
 
 KEPT = 1_000  # observations whose time is remembered: who acts on an older one is beyond measuring
 LATE = 0.25  # of a tick: one that begins later than this has missed its deadline

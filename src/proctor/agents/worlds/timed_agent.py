@@ -11,14 +11,14 @@ import aiohttp
 import msgspec
 
 from proctor.agents import observations
-from proctor.agents.channel import IN_AGENT
 from proctor.agents.constants import TIMEOUTS
-from proctor.agents.episode import WorldInfo
-from proctor.agents.gate import CONTENT, POLL, Frame, Move
-from proctor.agents.host import Host
-from proctor.agents.policy import Policy
-from proctor.agents.recipe import Recipe
-from proctor.agents.spaces import IllegalActionError, plain
+from proctor.agents.hosting.channel import IN_AGENT
+from proctor.agents.hosting.host import Host
+from proctor.agents.hosting.recipe import Recipe
+from proctor.agents.worlds.episode import WorldInfo
+from proctor.agents.worlds.gate import CONTENT, POLL, Frame, Move
+from proctor.agents.worlds.policy import Policy
+from proctor.agents.worlds.spaces import IllegalActionError, plain
 
 _decode_frame = msgspec.msgpack.Decoder(Frame).decode
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from fastapi import Body, FastAPI, HTTPException, Response
 
-from proctor.agents.access import checked_url
+from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.judge import Judge, JudgeError
 from proctor.agents.player import PlayerError
 from proctor.agents.protocol import (
@@ -22,9 +22,9 @@ from proctor.agents.protocol import (
     EvaluatorStatus,
     Task,
 )
-from proctor.agents.recipe import Recipe
-from proctor.agents.remote import Remote, RemotePlayer
-from proctor.agents.side import REFUSALS, Side, StartupError
+from proctor.agents.servers.access import checked_url
+from proctor.agents.servers.remote import Remote, RemotePlayer
+from proctor.agents.servers.side import REFUSALS, Side, StartupError
 from proctor.agents.supervisor import Supervisor
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from proctor.agents import guardian
+from proctor.agents.hosting import guardian
 
 
 class Guarded:

@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
-from proctor.agents import guardian
-from proctor.agents.channel import LENGTH, LONGEST, Call, Fault, Pulse, pack, unpack_reply
 from proctor.agents.constants import TIMEOUTS
-from proctor.agents.guarded import Guarded
-from proctor.agents.recipe import Recipe
+from proctor.agents.hosting import guardian
+from proctor.agents.hosting.channel import LENGTH, LONGEST, Call, Fault, Pulse, pack, unpack_reply
+from proctor.agents.hosting.guarded import Guarded
+from proctor.agents.hosting.recipe import Recipe
 
 DYING = 0.5  # seconds between the end of the channel and the end of the process
 SHOWN = 2_000  # characters of what a process said last, in an error about its death
@@ -77,7 +77,7 @@ class HostProcess:
         channel, theirs = socket.socketpair()
         with theirs:
             handed = (theirs.fileno(), self._pulse_file)
-            command = [sys.executable, "-m", "proctor.agents.host", *map(str, handed)]
+            command = [sys.executable, "-m", "proctor.agents.hosting.host", *map(str, handed)]
             given = {**(environment or {}), "PYTHONUNBUFFERED": "1"}
             self._guarded = Guarded(command, handed, self.log, given)
         os.close(self._pulse_file)

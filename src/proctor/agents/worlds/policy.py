@@ -7,9 +7,9 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from proctor.agents.episode import WorldInfo
-from proctor.agents.host import described
-from proctor.agents.recipe import Recipe
+from proctor.agents.hosting.host import described
+from proctor.agents.hosting.recipe import Recipe
+from proctor.agents.worlds.episode import WorldInfo
 
 
 class AgentFailedError(Exception):

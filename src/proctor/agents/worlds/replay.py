@@ -11,11 +11,11 @@ import msgspec
 from msgspec import Struct
 
 from proctor import catalog
-from proctor.agents.arena import Table
-from proctor.agents.episode import Episode, WorldInfo
-from proctor.agents.events import NAME, Ending, Recording, State, read_events
-from proctor.agents.recipe import with_arguments
-from proctor.agents.world import WorldExam
+from proctor.agents.hosting.recipe import with_arguments
+from proctor.agents.worlds.arena import Table
+from proctor.agents.worlds.episode import Episode, WorldInfo
+from proctor.agents.worlds.events import NAME, Ending, Recording, State, read_events
+from proctor.agents.worlds.world import WorldExam
 from proctor.errors import UsageError
 from proctor.task import create_task
 

@@ -15,15 +15,15 @@ import msgspec
 from msgspec import Meta, Struct
 
 from proctor import __version__
-from proctor.agents.arena import EpisodeFault, Mind, Table
 from proctor.agents.candidate import AgentCandidate
-from proctor.agents.episode import Clock, Episode, Idle
-from proctor.agents.events import NAME, Ending, Header, ending_of
-from proctor.agents.model_play import ModelPlayer
+from proctor.agents.hosting.recipe import Recipe, recipe_of
 from proctor.agents.outcome import Outcome
-from proctor.agents.policy import RANDOM, is_playable
-from proctor.agents.recipe import Recipe, recipe_of
 from proctor.agents.tally import EpisodeTally, Facts
+from proctor.agents.worlds.arena import EpisodeFault, Mind, Table
+from proctor.agents.worlds.episode import Clock, Episode, Idle
+from proctor.agents.worlds.events import NAME, Ending, Header, ending_of
+from proctor.agents.worlds.model_play import ModelPlayer
+from proctor.agents.worlds.policy import RANDOM, is_playable
 from proctor.candidate import Candidate
 from proctor.config import RunConfig
 from proctor.errors import UsageError

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from proctor import __version__
 from proctor.agents.protocol import Refused
-from proctor.agents.side import Side
+from proctor.agents.servers.side import Side
 
 LARGEST_BODY = 1024 * 1024
 SLOWEST_BODY = 5.0  # seconds

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from fastapi import FastAPI, HTTPException
 
-from proctor.agents.access import checked_url
 from proctor.agents.constants import TIMEOUTS, TIMES
+from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.player import LocalPlayer, PlayerError
 from proctor.agents.protocol import (
     AgentState,
@@ -24,9 +24,9 @@ from proctor.agents.protocol import (
     Stopped,
     Task,
 )
-from proctor.agents.recipe import Recipe
-from proctor.agents.remote import RefusedError, Remote, UnreachableError
-from proctor.agents.side import REFUSALS, Side, StartupError
+from proctor.agents.servers.access import checked_url
+from proctor.agents.servers.remote import RefusedError, Remote, UnreachableError
+from proctor.agents.servers.side import REFUSALS, Side, StartupError
 
 logger = logging.getLogger("proctor.agents")
 

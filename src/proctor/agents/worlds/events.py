@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct, field
 
 from proctor.agents.lags import Lags
-from proctor.agents.mapped_file import MappedFile, written
 from proctor.agents.outcome import Outcome
+from proctor.agents.worlds.mapped_file import MappedFile, written
 from proctor.errors import UsageError
 from proctor.types import Usage
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from proctor.agents.episode import About, View
-from proctor.agents.spaces import Choice, Sayable, is_sayable
+from proctor.agents.worlds.episode import About, View
+from proctor.agents.worlds.spaces import Choice, Sayable, is_sayable
 from proctor.config import RunConfig
 from proctor.errors import UsageError
 from proctor.models.model import Model
@@ -16,7 +16,7 @@ from proctor.thoughts import without_thoughts
 from proctor.types import Message, Sample, Usage
 
 if TYPE_CHECKING:
-    from proctor.agents.world import WorldExam
+    from proctor.agents.worlds.world import WorldExam
 
 RULES = """\
 You play {name}, one action after the other. You are shown what you see, and answer with your next action: {actions}.

@@ -10,18 +10,18 @@ from typing import Any, Protocol
 
 import msgspec
 
-from proctor.agents.channel import IN_AGENT, IN_WORLD
 from proctor.agents.constants import NETWORK, TIMEOUTS
-from proctor.agents.episode import About, Clock, Episode, View, WorldInfo, success
-from proctor.agents.events import Ending, close_log, read_events
+from proctor.agents.hosting.channel import IN_AGENT, IN_WORLD
+from proctor.agents.hosting.process import HostDiedError, HostedFaultError, HostProcess
+from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.outcome import Outcome
-from proctor.agents.process import HostDiedError, HostedFaultError, HostProcess
-from proctor.agents.recipe import Recipe
+from proctor.agents.worlds.episode import About, Clock, Episode, View, WorldInfo, success
+from proctor.agents.worlds.events import Ending, close_log, read_events
 from proctor.errors import UsageError
 from proctor.types import Usage
 
-WORLD = "proctor.agents.hosted_world:HostedWorld"
-AGENT = "proctor.agents.timed_agent:TimedAgent"
+WORLD = "proctor.agents.worlds.hosted_world:HostedWorld"
+AGENT = "proctor.agents.worlds.timed_agent:TimedAgent"
 OURS = ("AgentFailedError", "IllegalActionError")  # whose words need no name before them
 ENVIRONMENT = {"PYGAME_HIDE_SUPPORT_PROMPT": "1"}
 
@@ -241,8 +241,8 @@ async def _by_turns(world: HostProcess, mind: Mind) -> Any:
 
 async def _minded(url: str, token: str, mind: Mind) -> None:
     """A mind in this process, in a world that does not wait."""
-    from proctor.agents.observations import unpack
-    from proctor.agents.timed_agent import play_by_clock
+    from proctor.agents.worlds.observations import unpack
+    from proctor.agents.worlds.timed_agent import play_by_clock
 
     async def decide(frame: Any) -> Any:
         return await mind.move(View(unpack(frame.observation), frame.reward, frame.tick))

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from proctor.agents.channel import IN_AGENT
-from proctor.agents.episode import About, Episode, View
-from proctor.agents.events import Ending
-from proctor.agents.host import Host
+from proctor.agents.hosting.channel import IN_AGENT
+from proctor.agents.hosting.host import Host
+from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.outcome import Outcome
-from proctor.agents.play import Play, World, WorldFailedError
-from proctor.agents.policy import AgentFailedError, Policy
-from proctor.agents.recipe import Recipe
-from proctor.agents.spaces import IllegalActionError
+from proctor.agents.worlds.episode import About, Episode, View
+from proctor.agents.worlds.events import Ending
+from proctor.agents.worlds.play import Play, World, WorldFailedError
+from proctor.agents.worlds.policy import AgentFailedError, Policy
+from proctor.agents.worlds.spaces import IllegalActionError
 
 if TYPE_CHECKING:
-    from proctor.agents.gate import Gate
+    from proctor.agents.worlds.gate import Gate
 
 
 class HostedWorld:
@@ -71,7 +71,7 @@ class HostedWorld:
 
     def build_gate(self) -> None:
         """Called before the first episode by a clock: no other world is to be disturbed while it plays."""
-        from proctor.agents.gate import Gate  # a server takes its time to import, and most worlds need none
+        from proctor.agents.worlds.gate import Gate  # a server takes its time to import, and most worlds need none
 
         self._gate = Gate()
 
@@ -83,7 +83,7 @@ class HostedWorld:
 
     def play_timed(self) -> Any:
         """The whole episode: the world by its clock."""
-        from proctor.agents.timed_play import TimedPlay
+        from proctor.agents.worlds.timed_play import TimedPlay
 
         assert self._gate is not None
         return _told(TimedPlay(self._begun, self._gate).run(self._seen))

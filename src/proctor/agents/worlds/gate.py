@@ -16,7 +16,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from proctor.agents.constants import NETWORK, TIMEOUTS
-from proctor.agents.spaces import IllegalActionError
+from proctor.agents.worlds.spaces import IllegalActionError
 
 LARGEST_ACTION = 1024 * 1024  # bytes
 POLL = 1.0  # seconds that a question for the next observation may wait, before it has to be asked again

@@ -12,10 +12,10 @@ from pathlib import Path
 from threading import Lock
 
 from proctor import machine
-from proctor.agents.access import new_token, own_token
 from proctor.agents.agent import Agent
 from proctor.agents.constants import NETWORK, TIMEOUTS, TIMES
 from proctor.agents.evaluator import Evaluator
+from proctor.agents.hosting.recipe import Recipe, recipe_of
 from proctor.agents.outcome import Outcome
 from proctor.agents.participant import Participant
 from proctor.agents.protocol import (
@@ -25,8 +25,8 @@ from proctor.agents.protocol import (
     EvaluatorRegistration,
     Task,
 )
-from proctor.agents.recipe import Recipe, recipe_of
-from proctor.agents.remote import RefusedError, Remote, UnreachableError
+from proctor.agents.servers.access import new_token, own_token
+from proctor.agents.servers.remote import RefusedError, Remote, UnreachableError
 from proctor.errors import ProctorError, UsageError
 
 logger = logging.getLogger("proctor.agents")
@@ -112,7 +112,7 @@ def run_evaluation_client_with_server(
 
     Without `agent` or `evaluator`, the one class of that kind that the program has defined is meant.
     """
-    from proctor.agents.server import new_server
+    from proctor.agents.servers.server import new_server
 
     token = new_token()
     with ExitStack() as stack:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from proctor.agents import observations, spaces
-from proctor.agents.channel import IN_WORLD, Pulse
-from proctor.agents.episode import Episode, WorldInfo, success
-from proctor.agents.events import Ending, EventLog, State
-from proctor.agents.host import described
+from proctor.agents.hosting.channel import IN_WORLD, Pulse
+from proctor.agents.hosting.host import described
 from proctor.agents.outcome import Outcome
+from proctor.agents.worlds.episode import Episode, WorldInfo, success
+from proctor.agents.worlds.events import Ending, EventLog, State
 
 NOOPS = ("noop", "no-op", "none", "stay", "nothing", "still")  # names of the action that does nothing
 
@@ -36,7 +36,7 @@ class World:
             return self.made.idle_action
         named = enumerate(map(str.casefold, getattr(self.actions, "names", ())))
         found = next((number for number, name in named if name in NOOPS), None)
-        return self.actions.first if found is None else self.actions.start + found  # type: ignore[union-attr]
+        return self.actions.first if found is None else self.actions.start + found
 
     def in_words(self, observation: Any) -> str:
         own = getattr(self.made, "text", None)

@@ -16,9 +16,9 @@ from typing import Any
 
 import msgspec
 
-from proctor.agents.channel import LENGTH, Call, Fault, Pulse, Reply, pack, unpack_call
+from proctor.agents.hosting.channel import LENGTH, Call, Fault, Pulse, Reply, pack, unpack_call
+from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.outcome import EnvironmentCrashedError
-from proctor.agents.recipe import Recipe
 
 
 class Host:

@@ -13,12 +13,12 @@ from contextlib import asynccontextmanager
 import uvicorn
 from fastapi import FastAPI
 
-from proctor.agents.access import is_loopback, own_token
-from proctor.agents.agent_side import AgentSide
-from proctor.agents.application import application
-from proctor.agents.evaluator_side import EvaluatorSide
-from proctor.agents.recipe import Recipe
-from proctor.agents.side import Side, StartupError
+from proctor.agents.hosting.recipe import Recipe
+from proctor.agents.servers.access import is_loopback, own_token
+from proctor.agents.servers.agent_side import AgentSide
+from proctor.agents.servers.application import application
+from proctor.agents.servers.evaluator_side import EvaluatorSide
+from proctor.agents.servers.side import Side, StartupError
 from proctor.errors import UsageError
 
 logger = logging.getLogger("proctor.agents")

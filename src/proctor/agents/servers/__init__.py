@@ -1,0 +1,1 @@
+"""The two sides of an evaluation as servers, and the client that brings them together."""
