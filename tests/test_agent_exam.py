@@ -94,6 +94,16 @@ def test_a_killed_run_goes_on_and_repeats_no_episode(tmp_path: Path, proctor: Ca
     assert log.read_text() == "xxx" + "xx", "no finished episode was played again"
 
 
+def test_an_episode_that_was_played_but_not_judged_is_judged_and_not_played_again(proctor: Callable[..., Any]):
+    command = ["run", f"{FILE}:Watching", "--agent", f"{FILE}:Finishing", "--episodes", "2"]
+    assert proctor(*command, "--generation-only").returncode == 0
+    assert finished() == []
+    assert proctor("resume", "latest", "--no-generation-only").returncode == 0
+    assert len(finished()) == 2
+    store = Path(os.environ["PROCTOR_STORE"])
+    assert len(list(store.glob("artifacts/*/0*/events.jsonl"))) == 2, "one attempt each"
+
+
 def finished() -> list[str]:
     store = open_store()
     try:

@@ -27,7 +27,7 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     task: Annotated[str, Meta(description="task name, or path/to/file.py:Class")]
     model: Annotated[str, Meta(description="smollm2, gguf/PATH, hf/NAME, openai/NAME or scripted/NAME")] = ""
     agent: Annotated[
-        str, Meta(description="module:Class, path/to/file.py:Class, random, or the http://… of an agent's server")
+        str, Meta(description="module:Class, path/to/file.py:Class, or random where a world can be stepped")
     ] = ""
     settings: Annotated[dict[str, Any], Meta(description="settings of the task")] = {}
     data: Annotated[

@@ -15,7 +15,9 @@ from proctor.agents.attempt import Attempt
 from proctor.agents.candidate import AgentCandidate
 from proctor.agents.constants import LONGEST_TASK
 from proctor.agents.hosting.recipe import Recipe, recipe_of
+from proctor.agents.journal import outcome_of
 from proctor.agents.outcome import Outcome
+from proctor.agents.recording import EVENTS
 from proctor.agents.tally import EpisodeTally, Facts
 from proctor.candidate import Candidate
 from proctor.config import RunConfig
@@ -99,8 +101,12 @@ class EvaluatorExam(Task):
     ) -> AsyncGenerator[Output]:
         agent = self._player(candidate, sample, config)
         task = _agent_task(sample)
-        for attempt in range(done, self.settings.attempts):
+        for attempt in range(self.settings.attempts):
             folder = self.artifacts / f"{sample.index:06}-{epoch}-{attempt + 1}"
+            if attempt < done:  # played in a sitting that was cut short before it was judged
+                if outcome_of(folder / EVENTS) not in NOT_THE_AGENTS:
+                    return
+                continue
             booth = self._booths.pop() if self._booths else self._new_booth(agent, config)
             try:
                 played = await booth.play(task, folder, sample)
