@@ -23,7 +23,7 @@ setup: .venv/ready
 .venv/reasoning-gym: .venv/ready requirements-reasoning-gym.lock scripts/setup-reasoning-gym
 	@scripts/setup-reasoning-gym
 
-demo: setup
+demo: setup .venv/desktop
 	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo
 
 lint: setup
@@ -49,6 +49,8 @@ bench: setup
 	@$(BIN)/python bench/png.py
 	@$(BIN)/python bench/sandbox.py
 	@$(BIN)/python bench/code_family.py
+	@$(BIN)/python bench/agents_worlds.py
+	@$(BIN)/python bench/desktop.py
 
 lock: setup
 	@$(BIN)/python -m pip install --quiet uv
