@@ -36,7 +36,7 @@ class World:
             return self.made.idle_action
         named = enumerate(map(str.casefold, getattr(self.actions, "names", ())))
         found = next((number for number, name in named if name in NOOPS), None)
-        return self.actions.first if found is None else self.actions.start + found
+        return self.actions.first if found is None else self.actions.start + found  # type: ignore[union-attr]
 
     def in_words(self, observation: Any) -> str:
         own = getattr(self.made, "text", None)
