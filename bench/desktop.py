@@ -18,7 +18,7 @@ from proctor.agents.desktop.display import VirtualDisplay
 from proctor.agents.desktop.interface import window_titled
 from proctor.agents.desktop.vk import VK
 from proctor.agents.desktop.x11 import XDesktop
-from proctor.agents.judges import read_text, shows_text
+from proctor.agents.judges import find_text
 
 RESULTS = Path(__file__).parent / "results" / "desktop.json"
 PRESSES = 200
@@ -75,7 +75,7 @@ def screens() -> list[tuple[str, numpy.ndarray[Any, Any]]]:
     fonts = sorted(Path("/usr/share/fonts").rglob("DejaVuSans*.ttf"))
     made = []
     for text in TEXTS:
-        for size in (20, 28, 40, 52):
+        for size in (18, 26, 34, 42):
             for bold in (False, True):
                 for busy in (False, True):
                     image = Image.new("RGB", (640, 480), (30, 30, 60))
@@ -93,7 +93,7 @@ def screens() -> list[tuple[str, numpy.ndarray[Any, Any]]]:
 
 def reading() -> dict[str, int]:
     shown = screens()
-    return {"screens": len(shown), "read": sum(shows_text(read_text(frame), text) for text, frame in shown)}
+    return {"screens": len(shown), "read": sum(find_text(frame, [text])[0][0] for text, frame in shown)}
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 pytest.importorskip("rapidocr_onnxruntime", reason="the extra desktop is not installed")
 
-from proctor.agents.judges import SURE, plain, read_text, shows_picture, shows_text
+from proctor.agents.judges import SURE, find_text, plain, read_text, shows_picture, shows_text
 
 
 def screen(text: str, size: int, busy: bool, seed: int = 0) -> numpy.ndarray[Any, Any]:
@@ -31,8 +31,8 @@ def screen(text: str, size: int, busy: bool, seed: int = 0) -> numpy.ndarray[Any
 @pytest.mark.parametrize("text", ["PRESS SPACE TO RETRY", "LAST 12:34", "GAME OVER", "You win!"])
 @pytest.mark.parametrize(("size", "busy"), [(24, False), (24, True), (48, True)])
 def test_end_screens_are_read(text: str, size: int, busy: bool):
-    lines = read_text(screen(text, size, busy))
-    assert shows_text(lines, text), lines
+    (found,), lines = find_text(screen(text, size, busy), [text])
+    assert found, lines
     assert not shows_text(lines, "NEXT LEVEL")
 
 

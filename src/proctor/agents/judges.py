@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy
 from proctor.errors import MissingExtraError
 
 Frame = numpy.ndarray[Any, Any]  # rows of red, green and blue
+BRIGHT = 180  # of 255
 SURE = 0.9  # correlation from which a picture is taken to be there
 
 
@@ -29,6 +31,19 @@ def read_text(frame: Frame) -> list[str]:
     """The lines of text that a frame shows, from top to bottom."""
     found, _ = _reader()(numpy.ascontiguousarray(frame[:, :, ::-1]))
     return [text for _, text, _ in found or []]
+
+
+def find_text(frame: Frame, wanted: Sequence[str]) -> tuple[list[bool], list[str]]:
+    """Which of these the frame shows, and all that was read.
+
+    Where one is missing, the frame is read once more with nothing left but what is bright: letters over what is left
+    of a game.
+    """
+    lines = read_text(frame)
+    if not all(shows_text(lines, text) for text in wanted):
+        bright = numpy.where(frame.min(axis=2, keepdims=True) > BRIGHT, 0, 255).astype(numpy.uint8)
+        lines += [line for line in read_text(bright.repeat(3, axis=2)) if line not in lines]
+    return [shows_text(lines, text) for text in wanted], lines
 
 
 def shows_text(lines: list[str], wanted: str) -> bool:

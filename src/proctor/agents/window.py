@@ -15,7 +15,7 @@ from msgspec import Struct
 from proctor.agents.desktop import CALLABLES, WindowNotFoundError, get_current_frame
 from proctor.agents.desktop.names import png
 from proctor.agents.evaluator import Evaluator
-from proctor.agents.judges import SURE, read_text, shows_picture, shows_text
+from proctor.agents.judges import SURE, find_text, shows_picture
 from proctor.agents.outcome import EnvironmentCrashedError
 from proctor.agents.protocol import EvaluationResult, Task
 
@@ -86,12 +86,12 @@ class WindowEvaluator(Evaluator):
         """What the window shows now, and what it means."""
         wanted = task.success_criteria
         frame = get_current_frame(task.window_name)
-        reads = [wanted[key] for key in ("text", "over_text") if wanted.get(key)]
-        lines = read_text(frame) if reads else []
+        texts = {key: wanted[key] for key in ("text", "over_text") if wanted.get(key)}
+        found, lines = find_text(frame, list(texts.values())) if texts else ([], [])
+        shown = dict(zip(texts, found, strict=True))
         fit = shows_picture(frame, Path(wanted["image"])) if wanted.get("image") else None
-        by_text = bool(wanted.get("text")) and shows_text(lines, wanted["text"])
         by_picture = fit is not None and fit >= SURE
-        over = bool(wanted.get("over_text")) and shows_text(lines, wanted["over_text"])
+        by_text, over = shown.get("text", False), shown.get("over_text", False)
         return Sight(frame, lines, fit, by_text or by_picture, over)
 
     def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
