@@ -30,6 +30,7 @@ class HexagonStepsExam(WorldExam):
 class HexagonSettings(Struct, frozen=True):
     clock: Literal["realtime"] = "realtime"  # the game does not wait for the agent
     level: Annotated[int, Meta(ge=1, le=5)] = 1
+    fps: Annotated[int, Meta(ge=10, le=240)] = 60  # frames that the game shows in a second
     survive: Seconds = 20.0  # seconds that are a success
     timeout: Seconds = 60.0
     attempts: Annotated[int, Meta(ge=1, le=100)] = 2
@@ -42,7 +43,8 @@ class HexagonExam(EvaluatorExam):
     summary = "walls close in from six sides, in a real window"
 
     def evaluator_recipe(self) -> Recipe:
-        return with_arguments("proctor.agents.hexagon.evaluator", "HexagonEvaluator", level=self.settings.level)
+        options = {"level": self.settings.level, "fps": self.settings.fps}
+        return with_arguments("proctor.agents.hexagon.evaluator", "HexagonEvaluator", **options)
 
     def task_fields(self) -> dict[str, Any]:
         return {
