@@ -141,7 +141,7 @@ def main() -> None:
     games = found["many_games"]
     kept = f"{games['fps_least']:.1f} at least, {games['late_share']:.1%} late"
     print(
-        f"| {games['games']} games of 30 fps at once, {SECONDS:g} s, no film | ≥ 29.5 fps each, ≤ 1 % late | {kept} |"
+        f"| {games['games']} games at 30 fps, {SECONDS:g} s, no film | ≥ 29.5 fps each, ≤ 1 % late | {kept} |"
     )
 
 
