@@ -140,9 +140,7 @@ def main() -> None:
     print(f"| end screens read | 48 of 48 | {found['reading']['read']} of {found['reading']['screens']} |")
     games = found["many_games"]
     kept = f"{games['fps_least']:.1f} at least, {games['late_share']:.1%} late"
-    print(
-        f"| {games['games']} games at 30 fps, {SECONDS:g} s, no film | ≥ 29.5 fps each, ≤ 1 % late | {kept} |"
-    )
+    print(f"| {games['games']} games at 30 fps, {SECONDS:g} s, no film | ≥ 29.5 fps each, ≤ 1 % late | {kept} |")
 
 
 if __name__ == "__main__":
