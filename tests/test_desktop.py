@@ -261,3 +261,17 @@ def test_a_model_that_sees_plays(serve: Callable[[Any], Any]):
 )
 def test_what_a_model_answers(text: str, strokes: list[tuple[int, float]] | None):
     assert parse_strokes(text) == strokes
+
+
+def test_new_writes_an_agent_that_plays(proctor: Callable[..., Any], tmp_path: Path):
+    done = proctor("new", "agent", "my-player")
+    assert done.returncode == 0, done.stderr
+    assert "proctor run agents/hexagon --agent my_player.py:MyPlayer" in done.stdout
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "test_my_player.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr

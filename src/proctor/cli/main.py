@@ -26,7 +26,7 @@ VERBS = {
     "sandbox": "run programs that nobody has read, and say how they fared",
     "serve": "serve one side of an agent evaluation",
     "play": "play a game yourself",
-    "new": "write a working task file to start from, with its test",
+    "new": "write a working task or agent to start from, with its test",
     "doctor": "say what this machine can do, and how to get the rest",
 }
 

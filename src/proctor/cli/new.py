@@ -1,4 +1,4 @@
-"""Write a working task file to start from, with its test."""
+"""Write a working task or agent to start from, with its test."""
 
 from __future__ import annotations
 
@@ -35,9 +35,14 @@ def call(args: argparse.Namespace) -> int:
         raise UsageError(f"Cannot write to {folder}: {error.strerror}.") from None
     task = f"{folder / f'{module}.py'}:{class_name}"
     print(f"Wrote {' and '.join(map(str, files))}. Next:")
-    print(f"  proctor show {task}")
-    print(f"  proctor check {task}")
-    leave = " --allow-code-execution" if args.kind == "code" else ""
-    print(f"  proctor run {task} --model scripted/oracle{leave}")
+    for command in _next_steps(args.kind, task):
+        print(f"  proctor {command}")
     print(f"  pytest {folder / f'test_{module}.py'}")
     return 0
+
+
+def _next_steps(kind: str, made: str) -> list[str]:
+    if kind == "agent":
+        return [f"run agents/hexagon --agent {made} --episodes 3 --set timeout=20"]
+    leave = " --allow-code-execution" if kind == "code" else ""
+    return [f"show {made}", f"check {made}", f"run {made} --model scripted/oracle{leave}"]

@@ -1,4 +1,4 @@
-"""What `proctor new` writes: MODULE and CLASS stand for the names. A kind has a task and its test."""
+"""What `proctor new` writes: MODULE and CLASS stand for the names. A kind has a task, or an agent, and its test."""
 
 from __future__ import annotations
 
@@ -157,7 +157,58 @@ def test_right_solutions_pass(tmp_path):
     assert report.metrics["pass@1"].value == 1
 """
 
+_AGENT = '''\
+"""An agent that plays in a window. Change it into yours."""
+
+import time
+
+from proctor.agents import TIMES, Agent, Task, env_lock
+from proctor.agents.desktop import CALLABLES, LISTENERS, VK, KeyboardEvent, activate_module, get_current_frame
+
+
+class CLASS(Agent):
+    def __init__(self) -> None:
+        activate_module("owa.env.desktop")
+
+        def on_keyboard_event(event: KeyboardEvent) -> None:
+            if event.vk == VK.F10:  # stops the task that is under way
+                self.stop_event.set()
+
+        LISTENERS["keyboard"]().configure(callback=on_keyboard_event).start()
+
+    def _play_env(self, task: Task) -> bool:
+        """One step: look, decide, act."""
+        with env_lock:
+            CALLABLES["window.make_active"](task.window_name)
+            frame = get_current_frame(task.window_name)  # rows of red, green and blue
+            key = self.decide(frame)
+            CALLABLES["keyboard.press"](key)
+            time.sleep(TIMES.KEYBOARD_PRESS_DELAY)
+            CALLABLES["keyboard.release"](key)
+        return True  # False: finished
+
+    def decide(self, frame) -> VK:
+        return VK.LEFT if frame[:, : frame.shape[1] // 2].mean() > frame[:, frame.shape[1] // 2 :].mean() else VK.RIGHT
+'''
+
+_AGENT_TEST = """\
+from pathlib import Path
+
+import proctor
+
+AGENT = f"{Path(__file__).with_name('MODULE.py')}:CLASS"
+
+
+def test_agent_plays(tmp_path):
+    settings = {"timeout": 20, "survive": 0.5}
+    report = proctor.evaluate("agents/hexagon", agent=AGENT, limit=1, settings=settings, store=str(tmp_path))
+    (record,) = report.records()
+    assert record.outcome in ("completed", "timeout"), record.score
+    assert record.score.answer["time_survived"] > 0
+"""
+
 TEMPLATES = {
+    "agent": {"task": _AGENT, "test": _AGENT_TEST},
     "task": {"task": _TASK, "test": _TEST},
     "shapes": {"task": _SHAPES, "test": _TEST},
     "code": {"task": _CODE, "test": _CODE_TEST},
