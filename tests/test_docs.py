@@ -1,11 +1,13 @@
 """What the documents say is what the program does."""
 
 import importlib.util
+import os
 import re
 import shlex
 import subprocess
 import sys
 import textwrap
+from glob import glob
 from pathlib import Path
 
 import msgspec
@@ -92,7 +94,10 @@ def run_line(command: str, folder: Path, proctor) -> None:
     if verb == "echo":
         subprocess.run(command, shell=True, cwd=folder, check=True)
         return
-    done = proctor(*(word.replace("smollm2", "scripted/oracle") for word in words))
+    changed = {"smollm2": "scripted/oracle", "proctor-runs": os.environ["PROCTOR_STORE"]}
+    for old, new in changed.items():
+        words = [word.replace(old, new) for word in words]
+    done = proctor(*(found for word in words for found in (glob(word) or [word])))
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
 
 
