@@ -27,10 +27,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import proctor
-from proctor.agents import observations, spaces
 from proctor.agents.candidate import open_agent
 from proctor.agents.hosting.recipe import parse_recipe, with_arguments
 from proctor.agents.lags import Lags, merged
+from proctor.agents.worlds import observations, spaces
 from proctor.agents.worlds.arena import Table
 from proctor.agents.worlds.catch import Catch, Catcher
 from proctor.agents.worlds.episode import Episode

@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from proctor.agents import observations, spaces
 from proctor.agents.hosting.channel import IN_WORLD, Pulse
 from proctor.agents.hosting.host import described
 from proctor.agents.outcome import Outcome
+from proctor.agents.worlds import observations, spaces
 from proctor.agents.worlds.episode import Episode, WorldInfo, success
 from proctor.agents.worlds.events import Ending, EventLog, State
 

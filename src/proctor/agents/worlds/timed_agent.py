@@ -10,11 +10,11 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from proctor.agents import observations
 from proctor.agents.constants import TIMEOUTS
 from proctor.agents.hosting.channel import IN_AGENT
 from proctor.agents.hosting.host import Host
 from proctor.agents.hosting.recipe import Recipe
+from proctor.agents.worlds import observations
 from proctor.agents.worlds.episode import WorldInfo
 from proctor.agents.worlds.gate import CONTENT, POLL, Frame, Move
 from proctor.agents.worlds.policy import Policy

@@ -11,9 +11,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from proctor.agents import observations
 from proctor.agents.lags import Lags
 from proctor.agents.outcome import Outcome
+from proctor.agents.worlds import observations
 from proctor.agents.worlds.events import Ending
 from proctor.agents.worlds.gate import Frame, Gate, Move
 from proctor.agents.worlds.play import Play, WorldFailedError
