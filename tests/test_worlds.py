@@ -138,6 +138,8 @@ def test_what_a_model_is_shown(serve):
         ("Hangs", "agent_hang", "in one call of the agent"),
         ("Dreams", "agent_hang", "in one call of the agent"),
         ("Cheats", "agent_crash", "3 is none of the actions 0 to 2"),
+        ("Overflows", "agent_crash", "inf is not a whole number"),
+        ("Pretends", "agent_crash", "Hollow"),
     ],
 )
 @pytest.mark.parametrize("clock", ["step", "realtime", "paused"])
@@ -158,7 +160,17 @@ def test_a_fault_of_the_agent(agent: str, outcome: str, why: str, clock: str):
     log = read_events(report.folder / "artifacts" / report.run.id / endings(report)[1].events)
     assert log.ending == endings(report)[1]
     if clock == "step":
-        assert log.length == (0 if agent == "Cheats" else 2), "nothing is lost in a crash"
+        at_once = agent in ("Cheats", "Overflows", "Pretends")
+        assert log.length == (0 if at_once else 2), "nothing is lost in a crash"
+
+
+@pytest.mark.parametrize("clock", ["realtime", "paused"])
+@pytest.mark.parametrize("things", [1, 100])  # over before anybody asks why the agent is gone, or long after
+def test_an_agent_that_cuts_its_line_has_left(clock: str, things: int):
+    settings = {"clock": clock, "fps": 100, "env_kwargs": {"things": things}, "max_steps": 700}
+    report = play("Bails", settings=settings)
+    assert outcomes(report) == ["completed", "agent_crash", "completed"]
+    assert "lost the world, which went on" in endings(report)[1].why
 
 
 def test_an_agent_that_cannot_be_made(tmp_path: Path):
@@ -312,13 +324,14 @@ def test_the_gate_gives_the_newest_and_takes_the_last(gate: Gate):
         ("POST", "/action", move(1, 2)),
         ("POST", "/action", move(1, 7)),
         ("POST", "/action", move(9, 1)),
+        ("POST", "/action", move(1, float("inf"))),
         ("POST", "/action", {"data": b"\xc1"}),
         ("POST", "/action", {"data": io.BytesIO(b"x" * 2_000_000)}),
         ("GET", "/observation", {"params": {"after": "?"}}),
         ("GET", "/elsewhere", {}),
     )
     assert msgspec.msgpack.decode(seen, type=Frame).tick == 1
-    assert [status for status, _ in answers] == [200, 204, 400, 400, 400, 413, 400, 404]
+    assert [status for status, _ in answers] == [200, 204, 400, 400, 400, 400, 413, 400, 404]
     assert gate.dropped == 1
     assert gate.take().action == 2
     assert gate.take() is None
@@ -327,6 +340,16 @@ def test_the_gate_gives_the_newest_and_takes_the_last(gate: Gate):
     gate.open("secret", spaces.Choice(3).take)
     gate.show(Frame(0, b"", None, False))
     assert ask(gate, ("POST", "/action", move(0, 0)))[0][0] == 204
+
+
+def test_an_action_that_cannot_even_be_looked_at_is_refused(gate: Gate):
+    def take(action: Any) -> Any:
+        raise RuntimeError("what is this")
+
+    gate.open("secret", take)
+    gate.show(Frame(0, b"", None, False))
+    ((status, said),) = ask(gate, ("POST", "/action", move(0, 1)))
+    assert (status, said) == (400, b"its action raised RuntimeError: what is this")
 
 
 def test_killed_and_resumed_no_finished_episode_is_repeated():
@@ -432,7 +455,7 @@ def test_no_answer_is_taken_for_what_it_is_not(text: str):
             space.take(read)
 
 
-@pytest.mark.parametrize("wrong", ["left", 1.5, None, [1, 2], object(), float("nan"), 10**30, "1"])
+@pytest.mark.parametrize("wrong", ["left", 1.5, None, [1, 2], object(), float("nan"), float("inf"), 10**30, "1"])
 def test_what_is_no_action_is_refused(wrong: Any):
     numbers = spaces.Numbers((0.0,) * 3, (1.0,) * 3, (3,), "float32")
     for space in (spaces.Choice(3), spaces.Choices((2, 2, 2), (3,), "int8"), numbers):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +90,35 @@ class Cheats(Faulty):
 
     def fail(self) -> None:
         pass
+
+
+class Overflows(Cheats):
+    """With a number that is as large as none."""
+
+    def act(self, observation: Any) -> Any:
+        return float("inf") if self._bad else super().act(observation)
+
+
+class Hollow:
+    """Looks like a number from afar."""
+
+    def __int__(self) -> int:
+        raise KeyboardInterrupt("no number at all")
+
+
+class Pretends(Cheats):
+    def act(self, observation: Any) -> Any:
+        return Hollow() if self._bad else super().act(observation)
+
+
+class Bails(Faulty):
+    """Cuts its line to the world."""
+
+    def fail(self) -> None:
+        for name in os.listdir("/proc/self/fd"):
+            with suppress(OSError), socket.socket(fileno=os.dup(int(name))) as found:
+                if found.family == socket.AF_INET:
+                    found.shutdown(socket.SHUT_RDWR)
 
 
 class Floods(Catcher):

@@ -153,7 +153,8 @@ class Table:
         ticking = asyncio.create_task(world.call("play_timed"))
         playing = asyncio.create_task(acting)
         try:
-            ending = await _in_time(_first_of(ticking, playing), world, episode)
+            lost = Outcome.AGENT_CRASH if mind is None else Outcome.JUDGE_ERROR
+            ending = await _in_time(_first_of(ticking, playing, lost), world, episode)
             if mind is None and Outcome(ending["outcome"]).is_play:
                 await self._let_finish(playing, episode)
             return ending
@@ -216,15 +217,17 @@ async def _in_time(playing: Awaitable[Any], world: HostProcess, episode: Episode
         raise _found_at_the_end(world, episode) from None
 
 
-async def _first_of(ticking: asyncio.Task[Any], playing: asyncio.Task[Any]) -> Any:
-    """The ending of the world, if the agent's part does not fail before."""
+async def _first_of(ticking: asyncio.Task[Any], playing: asyncio.Task[Any], lost: Outcome) -> Any:
+    """The ending of the world, if the agent's part does not fail before; `lost` is for one that leaves too soon."""
     await asyncio.wait([ticking, playing], return_when=asyncio.FIRST_COMPLETED)
-    if playing.done():
-        if (fault := _fault_of(playing)) is not None:
-            raise fault
-        await asyncio.wait([ticking], timeout=TIMEOUTS.UNREACHABLE)
-        if not ticking.done():
-            raise EpisodeFault(Outcome.JUDGE_ERROR, f"the agent lost the world: {playing.exception()}")
+    if ticking.done():
+        return await ticking
+    if (fault := _fault_of(playing)) is not None:
+        raise fault
+    await asyncio.wait([ticking], timeout=TIMEOUTS.UNREACHABLE)
+    gone = playing.exception()
+    if not ticking.done() or (gone is not None and Outcome((await ticking)["outcome"]).is_play):
+        raise EpisodeFault(lost, f"the agent lost the world, which went on: {gone}")
     return await ticking
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Struct
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ class Several(Struct, frozen=True, tag="several"):
 
 
 class Anything(Struct, frozen=True, tag="anything"):
-    """A kind of action that we know nothing about."""
+    """A kind of action that we know nothing about, but that it can be written down."""
 
     about: str
 
@@ -158,6 +159,7 @@ class Anything(Struct, frozen=True, tag="anything"):
         raise IllegalActionError(f"no action is known of {self.about}")
 
     def take(self, action: Any) -> Any:
+        msgspec.json.encode(plain(action))
         return action
 
     def draw(self, generator: Generator) -> Any:
@@ -211,7 +213,7 @@ def plain(action: Any) -> Any:
 def _whole(action: Any) -> int:
     try:
         number = int(action)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = None
     if number is None or number != action or isinstance(action, str):
         raise IllegalActionError(f"{action!r} is not a whole number")
