@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -164,6 +165,14 @@ def test_a_fault_of_the_agent(agent: str, outcome: str, why: str, clock: str):
         assert log.length == (0 if at_once else 2), "nothing is lost in a crash"
 
 
+@pytest.mark.parametrize("clock", ["step", "realtime", "paused"])
+def test_an_agent_that_hangs_before_it_begins_has_no_more_time_than_to_play(clock: str):
+    started = time.monotonic()
+    report = play("Oversleeps", settings={"clock": clock, "fps": 200, "timeout": 1})
+    assert outcomes(report) == ["completed", "agent_hang", "completed"]
+    assert time.monotonic() - started < 60, "the time for a setup is twice as long"
+
+
 @pytest.mark.parametrize("clock", ["realtime", "paused"])
 @pytest.mark.parametrize("things", [1, 100])  # over before anybody asks why the agent is gone, or long after
 def test_an_agent_that_cuts_its_line_has_left(clock: str, things: int):
@@ -312,6 +321,12 @@ def test_the_gate_lets_nobody_in_without_the_token(gate: Gate):
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "secret"}):
         answers = ask(gate, ("GET", "/observation", {"headers": headers}), ("POST", "/action", {"headers": headers}))
         assert [status for status, _ in answers] == [401, 401]
+
+
+def test_a_token_that_is_no_text_is_a_wrong_one(gate: Gate):
+    with socket.create_connection(("127.0.0.1", gate.port), timeout=30) as connection:
+        connection.sendall(b"GET /observation HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \xff\xfe\r\n\r\n")
+        assert connection.makefile("rb").readline() == b"HTTP/1.1 401 Unauthorized\r\n"
 
 
 def test_the_gate_gives_the_newest_and_takes_the_last(gate: Gate):

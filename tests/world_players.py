@@ -73,6 +73,15 @@ class Hangs(Faulty):
         threading.Event().wait()
 
 
+class Oversleeps(Faulty):
+    """Hangs before the episode has begun."""
+
+    def reset(self, seed: int, world_info: Any) -> None:
+        super().reset(seed, world_info)
+        if self._bad:
+            threading.Event().wait()
+
+
 class Dreams(Faulty):
     """Hangs, and cannot be woken."""
 

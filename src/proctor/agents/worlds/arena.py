@@ -123,7 +123,8 @@ class Table:
             mind.begin(about)
         world = self._world
         assert world is not None
-        failed = await _asked(world.call("begin", episode), TIMEOUTS.SETUP, Outcome.ENV_CRASH, "reset of the world")
+        crash = Outcome.ENV_CRASH
+        failed = await _asked(world.call("begin", episode), TIMEOUTS.SETUP, crash, crash, "reset of the world")
         if failed is not None:
             return msgspec.convert(failed, Ending)
         try:
@@ -146,7 +147,8 @@ class Table:
             assert self._agent is not None
             info = WorldInfo(episode.header.task, about.actions, episode.clock, episode.fps)
             beginning = self._agent.call("begin", episode.agent_seed, info)
-            await _asked(beginning, TIMEOUTS.SETUP, Outcome.AGENT_CRASH, "reset of the agent")
+            patience = min(TIMEOUTS.SETUP, episode.timeout)
+            await _asked(beginning, patience, Outcome.AGENT_HANG, Outcome.AGENT_CRASH, "reset of the agent")
             acting: Coroutine[Any, Any, Any] = self._agent.call("play", url, token)
         else:
             acting = _minded(url, token, mind)
@@ -192,13 +194,13 @@ class Table:
         self._world = self._agent = None
 
 
-async def _asked(calling: Awaitable[Any], seconds: float, fault: Outcome, what: str) -> Any:
+async def _asked(calling: Awaitable[Any], seconds: float, hang: Outcome, fault: Outcome, what: str) -> Any:
     """What a call returns that should take a moment."""
     try:
         async with asyncio.timeout(seconds):
             return await calling
     except TimeoutError:
-        raise EpisodeFault(fault, f"the {what} did not return within {seconds:g} s") from None
+        raise EpisodeFault(hang, f"the {what} did not return within {seconds:g} s") from None
     except HostDiedError as error:
         raise EpisodeFault(fault, f"the {what}: {error}") from error
     except HostedFaultError as error:

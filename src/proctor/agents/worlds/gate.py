@@ -126,8 +126,8 @@ class Gate:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Callable[[web.Request], Any]) -> web.StreamResponse:
-        given = request.headers.get("Authorization", "")
-        if not self._token or not hmac.compare_digest(given.encode(), f"Bearer {self._token}".encode()):
+        given = request.headers.get("Authorization", "").encode(errors="surrogateescape")  # the bytes that were sent
+        if not self._token or not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
             raise web.HTTPUnauthorized
         response: web.StreamResponse = await handler(request)
         return response
