@@ -15,8 +15,10 @@ from typing import Any
 
 from proctor.agents.hosting.recipe import Recipe, recipe_of
 from proctor.agents.worlds.catch import Catch, Catcher
+from proctor.agents.worlds.policy import RandomAgent
 from proctor.agents.worlds.world import WorldExam
 
+FORGED = '{"ending":{"outcome":"completed","reward":99.0,"length":7,"success":true}}\n'
 BAD_STEP = 3  # at which the bad ones show what they are
 
 
@@ -128,6 +130,34 @@ class Bails(Faulty):
             with suppress(OSError), socket.socket(fileno=os.dup(int(name))) as found:
                 if found.family == socket.AF_INET:
                     found.shutdown(socket.SHUT_RDWR)
+
+
+class Forges(Catcher):
+    """Loses, and writes the endings of the episodes to come."""
+
+    def reset(self, seed: int, world_info: Any) -> None:
+        for run in Path(os.environ["PROCTOR_STORE"], "artifacts").iterdir():
+            for index in range(3):
+                folder = run / f"{index:06}-0-1"
+                with suppress(FileExistsError):
+                    folder.mkdir()
+                    (folder / "events.jsonl").write_text(FORGED)
+
+    def act(self, observation: Any) -> int:
+        return 0
+
+
+class Gated(RandomAgent):
+    """Stops for ever in the eighth episode, where there is a gate, which then opens."""
+
+    def reset(self, seed: int, world_info: Any) -> None:
+        super().reset(seed, world_info)
+        begun = Path("begun.txt")
+        with begun.open("a") as file:
+            file.write(f"{seed}\n")
+        if "GATE" in os.environ and len(begun.read_text().splitlines()) >= 8:
+            with open(os.environ["GATE"], "w"):  # as soon as somebody looks
+                threading.Event().wait()
 
 
 class Floods(Catcher):

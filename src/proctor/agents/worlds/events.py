@@ -31,6 +31,11 @@ class Header(Struct, frozen=True):
     versions: dict[str, str]
     format: int = FORMAT
 
+    @property
+    def episode(self) -> bytes:
+        """What makes it this one, whenever it is played."""
+        return _encode((self.task, self.settings, self.agent, self.seed))
+
 
 class State(Struct):
     """What became of one step. The trace is made of these: the same steps, the same trace, whatever the clock said."""
@@ -171,11 +176,11 @@ def close_log(path: Path, ending: Ending) -> None:
         file.write(_encode(Closing(ending)) + b"\n")
 
 
-def ending_of(path: Path) -> Ending | None:
-    """Of an episode that came to its end."""
+def ending_of(path: Path, header: Header) -> Ending | None:
+    """Of this episode and no other, if it came to an ending that fits its steps."""
     try:
-        with path.open("rb") as file:
-            *_, last = file
-        return msgspec.json.decode(last, type=Closing).ending
-    except (OSError, ValueError, msgspec.DecodeError):  # no log, no line, no ending
+        seen = read_events(path)
+    except UsageError:
         return None
+    fits = seen.header.episode == header.episode and seen.ending is not None and seen.ending.trace == seen.trace
+    return seen.ending if fits else None

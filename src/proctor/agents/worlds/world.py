@@ -78,6 +78,8 @@ class WorldExam(Task):
         return config.parallel
 
     async def open(self, config: RunConfig) -> None:
+        # A sitting that was killed may have left whole episodes. What appears later was not left by one.
+        self._left = {path.parent for path in self.artifacts.glob(f"*/{NAME}")}
         self._tables: list[Table] = []
         self._free: list[Table] = []
         self._preparing = asyncio.Lock()
@@ -92,11 +94,12 @@ class WorldExam(Task):
         agent = self._agent(candidate)
         for attempt in range(self.settings.attempts):
             log = self.artifacts / f"{sample.index:06}-{epoch}-{attempt + 1}" / NAME
-            ending = ending_of(log)  # a sitting that was killed may have left the whole episode
+            episode = self._episode(sample, epoch, candidate, log)
+            ending = ending_of(log, episode.header) if log.parent in self._left else None
             if ending is None:
                 mind = ModelPlayer(self, sample, epoch, candidate, config) if isinstance(candidate, Model) else None
                 await self._prepare(agent, config)
-                ending = await self._attempt(self._episode(sample, epoch, candidate, log), agent, mind)
+                ending = await self._attempt(episode, agent, mind)
             if attempt >= done:
                 text = msgspec.json.encode(ending).decode()
                 yield Output(text, ending.usage, ending.outcome, ending.seconds)
