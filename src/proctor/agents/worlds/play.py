@@ -54,7 +54,7 @@ class Play:
         self.info = WorldInfo(episode.header.task, world.actions, episode.clock, episode.fps)
         self.length = self.idle = 0
         self.reward = 0.0
-        self.over = False
+        self.over = episode.max_steps == 0
         self.last_reward: float | None = None
         self._pulse = pulse
         self._step = world.made.step
