@@ -6,6 +6,7 @@ import asyncio
 import importlib.util
 import io
 import json
+import math
 import os
 import re
 import shlex
@@ -495,6 +496,16 @@ def test_what_is_no_action_is_refused(wrong: Any):
     numbers = spaces.Numbers((0.0,) * 3, (1.0,) * 3, (3,), "float32")
     for space in (spaces.Choice(3), spaces.Choices((2, 2, 2), (3,), "int8"), numbers):
         with pytest.raises(spaces.IllegalActionError):
+            space.take(wrong)
+
+
+def test_numbers_stay_within_their_bounds():
+    bound = float(np.float32(0.7))  # a little less than 0.7
+    space = spaces.Numbers((-bound, -math.inf), (bound, math.inf), (2,), "float32")
+    for right in ([0.7, 0], [-0.7, 1e30], [0, -1e30]):
+        assert space.take(right).tolist() == np.array(right, "float32").tolist()
+    for wrong in ([0.7001, 0], [-99.0, 0]):
+        with pytest.raises(spaces.IllegalActionError, match="out of the range"):
             space.take(wrong)
 
 

@@ -107,7 +107,11 @@ class Numbers(Struct, frozen=True, tag="numbers"):
         return [min(max(0.0, low), high) for low, high in zip(self.low, self.high, strict=True)]
 
     def take(self, action: Any) -> Any:
-        return _array(action, self.shape, self.dtype)
+        array = _array(action, self.shape, self.dtype)
+        # As the world's own kind of number: the nearest to a bound that this kind cannot hold is within.
+        if any(not low <= number <= high for number, low, high in zip(array.flat, self.low, self.high, strict=True)):
+            raise IllegalActionError(f"{action!r} is out of the range of {self.telling()}")
+        return array
 
     def draw(self, generator: Generator) -> Any:
         pairs = zip(self.low, self.high, strict=True)
