@@ -257,8 +257,17 @@ def test_time_is_up():
 
 def test_the_real_clock_does_not_wait():
     """An agent that never answers in time: the world goes on with its idle action, and the ticks are on time."""
-    settings = {"clock": "realtime", "fps": 100}
-    report = play("policy", settings=settings)
+    settings = {"clock": "realtime", "fps": 100, "env_kwargs": {"kind": "UnheardWorld"}}
+    report = play("Dawdles", OWN, settings=settings)
+    assert report.run.outcomes == {"completed": 3}
+    for ending in endings(report):
+        assert ending.length == ending.idle == 35
+        assert ending.lags["reaction"].n == ending.late == ending.dropped == 0
+        assert ending.seconds >= 35 / 100
+
+
+def test_the_report_says_how_late_everything_was():
+    report = play("policy", settings={"clock": "realtime", "fps": 100})
     for ending in endings(report):
         assert ending.seconds >= 35 / 100
         assert ending.lags["reaction"].n + ending.idle == 35

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import socket
@@ -223,6 +224,30 @@ class UnfinishedWorld(Catch):
         if self._fallen == self.things:
             self._fallen = 0
         return observation, reward, False, False, {}
+
+
+class UnheardWorld(Catch):
+    """Keeps a file locked as long as an episode lasts."""
+
+    def reset(self, *, seed: int | None = None) -> Any:
+        self._lock = open("under-way", "w")  # noqa: SIM115 - closed in another call
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        return super().reset(seed=seed)
+
+    def step(self, action: int) -> Any:
+        seen = super().step(action)
+        if seen[2]:
+            self._lock.close()
+        return seen
+
+
+class Dawdles:
+    """Makes up its mind when it is all over."""
+
+    def act(self, observation: Any) -> int:
+        with open("under-way", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return 0
 
 
 class OwnExam(WorldExam):
