@@ -92,16 +92,17 @@ class EventLog:
     def __init__(self, path: Path, header: Header) -> None:
         self._file = MappedFile(path)
         self._trace = sha256()
-        self._file.write(_encode(header) + b"\n")
+        self._write, self._hash = self._file.write, self._trace.update  # looked up once, for they are used in each step
+        self._write(_encode(header) + b"\n")
 
     def add(self, ns: int, state: State, success: bool | None = None, timing: dict[str, int] | None = None) -> None:
         told = _encode(state)
-        self._trace.update(told)
+        self._hash(told)
         if success is not None or timing:
             more = _encode({"success": success, "timing": timing or {}})
-            self._file.write(b'{"ns":%d,%b,%b\n' % (ns, told[1:-1], more[1:]))
+            self._write(b'{"ns":%d,%b,%b\n' % (ns, told[1:-1], more[1:]))
         else:
-            self._file.write(b'{"ns":%d,%b\n' % (ns, told[1:]))
+            self._write(b'{"ns":%d,%b\n' % (ns, told[1:]))
 
     @property
     def trace(self) -> str:

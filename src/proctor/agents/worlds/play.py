@@ -71,7 +71,8 @@ class Play:
         try:
             observation, info = self.world.made.reset(seed=self.episode.header.seed)
             frame = observations.fingerprint(observation)
-            self._note_success(info)
+            if info:
+                self._note_success(info)
         except BaseException as error:  # also what only ends a program: it must not end this one
             raise WorldFailedError(f"reset raised {described(error).text}") from error
         self._started = time.monotonic_ns()
@@ -103,7 +104,8 @@ class Play:
             if not math.isfinite(reward):
                 raise ValueError(f"a reward of {reward}")
             frame = observations.fingerprint(observation)
-            self._note_success(info)
+            if info:
+                self._note_success(info)
         except BaseException as error:
             raise WorldFailedError(f"step {self.length + 1} raised {described(error).text}") from error
         self.length += 1
@@ -127,10 +129,9 @@ class Play:
         self._pulse.end()
 
     def _note_success(self, info: Any) -> None:
-        if info:
-            said = info.get("is_success", info.get("success"))
-            if said is not None:
-                self._said = bool(said)
+        said = info.get("is_success", info.get("success"))
+        if said is not None:
+            self._said = bool(said)
 
     def close(self) -> None:
         self._pulse.clear()
