@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import json
 import os
 import signal
 import socket
@@ -18,6 +20,7 @@ from proctor.agents.hosting.recipe import Recipe, recipe_of
 from proctor.agents.worlds.catch import Catch, Catcher
 from proctor.agents.worlds.policy import RandomAgent
 from proctor.agents.worlds.world import WorldExam
+from proctor.randomness import mix
 
 FORGED = '{"ending":{"outcome":"completed","reward":99.0,"length":7,"success":true}}\n'
 BAD_STEP = 3  # at which the bad ones show what they are
@@ -137,12 +140,15 @@ class Forges(Catcher):
     """Loses, and writes the endings of the episodes to come."""
 
     def reset(self, seed: int, world_info: Any) -> None:
-        for run in Path(os.environ["PROCTOR_STORE"], "artifacts").iterdir():
-            for index in range(3):
-                folder = run / f"{index:06}-0-1"
-                with suppress(FileExistsError):
-                    folder.mkdir()
-                    (folder / "events.jsonl").write_text(FORGED)
+        (run,) = Path(os.environ["PROCTOR_STORE"], "artifacts").iterdir()
+        own = min(run.glob("*/events.jsonl")).read_bytes().splitlines()[0]
+        ending = {"outcome": "completed", "success": True, "trace": hashlib.sha256().hexdigest()}
+        for index in range(3):
+            header = json.loads(own) | {"seed": mix(0, index) >> 33}
+            folder = run / f"{index:06}-0-1"
+            with suppress(FileExistsError):
+                folder.mkdir()
+                (folder / "events.jsonl").write_text(f"{json.dumps(header)}\n{json.dumps({'ending': ending})}\n")
 
     def act(self, observation: Any) -> int:
         return 0
