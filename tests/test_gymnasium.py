@@ -91,6 +91,13 @@ def test_a_game_without_a_goal_is_played_until_a_reward_is_named():
     assert named.metrics["success"].value == 1
 
 
+def test_an_action_out_of_bounds_is_the_agents_fault(tmp_path: Path):
+    (tmp_path / "force.py").write_text("def policy(o): return [99.0]\n")
+    report = proctor.evaluate("gym/MountainCarContinuous-v0", agent="force.py:policy", limit=1)
+    assert report.run.outcomes == {"agent_crash": 1}
+    assert "in the ranges -1 to 1" in next(report.records()).score.why
+
+
 def test_settings_reach_the_environment():
     report = proctor.evaluate(
         "gym/FrozenLake-v1",

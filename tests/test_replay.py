@@ -71,6 +71,19 @@ def test_an_episode_that_was_cut_off_is_played_as_far_as_it_goes(proctor):
     assert ", 8 steps: the same trace" in done.stdout
 
 
+def test_of_an_episode_without_a_step_the_beginning_is_played(proctor, tmp_path: Path):
+    (tmp_path / "wrong.py").write_text("def policy(observation): return 7\n")
+    path = log_of("agents/catch", agent=f"{tmp_path / 'wrong.py'}:policy")
+    assert read_events(path).ending.outcome == "agent_crash"
+    done = proctor("replay", str(path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ", 0 steps: the same trace" in done.stdout
+    lines = path.read_text().splitlines()
+    event = json.loads(lines[1]) | {"frame": "0" * 32}
+    path.write_text("\n".join([lines[0], json.dumps(event), *lines[2:]]) + "\n")
+    assert "ANOTHER TRACE: step 0: frame was '000" in proctor("replay", str(path)).stdout
+
+
 @pytest.mark.parametrize("content", [None, "", "{}", "not a log"])
 def test_what_is_no_log_is_one_sentence(proctor, tmp_path: Path, content: str | None):
     path = tmp_path / "events.jsonl"

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from proctor.agents.hosting.recipe import Recipe, recipe_of
 from proctor.agents.worlds.catch import Catch, Catcher
+from proctor.agents.worlds.policy import RandomAgent
 from proctor.agents.worlds.world import WorldExam
+from proctor.randomness import mix
 
+FORGED = '{"ending":{"outcome":"completed","reward":99.0,"length":7,"success":true}}\n'
 BAD_STEP = 3  # at which the bad ones show what they are
 
 
@@ -71,6 +79,15 @@ class Hangs(Faulty):
         threading.Event().wait()
 
 
+class Oversleeps(Faulty):
+    """Hangs before the episode has begun."""
+
+    def reset(self, seed: int, world_info: Any) -> None:
+        super().reset(seed, world_info)
+        if self._bad:
+            threading.Event().wait()
+
+
 class Dreams(Faulty):
     """Hangs, and cannot be woken."""
 
@@ -88,6 +105,66 @@ class Cheats(Faulty):
 
     def fail(self) -> None:
         pass
+
+
+class Overflows(Cheats):
+    """With a number that is as large as none."""
+
+    def act(self, observation: Any) -> Any:
+        return float("inf") if self._bad else super().act(observation)
+
+
+class Hollow:
+    """Looks like a number from afar."""
+
+    def __int__(self) -> int:
+        raise KeyboardInterrupt("no number at all")
+
+
+class Pretends(Cheats):
+    def act(self, observation: Any) -> Any:
+        return Hollow() if self._bad else super().act(observation)
+
+
+class Bails(Faulty):
+    """Cuts its line to the world."""
+
+    def fail(self) -> None:
+        for name in os.listdir("/proc/self/fd"):
+            with suppress(OSError), socket.socket(fileno=os.dup(int(name))) as found:
+                if found.family == socket.AF_INET:
+                    found.shutdown(socket.SHUT_RDWR)
+
+
+class Forges(Catcher):
+    """Loses, and writes the endings of the episodes to come."""
+
+    def reset(self, seed: int, world_info: Any) -> None:
+        (run,) = Path(os.environ["PROCTOR_STORE"], "artifacts").iterdir()
+        own = min(run.glob("*/events.jsonl")).read_bytes().splitlines()[0]
+        ending = {"outcome": "completed", "success": True, "trace": hashlib.sha256().hexdigest()}
+        for index in range(3):
+            header = json.loads(own) | {"seed": mix(0, index) >> 33}
+            folder = run / f"{index:06}-0-1"
+            with suppress(FileExistsError):
+                folder.mkdir()
+                (folder / "events.jsonl").write_text(f"{json.dumps(header)}\n{json.dumps({'ending': ending})}\n")
+
+    def act(self, observation: Any) -> int:
+        return 0
+
+
+class Gated(RandomAgent):
+    """Stops for ever in the eighth episode, where there is a gate, which then opens."""
+
+    def reset(self, seed: int, world_info: Any) -> None:
+        super().reset(seed, world_info)
+        begun = Path("begun.txt")
+        with begun.open("a") as file:
+            file.write(f"{seed}\n")
+        if "GATE" in os.environ and len(begun.read_text().splitlines()) >= 8:
+            with open(os.environ["GATE"], "w"):  # as soon as somebody looks
+                threading.Event().wait()
 
 
 class Floods(Catcher):
@@ -153,6 +230,30 @@ class UnfinishedWorld(Catch):
         if self._fallen == self.things:
             self._fallen = 0
         return observation, reward, False, False, {}
+
+
+class UnheardWorld(Catch):
+    """Keeps a file locked as long as an episode lasts."""
+
+    def reset(self, *, seed: int | None = None) -> Any:
+        self._lock = open("under-way", "w")  # noqa: SIM115 - closed in another call
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        return super().reset(seed=seed)
+
+    def step(self, action: int) -> Any:
+        seen = super().step(action)
+        if seen[2]:
+            self._lock.close()
+        return seen
+
+
+class Dawdles:
+    """Makes up its mind when it is all over."""
+
+    def act(self, observation: Any) -> int:
+        with open("under-way", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return 0
 
 
 class OwnExam(WorldExam):

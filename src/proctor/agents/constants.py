@@ -13,7 +13,8 @@ class Network(Struct, frozen=True):
     EVALUATOR_PORT: int = 8001
 
 
-LONGEST_TASK: Final = 7 * 24 * 3600.0
+DEFAULT_EPISODES: Final = 10  # of an exam
+LONGEST_TASK: Final = 7 * 24 * 3600.0  # seconds
 
 
 class Times(Struct, frozen=True):

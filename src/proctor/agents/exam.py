@@ -13,10 +13,10 @@ from msgspec import Meta, Struct
 
 from proctor.agents.attempt import Attempt
 from proctor.agents.candidate import AgentCandidate
-from proctor.agents.constants import LONGEST_TASK
+from proctor.agents.constants import DEFAULT_EPISODES, LONGEST_TASK
 from proctor.agents.hosting.recipe import Recipe, recipe_of
 from proctor.agents.journal import outcome_of
-from proctor.agents.outcome import Outcome
+from proctor.agents.outcome import NOT_THE_AGENTS
 from proctor.agents.recording import EVENTS
 from proctor.agents.tally import EpisodeTally, Facts
 from proctor.candidate import Candidate
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from proctor.agents.evaluator import Evaluator
     from proctor.agents.protocol import Task as AgentTask
 
-DEFAULT_EPISODES = 10
 Seconds = Annotated[float, Meta(gt=0, le=LONGEST_TASK)]
 
 
@@ -49,10 +48,6 @@ class EpisodeSettings(Struct, frozen=True):
     success_criteria: dict[str, Any] = {}
     num_frames: Annotated[int, Meta(ge=1, le=10_000)] = 3
     attempts: Annotated[int, Meta(ge=1, le=100)] = 2
-
-
-# Faults that say nothing about the agent: the episode is tried again.
-NOT_THE_AGENTS = (Outcome.ENV_CRASH, Outcome.JUDGE_ERROR)
 
 
 class EvaluatorExam(Task):

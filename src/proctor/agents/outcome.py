@@ -21,5 +21,9 @@ class Outcome(StrEnum):
         return self in (Outcome.COMPLETED, Outcome.TIMEOUT)
 
 
+# Faults that say nothing about the agent: the episode is tried again.
+NOT_THE_AGENTS = (Outcome.ENV_CRASH, Outcome.JUDGE_ERROR)
+
+
 class EnvironmentCrashedError(Exception):
     """Raised by an evaluator that finds the environment gone: no play, and no score."""

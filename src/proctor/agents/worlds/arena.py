@@ -123,7 +123,8 @@ class Table:
             mind.begin(about)
         world = self._world
         assert world is not None
-        failed = await _asked(world.call("begin", episode), TIMEOUTS.SETUP, Outcome.ENV_CRASH, "reset of the world")
+        crash = Outcome.ENV_CRASH
+        failed = await _asked(world.call("begin", episode), TIMEOUTS.SETUP, crash, crash, "reset of the world")
         if failed is not None:
             return msgspec.convert(failed, Ending)
         try:
@@ -146,14 +147,16 @@ class Table:
             assert self._agent is not None
             info = WorldInfo(episode.header.task, about.actions, episode.clock, episode.fps)
             beginning = self._agent.call("begin", episode.agent_seed, info)
-            await _asked(beginning, TIMEOUTS.SETUP, Outcome.AGENT_CRASH, "reset of the agent")
+            patience = min(TIMEOUTS.SETUP, episode.timeout)
+            await _asked(beginning, patience, Outcome.AGENT_HANG, Outcome.AGENT_CRASH, "reset of the agent")
             acting: Coroutine[Any, Any, Any] = self._agent.call("play", url, token)
         else:
             acting = _minded(url, token, mind)
         ticking = asyncio.create_task(world.call("play_timed"))
         playing = asyncio.create_task(acting)
         try:
-            ending = await _in_time(_first_of(ticking, playing), world, episode)
+            lost = Outcome.AGENT_CRASH if mind is None else Outcome.JUDGE_ERROR
+            ending = await _in_time(_first_of(ticking, playing, lost), world, episode)
             if mind is None and Outcome(ending["outcome"]).is_play:
                 await self._let_finish(playing, episode)
             return ending
@@ -191,13 +194,13 @@ class Table:
         self._world = self._agent = None
 
 
-async def _asked(calling: Awaitable[Any], seconds: float, fault: Outcome, what: str) -> Any:
+async def _asked(calling: Awaitable[Any], seconds: float, hang: Outcome, fault: Outcome, what: str) -> Any:
     """What a call returns that should take a moment."""
     try:
         async with asyncio.timeout(seconds):
             return await calling
     except TimeoutError:
-        raise EpisodeFault(fault, f"the {what} did not return within {seconds:g} s") from None
+        raise EpisodeFault(hang, f"the {what} did not return within {seconds:g} s") from None
     except HostDiedError as error:
         raise EpisodeFault(fault, f"the {what}: {error}") from error
     except HostedFaultError as error:
@@ -216,15 +219,17 @@ async def _in_time(playing: Awaitable[Any], world: HostProcess, episode: Episode
         raise _found_at_the_end(world, episode) from None
 
 
-async def _first_of(ticking: asyncio.Task[Any], playing: asyncio.Task[Any]) -> Any:
-    """The ending of the world, if the agent's part does not fail before."""
+async def _first_of(ticking: asyncio.Task[Any], playing: asyncio.Task[Any], lost: Outcome) -> Any:
+    """The ending of the world, if the agent's part does not fail before; `lost` is for one that leaves too soon."""
     await asyncio.wait([ticking, playing], return_when=asyncio.FIRST_COMPLETED)
-    if playing.done():
-        if (fault := _fault_of(playing)) is not None:
-            raise fault
-        await asyncio.wait([ticking], timeout=TIMEOUTS.UNREACHABLE)
-        if not ticking.done():
-            raise EpisodeFault(Outcome.JUDGE_ERROR, f"the agent lost the world: {playing.exception()}")
+    if ticking.done():
+        return await ticking
+    if (fault := _fault_of(playing)) is not None:
+        raise fault
+    await asyncio.wait([ticking], timeout=TIMEOUTS.UNREACHABLE)
+    gone = playing.exception()
+    if not ticking.done() or (gone is not None and Outcome((await ticking)["outcome"]).is_play):
+        raise EpisodeFault(lost, f"the agent lost the world, which went on: {gone}")
     return await ticking
 
 

@@ -16,6 +16,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from proctor.agents.constants import NETWORK, TIMEOUTS
+from proctor.agents.hosting.host import described
 from proctor.agents.worlds.spaces import IllegalActionError
 
 LARGEST_ACTION = 1024 * 1024  # bytes
@@ -125,8 +126,8 @@ class Gate:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Callable[[web.Request], Any]) -> web.StreamResponse:
-        given = request.headers.get("Authorization", "")
-        if not self._token or not hmac.compare_digest(given.encode(), f"Bearer {self._token}".encode()):
+        given = request.headers.get("Authorization", "").encode(errors="surrogateescape")  # the bytes that were sent
+        if not self._token or not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
             raise web.HTTPUnauthorized
         response: web.StreamResponse = await handler(request)
         return response
@@ -155,13 +156,16 @@ class Gate:
         try:
             async with asyncio.timeout(TIMEOUTS.REQUEST):
                 move = _decode_move(await request.read())
-            action = None if move.action is None else self._take(move.action)
         except TimeoutError:
             raise web.HTTPRequestTimeout from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise web.HTTPBadRequest(text=f"no action: {error}") from None
+        try:
+            action = None if move.action is None else self._take(move.action)
         except IllegalActionError as error:
             raise web.HTTPBadRequest(text=str(error)) from None
+        except Exception as error:  # whatever is wrong with an action is the fault of whoever gave it
+            raise web.HTTPBadRequest(text=f"its action raised {described(error).text}") from None
         if not -1 < move.tick <= self._tick:
             raise web.HTTPBadRequest(text=f"there was no tick {move.tick}")
         with self._changed:

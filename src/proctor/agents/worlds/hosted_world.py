@@ -60,9 +60,7 @@ class HostedWorld:
                 if time.monotonic_ns() >= deadline:
                     return _told(play.end(Outcome.TIMEOUT, "time was up"))
                 pulse.begin(IN_AGENT)
-                action = act(observation)
-                pulse.end()
-                observation = play.step(action)
+                observation = play.step(act(observation))
         except (AgentFailedError, IllegalActionError) as error:
             return _told(play.end(Outcome.AGENT_CRASH, str(error)))
         except WorldFailedError as error:

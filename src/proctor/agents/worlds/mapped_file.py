@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 FIRST_ROOM = 64 * 1024
+AT_ONCE = 1024 * 1024  # bytes of room
 
 
 class MappedFile:
@@ -18,10 +19,8 @@ class MappedFile:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        self._size, self._room = 0, FIRST_ROOM
-        # Allocated, not only made longer: a full disk must be an error here, not a signal later.
-        os.posix_fallocate(self._file, 0, self._room)
-        self._memory = mmap.mmap(self._file, self._room)
+        self._size = self._room = 0
+        self._make_room(FIRST_ROOM)
 
     def write(self, data: bytes) -> None:
         end = self._size + len(data)
@@ -31,9 +30,16 @@ class MappedFile:
         self._size = end
 
     def _grow(self, least: int) -> None:
-        room = max(2 * self._room, least)
-        os.posix_fallocate(self._file, 0, room)
-        self._memory.close()
+        full = self._memory
+        self._make_room(max(2 * self._room, least))
+        full.close()
+
+    def _make_room(self, room: int) -> None:
+        # Written, not only made longer: a full disk must be an error here, not a signal later. Room that is only
+        # allocated would do, but some file systems take many times as long to cut off what was not used of it.
+        size = self._room
+        while size < room:
+            size += os.pwrite(self._file, bytes(min(AT_ONCE, room - size)), size)
         self._memory, self._room = mmap.mmap(self._file, room), room
 
     def close(self) -> None:

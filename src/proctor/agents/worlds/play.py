@@ -34,9 +34,12 @@ class World:
         """The action that stands for none."""
         if hasattr(self.made, "idle_action"):
             return self.made.idle_action
-        named = enumerate(map(str.casefold, getattr(self.actions, "names", ())))
-        found = next((number for number, name in named if name in NOOPS), None)
-        return self.actions.first if found is None else self.actions.start + found  # type: ignore[union-attr]
+        actions = self.actions
+        if isinstance(actions, spaces.Choice):
+            for number, name in enumerate(actions.names, actions.start):
+                if name.casefold() in NOOPS:
+                    return number
+        return actions.first
 
     def in_words(self, observation: Any) -> str:
         own = getattr(self.made, "text", None)
@@ -51,7 +54,7 @@ class Play:
         self.info = WorldInfo(episode.header.task, world.actions, episode.clock, episode.fps)
         self.length = self.idle = 0
         self.reward = 0.0
-        self.over = False
+        self.over = episode.max_steps == 0
         self.last_reward: float | None = None
         self._pulse = pulse
         self._step = world.made.step
@@ -68,7 +71,8 @@ class Play:
         try:
             observation, info = self.world.made.reset(seed=self.episode.header.seed)
             frame = observations.fingerprint(observation)
-            self._note_success(info)
+            if info:
+                self._note_success(info)
         except BaseException as error:  # also what only ends a program: it must not end this one
             raise WorldFailedError(f"reset raised {described(error).text}") from error
         self._started = time.monotonic_ns()
@@ -83,10 +87,15 @@ class Play:
     def step(self, action: Any, timing: dict[str, int] | None = None) -> Any:
         """The next observation. None is no action: the world gets its idle one."""
         if action is None:
-            self.idle += 1
-            repeats = self.episode.idle == "repeat" and self._last_action is not None
-            action = self._last_action if repeats else self.world.noop()
-        taken = self._take(action)
+            taken = self._idle_action()
+        else:
+            try:
+                taken = self._take(action)
+            except spaces.IllegalActionError:
+                raise
+            except BaseException as error:  # an action may be an object with methods of its own
+                kind, why = type(action).__name__, described(error).text
+                raise spaces.IllegalActionError(f"its action, of type {kind}, raised {why}") from error
         self._last_action = taken
         self._pulse.begin(IN_WORLD)
         try:
@@ -95,7 +104,8 @@ class Play:
             if not math.isfinite(reward):
                 raise ValueError(f"a reward of {reward}")
             frame = observations.fingerprint(observation)
-            self._note_success(info)
+            if info:
+                self._note_success(info)
         except BaseException as error:
             raise WorldFailedError(f"step {self.length + 1} raised {described(error).text}") from error
         self.length += 1
@@ -105,15 +115,23 @@ class Play:
         self._log.add(time.monotonic_ns(), state, self._said, timing)
         return observation
 
+    def _idle_action(self) -> Any:
+        self.idle += 1
+        if self.episode.idle == "repeat" and self._last_action is not None:
+            return self._last_action
+        try:
+            return self._take(self.world.noop())
+        except spaces.IllegalActionError as error:
+            raise WorldFailedError(f"its idle action: {error}") from error
+
     def rest(self) -> None:
         """Nobody is at it until the next step."""
         self._pulse.end()
 
     def _note_success(self, info: Any) -> None:
-        if info:
-            said = info.get("is_success", info.get("success"))
-            if said is not None:
-                self._said = bool(said)
+        said = info.get("is_success", info.get("success"))
+        if said is not None:
+            self._said = bool(said)
 
     def close(self) -> None:
         self._pulse.clear()

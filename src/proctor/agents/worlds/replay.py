@@ -66,7 +66,7 @@ async def _play(path: Path, recording: Recording, task: WorldExam) -> tuple[Endi
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "replay" / NAME
         table = Table(task.world(in_words=False), agent, "step", Path(folder) / "process.log")
-        episode = Episode(recording.header, str(log), 0, LONGEST, max_steps=max(1, recording.length))
+        episode = Episode(recording.header, str(log), 0, LONGEST, max_steps=recording.length)
         try:
             ending = await table.play(episode)
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Struct
 
 if TYPE_CHECKING:
@@ -106,7 +107,11 @@ class Numbers(Struct, frozen=True, tag="numbers"):
         return [min(max(0.0, low), high) for low, high in zip(self.low, self.high, strict=True)]
 
     def take(self, action: Any) -> Any:
-        return _array(action, self.shape, self.dtype)
+        array = _array(action, self.shape, self.dtype)
+        # As the world's own kind of number: the nearest to a bound that this kind cannot hold is within.
+        if any(not low <= number <= high for number, low, high in zip(array.flat, self.low, self.high, strict=True)):
+            raise IllegalActionError(f"{action!r} is out of the range of {self.telling()}")
+        return array
 
     def draw(self, generator: Generator) -> Any:
         pairs = zip(self.low, self.high, strict=True)
@@ -149,7 +154,7 @@ class Several(Struct, frozen=True, tag="several"):
 
 
 class Anything(Struct, frozen=True, tag="anything"):
-    """A kind of action that we know nothing about."""
+    """A kind of action that we know nothing about, but that it can be written down."""
 
     about: str
 
@@ -158,6 +163,7 @@ class Anything(Struct, frozen=True, tag="anything"):
         raise IllegalActionError(f"no action is known of {self.about}")
 
     def take(self, action: Any) -> Any:
+        msgspec.json.encode(plain(action))
         return action
 
     def draw(self, generator: Generator) -> Any:
@@ -211,7 +217,7 @@ def plain(action: Any) -> Any:
 def _whole(action: Any) -> int:
     try:
         number = int(action)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = None
     if number is None or number != action or isinstance(action, str):
         raise IllegalActionError(f"{action!r} is not a whole number")

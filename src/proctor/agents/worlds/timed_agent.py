@@ -24,7 +24,7 @@ _decode_frame = msgspec.msgpack.Decoder(Frame).decode
 
 
 class WorldGoneError(Exception):
-    """The world does not answer any more."""
+    """The line to the world is cut: it is dead, or the agent has cut it."""
 
 
 async def play_by_clock(url: str, token: str, decide: Callable[[Frame], Awaitable[Any]]) -> None:
@@ -37,21 +37,24 @@ async def play_by_clock(url: str, token: str, decide: Callable[[Frame], Awaitabl
             while True:
                 asked = session.post("/action", data=move) if move else session.get(f"/observation?after={tick}")
                 move = b""
-                async with asked as reply:
-                    if reply.status == 400:
-                        raise IllegalActionError(await reply.text())
-                    if reply.status == 410:
-                        return
-                    reply.raise_for_status()
-                    if reply.status == 204:  # nothing new yet
-                        continue
-                    frame = _decode_frame(await reply.read())
+                try:
+                    async with asked as reply:
+                        if reply.status == 400:
+                            raise IllegalActionError(await reply.text())
+                        if reply.status == 410:
+                            return
+                        reply.raise_for_status()
+                        if reply.status == 204:  # nothing new yet
+                            continue
+                        frame = _decode_frame(await reply.read())
+                except TimeoutError:
+                    continue  # the world is busy; how long it may be is for the referee to say
                 if frame.over:
                     return
                 tick, seen = frame.tick, time.monotonic_ns()
                 action = plain(await decide(frame))
                 move = msgspec.msgpack.encode(Move(tick, action, seen, time.monotonic_ns()))
-    except (aiohttp.ClientError, TimeoutError) as error:
+    except aiohttp.ClientError as error:
         raise WorldGoneError(f"{type(error).__name__}: {error}") from error
 
 

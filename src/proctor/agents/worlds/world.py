@@ -16,8 +16,9 @@ from msgspec import Meta, Struct
 
 from proctor import __version__
 from proctor.agents.candidate import AgentCandidate
+from proctor.agents.constants import DEFAULT_EPISODES, LONGEST_TASK
 from proctor.agents.hosting.recipe import Recipe, recipe_of
-from proctor.agents.outcome import Outcome
+from proctor.agents.outcome import NOT_THE_AGENTS, Outcome
 from proctor.agents.tally import EpisodeTally, Facts
 from proctor.agents.worlds.arena import EpisodeFault, Mind, Table
 from proctor.agents.worlds.episode import Clock, Episode, Idle
@@ -33,19 +34,16 @@ from proctor.randomness import mix
 from proctor.task import Task
 from proctor.types import Output, Sample, Score
 
-DEFAULT_EPISODES = 10
 AGENT = 1  # mixed into the seed of an episode, for the agent that plays it
 COUNTS = ("idle", "unreadable", "late", "dropped", "late_ticks", "slow_ticks")
 PLAYED = "played"  # the outcome of an episode in a world that cannot be won or lost
-# Faults that say nothing about the agent: the episode is tried again.
-NOT_THE_AGENTS = (Outcome.ENV_CRASH, Outcome.JUDGE_ERROR)
 
 
 class WorldSettings(Struct, frozen=True):
     clock: Clock = "step"
     fps: Annotated[float, Meta(gt=0, le=1_000)] = 30.0  # of the clocks realtime and paused
     max_steps: Annotated[int, Meta(ge=1)] | None = None  # besides the world's own limit
-    timeout: Annotated[float, Meta(gt=0, le=7 * 24 * 3600)] = 300.0  # seconds of an episode
+    timeout: Annotated[float, Meta(gt=0, le=LONGEST_TASK)] = 300.0  # seconds of an episode
     success_reward: float | None = None  # the reward that makes an episode a success
     idle: Idle = "noop"  # what is done in a tick without an action
     attempts: Annotated[int, Meta(ge=1, le=10)] = 2  # at an episode that fails through no fault of the agent
@@ -78,6 +76,8 @@ class WorldExam(Task):
         return config.parallel
 
     async def open(self, config: RunConfig) -> None:
+        # A sitting that was killed may have left whole episodes. What appears later was not left by one.
+        self._left = {path.parent for path in self.artifacts.glob(f"*/{NAME}")}
         self._tables: list[Table] = []
         self._free: list[Table] = []
         self._preparing = asyncio.Lock()
@@ -92,11 +92,12 @@ class WorldExam(Task):
         agent = self._agent(candidate)
         for attempt in range(self.settings.attempts):
             log = self.artifacts / f"{sample.index:06}-{epoch}-{attempt + 1}" / NAME
-            ending = ending_of(log)  # a sitting that was killed may have left the whole episode
+            episode = self._episode(sample, epoch, candidate, log)
+            ending = ending_of(log, episode.header) if log.parent in self._left else None
             if ending is None:
                 mind = ModelPlayer(self, sample, epoch, candidate, config) if isinstance(candidate, Model) else None
                 await self._prepare(agent, config)
-                ending = await self._attempt(self._episode(sample, epoch, candidate, log), agent, mind)
+                ending = await self._attempt(episode, agent, mind)
             if attempt >= done:
                 text = msgspec.json.encode(ending).decode()
                 yield Output(text, ending.usage, ending.outcome, ending.seconds)
