@@ -125,6 +125,26 @@ class Forking(Good):
                 threading.Event().wait()
 
 
+class StoppingItsGuardian(Sleeping):
+    """And hangs, so that it has to be frozen: by whom?"""
+
+    def _init_task_hook(self, task: Task) -> None:
+        os.kill(os.getppid(), signal.SIGSTOP)
+
+
+class StoppingItsGuardianPlaying(Good):
+    def _init_task_hook(self, task: Task) -> None:
+        os.kill(os.getppid(), signal.SIGSTOP)
+
+
+class KillingItsGuardian(Forking):
+    """With children in the world, and grandchildren that nobody knows any more."""
+
+    def _play_env(self, task: Task) -> bool:
+        os.kill(os.getppid(), signal.SIGKILL)
+        return True
+
+
 class Stopping(Good):
     """Somebody presses F10."""
 

@@ -79,7 +79,8 @@ def run(folder: Path, agent: type, evaluator: type, times: int = 2) -> list[tupl
     async def all_of_them() -> list[tuple[EvaluationResult, Supervisor]]:
         hall = Hall(folder, agent, evaluator)
         try:
-            return [await hall.evaluate() for _ in range(times)]
+            async with asyncio.timeout(60):
+                return [await hall.evaluate() for _ in range(times)]
         finally:
             await hall.close()
 
@@ -98,6 +99,7 @@ PLAY = [
     (fa.RaisingAfter, fa.Ending, Outcome.COMPLETED, "on the way out"),
     (fa.Flooding, fa.Watching, Outcome.TIMEOUT, "time was up"),
     (fa.Forking, fa.Watching, Outcome.TIMEOUT, "time was up"),
+    (fa.StoppingItsGuardianPlaying, fa.Watching, Outcome.TIMEOUT, "time was up"),
 ]
 
 
@@ -114,6 +116,8 @@ FAULTS = [
     (fa.Sleeping, fa.Watching, Outcome.AGENT_HANG, "never came to the end"),
     (fa.Spinning, fa.Watching, Outcome.AGENT_HANG, "never came to the end"),
     (fa.SleepingLater, fa.Watching, Outcome.AGENT_HANG, "in one call of _play_env"),
+    (fa.StoppingItsGuardian, fa.Watching, Outcome.AGENT_HANG, "never came to the end"),
+    (fa.KillingItsGuardian, fa.Watching, Outcome.AGENT_CRASH, "the process was ended"),
     (fa.HoldingOn, fa.TakingTheLock, Outcome.AGENT_HANG, "never came to the end"),
     (fa.Raising, fa.Watching, Outcome.AGENT_CRASH, "RuntimeError: the agent stumbled"),
     (fa.RaisingBefore, fa.Watching, Outcome.AGENT_CRASH, "RuntimeError: the agent never began"),
