@@ -10,6 +10,12 @@ import threading
 import time
 
 from proctor.agents import Agent, EnvironmentCrashedError, EvaluationResult, Evaluator, Task, env_lock
+from proctor.agents.hosting.channel import Reply, pack
+
+
+def note(what: str) -> None:
+    with open(os.environ["NOTES"], "a") as file:
+        file.write(f"{what}\n")
 
 
 class Good(Agent):
@@ -142,7 +148,25 @@ class KillingItsGuardian(Forking):
 
     def _play_env(self, task: Task) -> bool:
         os.kill(os.getppid(), signal.SIGKILL)
+        threading.Event().wait()  # once is enough: the next parent is not ours
         return True
+
+
+class SpeakingInTongues(Sleeping):
+    """Answers in place of its host."""
+
+    def _play_env(self, task: Task) -> bool:
+        for number in range(2, 10):
+            os.write(int(sys.argv[1]), pack(Reply(number, {"outcome": "splendid"})))
+        return super()._play_env(task)
+
+
+class Noted(Finishing):
+    """Says when it is made, and takes a while for it."""
+
+    def __init__(self) -> None:
+        time.sleep(0.2)
+        note("agent")
 
 
 class Stopping(Good):
@@ -228,6 +252,11 @@ class WindowGone(Watching):
 class SetupRaises(Watching):
     def _setup_environment(self, task: Task) -> None:
         raise RuntimeError("the game does not start")
+
+
+class SetupNoted(Watching):
+    def _setup_environment(self, task: Task) -> None:
+        note("environment")
 
 
 class TakingTheLock(Watching):

@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
 from proctor.agents.hosting import guardian
@@ -21,8 +20,6 @@ ANSWERING = 0.5  # seconds for a guardian to do what it is told; then somebody h
 DYING = 5.0  # seconds after which one that was killed is not waited for any more
 LOOK_AGAIN = 0.005
 
-_adopt_orphans_once = cache(guardian.adopt_orphans)
-
 
 class Guarded:
     """A running program. Its `control` is the line to the guardian; closed, it is the end."""
@@ -30,7 +27,6 @@ class Guarded:
     def __init__(
         self, command: list[str], handed: tuple[int, ...], log: Path, environment: Mapping[str, str] | None = None
     ) -> None:
-        _adopt_orphans_once()
         self._mark = secrets.token_hex(16)
         self._killed: set[int] = set()  # by us, and not yet known to be gone
         self.control, theirs = socket.socketpair()
@@ -70,8 +66,9 @@ class Guarded:
     def bury(self) -> None:
         """Waits for the guardian, which is dead or about to be. If it was killed, does what it could not do any more.
 
-        What it guarded has become ours, but so has much else: children of other guardians, of whoever uses us. The mark
-        tells them apart, whenever they were started; a list of them made earlier would miss the youngest.
+        What it guarded is known by its mark, wherever it is now: a list made earlier would miss the youngest. To adopt
+        it ourselves would change what becomes of every orphan below this process, which is not ours alone; and an agent
+        that kills its parent again and again would kill us next.
         """
         if self.process.wait() >= 0:
             return
@@ -102,8 +99,9 @@ class Guarded:
 
 
 def _is_gone(pid: int) -> bool:
-    """Once its parent is gone, it is for us to take leave of it."""
+    """Or dead, and to be taken leave of by whoever has adopted it."""
     try:
-        return os.waitpid(pid, os.WNOHANG)[0] == pid
-    except ChildProcessError:
-        return not os.path.exists(f"/proc/{pid}")
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True

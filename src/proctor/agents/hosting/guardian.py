@@ -49,11 +49,6 @@ def _write(file: int, data: bytes) -> None:
         os.write(file, data)
 
 
-def adopt_orphans() -> None:
-    """From now on, what descends from this process becomes its child when its parent is gone."""
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
 def children(pid: int) -> list[int]:
     found: list[int] = []
     with suppress(OSError):
@@ -105,7 +100,7 @@ def start(command: list[str], output: int, control: int) -> int:
 def main() -> None:
     control, log, handed, command = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4:]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started us, and we learn of it from them
-    adopt_orphans()
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)

@@ -45,6 +45,9 @@ class HostProcess:
         self.noticed: Callable[[Any], None] = lambda value: None
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._inside: set[int] = set()  # calls that have not returned over there, whether or not somebody waits
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._frozen: asyncio.Future[None] | None = None
         self._dismissed = False  # the guardian was told that it is over
         self._gone = asyncio.Event()
@@ -102,12 +105,21 @@ class HostProcess:
         number = next(self._ids)
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
+            message = pack(Call(number, name, args))
+            self._inside.add(number)
+            self._idle.clear()
             with suppress(ConnectionError):  # then it is dying, and the answer will be that
-                self._writer.write(pack(Call(number, name, args)))
+                self._writer.write(message)
                 await self._writer.drain()
             return await answer
         finally:
             self._waiting.pop(number, None)
+
+    async def is_idle(self, seconds: float) -> bool:
+        """Whether every call has returned over there, if need be after so many seconds."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), seconds)
+        return not self._inside
 
     async def freeze(self) -> None:
         """Stops every process of it between two instructions; returns when they stand still."""
@@ -164,6 +176,9 @@ class HostProcess:
                 if reply.id == 0:
                     self.noticed(reply.value)
                     continue
+                self._inside.discard(reply.id)
+                if not self._inside:
+                    self._idle.set()
                 answer = self._waiting.get(reply.id)
                 if answer is None or answer.done():
                     continue
