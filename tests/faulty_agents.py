@@ -192,6 +192,11 @@ class Watching(Evaluator):
         return EvaluationResult(task_id=task.task_id, metrics=metrics, notes=note)
 
 
+class WritingMuch(Watching):
+    def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
+        return EvaluationResult(task_id=task.task_id, metrics={"moves": list(range(100_000))})
+
+
 class Ending(Watching):
     """Sees the end at once."""
 
