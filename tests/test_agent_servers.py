@@ -661,6 +661,9 @@ run_evaluation_client({agent.url!r}, {evaluator.url!r}, Task(env_name="none", ti
     [
         (fa.Sleeping, fa.Watching, Outcome.AGENT_HANG),
         (fa.Killed, fa.Watching, Outcome.AGENT_CRASH),
+        (fa.KillingItsGuardian, fa.Watching, Outcome.AGENT_CRASH),
+        (fa.StoppingItsGuardian, fa.Watching, Outcome.AGENT_HANG),
+        (fa.SpeakingInTongues, fa.Watching, Outcome.AGENT_CRASH),
         (fa.RaisingBefore, fa.Watching, Outcome.AGENT_CRASH),
         (fa.Good, fa.ScoreRaises, Outcome.JUDGE_ERROR),
         (fa.Good, fa.CheckDies, Outcome.JUDGE_ERROR),

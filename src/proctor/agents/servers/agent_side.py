@@ -157,7 +157,7 @@ class AgentSide(Side):
         told = asyncio.create_task(self._told_to_stop.wait())
         try:
             await asyncio.wait([ended, deserted, told], timeout=task.timeout, return_when=asyncio.FIRST_COMPLETED)
-            by_itself = ended.done() and not told.done()
+            by_itself = ended.done() and not self._told_to_stop.is_set()
             ending = await self._stop()  # on time, even if the evaluator's word comes late
             if by_itself:
                 await self._report(task, ending)
