@@ -10,6 +10,12 @@ import threading
 import time
 
 from proctor.agents import Agent, EnvironmentCrashedError, EvaluationResult, Evaluator, Task, env_lock
+from proctor.agents.hosting.channel import Reply, pack
+
+
+def note(what: str) -> None:
+    with open(os.environ["NOTES"], "a") as file:
+        file.write(f"{what}\n")
 
 
 class Good(Agent):
@@ -125,6 +131,44 @@ class Forking(Good):
                 threading.Event().wait()
 
 
+class StoppingItsGuardian(Sleeping):
+    """And hangs, so that it has to be frozen: by whom?"""
+
+    def _init_task_hook(self, task: Task) -> None:
+        os.kill(os.getppid(), signal.SIGSTOP)
+
+
+class StoppingItsGuardianPlaying(Good):
+    def _init_task_hook(self, task: Task) -> None:
+        os.kill(os.getppid(), signal.SIGSTOP)
+
+
+class KillingItsGuardian(Forking):
+    """With children in the world, and grandchildren that nobody knows any more."""
+
+    def _play_env(self, task: Task) -> bool:
+        os.kill(os.getppid(), signal.SIGKILL)
+        threading.Event().wait()  # once is enough: the next parent is not ours
+        return True
+
+
+class SpeakingInTongues(Sleeping):
+    """Answers in place of its host."""
+
+    def _play_env(self, task: Task) -> bool:
+        for number in range(2, 10):
+            os.write(int(sys.argv[1]), pack(Reply(number, {"outcome": "splendid"})))
+        return super()._play_env(task)
+
+
+class Noted(Finishing):
+    """Says when it is made, and takes a while for it."""
+
+    def __init__(self) -> None:
+        time.sleep(0.2)
+        note("agent")
+
+
 class Stopping(Good):
     """Somebody presses F10."""
 
@@ -146,6 +190,11 @@ class Watching(Evaluator):
     def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
         metrics = {"success": True, "elapsed": task_elapsed_time}
         return EvaluationResult(task_id=task.task_id, metrics=metrics, notes=note)
+
+
+class WritingMuch(Watching):
+    def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
+        return EvaluationResult(task_id=task.task_id, metrics={"moves": list(range(100_000))})
 
 
 class Ending(Watching):
@@ -208,6 +257,11 @@ class WindowGone(Watching):
 class SetupRaises(Watching):
     def _setup_environment(self, task: Task) -> None:
         raise RuntimeError("the game does not start")
+
+
+class SetupNoted(Watching):
+    def _setup_environment(self, task: Task) -> None:
+        note("environment")
 
 
 class TakingTheLock(Watching):

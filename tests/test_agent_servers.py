@@ -16,8 +16,10 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from aiohttp import web
@@ -33,6 +35,9 @@ from proctor.agents import (
     run_evaluation_client_with_server,
     run_evaluation_client_with_server_parallel,
 )
+from proctor.agents.hosting.recipe import recipe_of
+from proctor.agents.servers.access import checked_url
+from proctor.agents.servers.agent_side import AgentSide
 from proctor.agents.servers.client import EvaluationError
 from proctor.errors import UsageError
 from seed_classes import responses_api, the_seeds_own_classes
@@ -269,7 +274,9 @@ def test_the_evaluators_states(start: Callable[..., Side]):
     assert ask("POST", f"{base}/evaluation/start", told)[0] == 200
     assert ask("GET", f"{base}/evaluation/results") == (204, None)
     until(f"{agent.url}/agent", "RUNNING")
-    assert ask("POST", f"{base}/agent_finished")[0] == 200
+    assert ask("POST", f"{base}/agent_finished", {"task_id": "of another"})[0] == 400
+    assert ask("GET", f"{base}/status")[1]["state"] == "EVALUATING"
+    assert ask("POST", f"{base}/agent_finished", {"task_id": told["task_id"]})[0] == 200
     until(base, "READY")
     status, answer = ask("GET", f"{base}/evaluation/results")
     assert status == 200
@@ -291,6 +298,54 @@ def test_of_many_starts_at_once_one_wins(start: Callable[..., Side], tmp_path: P
     assert (tmp_path / "setups").read_text() == "x", "one environment"
 
 
+def test_results_are_kept_by_task(start: Callable[..., Side]):
+    agent, evaluator = start("agent", fa.Finishing), start("evaluator", fa.Watching)
+    url = f"{evaluator.url}/evaluator/evaluation/results"
+    first, second = (evaluate(agent, evaluator).task_id for _ in range(2))
+    assert ask("GET", f"{url}?task_id={first}")[1]["task_id"] == first
+    assert ask("GET", f"{url}?task_id={second}")[1]["task_id"] == second
+    assert ask("GET", url)[1]["task_id"] == second
+    assert ask("GET", f"{url}?task_id=another") == (204, None)
+
+
+def test_a_client_is_not_given_what_another_asked_for(start: Callable[..., Side]):
+    agent, evaluator = start("agent", fa.Good), start("evaluator", fa.Watching)
+
+    def asked_for(_: int) -> bool:
+        asked = task(0.3)
+        try:
+            return run_evaluation_client(agent.url, evaluator.url, asked, token=TOKEN).task_id == asked.task_id
+        except EvaluationError:  # the other was there first
+            return True
+
+    with ThreadPoolExecutor(3) as threads:
+        assert all(threads.map(asked_for, range(6)))
+
+
+def test_registering_while_tasks_are_started(start: Callable[..., Side]):
+    agent, evaluator = start("agent", fa.Finishing), start("evaluator", fa.Watching)
+    evaluate(agent, evaluator)
+
+    def one_of_four(turn: int) -> int:
+        url, body = [
+            (f"{agent.url}/agent/register_evaluator", {"evaluator_url": evaluator.url}),
+            (f"{evaluator.url}/evaluator/register_agent", {"agent_url": agent.url}),
+            (f"{evaluator.url}/evaluator/evaluation/start", task(0.1).model_dump()),
+            (f"{agent.url}/agent/kill", {}),
+        ][turn % 4]
+        return ask("POST", url, body)[0]
+
+    with ThreadPoolExecutor(8) as threads:
+        assert set(threads.map(one_of_four, range(64))) <= {200, 400}
+    until(f"{evaluator.url}/evaluator", "READY")
+    assert evaluate(agent, evaluator).outcome is Outcome.COMPLETED
+
+
+def test_a_result_of_any_length(start: Callable[..., Side]):
+    result = evaluate(start("agent", fa.Finishing), start("evaluator", fa.WritingMuch))
+    assert len(result.metrics["moves"]) == 100_000
+
+
 class CountingSetups(fa.Watching):
     def _setup_environment(self, task: Task) -> None:
         with open(os.environ["SETUPS"], "a") as file:
@@ -307,6 +362,44 @@ def test_an_agent_is_killed_on_demand_and_made_anew(start: Callable[..., Side]):
     until(f"{evaluator.url}/evaluator", "READY")
     assert ask("GET", f"{evaluator.url}/evaluator/evaluation/results")[1]["outcome"] == "agent_crash"
     until(f"{agent.url}/agent", "READY")
+    with ThreadPoolExecutor(4) as threads:
+        assert set(threads.map(lambda _: ask("POST", f"{agent.url}/agent/kill")[0], range(8))) == {200}
+    assert evaluate(agent, evaluator).outcome is Outcome.AGENT_HANG, "and plays as ever"
+
+
+class Absent(BaseHTTPRequestHandler):
+    """Stands where an evaluator was, and is busy with nothing; keeps what it is told."""
+
+    told: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self._answer(b'{"state": "READY"}')
+
+    def do_POST(self) -> None:
+        self.told.append(self.path)
+        self._answer(b'{"message": "noted"}')
+
+    def _answer(self, body: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_an_agent_that_was_deserted_does_not_say_that_it_finished(start: Callable[..., Side]):
+    agent = start("agent", fa.Good)
+    with ThreadingHTTPServer((LOCAL, 0), Absent) as absent, ThreadPoolExecutor(1) as thread:
+        serving = thread.submit(absent.serve_forever, 0.01)
+        url = f"http://{LOCAL}:{absent.server_port}"
+        assert ask("POST", f"{agent.url}/agent/register_evaluator", {"evaluator_url": url})[0] == 200
+        assert ask("POST", f"{agent.url}/agent/task/start", task(600).model_dump())[0] == 200
+        until(f"{agent.url}/agent", "READY")
+        absent.shutdown()
+        serving.result(60)
+    assert Absent.told == []
 
 
 # Who may
@@ -350,6 +443,37 @@ def test_too_large_and_too_odd(start: Callable[..., Side]):
         assert status in (400, 422)
         assert answer["success"] is False
         assert answer["error"]
+    for odd in ({"seed": 2**64}, {"success_criteria": {"a": "\ud800"}}, {"success_criteria": {"a": nested(60)}}):
+        assert ask("POST", url, task().model_dump() | odd)[0] == 422
+    bottomless = b'{"env_name": "x", "timeout": 1, "success_criteria": ' + b'{"a":' * 90_000
+    assert ask("POST", url, bottomless)[0] in (400, 422)
+
+
+def nested(levels: int) -> list[Any]:
+    return [nested(levels - 1)] if levels else []
+
+
+def test_connections_that_say_nothing_are_closed(start: Callable[..., Side]):
+    agent = start("agent", fa.Good)
+    with ExitStack() as stack:
+        connect = (socket.create_connection((LOCAL, agent.port), timeout=60) for _ in range(300))
+        silent = [stack.enter_context(connection) for connection in connect]
+        for connection in silent[::2]:
+            connection.sendall(b"GET /agent/status HTTP/1.1\r\nX-Never-Ends: ")
+        assert [connection.recv(1) for connection in silent] == 300 * [b""]
+        assert ask("GET", f"{agent.url}/agent/status")[0] == 200
+
+
+def test_a_host_is_allowed_however_it_is_written():
+    side = AgentSide(recipe_of(fa.Good), TOKEN, ["Judge.Example"])
+    assert checked_url("http://JUDGE.example:8001", side.allowed_hosts) == "http://judge.example:8001"
+
+
+def test_servers_for_everyone_know_each_other():
+    result = run_evaluation_client_with_server(
+        task(), "0.0.0.0", 0, "0.0.0.0", 0, agent=fa.Finishing, evaluator=fa.Watching
+    )
+    assert result.outcome is Outcome.COMPLETED, result.notes
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
@@ -376,8 +500,10 @@ def test_what_cannot_be_served(proctor: Callable[..., Any]):
 
 
 def test_what_the_description_allows_brings_no_server_down(start: Callable[..., Side]):
-    """A fuzzer makes requests from the OpenAPI description."""
-    for side in (start("agent", fa.Good), start("evaluator", fa.Watching)):
+    """A fuzzer makes requests from the OpenAPI description, to two that know each other."""
+    agent, evaluator = start("agent", fa.Good), start("evaluator", fa.Watching)
+    for side in (agent, evaluator):
+        evaluate(agent, evaluator)
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "schemathesis.cli", "run", f"{side.url}/openapi.json"),
@@ -403,6 +529,7 @@ class Line:
         self._far = port
         self._loop = asyncio.new_event_loop()
         self._whole = True
+        self.delay = 0.0  # seconds on the way there
         ready = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(ready,), daemon=True)
         self._thread.start()
@@ -428,9 +555,10 @@ class Line:
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         far_reader, far_writer = await asyncio.open_connection(LOCAL, self._far)
 
-        async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter, delay: float = 0.0) -> None:
             try:
                 while data := await source.read(65536):
+                    await asyncio.sleep(delay)
                     if self._whole:  # else it is swallowed: nobody is told that the line is cut
                         sink.write(data)
             except ConnectionError:
@@ -438,7 +566,7 @@ class Line:
             finally:
                 sink.close()
 
-        await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer))
+        await asyncio.gather(pump(reader, far_writer, self.delay), pump(far_reader, writer))
 
     def cut(self) -> None:
         self._whole = False
@@ -502,6 +630,17 @@ def test_a_line_that_is_cut_and_mended(start: Callable[..., Side]):
         to_evaluator.close()
 
 
+def test_a_line_that_is_slow_is_no_crash(start: Callable[..., Side]):
+    agent, evaluator = start("agent", fa.Thinking), start("evaluator", fa.Watching)
+    to_agent = Line(agent.port)
+    to_agent.delay = 0.4
+    try:
+        result = run_evaluation_client(to_agent.url, evaluator.url, task(1), token=TOKEN)
+        assert result.outcome is Outcome.TIMEOUT, result.notes
+    finally:
+        to_agent.close()
+
+
 def test_a_client_that_dies_leaves_an_evaluation_that_ends(start: Callable[..., Side]):
     agent, evaluator = start("agent", fa.Good), start("evaluator", fa.Watching)
     script = f"""
@@ -522,6 +661,9 @@ run_evaluation_client({agent.url!r}, {evaluator.url!r}, Task(env_name="none", ti
     [
         (fa.Sleeping, fa.Watching, Outcome.AGENT_HANG),
         (fa.Killed, fa.Watching, Outcome.AGENT_CRASH),
+        (fa.KillingItsGuardian, fa.Watching, Outcome.AGENT_CRASH),
+        (fa.StoppingItsGuardian, fa.Watching, Outcome.AGENT_HANG),
+        (fa.SpeakingInTongues, fa.Watching, Outcome.AGENT_CRASH),
         (fa.RaisingBefore, fa.Watching, Outcome.AGENT_CRASH),
         (fa.Good, fa.ScoreRaises, Outcome.JUDGE_ERROR),
         (fa.Good, fa.CheckDies, Outcome.JUDGE_ERROR),

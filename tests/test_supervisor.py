@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,6 +24,7 @@ from proctor.agents import EvaluationResult, Outcome, Task, judge
 from proctor.agents.hosting.guardian import descendants as guarded_by
 from proctor.agents.hosting.recipe import recipe_of
 from proctor.agents.judge import Judge
+from proctor.agents.locking import EnvLock
 from proctor.agents.player import LocalPlayer
 from proctor.agents.supervisor import Supervisor
 
@@ -68,18 +74,30 @@ def descendants() -> set[int]:
     return below - {os.getpid()}
 
 
+def living_with(variable: str) -> set[int]:
+    """Processes with this in their environment, wherever they have gone."""
+    found = set()
+    for entry in os.listdir("/proc"):
+        with suppress(OSError):
+            if entry.isdigit() and variable.encode() in Path(f"/proc/{entry}/environ").read_bytes().split(b"\0"):
+                found.add(int(entry))
+    return found
+
+
 @pytest.fixture(autouse=True)
-def nobody_left() -> Iterator[None]:
+def nobody_left(tmp_path: Path) -> Iterator[None]:
     before = descendants()
     yield
     assert descendants() <= before, "a process was left over"
+    assert not living_with(f"PROCTOR_ENV_LOCK={tmp_path / 'lock'}"), "a process was left over, and is nobody's child"
 
 
 def run(folder: Path, agent: type, evaluator: type, times: int = 2) -> list[tuple[EvaluationResult, Supervisor]]:
     async def all_of_them() -> list[tuple[EvaluationResult, Supervisor]]:
         hall = Hall(folder, agent, evaluator)
         try:
-            return [await hall.evaluate() for _ in range(times)]
+            async with asyncio.timeout(60):
+                return [await hall.evaluate() for _ in range(times)]
         finally:
             await hall.close()
 
@@ -98,6 +116,7 @@ PLAY = [
     (fa.RaisingAfter, fa.Ending, Outcome.COMPLETED, "on the way out"),
     (fa.Flooding, fa.Watching, Outcome.TIMEOUT, "time was up"),
     (fa.Forking, fa.Watching, Outcome.TIMEOUT, "time was up"),
+    (fa.StoppingItsGuardianPlaying, fa.Watching, Outcome.TIMEOUT, "time was up"),
 ]
 
 
@@ -114,12 +133,15 @@ FAULTS = [
     (fa.Sleeping, fa.Watching, Outcome.AGENT_HANG, "never came to the end"),
     (fa.Spinning, fa.Watching, Outcome.AGENT_HANG, "never came to the end"),
     (fa.SleepingLater, fa.Watching, Outcome.AGENT_HANG, "in one call of _play_env"),
+    (fa.StoppingItsGuardian, fa.Watching, Outcome.AGENT_HANG, "never came to the end"),
+    (fa.KillingItsGuardian, fa.Watching, Outcome.AGENT_CRASH, "the process was ended"),
     (fa.HoldingOn, fa.TakingTheLock, Outcome.AGENT_HANG, "never came to the end"),
     (fa.Raising, fa.Watching, Outcome.AGENT_CRASH, "RuntimeError: the agent stumbled"),
     (fa.RaisingBefore, fa.Watching, Outcome.AGENT_CRASH, "RuntimeError: the agent never began"),
     (fa.Exiting, fa.Watching, Outcome.AGENT_CRASH, "exited with status 3"),
     (fa.Quitting, fa.Watching, Outcome.AGENT_CRASH, "SystemExit: 3"),
     (fa.Killed, fa.Watching, Outcome.AGENT_CRASH, "killed by signal 9"),
+    (fa.SpeakingInTongues, fa.Watching, Outcome.AGENT_CRASH, "in words of its own"),
     (fa.Unmakeable, fa.Watching, Outcome.AGENT_CRASH, "no model to be had"),
     (fa.Good, fa.ScoreRaises, Outcome.JUDGE_ERROR, "the judge stumbled"),
     (fa.Good, fa.ScoreIsNone, Outcome.JUDGE_ERROR, "must give an EvaluationResult"),
@@ -144,6 +166,112 @@ def test_a_judge_that_never_comes_to_a_verdict_is_made_anew(tmp_path: Path, monk
     for result, _ in run(tmp_path, fa.Good, fa.ScoreHangs):
         assert result.outcome is Outcome.JUDGE_ERROR
         assert "_score_task did not return within 0.3 s" in result.notes
+
+
+def test_checks_that_hang_do_not_pile_up(tmp_path: Path):
+    async def threads() -> list[int]:
+        hall = Hall(tmp_path, fa.Good, fa.CheckHangs)
+        try:
+            found = []
+            for _ in range(3):
+                await hall.evaluate()
+                found.append((await hall.inside())[1][0])
+            return found
+        finally:
+            await hall.close()
+
+    assert max(asyncio.run(threads())) <= 2, "its own, and that of a call which is just ending"
+
+
+def test_the_agent_is_made_before_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("NOTES", str(tmp_path / "notes"))
+    run(tmp_path, fa.Noted, fa.SetupNoted)
+    assert (tmp_path / "notes").read_text().split() == ["agent", "environment", "environment"]
+
+
+def test_there_is_a_result_whatever_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    async def stumble(*_: object) -> None:
+        raise RuntimeError("nobody thought of this")
+
+    monkeypatch.setattr(LocalPlayer, "start", stumble)
+    for result, _ in run(tmp_path, fa.Good, fa.Watching):
+        assert result.outcome is Outcome.JUDGE_ERROR
+        assert "nobody thought of this" in result.notes
+
+
+def nested(levels: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for _ in range(levels):
+        found = {"in": found}
+    return found
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"seed": 2**64},
+        {"success_criteria": {"score": -(2**63) - 1}},
+        {"success_criteria": {"text": "\ud800"}},
+        {"task_description": "\udfff"},
+        {"success_criteria": nested(60)},
+        {"success_criteria": nested(100_000)},
+    ],
+    ids=["seed", "number", "text", "description", "deep", "very-deep"],
+)
+def test_a_task_that_cannot_be_carried_to_a_process_is_none(fields: dict[str, Any]):
+    with pytest.raises(ValueError, match="validation error"):
+        Task(env_name="none", timeout=1, **fields)
+
+
+def test_killing_again_and_again_and_at_once(tmp_path: Path):
+    async def killed() -> tuple[Outcome, Outcome]:
+        hall = Hall(tmp_path, fa.Good, fa.Watching)
+        try:
+            async with asyncio.timeout(60):
+                player = hall.player
+                await player.start(Task(env_name="none", timeout=600))
+                _, ending, _, _ = await asyncio.gather(player.kill(), player.stop(), player.kill(), player.settle())
+                await asyncio.gather(player.kill(), player.prepare(), player.kill(), player.prepare())
+                result, _ = await hall.evaluate()
+            return ending.outcome, result.outcome
+        finally:
+            await hall.close()
+
+    assert asyncio.run(killed()) == (Outcome.AGENT_CRASH, Outcome.TIMEOUT)
+
+
+def test_whoever_went_on_without_the_lock_lets_go_of_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PROCTOR_ENV_LOCK", str(tmp_path / "lock"))
+    lock = EnvLock()
+    lock.patience = 0.05
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> bool:
+        with lock:
+            held.set()
+            done.wait(60)
+            return is_locked()
+
+    def is_locked() -> bool:
+        with open(tmp_path / "lock") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
+
+    with ThreadPoolExecutor(1) as thread:
+        holding = thread.submit(hold)
+        assert held.wait(60)
+        with lock, lock:
+            assert is_locked()
+        assert is_locked()
+        done.set()
+        assert holding.result(60)
+    assert not is_locked()
+    with lock, lock:
+        assert is_locked()
+    assert not is_locked()
 
 
 def test_a_fault_of_the_agent_ends_the_evaluation_at_once(tmp_path: Path):

@@ -31,7 +31,6 @@ class Timeouts(Struct, frozen=True):
     """Seconds after which something is given up."""
 
     SERVER_STARTUP_RETRY_INTERVAL: float = 0.1
-    SERVER_STARTUP: float = 30.0
     CREATION: float = 120.0  # for the constructor of an agent or an evaluator: models are loaded in it
     SETUP: float = 120.0  # for _setup_environment
     SCORING: float = 120.0  # for _score_task

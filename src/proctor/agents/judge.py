@@ -14,6 +14,7 @@ from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.protocol import EvaluationResult, Task
 
 ROLE = "proctor.agents.evaluator:HostedEvaluator"
+SETTLING = 1.0  # seconds in which a check may return that was under way when the play was over
 
 
 class JudgeError(Exception):
@@ -97,6 +98,11 @@ class Judge:
     async def score(self, task: Task, elapsed: float, note: str) -> EvaluationResult:
         return EvaluationResult(**await self._call("score_task", TIMEOUTS.SCORING, _told(task), elapsed, note))
 
+    async def settle(self) -> None:
+        """Called when the score is there. A check that still does not return would stay: a new process has none."""
+        if self._process is not None and self._process.is_alive and not await self._process.is_idle(SETTLING):
+            await self.end()
+
     async def _call(self, name: str, seconds: float | None, *args: Any) -> Any:
         process = await self.prepare()
         try:
@@ -113,9 +119,9 @@ class Judge:
             raise JudgeError(f"_{name} raised {error.fault.text}") from error
 
     async def end(self) -> None:
-        if self._process is not None:
-            await self._process.end()
-            self._process = None
+        process, self._process = self._process, None
+        if process is not None:
+            await process.end()
 
 
 def _told(task: Task) -> dict[str, Any]:

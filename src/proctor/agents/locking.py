@@ -22,24 +22,35 @@ class EnvLock:
 
     def __init__(self) -> None:
         self._threads = threading.RLock()
+        self._entries = threading.local()  # of each thread: for each entry, whether it has the lock or went on without
         self._depth = 0
         self._file: int | None = None
 
     def __enter__(self) -> Self:
         limit = -1 if self.patience is None else self.patience
-        self._threads.acquire(timeout=limit)
-        self._depth += 1
-        if self._depth == 1:
-            self._file = os.open(lock_path(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            self._wait_for_others(self._file)
+        acquired = self._threads.acquire(timeout=limit)
+        if acquired:
+            self._depth += 1
+            if self._depth == 1:
+                self._file = os.open(lock_path(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                self._wait_for_others(self._file)
+        self._acquired().append(acquired)
         return self
 
     def __exit__(self, *exception: object) -> None:
+        if not self._acquired().pop():
+            return
         self._depth -= 1
         if self._depth == 0 and self._file is not None:
             os.close(self._file)  # which unlocks it
             self._file = None
         self._threads.release()
+
+    def _acquired(self) -> list[bool]:
+        if not hasattr(self._entries, "acquired"):
+            self._entries.acquired = []
+        found: list[bool] = self._entries.acquired
+        return found
 
     def _wait_for_others(self, file: int) -> None:
         if self.patience is None:

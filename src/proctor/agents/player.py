@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+
+from pydantic import ValidationError
 
 from proctor.agents.constants import TIMEOUTS
 from proctor.agents.hosting.process import HostDiedError, HostedFaultError, HostProcess
@@ -20,6 +22,9 @@ SETTLING = 1.5  # seconds in which an agent may come to the end of its thought, 
 
 class Player(Protocol):
     """Whoever plays a task, near or far."""
+
+    async def prepare(self) -> Any:
+        """Returns when the agent could begin, before there is anything to act on; raises PlayerError if it cannot."""
 
     async def start(self, task: Task) -> None:
         """Returns when the agent has begun; raises PlayerError if it cannot."""
@@ -50,18 +55,22 @@ class LocalPlayer:
         self.usage = Usage()  # nothing that we know of
         self._log, self._environment = log, environment
         self._process: HostProcess | None = None
+        self._changing = asyncio.Lock()  # held while the process is ended or made
         self._playing: asyncio.Task[Ending] | None = None
         self._hang_seconds = TIMEOUTS.HANG
 
     async def prepare(self) -> HostProcess:
         """The process, alive."""
-        if self._process is None or not self._process.is_alive:
-            await self._end_process()
-            try:
-                self._process = await HostProcess.start(ROLE, self.recipe, self._log, self._environment)
-            except (HostedFaultError, HostDiedError) as error:
-                raise PlayerError(f"{self.recipe.name} could not be made: {error}") from error
-        return self._process
+        async with self._changing:
+            if self._process is None or not self._process.is_alive:
+                if self._process is not None:
+                    await self._process.end()
+                    self._process = None
+                try:
+                    self._process = await HostProcess.start(ROLE, self.recipe, self._log, self._environment)
+                except (HostedFaultError, HostDiedError) as error:
+                    raise PlayerError(f"{self.recipe.name} could not be made: {error}") from error
+            return self._process
 
     async def start(self, task: Task) -> None:
         process = await self.prepare()
@@ -71,11 +80,15 @@ class LocalPlayer:
 
     async def _play(self, process: HostProcess, task: Task) -> Ending:
         try:
-            return Ending(**await process.call("play", task.model_dump(mode="json"), str(self.folder or "")))
+            told = await process.call("play", task.model_dump(mode="json"), str(self.folder or ""))
+            return Ending.model_validate(told)
         except (HostedFaultError, HostDiedError) as error:
             gone = isinstance(error, HostedFaultError) and error.fault.environment_gone
             outcome = Outcome.ENV_CRASH if gone else Outcome.AGENT_CRASH
             return Ending(outcome=outcome, error=str(error), actions=process.pulse.calls)
+        except ValidationError as error:
+            await self.kill()  # who knows what it is still doing
+            return Ending(outcome=Outcome.AGENT_CRASH, error=f"it said how it ended in words of its own: {error}")
 
     async def ending(self) -> Ending:
         assert self._playing is not None
@@ -108,7 +121,7 @@ class LocalPlayer:
             process.thaw()
             await asyncio.wait([playing], timeout=SETTLING if process.pulse.busy_seconds < self._hang_seconds else 0)
         if not playing.done():
-            await self._end_process()
+            await self.kill()
             await playing
         self._playing = None
         if not process.is_alive:
@@ -122,20 +135,12 @@ class LocalPlayer:
                 await self._process.call("stop_by_hand")
 
     async def kill(self) -> None:
-        """Ends the process, whatever it is doing; it is made anew."""
-        playing, self._playing = self._playing, None
-        await self._end_process()
-        if playing is None:
-            await self.prepare()
-        else:
-            self._playing = playing  # its end is seen, and told, by whoever waits for it
+        """Ends the process, whatever it is doing. Whoever waits for the end of its play sees that it has crashed."""
+        async with self._changing:
+            if self._process is not None:
+                await self._process.end()
 
     async def close(self) -> None:
-        await self._end_process()
+        await self.kill()
         if self._playing is not None:
             await self._playing
-
-    async def _end_process(self) -> None:
-        if self._process is not None:
-            await self._process.end()
-            self._process = None

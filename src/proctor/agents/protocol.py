@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 from uuid import uuid4
 
-from pydantic import BaseModel, ConfigDict, Field
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from proctor.agents.constants import LONGEST_TASK
 from proctor.agents.outcome import Outcome
@@ -14,7 +15,32 @@ from proctor.agents.outcome import Outcome
 Seconds = Annotated[float, Field(gt=0, le=LONGEST_TASK, allow_inf_nan=False)]
 
 
-class Task(BaseModel):
+DEEPEST = 50  # values within values
+
+
+class Carried(BaseModel):
+    """What is passed on to the process of an agent or an evaluator: JSON allows more than can be carried there."""
+
+    @model_validator(mode="after")
+    def _can_be_carried(self) -> Self:
+        for field in type(self).model_fields:
+            _check_depth(getattr(self, field), DEEPEST)
+        try:
+            msgspec.msgpack.encode(self.model_dump(mode="json"))
+        except OverflowError:
+            raise ValueError("a whole number has at most 64 bits") from None
+        return self
+
+
+def _check_depth(value: Any, left: int) -> None:
+    if not left:
+        raise ValueError(f"at most {DEEPEST} values within each other")
+    if isinstance(value, dict | list | tuple):
+        for inner in value.values() if isinstance(value, dict) else value:
+            _check_depth(inner, left - 1)
+
+
+class Task(Carried):
     """One thing to do in an environment, and for how long."""
 
     task_id: str = Field(default_factory=lambda: str(uuid4()), min_length=1, max_length=200)
@@ -69,7 +95,7 @@ class AgentRegistration(BaseModel):
     agent_url: Annotated[str, Field(max_length=2_000)]
 
 
-class Ending(BaseModel):
+class Ending(Carried):
     """How the agent's part of a task ended."""
 
     model_config = ConfigDict(frozen=True)
@@ -78,6 +104,12 @@ class Ending(BaseModel):
     error: str = ""
     actions: int = 0  # calls of _play_env that returned
     lags: dict[str, Any] = {}  # kind of delay -> Lags
+
+
+class Finished(Ending):
+    """As the agent's server says it."""
+
+    task_id: str | None = None  # of the task that has ended; an agent that does not say it means the one under way
 
 
 class Done(BaseModel):

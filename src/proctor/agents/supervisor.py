@@ -7,6 +7,7 @@ wait has a deadline.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +18,9 @@ from proctor.agents.judge import EnvironmentGoneError, Judge, JudgeError
 from proctor.agents.outcome import Outcome
 from proctor.agents.player import Player, PlayerError
 from proctor.agents.protocol import Ending, EvaluationResult, Task
+from proctor.errors import ProctorError
+
+logger = logging.getLogger("proctor.agents")
 
 DYING = 0.2  # seconds
 
@@ -58,7 +62,13 @@ class Supervisor:
 
     async def evaluate(self, task: Task) -> EvaluationResult:
         """Always returns a result: with metrics if there was play that could be judged, else with the reason."""
-        result = await self._evaluate(task)
+        try:
+            result = await self._evaluate(task)
+        except ProctorError:
+            raise  # concerns the whole run
+        except Exception as error:
+            logger.exception("the referee stumbled over %s", task.task_id)
+            result = self._result(task, Outcome.JUDGE_ERROR, f"{type(error).__name__}: {error}")
         self._journal.note("result", **result.model_dump(mode="json"))
         return result
 
@@ -67,6 +77,7 @@ class Supervisor:
         self._journal.note("task", **task.model_dump(mode="json"))
         try:
             await self._judge.prepare()
+            await self._player.prepare()  # first: it may take its time, and nothing waits for it yet
             await self._judge.setup(task)
             self._journal.note("set_up")
             outcome, why = await self._play(task)
@@ -78,16 +89,15 @@ class Supervisor:
             return self._result(task, Outcome.JUDGE_ERROR, str(error))
         except EnvironmentGoneError as error:
             return self._result(task, Outcome.ENV_CRASH, str(error))
+        except PlayerError as error:
+            return self._result(task, Outcome.AGENT_CRASH, str(error))
         finally:
-            await self._player.settle()
+            await asyncio.gather(self._player.settle(), self._judge.settle())
 
     async def _play(self, task: Task) -> tuple[Outcome, str]:
         if self._stopped.is_set():
             return Outcome.STOPPED, "stopped by hand"
-        try:
-            await self._player.start(task)
-        except PlayerError as error:
-            return Outcome.AGENT_CRASH, str(error)
+        await self._player.start(task)
         started = time.monotonic()
         self._journal.note("started", timeout=task.timeout)
         ends: dict[str, asyncio.Task[Any]] = {

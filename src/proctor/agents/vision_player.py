@@ -47,7 +47,7 @@ class VisionPlayer:
         self.usage = Usage()
         self.unreadable = 0
 
-    async def start(self, task: Task) -> None:
+    async def prepare(self) -> None:
         from proctor.agents.desktop.interface import DesktopError
         from proctor.agents.desktop.x11 import XDesktop
 
@@ -55,6 +55,9 @@ class VisionPlayer:
             self._desktop = self._desktop or XDesktop(self._display_name)
         except DesktopError as error:
             raise PlayerError(str(error)) from error
+
+    async def start(self, task: Task) -> None:
+        await self.prepare()
         self._recording.begin(str(self.folder or ""))
         self._actions, self.unreadable, self.usage = 0, 0, Usage()
         self._playing = asyncio.create_task(self._play(task))

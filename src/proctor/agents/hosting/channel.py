@@ -92,5 +92,7 @@ class Pulse:
         return 0.0 if self.whose == IDLE else (time.monotonic_ns() - self._cells[1]) / 1e9
 
     def close(self) -> None:
-        self._cells.release()
+        """What was shown last can still be read."""
+        shown, self._cells = self._cells, memoryview(bytearray(self._cells.tobytes())).cast("Q")
+        shown.release()
         self._memory.close()

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import os
+import secrets
+import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from proctor.agents.hosting import guardian
+
+MARK = "PROCTOR_BOOTH"  # in the environment of all that one guardian guards, with a value of its own
+ANSWERING = 0.5  # seconds for a guardian to do what it is told; then somebody has stopped it
+DYING = 5.0  # seconds after which one that was killed is not waited for any more
+LOOK_AGAIN = 0.005
 
 
 class Guarded:
@@ -19,13 +27,15 @@ class Guarded:
     def __init__(
         self, command: list[str], handed: tuple[int, ...], log: Path, environment: Mapping[str, str] | None = None
     ) -> None:
+        self._mark = secrets.token_hex(16)
+        self._killed: set[int] = set()  # by us, and not yet known to be gone
         self.control, theirs = socket.socketpair()
         with theirs:
             files = ",".join(map(str, handed))
             self.process = subprocess.Popen(
                 [sys.executable, "-I", "-S", guardian.__file__, str(theirs.fileno()), str(log), files, *command],
                 pass_fds=(theirs.fileno(), *handed),
-                env={**os.environ, **(environment or {})},
+                env={**os.environ, **(environment or {}), MARK: self._mark},
                 stdin=subprocess.DEVNULL,
             )
 
@@ -40,4 +50,58 @@ class Guarded:
                 self.control.send(guardian.TERMINATE)
                 self.process.wait(grace)
         self.control.close()
-        self.process.wait()
+        try:
+            self.process.wait(ANSWERING)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self.bury()
+
+    def kill(self) -> None:
+        """For a guardian that does not answer: what it guards may have stopped it."""
+        if self.is_alive:
+            below = guardian.descendants(self.process.pid)  # known now, and to nobody once it is dead
+            self.process.kill()
+            self._kill(below)
+
+    def bury(self) -> None:
+        """Waits for the guardian, which is dead or about to be. If it was killed, does what it could not do any more.
+
+        What it guarded is known by its mark, wherever it is now: a list made earlier would miss the youngest. To adopt
+        it ourselves would change what becomes of every orphan below this process, which is not ours alone; and an agent
+        that kills its parent again and again would kill us next.
+        """
+        if self.process.wait() >= 0:
+            return
+        deadline = time.monotonic() + DYING
+        while time.monotonic() < deadline:
+            found = self._marked()
+            self._kill([*found, *(below for pid in found for below in guardian.descendants(pid))])
+            self._killed = {pid for pid in self._killed if not _is_gone(pid)}
+            if not found and not self._killed:
+                return
+            time.sleep(LOOK_AGAIN)
+
+    def _kill(self, pids: list[int]) -> None:
+        for pid in pids:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+                self._killed.add(pid)
+
+    def _marked(self) -> list[int]:
+        sought = f"{MARK}={self._mark}".encode()
+        found = []
+        for entry in os.listdir("/proc"):
+            if entry.isdigit():
+                with suppress(OSError), open(f"/proc/{entry}/environ", "rb") as file:
+                    if sought in file.read().split(b"\0"):
+                        found.append(int(entry))
+        return found
+
+
+def _is_gone(pid: int) -> bool:
+    """Or dead, and to be taken leave of by whoever has adopted it."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True

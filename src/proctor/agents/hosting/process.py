@@ -17,7 +17,7 @@ import msgspec
 from proctor.agents.constants import TIMEOUTS
 from proctor.agents.hosting import guardian
 from proctor.agents.hosting.channel import LENGTH, LONGEST, Call, Fault, Pulse, pack, unpack_reply
-from proctor.agents.hosting.guarded import Guarded
+from proctor.agents.hosting.guarded import ANSWERING, Guarded
 from proctor.agents.hosting.recipe import Recipe
 
 DYING = 0.5  # seconds between the end of the channel and the end of the process
@@ -45,7 +45,11 @@ class HostProcess:
         self.noticed: Callable[[Any], None] = lambda value: None
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._inside: set[int] = set()  # calls that have not returned over there, whether or not somebody waits
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._frozen: asyncio.Future[None] | None = None
+        self._dismissed = False  # the guardian was told that it is over
         self._gone = asyncio.Event()
         self._exit = ""
         self._tasks: list[asyncio.Task[None]] = []
@@ -101,30 +105,42 @@ class HostProcess:
         number = next(self._ids)
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
+            message = pack(Call(number, name, args))
+            self._inside.add(number)
+            self._idle.clear()
             with suppress(ConnectionError):  # then it is dying, and the answer will be that
-                self._writer.write(pack(Call(number, name, args)))
+                self._writer.write(message)
                 await self._writer.drain()
             return await answer
         finally:
             self._waiting.pop(number, None)
 
+    async def is_idle(self, seconds: float) -> bool:
+        """Whether every call has returned over there, if need be after so many seconds."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), seconds)
+        return not self._inside
+
     async def freeze(self) -> None:
         """Stops every process of it between two instructions; returns when they stand still."""
         if self._gone.is_set():
             return
+        if self._dismissed:
+            await self._dismiss()
+            return
         self._frozen = asyncio.get_running_loop().create_future()
         self._control.write(guardian.FREEZE)
-        await self._frozen
+        await asyncio.wait([self._frozen], timeout=ANSWERING)
+        if not self._frozen.done():
+            await self._kill()
 
     def thaw(self) -> None:
-        if not self._gone.is_set():
+        if not self._dismissed and not self._gone.is_set():
             self._control.write(guardian.THAW)
 
     async def end(self) -> None:
         """Kills whatever is left of it; returns when nothing is."""
-        if not self._control.is_closing():
-            self._control.write_eof()
-        await self._gone.wait()
+        await self._dismiss()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -133,6 +149,21 @@ class HostProcess:
             with suppress(ConnectionError):
                 await writer.wait_closed()
         self.pulse.close()
+
+    async def _dismiss(self) -> None:
+        """Tells the guardian that it is over, and waits until it is."""
+        self._dismissed = True
+        if not self._control.is_closing():
+            self._control.write_eof()
+        try:
+            await asyncio.wait_for(self._gone.wait(), ANSWERING)
+        except TimeoutError:
+            await self._kill()
+
+    async def _kill(self) -> None:
+        """Without its guardian, which does not answer."""
+        self._guarded.kill()
+        await self._gone.wait()
 
     async def _listen(self) -> None:
         """Replies, until the process closes the channel or says what nobody can read: then it is ended."""
@@ -145,6 +176,9 @@ class HostProcess:
                 if reply.id == 0:
                     self.noticed(reply.value)
                     continue
+                self._inside.discard(reply.id)
+                if not self._inside:
+                    self._idle.set()
                 answer = self._waiting.get(reply.id)
                 if answer is None or answer.done():
                     continue
@@ -156,10 +190,10 @@ class HostProcess:
             # Mostly because it has died, which the guardian will say; else it has cut the line, and is ended.
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._gone.wait(), DYING)
-            self._control.write_eof()
-        except (ValueError, msgspec.DecodeError) as error:
+            await self._dismiss()
+        except (ValueError, RecursionError, msgspec.DecodeError) as error:
             self._exit = f"it wrote on the channel what is no reply: {error}"
-            self._control.write_eof()
+            await self._dismiss()
 
     async def _watch(self) -> None:
         """Until the guardian is gone, and with it everything."""
@@ -169,7 +203,7 @@ class HostProcess:
                 said += part.replace(guardian.FROZEN, b"")
                 if guardian.FROZEN in part and self._frozen is not None and not self._frozen.done():
                     self._frozen.set_result(None)
-        self._guarded.process.wait()  # it has closed its end: it is dead, or about to be
+        await asyncio.to_thread(self._guarded.bury)  # it has closed its end
         self._exit = self._exit or _cause(said) + _last_words(self.log)
         self._gone.set()
         if self._frozen is not None and not self._frozen.done():

@@ -21,6 +21,7 @@ from proctor.agents.protocol import (
     Ending,
     EvaluatorRegistration,
     EvaluatorStatus,
+    Finished,
     Stopped,
     Task,
 )
@@ -44,6 +45,7 @@ class AgentSide(Side):
         self._task: Task | None = None
         self._watching: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[Ending] | None = None
+        self._told_to_stop = asyncio.Event()
 
     def add_routes(self, app: FastAPI) -> None:
         app.get("/agent/status")(self.status)
@@ -73,30 +75,37 @@ class AgentSide(Side):
         return AgentStatus(state=self._state, current_task=self._task)
 
     async def register_evaluator(self, registration: EvaluatorRegistration) -> Done:
-        if self._state is AgentState.STOPPING and self._watching is not None:
-            await asyncio.wait([self._watching], timeout=TIMEOUTS.READY)
-        if self._state in (AgentState.RUNNING, AgentState.STOPPING):
-            raise HTTPException(400, f"the agent is {self._state}: not while it plays")
         try:
             url = checked_url(registration.evaluator_url, self.allowed_hosts)
         except ValueError as error:
             raise HTTPException(400, str(error)) from error
-        if self._evaluator is not None:
-            await self._evaluator.close()
-        self._evaluator = Remote(url, self.token)
+        done = Done(message=f"registered the evaluator at {url}")
+        if self._state is AgentState.STOPPING and self._watching is not None:
+            if self._evaluator is not None and self._evaluator.url == url:
+                return done  # it knows how to wait until the agent is ready
+            await asyncio.wait([self._watching], timeout=TIMEOUTS.READY)
+        if self._state in (AgentState.RUNNING, AgentState.STOPPING):
+            raise HTTPException(400, f"the agent is {self._state}: not while it plays")
+        # Before the first wait, in which a task may be started.
+        former, self._evaluator = self._evaluator, Remote(url, self.token)
         self._state = AgentState.READY
-        return Done(message=f"registered the evaluator at {url}")
+        if former is not None:
+            await former.close()
+        return done
 
     async def start(self, task: Task) -> Done:
         if self._state is not AgentState.READY:
             raise HTTPException(400, f"the agent is {self._state}, not READY")
         self._state, self._task = AgentState.RUNNING, task  # before the first wait: of two starts at once one wins
+        self._watching = self._stopping = None
+        self._told_to_stop.clear()
         try:
             await self._player.start(task)
-        except PlayerError as error:
+        except BaseException as error:
             self._state, self._task = AgentState.READY, None
-            raise HTTPException(400, str(error)) from error
-        self._stopping = None
+            if isinstance(error, PlayerError):
+                raise HTTPException(400, str(error)) from error
+            raise
         self._watching = asyncio.create_task(self._watch(task))
         return Done(message=f"playing {task.task_id}")
 
@@ -104,6 +113,7 @@ class AgentSide(Side):
         if self._state is not AgentState.RUNNING or self._watching is None:
             raise HTTPException(400, f"the agent is {self._state}, not RUNNING")
         self._state = AgentState.STOPPING
+        self._told_to_stop.set()
         ending = await self._stop()
         return Stopped(message="stopped", ending=ending)
 
@@ -111,10 +121,12 @@ class AgentSide(Side):
         """Ends the agent's process, whatever it is doing, and makes a new one."""
         if self._state is AgentState.INIT:
             raise HTTPException(400, "the agent is INIT: nothing is running")
-        try:
-            await self._player.kill()
-        except PlayerError as error:
-            raise HTTPException(400, str(error)) from error
+        await self._player.kill()
+        if self._state is AgentState.READY:  # else whoever watches the task sees to it
+            try:
+                await self._player.prepare()
+            except PlayerError as error:
+                raise HTTPException(400, str(error)) from error
         return Done(message="killed; a new process takes its place")
 
     def stop_task(self) -> None:
@@ -127,32 +139,45 @@ class AgentSide(Side):
         return await asyncio.shield(self._stopping)
 
     async def _watch(self, task: Task) -> None:
-        """From the start of a task until the agent is ready for the next."""
-        overtime = asyncio.create_task(asyncio.sleep(task.timeout + OVERTIME))
-        ended = asyncio.create_task(self._player.ending())
-        deserted = asyncio.create_task(self._deserted(task))
+        """From the start of a task until the agent is ready for the next, whatever happens."""
         try:
-            await asyncio.wait([overtime, ended, deserted], return_when=asyncio.FIRST_COMPLETED)
-            if self._state is AgentState.RUNNING:
-                ending = await self._stop()
-                if ended.done():
-                    await self._report(ending)
-                else:
-                    logger.warning("the agent stops: its evaluator does not answer any more")
-            elif self._stopping is not None:
-                await asyncio.shield(self._stopping)
+            await self._see_it_through(task)
             self._state = AgentState.STOPPING
             await self._player.settle()
+        except Exception:
+            logger.exception("the agent is ended, because of what happened in task %s", task.task_id)
+            await self._player.kill()
         finally:
-            for waiting in (overtime, ended, deserted):
-                waiting.cancel()
-            await asyncio.gather(overtime, ended, deserted, return_exceptions=True)
             self._state, self._task = AgentState.READY, None
 
-    async def _report(self, ending: Ending) -> None:
+    async def _see_it_through(self, task: Task) -> None:
+        """Until the agent's part is over, and whoever should know it knows it."""
+        ended = asyncio.create_task(self._player.ending())
+        deserted = asyncio.create_task(self._deserted(task))
+        told = asyncio.create_task(self._told_to_stop.wait())
+        try:
+            await asyncio.wait([ended, deserted, told], timeout=task.timeout, return_when=asyncio.FIRST_COMPLETED)
+            by_itself = ended.done() and not self._told_to_stop.is_set()
+            ending = await self._stop()  # on time, even if the evaluator's word comes late
+            if by_itself:
+                await self._report(task, ending)
+                return
+            await asyncio.wait([deserted, told], timeout=OVERTIME, return_when=asyncio.FIRST_COMPLETED)
+            if not told.done():
+                logger.warning("the agent has stopped: its evaluator does not answer any more")
+            elif not ended.done():
+                # Frozen until the score is there: its thought must not change anything any more.
+                await asyncio.wait([deserted, ended], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for waiting in (ended, deserted, told):
+                waiting.cancel()
+            await asyncio.gather(ended, deserted, told, return_exceptions=True)
+
+    async def _report(self, task: Task, ending: Ending) -> None:
         assert self._evaluator is not None
+        finished = Finished(task_id=task.task_id, **ending.model_dump())
         with suppress(UnreachableError, RefusedError):  # it will see it by our state
-            await self._evaluator.post("/evaluator/agent_finished", Done, ending)
+            await self._evaluator.post("/evaluator/agent_finished", Done, finished)
 
     async def _deserted(self, task: Task) -> None:
         """Returns when the evaluator is gone, or busy with something else."""

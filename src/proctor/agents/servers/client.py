@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
 from threading import Lock
+from urllib.parse import urlencode
 
 from proctor import machine
 from proctor.agents.agent import Agent
@@ -77,15 +79,16 @@ async def _evaluate(agent_url: str, evaluator_url: str, task: Task, token: str) 
 
 
 async def _result(evaluator: Remote, task: Task) -> EvaluationResult:
+    path = f"/evaluator/evaluation/results?{urlencode({'task_id': task.task_id})}"
     loop = asyncio.get_running_loop()
     seen = loop.time()
     patience = task.timeout + TIMEOUTS.SETUP + TIMEOUTS.CREATION + TIMEOUTS.SCORING
     deadline = loop.time() + patience
     while True:
         try:
-            result = await evaluator.get("/evaluator/evaluation/results", EvaluationResult)
+            result = await evaluator.get(path, EvaluationResult)
             seen = loop.time()
-            if result is not None:
+            if result is not None and result.task_id == task.task_id:  # and not what another client has asked for
                 return result
         except (UnreachableError, RefusedError) as error:
             if loop.time() - seen > TIMEOUTS.UNREACHABLE:
@@ -115,13 +118,14 @@ def run_evaluation_client_with_server(
     from proctor.agents.servers.server import new_server
 
     token = new_token()
+    hosts = {agent_host, evaluator_host, socket.gethostname()}  # under one of them each is told of the other
     with ExitStack() as stack:
         urls: list[str] = []
         for side, host, port in (
             (_participant(agent, Agent), agent_host, agent_port),
             (_participant(evaluator, Evaluator), evaluator_host, evaluator_port),
         ):
-            server = new_server(*side, host, port, token=token)
+            server = new_server(*side, host, port, token=token, allow_hosts=hosts)
             stack.callback(server.close)
             url = server.run_background()
             if url is None:

@@ -16,16 +16,18 @@ from proctor.agents.player import PlayerError
 from proctor.agents.protocol import (
     AgentRegistration,
     Done,
-    Ending,
     EvaluationResult,
     EvaluatorState,
     EvaluatorStatus,
+    Finished,
     Task,
 )
 from proctor.agents.servers.access import checked_url
 from proctor.agents.servers.remote import Remote, RemotePlayer
 from proctor.agents.servers.side import REFUSALS, Side, StartupError
 from proctor.agents.supervisor import Supervisor
+
+KEPT_RESULTS = 100
 
 
 class EvaluatorSide(Side):
@@ -39,7 +41,8 @@ class EvaluatorSide(Side):
         self._task: Task | None = None
         self._supervisor: Supervisor | None = None
         self._evaluation: asyncio.Task[None] | None = None
-        self._result: EvaluationResult | None = None
+        self._results: dict[str, EvaluationResult] = {}  # by task, the latest last
+        self._latest = ""  # the task that was started last
 
     def add_routes(self, app: FastAPI) -> None:
         none_yet: dict[int | str, dict[str, Any]] = {204: {"description": "None yet"}}
@@ -76,34 +79,43 @@ class EvaluatorSide(Side):
             url = checked_url(registration.agent_url, self.allowed_hosts)
         except ValueError as error:
             raise HTTPException(400, str(error)) from error
-        if self._player is not None:
-            await self._player.close()
-        self._player = RemotePlayer(Remote(url, self.token))
+        # Before the first wait, in which a task may be started.
+        former, self._player = self._player, RemotePlayer(Remote(url, self.token))
         self._state = EvaluatorState.READY
+        if former is not None:
+            await former.close()
         return Done(message=f"registered the agent at {url}")
 
     async def start(self, task: Task) -> Done:
-        if self._state is not EvaluatorState.READY or self._player is None:
+        player = self._player
+        if self._state is not EvaluatorState.READY or player is None:
             raise HTTPException(400, f"the evaluator is {self._state}, not READY")
         # Before the first wait: of two starts at once one wins.
-        self._state, self._task, self._result = EvaluatorState.EVALUATING, task, None
+        self._state, self._task, self._latest = EvaluatorState.EVALUATING, task, task.task_id
+        self._results.pop(task.task_id, None)
         try:
-            await self._player.check_ready()
-        except PlayerError as error:
+            await player.is_ready()
+        except BaseException as error:
             self._state, self._task = EvaluatorState.READY, None
-            raise HTTPException(400, str(error)) from error
-        self._supervisor = Supervisor(self._judge, self._player, self._now_scoring)
+            if isinstance(error, PlayerError):
+                raise HTTPException(400, str(error)) from error
+            raise
+        self._supervisor = Supervisor(self._judge, player, self._now_scoring)
         self._evaluation = asyncio.create_task(self._evaluate(self._supervisor, task))
         return Done(message=f"evaluating {task.task_id}")
 
-    async def agent_finished(self, ending: Annotated[Ending | None, Body()] = None) -> Done:
-        if self._state is not EvaluatorState.EVALUATING or self._player is None:
+    async def agent_finished(self, ending: Annotated[Finished | None, Body()] = None) -> Done:
+        if self._state is not EvaluatorState.EVALUATING or self._player is None or self._task is None:
             raise HTTPException(400, f"the evaluator is {self._state}, not EVALUATING")
-        self._player.finished(ending or Ending())
+        ending = ending or Finished()
+        if ending.task_id not in (None, self._task.task_id):
+            raise HTTPException(400, "another task is under way")
+        self._player.finished(ending)
         return Done(message="noted")
 
-    async def results(self) -> Any:
-        return Response(status_code=204) if self._result is None else self._result
+    async def results(self, task_id: str | None = None) -> Any:
+        """Of the task that is named, or else of the one that was started last."""
+        return self._results.get(self._latest if task_id is None else task_id) or Response(status_code=204)
 
     def stop_task(self) -> None:
         if self._supervisor is not None:
@@ -114,7 +126,9 @@ class EvaluatorSide(Side):
 
     async def _evaluate(self, supervisor: Supervisor, task: Task) -> None:
         try:
-            self._result = await supervisor.evaluate(task)
+            self._results[task.task_id] = await supervisor.evaluate(task)
+            while len(self._results) > KEPT_RESULTS:
+                del self._results[next(iter(self._results))]
         finally:
             self._supervisor = None
             self._state, self._task = EvaluatorState.READY, None

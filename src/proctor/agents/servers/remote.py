@@ -57,7 +57,7 @@ class Remote:
                 timeout=aiohttp.ClientTimeout(total=seconds),
                 allow_redirects=False,  # the token goes to this server and to no other
             ) as answer:
-                text = await answer.content.read(LARGEST_ANSWER)
+                text = await self._read(answer)
                 if answer.status == 204:
                     return None
                 if answer.status >= 300:
@@ -68,6 +68,14 @@ class Remote:
             raise UnreachableError(f"{self.url}{path}: {type(error).__name__}: {why}") from error
         except ValidationError as error:
             raise UnreachableError(f"{self.url}{path}: not an answer of this protocol: {error}") from error
+
+    async def _read(self, answer: aiohttp.ClientResponse) -> bytes:
+        text = bytearray()
+        async for part in answer.content.iter_any():
+            text += part
+            if len(text) > LARGEST_ANSWER:
+                raise UnreachableError(f"{answer.url}: an answer of more than {LARGEST_ANSWER} bytes")
+        return bytes(text)
 
     async def close(self) -> None:
         if self._session is not None:
@@ -87,19 +95,22 @@ class RemotePlayer:
         self._task: Task | None = None
         self._told: asyncio.Future[Ending] | None = None
 
-    async def check_ready(self) -> None:
-        """Raises PlayerError unless the agent can begin, if need be after the end of another task."""
-        deadline = asyncio.get_running_loop().time() + TIMEOUTS.READY
-        while True:
-            try:
-                status = await self._remote.get("/agent/status", AgentStatus)
-            except (UnreachableError, RefusedError) as error:
-                raise PlayerError(f"the agent cannot be asked: {error}") from error
-            state = status.state if status else AgentState.INIT
-            if state is AgentState.READY:
-                return
-            if state is not AgentState.STOPPING or asyncio.get_running_loop().time() > deadline:
-                raise PlayerError(f"the agent is {state}, not READY")
+    async def is_ready(self) -> bool:
+        """False while the agent is busy with the end of another task; raises PlayerError if it could not begin."""
+        try:
+            status = await self._remote.get("/agent/status", AgentStatus)
+        except (UnreachableError, RefusedError) as error:
+            raise PlayerError(f"the agent cannot be asked: {error}") from error
+        state = status.state if status else AgentState.INIT
+        if state not in (AgentState.READY, AgentState.STOPPING):
+            raise PlayerError(f"the agent is {state}, not READY")
+        return state is AgentState.READY
+
+    async def prepare(self) -> None:
+        deadline = asyncio.get_running_loop().time() + TIMEOUTS.CREATION  # its process may have to be made anew
+        while not await self.is_ready():
+            if asyncio.get_running_loop().time() > deadline:
+                raise PlayerError(f"the agent was not READY after {TIMEOUTS.CREATION:g} s")
             await asyncio.sleep(TIMES.READY_INTERVAL)
 
     async def start(self, task: Task) -> None:
@@ -149,11 +160,11 @@ class RemotePlayer:
         assert self._told is not None
         if not self._told.done():
             try:
-                stopped = await self._remote.post("/agent/task/stop", Stopped, seconds=2 * TIMEOUTS.STOPPING)
-                return stopped.ending
+                # The line may be slow: the agent's server knows itself when time is up, and has stopped it by then.
+                return (await self._remote.post("/agent/task/stop", Stopped)).ending
             except RefusedError:
                 # It was not running any more: then it has said how it ended, or is just saying it.
-                await asyncio.wait([self._told], timeout=2 * TIMEOUTS.STOPPING)
+                await asyncio.wait([self._told], timeout=TIMEOUTS.REQUEST)
             except UnreachableError as error:
                 return Ending(outcome=Outcome.AGENT_CRASH, error=f"the agent cannot be reached: {error}")
         if self._told.done():

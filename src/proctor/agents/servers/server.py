@@ -18,6 +18,7 @@ from proctor.agents.servers.access import is_loopback, own_token
 from proctor.agents.servers.agent_side import AgentSide
 from proctor.agents.servers.application import application
 from proctor.agents.servers.evaluator_side import EvaluatorSide
+from proctor.agents.servers.punctual import PunctualProtocol
 from proctor.agents.servers.side import Side, StartupError
 from proctor.errors import UsageError
 
@@ -110,6 +111,7 @@ class Server:
             timeout_graceful_shutdown=1,
             limit_concurrency=256,
             ws="none",
+            http=PunctualProtocol,
         )
         return uvicorn.Server(config)
 

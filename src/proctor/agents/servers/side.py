@@ -28,7 +28,7 @@ class Side(ABC):
     title: str
 
     def __init__(self, token: str, allowed_hosts: Collection[str]) -> None:
-        self.token, self.allowed_hosts = token, frozenset(allowed_hosts)
+        self.token, self.allowed_hosts = token, frozenset(map(str.lower, allowed_hosts))
 
     @abstractmethod
     def add_routes(self, app: FastAPI) -> None: ...
