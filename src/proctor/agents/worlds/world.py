@@ -94,6 +94,8 @@ class WorldExam(Task):
             log = self.artifacts / f"{sample.index:06}-{epoch}-{attempt + 1}" / NAME
             episode = self._episode(sample, epoch, candidate, log)
             ending = ending_of(log, episode.header) if log.parent in self._left else None
+            if ending is None and attempt < done:
+                continue  # its output is kept; that it left no whole log says that it failed
             if ending is None:
                 mind = ModelPlayer(self, sample, epoch, candidate, config) if isinstance(candidate, Model) else None
                 await self._prepare(agent, config)
