@@ -17,7 +17,8 @@ class Journal:
     def __init__(self, path: Path | None = None) -> None:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = None if path is None else path.open("wb", buffering=0)
+            path.write_bytes(b"")
+        self._file = None if path is None else path.open("ab", buffering=0)  # others write to it, too: whole lines
 
     def note(self, event: str, **facts: Any) -> None:
         """Nanoseconds of a clock that is never set, the event, and what there is to say about it."""
