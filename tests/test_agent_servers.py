@@ -508,7 +508,7 @@ def test_what_the_description_allows_brings_no_server_down(start: Callable[..., 
             [
                 *(sys.executable, "-m", "schemathesis.cli", "run", f"{side.url}/openapi.json"),
                 *("-H", f"Authorization: Bearer {TOKEN}", "--checks", "not_a_server_error", "--seed", "1"),
-                *("--max-examples", "8", "--generation-database", "none", "--no-color"),
+                *("--max-examples", "20", "--phases", "fuzzing", "--generation-database", "none", "--no-color"),
             ],
             capture_output=True,
             text=True,
