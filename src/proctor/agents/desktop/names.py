@@ -6,6 +6,7 @@ import base64
 import io
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cache
 from hashlib import blake2b
@@ -188,7 +189,7 @@ CALLABLES: dict[str, Callable[..., Any]] = {
 }
 
 
-class Listener:
+class Listener(ABC):
     """Tells a callback what happens, from a thread of its own: configure, start, stop, join."""
 
     def __init__(self) -> None:
@@ -215,8 +216,9 @@ class Listener:
         """Until it is stopped."""
         self._stopped.wait(timeout)
 
+    @abstractmethod
     def _begin(self) -> Stop:
-        raise NotImplementedError
+        """Goes to work; gives what ends it."""
 
 
 class KeyboardListener(Listener):
@@ -236,8 +238,8 @@ class MouseListener(Listener):
 class StateListener(Listener):
     """Tells a state again and again."""
 
-    def _state(self) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def _state(self) -> Any: ...
 
     def _begin(self) -> Stop:
         threading.Thread(target=self._report, daemon=True, name="proctor-state").start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 
 from proctor.agents.agent import Agent
 from proctor.agents.desktop import CALLABLES, VK
@@ -34,8 +35,9 @@ class WindowPlayer(Agent):
     def _finish_task_hook(self, task: Task) -> None:
         self._hold(None)
 
+    @abstractmethod
     def _direction(self) -> int:
-        raise NotImplementedError
+        """Where to run now: one of the keys of _KEYS, or none."""
 
     def _hold(self, key: VK | None) -> None:
         if key == self._held:
