@@ -9,9 +9,11 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from proctor.agents import Agent, Task
+from proctor.agents import Agent, Task, thinking
 from proctor.agents.desktop import CALLABLES, LISTENERS, VK, KeyboardEvent, get_current_frame
 from proctor.agents.window import WindowEvaluator
+
+THOUGHT = 0.6  # seconds
 
 # A window that turns from blue to green when the right arrow was pressed `sys.argv[1]` times, and closes at escape.
 GAME = """
@@ -124,3 +126,13 @@ class KillingTheDisplay(Idle):
 
 def _parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+class Pensive(Agent):
+    """Thinks for longer than it acts."""
+
+    def _play_env(self, task: Task) -> bool:
+        with thinking():
+            time.sleep(THOUGHT)
+        self.stop_event.wait(THOUGHT / 2)
+        return True

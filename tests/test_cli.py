@@ -1,8 +1,11 @@
 """The command line as a user meets it: a real process, its output and its exit code."""
 
+import importlib.util
 import json
 import os
 import pty
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -253,6 +256,16 @@ def test_doctor(proctor):
     secret = proctor("doctor", OPENAI_API_KEY="sk-hidden")
     assert "OPENAI_API_KEY is set" in secret.stdout
     assert "sk-hidden" not in secret.stdout
+
+
+def test_doctor_tells_what_windows_need(proctor, tmp_path: Path):
+    whole = proctor("doctor")
+    if shutil.which("Xvfb") and importlib.util.find_spec("Xlib"):
+        assert re.search("^ok +windows +a virtual display starts", whole.stdout, re.MULTILINE)
+    bare = proctor("doctor", PATH=str(tmp_path))
+    for program in ("Xvfb", "ffmpeg", "faketime"):
+        assert re.search(f"^– .*{program}", bare.stdout, re.MULTILINE)
+    assert bare.returncode == 0
 
 
 def test_doctor_finds_an_unwritable_store(proctor, tmp_path: Path):

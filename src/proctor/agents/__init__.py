@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         run_evaluation_client_with_server,
         run_evaluation_client_with_server_parallel,
     )
+    from proctor.agents.waiting import thinking
 
 __all__ = [
     "NETWORK",
@@ -32,6 +33,7 @@ __all__ = [
     "run_evaluation_client",
     "run_evaluation_client_with_server",
     "run_evaluation_client_with_server_parallel",
+    "thinking",
 ]
 
 _HOMES = {
@@ -48,6 +50,7 @@ _HOMES = {
     "run_evaluation_client": "servers.client",
     "run_evaluation_client_with_server": "servers.client",
     "run_evaluation_client_with_server_parallel": "servers.client",
+    "thinking": "waiting",
 }
 
 

@@ -16,6 +16,7 @@ from proctor.agents.outcome import Outcome
 from proctor.agents.participant import Participant
 from proctor.agents.protocol import Ending, Task
 from proctor.agents.recording import recording
+from proctor.agents.waiting import thinking
 
 
 class Agent(Participant, ABC):
@@ -44,9 +45,11 @@ class HostedAgent:
             raise TypeError(f"{recipe.name} is no Agent: it must extend proctor.agents.Agent")
         self._agent, self._host = made, host
         self._told_to_stop = threading.Event()
+        self._world_turned = threading.Event()
 
-    def play(self, told: dict[str, Any], folder: str) -> dict[str, Any]:
+    def play(self, told: dict[str, Any], folder: str, can_pause: bool) -> dict[str, Any]:
         recording.begin(folder)
+        thinking.begin(self._turn if can_pause else None)
         task, agent, pulse = Task(**told), self._agent, self._host.pulse
         self._told_to_stop.clear()
         agent.stop_event.clear()
@@ -69,6 +72,16 @@ class HostedAgent:
         outcome = Outcome.STOPPED if by_hand else Outcome.COMPLETED
         lags = {"reaction": msgspec.to_builtins(recording.reactions)} if recording.reactions.n else {}
         return Ending(outcome=outcome, error=error, actions=pulse.calls, lags=lags).model_dump(mode="json")
+
+    def _turn(self, still: bool) -> None:
+        """The world stands still, or goes on. How long the agent was thinking is not how long its step has taken."""
+        self._world_turned.clear()
+        self._host.notify(still)
+        self._world_turned.wait()
+        self._host.pulse.begin(IN_AGENT)
+
+    def world_turned(self) -> None:
+        self._world_turned.set()
 
     def stop(self) -> None:
         self._told_to_stop.set()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from proctor.agents.attempt import Attempt
+from proctor.agents.clock import Clock, ClockName
 from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.journal import Journal
 from proctor.agents.judge import Judge
@@ -35,10 +36,17 @@ class Booth:
     """Made for an agent and an evaluator; what dies in it is made anew for the next episode."""
 
     def __init__(
-        self, agent: Recipe | tuple[Model, Sampling], evaluator: Recipe, display: str, film: bool, folder: Path
+        self,
+        agent: Recipe | tuple[Model, Sampling],
+        evaluator: Recipe,
+        display: str,
+        film: bool,
+        folder: Path,
+        longest_thought: float | None = None,
     ) -> None:
+        """With a longest thought, in seconds, the environment waits while the agent thinks."""
         self._agent, self._evaluator, self._display_wanted, self._film = agent, evaluator, display, film
-        self._folder = folder
+        self._folder, self._longest_thought = folder, longest_thought
         self._display: VirtualDisplay | None = None
         self._judge: Judge | None = None
         self._player: LocalPlayer | VisionPlayer | None = None
@@ -52,8 +60,9 @@ class Booth:
         judge.folder = player.folder = folder
         if isinstance(player, VisionPlayer):
             player.sample = sample
+        clock = player.clock = Clock() if self._longest_thought is None else Clock(judge, self._longest_thought)
         try:
-            supervisor = Supervisor(judge, player, journal=journal, display=self._display)
+            supervisor = Supervisor(judge, player, journal=journal, display=self._display, clock=clock)
             result = await supervisor.evaluate(task)
         finally:
             trouble = film.close() if film is not None else ""
@@ -78,7 +87,8 @@ class Booth:
             os.makedirs(self._folder, exist_ok=True)
             shown_on = await asyncio.to_thread(self._open_display)
             environment = {VARIABLE: str(self._folder / "env.lock"), "DISPLAY": shown_on}
-            self._judge = Judge(self._evaluator, self._folder / "evaluator.log", environment)
+            clock: ClockName = "realtime" if self._longest_thought is None else "paused"
+            self._judge = Judge(self._evaluator, self._folder / "evaluator.log", environment, clock)
             if isinstance(self._agent, Recipe):
                 self._player = LocalPlayer(self._agent, self._folder / "agent.log", environment)
             else:
@@ -108,7 +118,7 @@ class Booth:
         if self._player is not None:
             await self._player.close()
         if self._judge is not None:
-            await self._judge.end()
+            await self._judge.close()
         if self._display is not None:
             self._display.close()
         self._player = self._judge = self._display = None

@@ -15,6 +15,7 @@ class Network(Struct, frozen=True):
 
 DEFAULT_EPISODES: Final = 10  # of an exam
 LONGEST_TASK: Final = 7 * 24 * 3600.0  # seconds
+LONGEST_THOUGHT: Final = 300.0  # seconds that a world waits by the clock `paused`, unless told otherwise
 
 
 class Times(Struct, frozen=True):
@@ -34,6 +35,8 @@ class Timeouts(Struct, frozen=True):
     CREATION: float = 120.0  # for the constructor of an agent or an evaluator: models are loaded in it
     SETUP: float = 120.0  # for _setup_environment
     SCORING: float = 120.0  # for _score_task
+    CLOSING: float = 2.0  # for _close_environment
+    PAUSING: float = 5.0  # for an environment to stand still, and to go on
     LAST_CHECK: float = 2.0  # for the evaluator to see the end, when an agent has found the environment gone
     STOPPING: float = 0.1  # for an agent to leave _play_env; then it is frozen until the score is there
     HANG: float = 5.0  # a call of _play_env that lasts so long when time is up does not think, it hangs

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
 
+from proctor.agents.clock import ClockName
 from proctor.agents.constants import NETWORK
 from proctor.agents.hosting.host import Host
 from proctor.agents.hosting.recipe import Recipe
@@ -25,6 +26,7 @@ class Evaluator(Participant, ABC):
     default_port = NETWORK.EVALUATOR_PORT
 
     folder: Path | None = None  # for files of the attempt that is under way
+    clock: ClockName = "realtime"  # or paused: the environment will be told to wait while the agent thinks
 
     def _check_env_continue(self, task: Task) -> bool:
         """Whether the task should go on: asked again and again while the agent plays, about every 0.1 s."""
@@ -48,6 +50,19 @@ class Evaluator(Participant, ABC):
     def _setup_environment(self, task: Task) -> None:
         """Called before the agent starts: start or restart the game, bring up its window."""
 
+    def _pause_environment(self) -> None:
+        """The environment is to stand still, and not to notice. Whoever overrides these two can be set by `paused`."""
+
+    def _resume_environment(self) -> None:
+        """It goes on, as if no time had passed."""
+
+    def _close_environment(self) -> None:
+        """Called once, after the last task: what is still there of the environment can go."""
+
+    @classmethod
+    def can_pause(cls) -> bool:
+        return cls._pause_environment is not Evaluator._pause_environment
+
 
 class HostedEvaluator:
     """An evaluator in its process."""
@@ -66,9 +81,10 @@ class HostedEvaluator:
         names = ("_check_env_continue", "_check_env_continue_timer")
         return [name.lstrip("_") for name in names if getattr(kind, name) is not getattr(Evaluator, name)]
 
-    def setup_environment(self, told: dict[str, Any], folder: str) -> None:
+    def setup_environment(self, told: dict[str, Any], folder: str, clock: ClockName) -> None:
         recording.begin(folder)
         self._evaluator.folder = Path(folder) if folder else None
+        self._evaluator.clock = clock
         self._evaluator.stop_event.clear()
         self._evaluator._setup_environment(Task(**told))
 
@@ -77,6 +93,15 @@ class HostedEvaluator:
 
     def check_env_continue_timer(self, told: dict[str, Any]) -> bool:
         return bool(self._evaluator._check_env_continue_timer(Task(**told)))
+
+    def pause_environment(self) -> None:
+        self._evaluator._pause_environment()
+
+    def resume_environment(self) -> None:
+        self._evaluator._resume_environment()
+
+    def close_environment(self) -> None:
+        self._evaluator._close_environment()
 
     def score_task(self, told: dict[str, Any], elapsed: float, note: str) -> dict[str, Any]:
         result = self._evaluator._score_task(Task(**told), elapsed, note)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import cache
 from itertools import count
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from uuid import UUID
 
 import msgspec
@@ -13,7 +13,8 @@ from msgspec import Meta, Struct
 
 from proctor.agents.attempt import Attempt
 from proctor.agents.candidate import AgentCandidate
-from proctor.agents.constants import DEFAULT_EPISODES, LONGEST_TASK
+from proctor.agents.clock import ClockName
+from proctor.agents.constants import DEFAULT_EPISODES, LONGEST_TASK, LONGEST_THOUGHT
 from proctor.agents.hosting.recipe import Recipe, recipe_of
 from proctor.agents.journal import outcome_of
 from proctor.agents.outcome import NOT_THE_AGENTS
@@ -39,7 +40,8 @@ Seconds = Annotated[float, Meta(gt=0, le=LONGEST_TASK)]
 class EpisodeSettings(Struct, frozen=True):
     """The task that every episode sets, and how often an episode is tried that the agent could not help losing."""
 
-    clock: Literal["realtime"] = "realtime"  # the environment does not wait for the agent
+    clock: ClockName = "realtime"  # paused: the environment waits while the agent thinks
+    longest_thought: Seconds = LONGEST_THOUGHT
     env_name: str = ""
     window_name: str = ""
     task_description: str = ""
@@ -55,6 +57,7 @@ class EvaluatorExam(Task):
 
     evaluator: ClassVar[Recipe]
     uses_desktop: ClassVar[bool] = True
+    can_pause: ClassVar[bool] = True
     Settings: ClassVar[type[Struct]] = EpisodeSettings
     metric = "success"
 
@@ -73,7 +76,7 @@ class EvaluatorExam(Task):
     def task_fields(self) -> dict[str, Any]:
         """Those of the task that every episode sets."""
         told: dict[str, Any] = msgspec.to_builtins(self.settings)
-        del told["attempts"], told["clock"]
+        del told["attempts"], told["clock"], told["longest_thought"]
         return told
 
     def evaluator_recipe(self) -> Recipe:
@@ -84,6 +87,11 @@ class EvaluatorExam(Task):
         return config.parallel
 
     async def open(self, config: RunConfig) -> None:
+        if self.settings.clock == "paused" and not self.can_pause:
+            raise UsageError(
+                f"{self.name}: its evaluator cannot stop the environment, as clock=paused would need: "
+                "it has no _pause_environment and _resume_environment."
+            )
         self._booths: list[Booth] = []
         self._numbers = count(1)
 
@@ -135,7 +143,8 @@ class EvaluatorExam(Task):
 
         display = config.display if self.uses_desktop else NO_DISPLAY
         folder = self.artifacts / f"booth-{next(self._numbers)}"
-        return Booth(agent, self.evaluator_recipe(), display, config.film, folder)
+        longest_thought = self.settings.longest_thought if self.settings.clock == "paused" else None
+        return Booth(agent, self.evaluator_recipe(), display, config.film, folder, longest_thought)
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         """Of the last attempt."""
@@ -173,6 +182,7 @@ def exam_of(evaluator: type[Evaluator]) -> type[EvaluatorExam]:
         "__module__": evaluator.__module__,
         "evaluator": recipe_of(evaluator),
         "uses_desktop": evaluator.uses_desktop,
+        "can_pause": evaluator.can_pause(),
         "summary": (evaluator.__doc__ or "").strip().partition("\n")[0],
     }
     return type(evaluator.__name__, (EvaluatorExam,), members)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from proctor.agents.clock import ClockName
+from proctor.agents.constants import LONGEST_THOUGHT
 from proctor.agents.exam import EvaluatorExam, Seconds
 from proctor.agents.hosting.recipe import Recipe, with_arguments
 from proctor.agents.window_exam import WindowExam
@@ -28,7 +30,8 @@ class HexagonStepsExam(WorldExam):
 
 
 class HexagonSettings(Struct, frozen=True):
-    clock: Literal["realtime"] = "realtime"  # the game does not wait for the agent
+    clock: ClockName = "realtime"  # paused: the game waits while the agent thinks
+    longest_thought: Seconds = LONGEST_THOUGHT
     level: Annotated[int, Meta(ge=1, le=5)] = 1
     fps: Annotated[int, Meta(ge=10, le=240)] = 60  # frames that the game shows in a second
     survive: Seconds = 20.0  # seconds that are a success

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from proctor.agents.clock import ClockName
 from proctor.agents.constants import TIMEOUTS, TIMES
 from proctor.agents.hosting.process import HostDiedError, HostedFaultError, HostProcess
 from proctor.agents.hosting.recipe import Recipe
@@ -28,8 +29,11 @@ class EnvironmentGoneError(Exception):
 class Judge:
     """An evaluator in a process of its own."""
 
-    def __init__(self, recipe: Recipe, log: Path, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, recipe: Recipe, log: Path, environment: dict[str, str] | None = None, clock: ClockName = "realtime"
+    ) -> None:
         self.recipe = recipe
+        self.clock = clock
         self.folder: Path | None = None  # for files of the episode that is under way
         self.stopped: Callable[[], None] = lambda: None  # told when the evaluator's stop event is set
         self._log, self._environment = log, environment
@@ -50,7 +54,7 @@ class Judge:
 
     async def setup(self, task: Task) -> None:
         try:
-            await self._call("setup_environment", TIMEOUTS.SETUP, _told(task), str(self.folder or ""))
+            await self._call("setup_environment", TIMEOUTS.SETUP, _told(task), str(self.folder or ""), self.clock)
         except JudgeError as error:
             raise EnvironmentGoneError(f"_setup_environment: {error}") from error
 
@@ -98,6 +102,12 @@ class Judge:
     async def score(self, task: Task, elapsed: float, note: str) -> EvaluationResult:
         return EvaluationResult(**await self._call("score_task", TIMEOUTS.SCORING, _told(task), elapsed, note))
 
+    async def pause(self) -> None:
+        await self._call("pause_environment", TIMEOUTS.PAUSING)
+
+    async def resume(self) -> None:
+        await self._call("resume_environment", TIMEOUTS.PAUSING)
+
     async def settle(self) -> None:
         """Called when the score is there. A check that still does not return would stay: a new process has none."""
         if self._process is not None and self._process.is_alive and not await self._process.is_idle(SETTLING):
@@ -117,6 +127,13 @@ class Judge:
             if error.fault.environment_gone:
                 raise EnvironmentGoneError(error.fault.message) from error
             raise JudgeError(f"_{name} raised {error.fault.text}") from error
+
+    async def close(self) -> None:
+        """Called once at the end. The evaluator may put its things in order; whatever it leaves is ended."""
+        if self._process is not None and self._process.is_alive:
+            with suppress(JudgeError, EnvironmentGoneError):
+                await self._call("close_environment", TIMEOUTS.CLOSING)
+        await self.end()
 
     async def end(self) -> None:
         process, self._process = self._process, None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from pydantic import ValidationError
 
+from proctor.agents.clock import Clock
 from proctor.agents.constants import TIMEOUTS
 from proctor.agents.hosting.process import HostDiedError, HostedFaultError, HostProcess
 from proctor.agents.hosting.recipe import Recipe
@@ -53,6 +55,8 @@ class LocalPlayer:
         self.recipe = recipe
         self.folder: Path | None = None  # for files of the episode that is under way
         self.usage = Usage()  # nothing that we know of
+        self.clock = Clock()  # of the episode that is under way
+        self._turns: set[asyncio.Task[None]] = set()
         self._log, self._environment = log, environment
         self._process: HostProcess | None = None
         self._changing = asyncio.Lock()  # held while the process is ended or made
@@ -70,7 +74,19 @@ class LocalPlayer:
                     self._process = await HostProcess.start(ROLE, self.recipe, self._log, self._environment)
                 except (HostedFaultError, HostDiedError) as error:
                     raise PlayerError(f"{self.recipe.name} could not be made: {error}") from error
+                self._process.noticed = partial(self._noticed, self._process)
             return self._process
+
+    def _noticed(self, process: HostProcess, still: Any) -> None:
+        turn = asyncio.create_task(self._turn(process, still is True))
+        self._turns.add(turn)
+        turn.add_done_callback(self._turns.discard)
+
+    async def _turn(self, process: HostProcess, still: bool) -> None:
+        """The agent wants the world to stand still, or to go on, and waits until it does."""
+        await (self.clock.pause() if still else self.clock.resume())
+        with suppress(HostDiedError, HostedFaultError):
+            await process.call("world_turned")
 
     async def start(self, task: Task) -> None:
         process = await self.prepare()
@@ -80,7 +96,9 @@ class LocalPlayer:
 
     async def _play(self, process: HostProcess, task: Task) -> Ending:
         try:
-            told = await process.call("play", task.model_dump(mode="json"), str(self.folder or ""))
+            told = await process.call(
+                "play", task.model_dump(mode="json"), str(self.folder or ""), self.clock.can_pause
+            )
             return Ending.model_validate(told)
         except (HostedFaultError, HostDiedError) as error:
             gone = isinstance(error, HostedFaultError) and error.fault.environment_gone

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
+from proctor.agents.clock import Clock
 from proctor.agents.journal import Journal
 from proctor.agents.judge import EnvironmentGoneError, Judge, JudgeError
 from proctor.agents.outcome import Outcome
@@ -44,8 +44,9 @@ class Supervisor:
         scoring: Callable[[], None] = lambda: None,
         journal: Journal | None = None,
         display: Display | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        self._display = display
+        self._display, self._clock = display, clock or Clock()
         self._judge, self._player = judge, player
         self._journal = journal or Journal()
         self._scoring = scoring  # told when the play is over
@@ -83,6 +84,7 @@ class Supervisor:
             outcome, why = await self._play(task)
             if not outcome.is_play:
                 return self._result(task, outcome, why)
+            await self._clock.stop()
             self._scoring()
             return await self._score(task, outcome, why)
         except JudgeError as error:
@@ -98,30 +100,31 @@ class Supervisor:
         if self._stopped.is_set():
             return Outcome.STOPPED, "stopped by hand"
         await self._player.start(task)
-        started = time.monotonic()
+        self._clock.start()
         self._journal.note("started", timeout=task.timeout)
         ends: dict[str, asyncio.Task[Any]] = {
             "agent": asyncio.create_task(self._player.ending()),
             "judge": asyncio.create_task(self._judge.see_the_end(task, self._errors)),
             "hand": asyncio.create_task(self._stopped.wait()),
+            "clock": asyncio.create_task(self._clock.run_out(task.timeout)),
         }
         if self._display is not None:
             ends["display"] = asyncio.create_task(self._display.died())
         try:
-            await asyncio.wait(ends.values(), timeout=task.timeout, return_when=asyncio.FIRST_COMPLETED)
-            self.elapsed = min(time.monotonic() - started, task.timeout)
+            await asyncio.wait(ends.values(), return_when=asyncio.FIRST_COMPLETED)
+            self.elapsed = min(self._clock.elapsed, task.timeout)
             by = {name: end.done() for name, end in ends.items()}
-            self._journal.note(
-                "over", elapsed=self.elapsed, by=[name for name, done in by.items() if done] or ["clock"]
-            )
+            self._journal.note("over", elapsed=self.elapsed, by=[name for name, done in by.items() if done])
             ending = await self._player.stop()
             self._journal.note("agent_stopped", **ending.model_dump(mode="json"))
-            self.overshoot = max(0.0, time.monotonic() - started - task.timeout)
+            self.overshoot = max(0.0, self._clock.elapsed - task.timeout)
             self.actions, self.lags = ending.actions, ending.lags
             if self._display is not None and await self._has_died(self._display, ending):
                 raise EnvironmentGoneError("the display died")
             if by["judge"]:
                 ends["judge"].result()  # raises what kept the evaluator from watching
+            elif by["clock"] and (why := ends["clock"].result()):  # or from stopping the world
+                return Outcome.AGENT_HANG, why
             elif ending.outcome is Outcome.ENV_CRASH and await self._judge.is_over(task):
                 ending, by["judge"] = Ending(actions=ending.actions), True  # a game may close its window at the end
             return self._outcome(ending, by["agent"], by["judge"], by["hand"])

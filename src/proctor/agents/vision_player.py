@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from proctor.agents.clock import Clock
 from proctor.agents.outcome import EnvironmentCrashedError, Outcome
 from proctor.agents.player import PlayerError
 from proctor.agents.protocol import Ending, Task
@@ -36,6 +37,7 @@ class VisionPlayer:
     """Lives in this process, which has nothing to lose by it: the model is elsewhere, and each wait can be ended."""
 
     folder: Path | None = None
+    clock = Clock()  # of the episode that is under way: while the model thinks, the world is to wait if it can
 
     def __init__(self, model: Model, sampling: Sampling, display: str) -> None:
         self._model, self._sampling, self._display_name = model, sampling, display
@@ -65,10 +67,14 @@ class VisionPlayer:
     async def _play(self, task: Task) -> Ending:
         try:
             while True:
+                await self.clock.pause()
                 picture = await asyncio.to_thread(self._picture, task.window_name)
                 strokes = await self._answer(task, picture)
+                await self.clock.resume()
                 for key, seconds in strokes:
                     await self._stroke(key, seconds)
+                if not strokes and self.clock.can_pause:
+                    await asyncio.sleep(HOLD)  # else no time would ever pass
                 self._actions += 1
         except EnvironmentCrashedError as error:
             return Ending(outcome=Outcome.ENV_CRASH, error=str(error), actions=self._actions)

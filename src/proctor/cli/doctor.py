@@ -27,6 +27,8 @@ WIDTH = 110
 INDENT = " " * 26
 # How each container engine says its version; Docker's command is of no use without its service, Podman has none.
 VERSIONS = {"docker": "{{.Server.Version}}", "podman": "{{.Client.Version}}"}
+WINDOW_MODULES = ("Xlib", "mss", "pygame", "rapidocr_onnxruntime")
+PAUSED = "windows that wait while an agent thinks"
 PATIENCE = 5.0  # seconds for a container engine to answer
 
 
@@ -75,6 +77,7 @@ def examine(store: str | None) -> Iterator[Symptom]:
     yield _local_models()
     yield _key()
     yield _reasoning_gym()
+    yield from _desktop()
     yield _git()
     yield from asyncio.run(_sandbox())
     yield from _languages()
@@ -148,6 +151,35 @@ def _reasoning_gym() -> Symptom:
         cure = "pip install 'proctor[reasoning-gym]'"
         return Symptom("reasoning-gym", False, "not installed", cure)
     return Symptom("reasoning-gym", True, f"{metadata.version('reasoning-gym')}, its exams are reasoning-gym/NAME")
+
+
+def _desktop() -> Iterator[Symptom]:
+    """What agents need for windows."""
+    missing = [module for module in WINDOW_MODULES if importlib.util.find_spec(module) is None]
+    if missing:
+        cure = "Needed for exams in windows: pip install 'proctor[desktop]'"
+        yield Symptom("windows", False, f"not installed: {', '.join(missing)}", cure)
+    else:
+        yield _virtual_display()
+    for name, program, gives in (("films", "ffmpeg", "films of episodes"), ("paused clock", "faketime", PAUSED)):
+        found = shutil.which(program)
+        cure = "" if found else f"Needed for {gives}: apt-get install {program}"
+        yield Symptom(name, bool(found), f"{program}, for {gives}" if found else f"{program} not found", cure)
+
+
+def _virtual_display() -> Symptom:
+    from proctor.agents.desktop.display import VirtualDisplay
+    from proctor.agents.desktop.interface import DesktopError
+
+    display = VirtualDisplay()
+    try:
+        display.start()
+    except DesktopError as error:
+        return Symptom("windows", False, str(error))
+    finally:
+        display.close()
+    real = os.environ.get("DISPLAY")
+    return Symptom("windows", True, "a virtual display starts" + (f"; --display {real} is a real one" if real else ""))
 
 
 def _git() -> Symptom:

@@ -17,6 +17,7 @@ from proctor.agents.hexagon.rules import TICKS, Phase
 from proctor.agents.hexagon.state import State, read_state
 from proctor.agents.locking import env_lock
 from proctor.agents.outcome import EnvironmentCrashedError
+from proctor.agents.program import Program
 from proctor.agents.protocol import EvaluationResult, Task
 
 SURVIVE = 20.0  # seconds, unless the task says otherwise
@@ -31,7 +32,7 @@ class HexagonEvaluator(Evaluator):
 
     def __init__(self, level: int = 1, size: str = "640x480", fps: int = 60) -> None:
         self._options = ["--level", str(level), "--size", size, "--fps", str(fps), "--rounds", "1"]
-        self._game: subprocess.Popen[bytes] | None = None
+        self._game: Program | None = None
         self._told = os.memfd_create("hexagon-state")  # gone with the last process that has it
 
     def _setup_environment(self, task: Task) -> None:
@@ -41,7 +42,7 @@ class HexagonEvaluator(Evaluator):
         CALLABLES["keyboard.release_all_keys"]()  # those that an agent held when it was ended
         told = [f"--title={_title(task)}", f"--seed={task.seed or 0}", f"--state=/proc/self/fd/{self._told}"]
         program = [sys.executable, "-m", "proctor.agents.hexagon", *self._options, *told]
-        self._game = subprocess.Popen(program, pass_fds=[self._told])
+        self._game = Program(program, pass_fds=[self._told], pausable=self.clock == "paused")
         deadline = time.monotonic() + STARTING
         while not self._is_ready(task):
             if time.monotonic() >= deadline:
@@ -56,6 +57,17 @@ class HexagonEvaluator(Evaluator):
             CALLABLES["window.make_active"](_title(task))
             return bool(CALLABLES["window.is_active"](_title(task)))
         return False
+
+    def _pause_environment(self) -> None:
+        if self._game is not None:
+            self._game.pause()
+
+    def _resume_environment(self) -> None:
+        if self._game is not None:
+            self._game.resume()
+
+    def _close_environment(self) -> None:
+        self._end_game()
 
     def _check_env_continue(self, task: Task) -> bool:
         state = self._living_state(task)
@@ -104,8 +116,7 @@ class HexagonEvaluator(Evaluator):
 
     def _end_game(self) -> None:
         if self._game is not None:
-            self._game.kill()
-            self._game.wait()
+            self._game.end()
             self._game = None
 
 

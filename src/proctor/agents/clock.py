@@ -1,0 +1,90 @@
+"""The time of an episode: by the wall, or only while the world does not stand still."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, Literal, Protocol
+
+ClockName = Literal["realtime", "paused"]
+
+
+class Pausable(Protocol):
+    async def pause(self) -> None: ...
+
+    async def resume(self) -> None: ...
+
+
+class Clock:
+    """Ticks from `start`. Given a world that can be stopped, whoever plays may have it wait."""
+
+    def __init__(self, world: Pausable | None = None, longest_thought: float = 0.0) -> None:
+        self._world, self._longest_thought = world, longest_thought
+        self._started = self._lost = 0.0
+        self._paused_at: float | None = None
+        self._over = False
+        self._turned = asyncio.Event()  # the world was stopped, or goes on
+        self._changing = asyncio.Lock()
+        self._fault: Exception | None = None  # of the world, when it was to stop or to go on
+
+    def start(self) -> None:
+        self._started = time.monotonic()
+
+    @property
+    def can_pause(self) -> bool:
+        return self._world is not None
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of the world's time."""
+        now = time.monotonic() if self._paused_at is None else self._paused_at
+        return now - self._started - self._lost
+
+    async def pause(self) -> None:
+        """The world stands still until `resume`; a world that cannot goes on."""
+        async with self._changing:
+            if self._world is None or self._over or self._paused_at is not None:
+                return
+            await self._turn(self._world.pause())
+            self._paused_at = time.monotonic()
+            self._turned.set()
+
+    async def resume(self) -> None:
+        async with self._changing:
+            if self._world is None or self._over or self._paused_at is None:
+                return
+            self._lost += time.monotonic() - self._paused_at
+            self._paused_at = None
+            await self._turn(self._world.resume())
+            self._turned.set()
+
+    async def stop(self) -> None:
+        """The world stands still for good: what is judged is how the agent has left it."""
+        await self.pause()
+        self._over = True
+
+    async def _turn(self, turning: Coroutine[Any, Any, None]) -> None:
+        """What goes wrong with the world is no fault of whoever wants it to wait: `run_out` raises it."""
+        try:
+            await turning
+        except Exception as error:
+            self._fault = error
+
+    async def run_out(self, seconds: float) -> str:
+        """Returns when the world has run for so long, or has stood still for too long: then it says so."""
+        while True:
+            if self._fault is not None:
+                raise self._fault
+            paused = self._paused_at
+            if paused is None:
+                left, why = seconds - self.elapsed, ""
+            else:
+                left = paused + self._longest_thought - time.monotonic()
+                why = f"it thought for longer than {self._longest_thought:g} s"
+            if left <= 0:
+                return why
+            self._turned.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._turned.wait(), left)

@@ -1,0 +1,148 @@
+"""A program that can be stopped in the middle of its time: it goes on later, and does not notice."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
+from functools import cache
+from pathlib import Path
+
+from proctor.agents.hosting.guardian import descendants
+from proctor.agents.outcome import EnvironmentCrashedError
+
+LIBRARY = "libfaketime"
+SHARED = Path("/dev/shm")
+STANDING = 1.0  # seconds in which a stopped process stands still
+LOOK_AGAIN = 0.0005
+
+
+class Program:
+    """Started by its constructor. With `pausable` its clock can be stopped: all it knows of time is told by a file."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        log: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        pass_fds: Sequence[int] = (),
+        pausable: bool = False,
+    ) -> None:
+        self._paused_at: float | None = None
+        self._lost = 0.0  # seconds that the program does not know of
+        self._clock_is_ours = False  # as far as we have seen
+        self._folder = tempfile.TemporaryDirectory(prefix="proctor-clock-") if pausable else None
+        told = self._clock() if pausable else {}
+        with log.open("ab") if log else nullcontext() as output:  # without a log it speaks to whom we speak to
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={**os.environ, **(environment or {}), **told},
+                pass_fds=pass_fds,
+            )
+
+    def _clock(self) -> dict[str, str]:
+        """What makes the program ask the file for the time, every time."""
+        self._tell()
+        return {
+            "LD_PRELOAD": " ".join(filter(None, [os.environ.get("LD_PRELOAD"), clock_library()])),
+            "FAKETIME_TIMESTAMP_FILE": str(self._file),
+            "FAKETIME_NO_CACHE": "1",
+        }
+
+    @property
+    def _file(self) -> Path:
+        assert self._folder is not None
+        return Path(self._folder.name) / "behind"
+
+    def _tell(self) -> None:
+        fresh = self._file.with_suffix(".new")
+        fresh.write_text(f"-{self._lost:.6f}s")
+        fresh.replace(self._file)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def poll(self) -> int | None:
+        return self._process.poll()
+
+    def wait(self, seconds: float) -> int:
+        """Raises TimeoutExpired if it is still there."""
+        return self._process.wait(seconds)
+
+    def _check_clock(self) -> None:
+        """Raises if the program has its time from elsewhere: static ones, and those with more rights than we have."""
+        if self._clock_is_ours:
+            return
+        for pid in self._processes():
+            with suppress(OSError):
+                if LIBRARY in Path(f"/proc/{pid}/maps").read_text(errors="replace"):
+                    self._clock_is_ours = True
+                    return
+        raise EnvironmentCrashedError("the program's clock cannot be stopped: use --set clock=realtime")
+
+    def pause(self) -> None:
+        """Returns when every process of it stands still."""
+        if self._paused_at is not None or self.poll() is not None:
+            return
+        self._check_clock()
+        self._signal(signal.SIGSTOP)
+        self._paused_at = time.monotonic()
+        deadline = self._paused_at + STANDING
+        while not all(map(_stands, self._processes())) and time.monotonic() < deadline:
+            time.sleep(LOOK_AGAIN)
+
+    def resume(self) -> None:
+        if self._paused_at is None:
+            return
+        self._lost += time.monotonic() - self._paused_at
+        self._paused_at = None
+        if self._folder is not None:
+            self._tell()
+        self._signal(signal.SIGCONT)
+
+    def _processes(self) -> list[int]:
+        return [self.pid, *descendants(self.pid)]
+
+    def _signal(self, number: int) -> None:
+        """Until two looks find the same: one that is signalled may just have started another."""
+        reached: set[int] = set()
+        while new := set(self._processes()) - reached:
+            for pid in new:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            reached |= new
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        if self._folder is not None:
+            self._folder.cleanup()
+            for name in (f"faketime_shm_{self.pid}", f"sem.faketime_sem_{self.pid}"):  # which the killed leave behind
+                SHARED.joinpath(name).unlink(missing_ok=True)
+
+
+def _stands(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state in "TtZX"
+
+
+@cache
+def clock_library() -> str:
+    """As the loader wants it named: the wrapper of the library knows where its distribution keeps it."""
+    wrapper = shutil.which("faketime")
+    if wrapper is None:
+        raise EnvironmentCrashedError("the clock `paused` needs libfaketime: apt-get install faketime")
+    asked = [wrapper, "-m", "-f", "+0s", "printenv", "LD_PRELOAD"]
+    return subprocess.run(asked, check=True, capture_output=True, text=True, timeout=30).stdout.strip()

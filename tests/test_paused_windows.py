@@ -1,0 +1,175 @@
+"""The clock `paused` for windows: a program that stands still while an agent thinks, and does not notice."""
+
+# ruff: noqa: E402 - where something is missing, the reason for the skip comes before the imports
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+for program, package in (("Xvfb", "xvfb"), ("faketime", "faketime")):
+    if shutil.which(program) is None:
+        pytest.skip(f"there is no {program}: apt-get install {package}", allow_module_level=True)
+for module, extra in (("pygame", "desktop"), ("Xlib", "desktop"), ("mss", "desktop"), ("pydantic", "agents")):
+    pytest.importorskip(module, reason=f"the extra {extra} is not installed: pip install 'proctor[{extra}]'")
+
+import proctor
+from desktop_players import THOUGHT
+from proctor.agents.attempt import Attempt
+from proctor.agents.outcome import EnvironmentCrashedError
+from proctor.agents.program import Program
+from proctor.errors import UsageError
+
+PENSIVE = f"{Path(__file__).with_name('desktop_players.py')}:Pensive"
+PATIENCE = 30.0  # seconds, for what takes a fraction of one
+
+# Says what it takes the time to be, and the same for a child, as often as it is asked to by a file that grows.
+TELLER = """
+import os, sys, time
+if os.fork() == 0:
+    name, parent = "child", os.getppid()
+else:
+    name, parent = "parent", 0
+while not parent or os.getppid() == parent:
+    with open(f"{sys.argv[1]}/{name}.new", "w") as file:
+        file.write(f"{time.monotonic()} {time.time()}")
+    os.replace(f"{sys.argv[1]}/{name}.new", f"{sys.argv[1]}/{name}")
+    time.sleep(0.002)
+"""
+
+
+@pytest.fixture
+def teller(tmp_path: Path) -> Iterator[Program]:
+    program = Program([sys.executable, "-c", TELLER, str(tmp_path)], pausable=True)
+    yield program
+    program.end()
+
+
+def told(folder: Path, name: str) -> tuple[float, float]:
+    """The two clocks of a process of the teller, read when it has just written them, with the time that is behind."""
+    path = folder / name
+    deadline = time.monotonic() + PATIENCE
+    before = path.stat().st_ino if path.exists() else None
+    while not path.exists() or path.stat().st_ino == before:
+        assert time.monotonic() < deadline, f"{name} tells nothing"
+        time.sleep(0.001)
+    monotonic, wall = map(float, path.read_text().split())
+    return time.monotonic() - monotonic, time.time() - wall
+
+
+def test_a_program_does_not_notice_that_it_was_stopped(teller: Program, tmp_path: Path) -> None:
+    before = {name: told(tmp_path, name) for name in ("parent", "child")}
+    stood = 0.0
+    for _ in range(5):
+        teller.pause()
+        begun = time.monotonic()
+        shown = {name: (tmp_path / name).read_text() for name in before}
+        while time.monotonic() < begun + 0.2:
+            assert {name: (tmp_path / name).read_text() for name in before} == shown
+        stood += time.monotonic() - begun
+        teller.resume()
+    for name, (monotonic, wall) in before.items():
+        behind, behind_wall = told(tmp_path, name)
+        # How late we read what it wrote depends on the load: a moment, but never a whole pause.
+        assert stood - 0.15 < behind - monotonic < stood + 0.15, name
+        assert stood - 0.15 < behind_wall - wall < stood + 0.15, name
+
+
+def test_to_pause_twice_is_to_pause_once(teller: Program, tmp_path: Path) -> None:
+    told(tmp_path, "child")
+    teller.pause()
+    teller.pause()
+    teller.resume()
+    teller.resume()
+    told(tmp_path, "parent")
+
+
+def test_a_program_with_a_clock_of_its_own_is_refused(tmp_path: Path) -> None:
+    program = Program(["env", "-u", "LD_PRELOAD", sys.executable, "-c", TELLER, str(tmp_path)], pausable=True)
+    try:
+        told(tmp_path, "parent")
+        with pytest.raises(EnvironmentCrashedError, match="clock=realtime"):
+            program.pause()
+    finally:
+        program.end()
+
+
+def test_nothing_is_left_of_a_program(tmp_path: Path) -> None:
+    program = Program([sys.executable, "-c", TELLER, str(tmp_path)], pausable=True)
+    told(tmp_path, "parent")
+    program.pause()
+    clock = program._file
+    assert clock.exists()
+    program.end()
+    assert not clock.parent.exists()
+    assert program.poll() == -signal.SIGKILL
+    assert not [name for name in os.listdir("/dev/shm") if name.endswith(f"_{program.pid}")]
+
+
+def test_the_game_waits_for_an_agent_that_thinks(tmp_path: Path) -> None:
+    """An agent that thinks for a second at each of its steps, of which the game sees nothing."""
+    begun = time.monotonic()
+    report = proctor.evaluate(
+        "agents/hexagon",
+        agent=PENSIVE,
+        settings={"clock": "paused", "timeout": 1.0, "survive": 0.1},
+        limit=1,
+        film=False,
+        store=str(tmp_path),
+    )
+    wall = time.monotonic() - begun
+    (record,) = report.records()
+    played = msgspec.json.decode(record.outputs[-1].text, type=Attempt)
+    assert played.outcome.is_play, played.notes
+    thoughts = played.actions * THOUGHT
+    assert played.actions >= 2
+    assert wall > thoughts + played.elapsed - THOUGHT
+    assert played.elapsed <= 1.0
+    # Of the thoughts nothing is in the game's own time: it has neither survived them nor made up for them.
+    assert 0.1 < played.metrics["time_survived"] <= played.elapsed
+    assert played.metrics["frames"] / 60 < played.elapsed + 1.0
+
+
+def test_a_thought_that_lasts_too_long_is_a_hang(tmp_path: Path) -> None:
+    settings = {"clock": "paused", "timeout": 20.0, "longest_thought": THOUGHT / 2}
+    report = proctor.evaluate(
+        "agents/hexagon", agent=PENSIVE, settings=settings, limit=1, film=False, store=str(tmp_path)
+    )
+    (record,) = report.records()
+    played = msgspec.json.decode(record.outputs[-1].text, type=Attempt)
+    assert played.outcome == "agent_hang"
+
+
+def test_an_evaluator_that_cannot_wait_says_so(tmp_path: Path) -> None:
+    evaluator = Path(__file__).with_name("faulty_agents.py")
+    with pytest.raises(UsageError, match="_pause_environment"):
+        proctor.evaluate(
+            f"{evaluator}:Watching", agent=PENSIVE, settings={"clock": "paused"}, limit=1, store=str(tmp_path)
+        )
+
+
+def test_the_game_waits_for_a_model(serve: Callable[[Any], Any], tmp_path: Path) -> None:
+    """A server that takes its time; its model holds a key for a fifth of a second, or does nothing."""
+
+    def answer(body: dict[str, Any], number: int) -> str:
+        time.sleep(THOUGHT)
+        return "NONE" if number % 2 else "RIGHT:0.2"
+
+    settings = {"clock": "paused", "timeout": 1.0, "survive": 0.1}
+    report = proctor.evaluate(
+        "agents/hexagon", "openai/slow", base_url=serve(answer).url, settings=settings, limit=1, store=str(tmp_path)
+    )
+    (record,) = report.records()
+    played = msgspec.json.decode(record.outputs[-1].text, type=Attempt)
+    assert played.outcome.is_play, played.notes
+    assert played.actions >= 3  # of which a game that does not wait would have seen one
+    assert 0.1 < played.metrics["time_survived"] <= played.elapsed <= 1.0
