@@ -109,6 +109,14 @@ class Idle(Agent):
         return True
 
 
+class DeafToF10(Idle):
+    """Somebody presses F10, and neither agent nor evaluator listens."""
+
+    def _init_task_hook(self, task: Task) -> None:
+        CALLABLES["keyboard.press"](VK.F10)
+        CALLABLES["keyboard.release"](VK.F10)
+
+
 class KillingTheDisplay(Idle):
     """Once."""
 

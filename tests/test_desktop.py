@@ -213,6 +213,7 @@ def frames(film: Path) -> int:
         ("Closing", "env_crash", ("the program ended with status 0", "no window has 'Arrow'")),
         ("Crashing", "env_crash", ("the program ended with status -6", "no window has 'Arrow'")),
         ("PressingF10", "stopped", ("",)),
+        ("DeafToF10", "stopped", ("stopped by hand",)),
         ("KillingTheFilm", "completed", ("the film broke off",)),
     ],
 )

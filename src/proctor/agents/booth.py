@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from proctor.types import Sample
 if TYPE_CHECKING:
     from proctor.agents.desktop.display import VirtualDisplay
     from proctor.agents.desktop.film import Film
+    from proctor.agents.desktop.stop_key import StopKey
 
 NO_DISPLAY = "none"
 VIRTUAL = "virtual"
@@ -48,6 +50,7 @@ class Booth:
         self._agent, self._evaluator, self._display_wanted, self._film = agent, evaluator, display, film
         self._folder, self._longest_thought = folder, longest_thought
         self._display: VirtualDisplay | None = None
+        self._stop_key: StopKey | None = None
         self._judge: Judge | None = None
         self._player: LocalPlayer | VisionPlayer | None = None
 
@@ -63,6 +66,9 @@ class Booth:
         clock = player.clock = Clock() if self._longest_thought is None else Clock(judge, self._longest_thought)
         try:
             supervisor = Supervisor(judge, player, journal=journal, display=self._display, clock=clock)
+            if self._stop_key is not None:
+                loop = asyncio.get_running_loop()
+                self._stop_key.pressed = partial(loop.call_soon_threadsafe, supervisor.stop)
             result = await supervisor.evaluate(task)
         finally:
             trouble = film.close() if film is not None else ""
@@ -86,6 +92,10 @@ class Booth:
         if self._judge is None or self._player is None:
             os.makedirs(self._folder, exist_ok=True)
             shown_on = await asyncio.to_thread(self._open_display)
+            if shown_on:
+                from proctor.agents.desktop.stop_key import StopKey
+
+                self._stop_key = await asyncio.to_thread(StopKey, shown_on)
             environment = {VARIABLE: str(self._folder / "env.lock"), "DISPLAY": shown_on}
             clock: ClockName = "realtime" if self._longest_thought is None else "paused"
             self._judge = Judge(self._evaluator, self._folder / "evaluator.log", environment, clock)
@@ -119,6 +129,8 @@ class Booth:
             await self._player.close()
         if self._judge is not None:
             await self._judge.close()
+        if self._stop_key is not None:
+            self._stop_key.close()
         if self._display is not None:
             self._display.close()
-        self._player = self._judge = self._display = None
+        self._player = self._judge = self._stop_key = self._display = None

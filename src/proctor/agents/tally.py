@@ -14,7 +14,7 @@ from proctor.metrics.statistics import student_mean
 from proctor.metrics.summary import MeanScore
 from proctor.types import Metric, Output, Record, Score
 
-AGENTS_FAULTS = (Outcome.AGENT_CRASH, Outcome.AGENT_HANG)
+AGENTS_FAULTS = (Outcome.AGENT_CRASH, Outcome.AGENT_HANG, Outcome.STOPPED)  # for an agent can stop itself, too
 LAGS = ("observation", "reaction", "action")  # in the order in which they come about
 
 

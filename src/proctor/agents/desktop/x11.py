@@ -216,7 +216,7 @@ class XDesktop:
     def close(self) -> None:
         for grabber in self._screens.values():
             grabber.close()
-        with self._lock:
+        with self._lock, suppress(error.ConnectionClosedError, OSError):  # the display may be gone
             self._display.close()
 
 

@@ -1,0 +1,26 @@
+"""F10 ends what is under way on a display, whoever presses it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from proctor.agents.desktop.interface import KeyboardEvent
+from proctor.agents.desktop.vk import VK
+from proctor.agents.desktop.x11 import XDesktop
+
+
+class StopKey:
+    """Listens on a display until it is closed; tells, from a thread of its own, whoever wants to know at that time."""
+
+    def __init__(self, display: str) -> None:
+        self.pressed: Callable[[], object] = lambda: None
+        self._desktop = XDesktop(display)
+        self._stop = self._desktop.listen(self._heard, lambda event: None)
+
+    def _heard(self, event: KeyboardEvent) -> None:
+        if event.vk == VK.F10 and event.event_type == "press":
+            self.pressed()
+
+    def close(self) -> None:
+        self._stop()
+        self._desktop.close()
