@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import time
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from proctor.agents.evaluator import Evaluator
 from proctor.agents.judges import SURE, find_text, shows_picture
 from proctor.agents.outcome import EnvironmentCrashedError
 from proctor.agents.protocol import EvaluationResult, Task
+from proctor.agents.vision_judge import VisionJudge
+from proctor.errors import ModelError, UsageError
 
 APPEARING = 30.0  # seconds in which a program shows its window
 LOOK_AGAIN = 0.02
@@ -28,10 +31,10 @@ class Sight(Struct):
     """A frame, and what was seen in it."""
 
     frame: Any
-    lines: list[str]
-    fit: float | None
     success: bool
-    over: bool
+    over: bool = False
+    facts: dict[str, Any] = {}  # what else there is to say about it, for the metrics
+    kept: str | None = None  # the file that it lies in, if it was stored when it was seen
 
 
 class WindowEvaluator(Evaluator):
@@ -80,7 +83,10 @@ class WindowEvaluator(Evaluator):
 
     def _check_env_continue_timer(self, task: Task) -> bool:
         self._seen = self._look(task)
-        return not (self._seen.success or self._seen.over)
+        return not self._seen_the_end()
+
+    def _seen_the_end(self) -> bool:
+        return self._seen is not None and (self._seen.success or self._seen.over)
 
     def _look(self, task: Task) -> Sight:
         """What the window shows now, and what it means."""
@@ -91,8 +97,12 @@ class WindowEvaluator(Evaluator):
         shown = dict(zip(texts, found, strict=True))
         fit = shows_picture(frame, Path(wanted["image"])) if wanted.get("image") else None
         by_picture = fit is not None and fit >= SURE
-        by_text, over = shown.get("text", False), shown.get("over_text", False)
-        return Sight(frame, lines, fit, by_text or by_picture, over)
+        success = shown.get("text", False) or by_picture
+        return Sight(frame, success, shown.get("over_text", False), {"read": lines, "fit": fit})
+
+    def _last_look(self, task: Task) -> Sight:
+        """What is judged: the end, if it was seen, and else what there is to see when time is up."""
+        return self._seen if self._seen is not None and self._seen_the_end() else self._look(task)
 
     def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
         wanted = task.success_criteria
@@ -100,25 +110,19 @@ class WindowEvaluator(Evaluator):
             code = self._running().poll()
             metrics: dict[str, Any] = {"success": code == wanted["exit_code"], "exit_code": code}
         else:
-            sight = (
-                self._seen if self._seen is not None and (self._seen.success or self._seen.over) else self._look(task)
-            )
-            metrics = {
-                "success": sight.success,
-                "read": sight.lines,
-                "fit": sight.fit,
-                "frame": self._keep(sight.frame),
-            }
+            sight = self._last_look(task)
+            metrics = {"success": sight.success, **sight.facts}
+            metrics["frame"] = self._keep(sight.frame) if sight.kept is None else sight.kept
         metrics["task_elapsed_time"] = task_elapsed_time
         self._end()
         return EvaluationResult(task_id=task.task_id, metrics=metrics, notes=note)
 
-    def _keep(self, frame: Any) -> str:
-        """The frame that was judged, beside the log of the episode."""
+    def _keep(self, frame: Any, name: str = JUDGED) -> str:
+        """The frame that is judged, beside the log of the episode."""
         if self.folder is None:
             return ""
-        (self.folder / JUDGED).write_bytes(png(frame))
-        return JUDGED
+        (self.folder / name).write_bytes(png(frame))
+        return name
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._program is None:
@@ -135,3 +139,45 @@ class WindowEvaluator(Evaluator):
             self._program.kill()
             self._program.wait()
             self._program = None
+
+
+class AskingEvaluator(WindowEvaluator):
+    """Asks a model that sees: at the end and, every `judge_every` seconds, also before.
+
+    `task.success_criteria` has question and judge_model, and may have judge_base_url, judge_api, judge_every, and
+    over_text: where that is read, the frame that shows it is the one to ask about.
+    """
+
+    _due = 0.0  # when it is asked next, before the end
+
+    def _setup_environment(self, task: Task) -> None:
+        super()._setup_environment(task)
+        self._numbers = count(1)
+        self._due = time.monotonic() + task.success_criteria.get("judge_every", 0)
+
+    def _check_env_continue_timer(self, task: Task) -> bool:
+        goes_on = super()._check_env_continue_timer(task)
+        every, now = task.success_criteria.get("judge_every"), time.monotonic()
+        if goes_on and every is not None and now >= self._due and self._seen is not None:
+            self._due = now + every
+            # A name of its own: when time is up before the model has answered, another frame is the last.
+            self._seen = self._ask(task, self._seen, f"judged-{next(self._numbers)}.png")
+        return not self._seen_the_end()
+
+    def _last_look(self, task: Task) -> Sight:
+        sight = super()._last_look(task)
+        return self._ask(task, sight, JUDGED) if sight.kept is None else sight
+
+    def _ask(self, task: Task, sight: Sight, name: str) -> Sight:
+        """The same frame, as the model sees it. The world goes on, so the frame is stored first."""
+        wanted = task.success_criteria
+        kept = self._keep(sight.frame, name)
+        try:
+            judge = VisionJudge(
+                wanted["judge_model"], wanted.get("judge_base_url", ""), wanted.get("judge_api", "chat")
+            )
+            verdict, reply = judge.judge(png(sight.frame), wanted["question"])
+        except (ModelError, UsageError) as error:
+            raise ModelError(f"no verdict on {name}: {error}") from None
+        facts = sight.facts | {"score": verdict.score, "why": verdict.why, "reply": reply}
+        return Sight(sight.frame, verdict.success, verdict.over, facts, kept)

@@ -8,7 +8,11 @@ from msgspec import Meta, Struct
 
 from proctor.agents.exam import EvaluatorExam, Seconds
 from proctor.agents.hosting.recipe import Recipe
+from proctor.config import RunConfig
 from proctor.errors import UsageError
+
+SEEN = ("text", "image", "exit_code")  # success without a model
+ASKED = ("judge_model", "judge_base_url", "judge_every")  # of no use without a question
 
 
 class WindowSettings(Struct, frozen=True):
@@ -20,6 +24,11 @@ class WindowSettings(Struct, frozen=True):
     image: str = ""  # success: this picture, a file, is to be seen
     exit_code: int | None = None  # success: the program ends with it
     over_text: str = ""  # the end, but no success: this is to be read
+    question: str = ""  # success: a model that sees says so when it is asked this
+    judge_model: str = ""  # that model: openai/NAME
+    judge_base_url: str = ""  # of its server, if that is not OpenAI's
+    judge_api: Literal["chat", "responses"] = "chat"
+    judge_every: Seconds | None = None  # seconds after which it is asked before the end, too, and may see the end
     timeout: Seconds = 60.0
     look_every: Seconds = 1.0
     attempts: Annotated[int, Meta(ge=1, le=100)] = 2
@@ -31,23 +40,47 @@ class WindowExam(EvaluatorExam):
     Settings = WindowSettings
     summary = "any program with a window: --command, --window, and what success looks like"
 
-    evaluator = Recipe("proctor.agents.window", "WindowEvaluator")
+    def evaluator_recipe(self) -> Recipe:
+        return Recipe("proctor.agents.window", "AskingEvaluator" if self.settings.question else "WindowEvaluator")
+
+    async def open(self, config: RunConfig) -> None:
+        await super().open(config)
+        wanted = self.task_fields()["success_criteria"]
+        if "question" in wanted:
+            from proctor.agents.vision_judge import VisionJudge
+
+            # An evening of episodes that nobody can judge is found out before the first.
+            await VisionJudge(wanted["judge_model"], wanted.get("judge_base_url", ""), wanted["judge_api"]).reach()
 
     def task_fields(self) -> dict[str, Any]:
         settings = self.settings
         if not settings.command or not settings.window:
             raise UsageError(f"{self.name}: which program? Give --command and --window.")
-        if not (settings.text or settings.image or settings.exit_code is not None):
-            raise UsageError(f"{self.name}: what is success? Set text, image or exit_code with --set.")
-        wanted = {"text": settings.text, "image": settings.image, "over_text": settings.over_text}
-        criteria: dict[str, Any] = {key: value for key, value in wanted.items() if value}
-        if settings.exit_code is not None:
-            criteria["exit_code"] = settings.exit_code
         return {
             "env_name": settings.command,
             "window_name": settings.window,
             "task_description": settings.description,
             "timeout": settings.timeout,
-            "check_env_interval_seconds": settings.look_every,
-            "success_criteria": criteria,
+            "check_env_interval_seconds": min(settings.look_every, settings.judge_every or settings.look_every),
+            "success_criteria": self._criteria(),
         }
+
+    def _criteria(self) -> dict[str, Any]:
+        keys = (*SEEN, "over_text", "question", *ASKED)
+        given = {key: value for key in keys if (value := getattr(self.settings, key)) not in ("", None)}
+        seen = [key for key in SEEN if key in given]
+        if "question" in given:
+            if seen:
+                raise UsageError(
+                    f"{self.name}: two judges may differ: set question or {seen[0]}. "
+                    "With question, over_text may say when it is over."
+                )
+            if "judge_model" not in given:
+                raise UsageError(f"{self.name}: who answers the question? Set judge_model=openai/NAME.")
+            return given | {"judge_api": self.settings.judge_api}
+        if not seen:
+            raise UsageError(f"{self.name}: what is success? Set text, image, exit_code or question with --set.")
+        for key in ASKED:
+            if key in given:
+                raise UsageError(f"{self.name}: {key} is for a question: set question, too.")
+        return given

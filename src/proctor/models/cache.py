@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -76,7 +77,9 @@ class ResponseCache:
 
 def _question(identity: dict[str, str], request: Request) -> bytes:
     # The sample itself is left out on purpose: a model sees the prompt alone.
-    parts = (FORMAT, identity, request.prompt, request.sampling, request.number)
+    parts: tuple[Any, ...] = (FORMAT, identity, request.prompt, request.sampling, request.number)
+    if request.schema is not None:
+        parts += (request.schema,)
     return msgspec.json.encode(parts, order="sorted")
 
 

@@ -28,6 +28,7 @@ class Request(Struct, frozen=True):
     sampling: Sampling
     number: int  # which of the completions of this sample: 0, 1, 2 …
     sample: Sample  # what is asked about; only scripted candidates look at it
+    schema: dict[str, Any] | None = None  # of the JSON that the answer must be, for servers that can see to it
 
 
 def as_messages(prompt: Prompt) -> list[dict[str, Any]]:
@@ -45,6 +46,22 @@ def _content(message: Message) -> str | list[dict[str, Any]]:
         if isinstance(part, Image)
         else {"type": "text", "text": part.text}
         for part in message.content
+    ]
+
+
+def as_input(prompt: Prompt) -> list[dict[str, Any]]:
+    """The prompt for OpenAI's Responses API."""
+    return [{"role": message["role"], "content": _input_content(message["content"])} for message in as_messages(prompt)]
+
+
+def _input_content(content: str | list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    if isinstance(content, str):
+        return content
+    return [
+        {"type": "input_text", "text": part["text"]}
+        if part["type"] == "text"
+        else {"type": "input_image", "image_url": part["image_url"]["url"], "detail": "auto"}
+        for part in content
     ]
 
 
@@ -92,6 +109,27 @@ def read_completion(reply: Any, seconds: float) -> Output:
     if finish == "content_filter":
         # Not the model's answer, so neither right nor wrong.
         raise ModelError("the server's content filter kept the answer back")
+    return output
+
+
+def read_response(reply: Any, seconds: float) -> Output:
+    """The output in a reply of OpenAI's Responses API."""
+    try:
+        status, failure, usage = reply.get("status"), reply.get("error"), reply.get("usage") or {}
+        # Beside its messages a model may show what it thought; a refusal is a part that has no text.
+        parts = [part for item in reply["output"] if item["type"] == "message" for part in item["content"]]
+        output = Output(
+            text="".join(part["text"] for part in parts if part["type"] == "output_text"),
+            usage=Usage(int(usage.get("input_tokens") or 0), int(usage.get("output_tokens") or 0)),
+            finish="length" if status == "incomplete" else "stop",
+            seconds=seconds,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise TransientModelError(f"the reply is not a response ({type(error).__name__}: {error})") from None
+    if failure or status == "failed":
+        raise TransientModelError(f"the server failed in the middle of its answer: {failure or status}")
+    if any(part["type"] == "refusal" for part in parts):
+        raise ModelError("the model refused to answer")
     return output
 
 

@@ -1,4 +1,4 @@
-"""Any server that speaks OpenAI's chat or completions format: `openai/NAME`, with --base-url."""
+"""Any server that speaks OpenAI's chat, completions or responses format: `openai/NAME`, with --base-url."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ import aiohttp
 import msgspec
 
 from proctor.errors import ModelError, RefusedByModelError, TransientModelError, UsageError
-from proctor.models.model import Model, Request, as_messages, as_text, cut, read_completion
+from proctor.models.model import (
+    Model,
+    Request,
+    as_input,
+    as_messages,
+    as_text,
+    cut,
+    read_completion,
+    read_response,
+)
 from proctor.types import Output, Sample
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -22,22 +31,25 @@ MOST_STOPS = 4  # that OpenAI takes; the servers compatible with it take any num
 CONNECT_TIMEOUT = 15.0  # seconds: a host that does not even accept is not worth the whole timeout
 TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 REFUSED = frozenset({401, 403, 404})
+PATHS = {"chat": "chat/completions", "completions": "completions", "responses": "responses"}
 
 
 class OpenAI(Model):
+    url_option, api_option = "--base-url", "--api"  # what a user is told to look at
+
     def __init__(self, name: str, base_url: str | None, api: str, timeout: float, api_key_env: str) -> None:
         self.name = f"openai/{name}"
         self._server_name = name
         self._url = (base_url or OPENAI_URL).rstrip("/")
         self._api = api
-        self.blind = "" if api == "chat" else "the completions endpoint takes text only, unlike --api chat"
+        self.blind = "the completions endpoint takes text only, unlike --api chat" if api == "completions" else ""
         self._timeout = timeout
         self._key_env = api_key_env
         self._key = os.environ.get(api_key_env, "").strip()
         if base_url is None and not self._key:
             raise UsageError(
                 f"No API key: set the environment variable {api_key_env}, "
-                "or give --base-url for a server that needs none."
+                f"or give {self.url_option} for a server that needs none."
             )
         # OpenAI itself has renamed the field; the servers compatible with it mostly know the old name only.
         self._most_stops = MOST_STOPS if base_url is None else None
@@ -65,7 +77,8 @@ class OpenAI(Model):
                     self._described = _description(await response.read(), self._server_name)
         except (aiohttp.ClientConnectionError, TimeoutError) as error:
             raise RefusedByModelError(
-                f"Cannot reach the model server {self._url}: {_reason(error)}. Is it running, and is --base-url right?"
+                f"Cannot reach the model server {self._url}: {_reason(error)}. Is it running, "
+                f"and is {self.url_option} right?"
             ) from None
         except (aiohttp.ClientError, UnicodeError) as error:
             raise RefusedByModelError(f"{self._url} does not answer like a model server: {_reason(error)}.") from None
@@ -78,10 +91,9 @@ class OpenAI(Model):
         if self._session is None:
             raise RuntimeError("prepare() comes before generate()")
         started = time.perf_counter()
-        path = "chat/completions" if self._api == "chat" else "completions"
         try:
             # A redirect would drop the prompt on its way.
-            url = f"{self._url}/{path}"
+            url = f"{self._url}/{PATHS[self._api]}"
             async with self._session.post(url, json=self._body(request), allow_redirects=False) as response:
                 content = await response.read()
                 if response.status != 200:
@@ -94,13 +106,16 @@ class OpenAI(Model):
             reply = msgspec.json.decode(content)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise TransientModelError(f"the reply is not JSON ({error})") from None
-        output = read_completion(reply, time.perf_counter() - started)
+        read = read_response if self._api == "responses" else read_completion
+        output = read(reply, time.perf_counter() - started)
         self._answered = True
         # It ends at each of the stop strings, also at those that could not be sent.
         return msgspec.structs.replace(output, text=cut(output.text, request.sampling.stop))
 
     def _body(self, request: Request) -> dict[str, Any]:
         sampling = request.sampling
+        if self._api == "responses":
+            return self._responses_body(request)
         body: dict[str, Any] = {
             "model": self._server_name,
             self._max_tokens_field: sampling.max_tokens,
@@ -117,6 +132,23 @@ class OpenAI(Model):
             body["top_k"] = sampling.top_k
         if sampling.stop:
             body["stop"] = list(sampling.stop[: self._most_stops])
+        if request.schema is not None:
+            body["response_format"] = {"type": "json_schema", "json_schema": _format(request.schema)}
+        return body
+
+    def _responses_body(self, request: Request) -> dict[str, Any]:
+        """It takes neither a seed nor stop strings."""
+        sampling = request.sampling
+        body: dict[str, Any] = {
+            "model": self._server_name,
+            "input": as_input(request.prompt),
+            "max_output_tokens": sampling.max_tokens,
+            "temperature": sampling.temperature,
+        }
+        if sampling.top_p is not None:
+            body["top_p"] = sampling.top_p
+        if request.schema is not None:
+            body["text"] = {"format": {"type": "json_schema", **_format(request.schema)}}
         return body
 
     def _failure(self, response: aiohttp.ClientResponse, content: bytes) -> Exception:
@@ -125,7 +157,7 @@ class OpenAI(Model):
             wait = _retry_after(response.headers.get("Retry-After"))
             return TransientModelError(f"HTTP {response.status}: {text}", wait)
         if 300 <= response.status < 400:
-            text = f"redirected to {response.headers.get('Location', 'nowhere')}, give that as --base-url"
+            text = f"redirected to {response.headers.get('Location', 'nowhere')}, give that as {self.url_option}"
         if (response.status in REFUSED or 300 <= response.status < 400) and not self._answered:
             return self._refusal(response.status, text)
         return ModelError(f"HTTP {response.status}: {text}")
@@ -135,7 +167,7 @@ class OpenAI(Model):
         if status not in (401, 403):
             return RefusedByModelError(
                 f"{self._url} knows no model {self._server_name!r} or no such page ({status}: {text}). "
-                "Check the model name, --base-url and --api."
+                f"Check the model name, {self.url_option} and {self.api_option}."
             )
         cure = "is it the right one?" if self._key else "none was given."
         return RefusedByModelError(f"{self._url} refused the API key from {self._key_env} ({status}: {text}): {cure}")
@@ -143,6 +175,10 @@ class OpenAI(Model):
     def _without_key(self, text: str) -> str:
         # Some servers repeat the key in their error message; it must not reach a record or the screen.
         return text.replace(self._key, "***") if self._key else text
+
+
+def _format(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"name": "answer", "schema": schema, "strict": True}
 
 
 def _description(content: bytes, name: str) -> str:

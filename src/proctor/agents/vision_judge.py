@@ -1,0 +1,101 @@
+"""A model that sees as a judge: shown a frame, it answers a question by a schema, or there is no verdict."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from proctor.agents.constants import TIMEOUTS
+from proctor.config import RunConfig
+from proctor.errors import ModelError, UsageError
+from proctor.models.gateway import Gateway
+from proctor.models.model import Request, Sampling
+from proctor.models.openai import OpenAI
+from proctor.types import Image, Message, Sample, Text
+
+INSTRUCTION = """\
+This is a picture of the window of a program that somebody uses.
+{question}
+Judge by what is to be seen and by nothing else. Answer in JSON:
+success: whether it has succeeded;
+over: whether it is at its end, with or without success;
+score: the number that was asked for or is shown as the score, null if there is none;
+why: what in the picture says so, in one sentence."""
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "success": {"type": "boolean"},
+        "over": {"type": "boolean"},
+        "score": {"type": ["number", "null"]},
+        "why": {"type": "string"},
+    },
+    "required": ["success", "over", "score", "why"],
+    "additionalProperties": False,
+}
+MAX_TOKENS = 4_096  # some models think before they answer
+RETRIES = 2  # of a server that fails
+PATIENCE = 0.9 * TIMEOUTS.SCORING  # seconds, so that it is us who say what went wrong
+SHOWN = 2_000  # characters of a reply that is no verdict
+FAMILY = "openai/"
+
+
+class Verdict(Struct, frozen=True, forbid_unknown_fields=True):
+    """An answer that fits the schema."""
+
+    success: bool
+    over: bool
+    score: float | None
+    why: str
+
+
+class _Server(OpenAI):
+    url_option, api_option = "judge_base_url", "judge_api"
+
+
+class VisionJudge:
+    """Reached anew for each question: frames are seconds apart, and nothing is left open between them."""
+
+    def __init__(self, model: str, base_url: str = "", api: str = "chat") -> None:
+        family, _, name = model.partition("/")
+        if f"{family}/" != FAMILY or not name:
+            raise UsageError(f"judge_model: expected {FAMILY}NAME, got {model!r}.")
+        self._name, self._url, self._api = name, base_url or None, api
+        self._model()  # a key that is missing is missing from the start
+
+    def _model(self) -> Gateway:
+        server = _Server(self._name, self._url, self._api, PATIENCE, "OPENAI_API_KEY")
+        return Gateway(server, RunConfig(task="", model=server.name, retries=RETRIES))
+
+    async def reach(self) -> None:
+        """Raises a UsageError if the server is not there or refuses the key."""
+        model = self._model()
+        try:
+            await model.prepare(lambda: ())
+        finally:
+            await model.close()
+
+    def judge(self, picture: bytes, question: str) -> tuple[Verdict, str]:
+        """The verdict, and the reply as the model wrote it. Raises a ModelError if there is no verdict to be had."""
+        return asyncio.run(self._judge(picture, question))
+
+    async def _judge(self, picture: bytes, question: str) -> tuple[Verdict, str]:
+        words = INSTRUCTION.format(question=question)
+        prompt = (Message("user", (Text(words), Image(picture))),)
+        request = Request(prompt, Sampling(MAX_TOKENS), 0, Sample("judged", 0, prompt), SCHEMA)
+        model = self._model()
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await model.prepare(lambda: ())
+                output = await model.generate(request)
+        except TimeoutError:
+            raise ModelError(f"{model.name} gave no verdict within {PATIENCE:g} s") from None
+        finally:
+            await model.close()
+        try:
+            return msgspec.json.decode(output.text, type=Verdict), output.text
+        except msgspec.DecodeError as error:
+            said = output.text[:SHOWN]
+            raise ModelError(f"the reply of {model.name} does not fit the schema ({error}): {said!r}") from None
