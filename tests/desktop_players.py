@@ -144,3 +144,17 @@ class Pensive(Agent):
             time.sleep(THOUGHT)
         self.stop_event.wait(THOUGHT / 2)
         return True
+
+
+class Comparing(Agent):
+    """Raises if the window moves while it thinks. It need not move else: not every program does."""
+
+    def _play_env(self, task: Task) -> bool:
+        with thinking():
+            before = get_current_frame(task.window_name)
+            self.stop_event.wait(THOUGHT)
+            after = get_current_frame(task.window_name)
+        if (before != after).any():
+            raise RuntimeError("the window does not stand still")
+        self.stop_event.wait(THOUGHT)
+        return True

@@ -173,3 +173,23 @@ def test_the_game_waits_for_a_model(serve: Callable[[Any], Any], tmp_path: Path)
     assert played.outcome.is_play, played.notes
     assert played.actions >= 3  # of which a game that does not wait would have seen one
     assert 0.1 < played.metrics["time_survived"] <= played.elapsed <= 1.0
+
+
+def test_a_game_of_others_waits_too(tmp_path: Path) -> None:
+    """LTris, whose clock is SDL's: the window stands still from the first thought on, and goes on after it."""
+    game = shutil.which("ltris", path=f"{os.environ['PATH']}:/usr/games")
+    if game is None:
+        pytest.skip("there is no ltris: apt-get install ltris")
+    settings = {"clock": "paused", "command": game, "window": "LTris", "text": "never to be read", "timeout": 2.0}
+    report = proctor.evaluate(
+        "agents/window",
+        agent=f"{Path(__file__).with_name('desktop_players.py')}:Comparing",
+        settings=settings,
+        limit=1,
+        film=False,
+        store=str(tmp_path),
+    )
+    (record,) = report.records()
+    played = msgspec.json.decode(record.outputs[-1].text, type=Attempt)
+    assert played.outcome == "timeout", played.notes
+    assert played.actions >= 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import time
@@ -38,6 +39,8 @@ class Program:
         self._clock_is_ours = False  # as far as we have seen
         self._folder = tempfile.TemporaryDirectory(prefix="proctor-clock-") if pausable else None
         told = self._clock() if pausable else {}
+        if pausable:
+            command = [self._without_rights(command[0]), *command[1:]]
         with log.open("ab") if log else nullcontext() as output:  # without a log it speaks to whom we speak to
             self._process = subprocess.Popen(
                 command,
@@ -56,6 +59,15 @@ class Program:
             "FAKETIME_TIMESTAMP_FILE": str(self._file),
             "FAKETIME_NO_CACHE": "1",
         }
+
+    def _without_rights(self, name: str) -> str:
+        """Nothing is preloaded for a program with rights of its own, as many games have for their high scores."""
+        found = shutil.which(name)
+        if found is None or not os.stat(found).st_mode & (stat.S_ISUID | stat.S_ISGID):
+            return name
+        copy = Path(shutil.copyfile(found, self._file.with_name(Path(found).name)))
+        copy.chmod(0o700)
+        return str(copy)
 
     @property
     def _file(self) -> Path:
@@ -79,7 +91,7 @@ class Program:
         return self._process.wait(seconds)
 
     def _check_clock(self) -> None:
-        """Raises if the program has its time from elsewhere: static ones, and those with more rights than we have."""
+        """Raises if the program has its time from elsewhere, as one has that is linked statically."""
         if self._clock_is_ours:
             return
         for pid in self._processes():

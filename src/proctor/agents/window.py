@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 import time
 from itertools import count
 from pathlib import Path
@@ -15,9 +14,9 @@ from msgspec import Struct
 
 from proctor.agents.desktop import CALLABLES, WindowNotFoundError, get_current_frame
 from proctor.agents.desktop.names import png
-from proctor.agents.evaluator import Evaluator
 from proctor.agents.judges import SURE, find_text, shows_picture
 from proctor.agents.outcome import EnvironmentCrashedError
+from proctor.agents.program_evaluator import ProgramEvaluator
 from proctor.agents.protocol import EvaluationResult, Task
 from proctor.agents.vision_judge import VisionJudge
 from proctor.errors import ModelError, UsageError
@@ -37,33 +36,25 @@ class Sight(Struct):
     kept: str | None = None  # the file that it lies in, if it was stored when it was seen
 
 
-class WindowEvaluator(Evaluator):
+class WindowEvaluator(ProgramEvaluator):
     """Judges by `task.success_criteria`: text or image that means success, over_text that means the end, exit_code.
 
     `task.env_name` is the command that starts the program, `task.window_name` a part of its window's title. A subclass
     may look for something else by overriding `_look`.
     """
 
-    _program: subprocess.Popen[bytes] | None = None
     _seen: Sight | None = None
 
     def command(self, task: Task) -> list[str]:
         return shlex.split(task.env_name)
 
     def _setup_environment(self, task: Task) -> None:
-        self._end()
         self._seen = None
         command = self.command(task)
         if not command or shutil.which(command[0]) is None:
             raise EnvironmentCrashedError(f"there is no program {command[0] if command else ''!r}")
-        with open(self.folder / "program.log" if self.folder else os.devnull, "ab") as log:
-            self._program = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={"SDL_AUDIODRIVER": "dummy", **os.environ},  # there is nobody to hear it
-            )
+        silent = {"SDL_AUDIODRIVER": os.environ.get("SDL_AUDIODRIVER", "dummy")}  # there is nobody to hear it
+        self._start(command, self.folder / "program.log" if self.folder else None, silent)
         deadline = time.monotonic() + APPEARING
         while True:
             try:
@@ -123,22 +114,6 @@ class WindowEvaluator(Evaluator):
             return ""
         (self.folder / name).write_bytes(png(frame))
         return name
-
-    def _running(self) -> subprocess.Popen[bytes]:
-        if self._program is None:
-            raise EnvironmentCrashedError("the program was not started")
-        return self._program
-
-    def _must_run(self) -> None:
-        code = self._running().poll()
-        if code is not None:
-            raise EnvironmentCrashedError(f"the program ended with status {code}")
-
-    def _end(self) -> None:
-        if self._program is not None:
-            self._program.kill()
-            self._program.wait()
-            self._program = None
 
 
 class AskingEvaluator(WindowEvaluator):

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from proctor.agents.clock import ClockName
+from proctor.agents.constants import LONGEST_THOUGHT
 from proctor.agents.exam import EvaluatorExam, Seconds
 from proctor.agents.hosting.recipe import Recipe
 from proctor.config import RunConfig
@@ -16,7 +18,8 @@ ASKED = ("judge_model", "judge_base_url", "judge_every")  # of no use without a 
 
 
 class WindowSettings(Struct, frozen=True):
-    clock: Literal["realtime"] = "realtime"  # the program does not wait for the agent
+    clock: ClockName = "realtime"  # paused: the program waits while the agent thinks
+    longest_thought: Seconds = LONGEST_THOUGHT
     command: str = ""  # starts the program
     window: str = ""  # a part of its window's title
     description: str = ""  # what the agent is to do

@@ -11,13 +11,12 @@ from pathlib import Path
 
 from proctor.agents.constants import TIMEOUTS
 from proctor.agents.desktop import CALLABLES, VK, WindowNotFoundError
-from proctor.agents.evaluator import Evaluator
 from proctor.agents.hexagon.options import TITLE
 from proctor.agents.hexagon.rules import TICKS, Phase
 from proctor.agents.hexagon.state import State, read_state
 from proctor.agents.locking import env_lock
 from proctor.agents.outcome import EnvironmentCrashedError
-from proctor.agents.program import Program
+from proctor.agents.program_evaluator import ProgramEvaluator
 from proctor.agents.protocol import EvaluationResult, Task
 
 SURVIVE = 20.0  # seconds, unless the task says otherwise
@@ -27,22 +26,20 @@ DYING = 0.5  # seconds between the end of a window and that of its program
 STARTING = TIMEOUTS.SETUP / 4  # seconds for a game to be there
 
 
-class HexagonEvaluator(Evaluator):
+class HexagonEvaluator(ProgramEvaluator):
     """How long does the agent survive among walls that close in on it?"""
 
     def __init__(self, level: int = 1, size: str = "640x480", fps: int = 60) -> None:
         self._options = ["--level", str(level), "--size", size, "--fps", str(fps), "--rounds", "1"]
-        self._game: Program | None = None
         self._told = os.memfd_create("hexagon-state")  # gone with the last process that has it
 
     def _setup_environment(self, task: Task) -> None:
         """A new game that waits for its start. It starts at the first check: then the agent has begun."""
-        self._end_game()
+        self._end()
         os.ftruncate(self._told, 0)
-        CALLABLES["keyboard.release_all_keys"]()  # those that an agent held when it was ended
         told = [f"--title={_title(task)}", f"--seed={task.seed or 0}", f"--state=/proc/self/fd/{self._told}"]
         program = [sys.executable, "-m", "proctor.agents.hexagon", *self._options, *told]
-        self._game = Program(program, pass_fds=[self._told], pausable=self.clock == "paused")
+        self._start(program, pass_fds=(self._told,))
         deadline = time.monotonic() + STARTING
         while not self._is_ready(task):
             if time.monotonic() >= deadline:
@@ -57,17 +54,6 @@ class HexagonEvaluator(Evaluator):
             CALLABLES["window.make_active"](_title(task))
             return bool(CALLABLES["window.is_active"](_title(task)))
         return False
-
-    def _pause_environment(self) -> None:
-        if self._game is not None:
-            self._game.pause()
-
-    def _resume_environment(self) -> None:
-        if self._game is not None:
-            self._game.resume()
-
-    def _close_environment(self) -> None:
-        self._end_game()
 
     def _check_env_continue(self, task: Task) -> bool:
         state = self._living_state(task)
@@ -108,16 +94,9 @@ class HexagonEvaluator(Evaluator):
 
     def _state(self, patience: float = 0.0) -> State | None:
         """None before the first frame. Raises if the game has ended, or does so within this time."""
-        if self._game is None:
-            raise EnvironmentCrashedError("there is no game")
         with suppress(subprocess.TimeoutExpired):
-            raise EnvironmentCrashedError(f"the game has ended, with status {self._game.wait(patience)}")
+            raise EnvironmentCrashedError(f"the game has ended, with status {self._running().wait(patience)}")
         return read_state(Path(f"/proc/self/fd/{self._told}"))
-
-    def _end_game(self) -> None:
-        if self._game is not None:
-            self._game.end()
-            self._game = None
 
 
 def _title(task: Task) -> str:
