@@ -274,7 +274,7 @@ def test_a_window_that_is_put_away_comes_back(
         window_titled(desktop, "First")  # there is nothing to be seen of it
     make_active(desktop, "First")
     assert desktop.active_window().title == "First"
-    assert window_titled(desktop, "First").width == 200
+    until(lambda: any(window.title == "First" and window.width == 200 for window in desktop.windows()))
     assert written(desktop, notepads, "xyz") == dict.fromkeys(notepads, "xyz")
 
 

@@ -44,8 +44,10 @@ _VK_OF_BUTTON = {button: vk for vk, button in BUTTONS.items()}
 _BUTTON_MASKS = {VK.LBUTTON: X.Button1Mask, VK.MBUTTON: X.Button2Mask, VK.RBUTTON: X.Button3Mask}
 BY_HAND = 2  # a request that a window manager takes for the user's own
 EVERYWHERE = 0xFFFFFFFF  # the number of the desktop of a window that is on all of them
-MANAGING = 0.5  # seconds in which a window manager does what it is asked for
+MANAGING = 2.0  # seconds in which a window manager does what it is asked for
+ARRIVED = 0.1  # seconds at one place
 LOOK_AGAIN = 0.001
+NOWHERE = (0, 0, 0, 0)
 VENDORS = 0x10000000  # where the keysyms begin that makers of keyboards have added
 UNICODE = 0x01000000  # added to the number of a character, it is the keysym of it
 
@@ -190,6 +192,7 @@ class XDesktop:
             return
         if self._is_in_front(target):
             return
+        was_hidden = self._place(target) == NOWHERE
         with self._lock, suppress(error.XError):
             place = self._numbers(target, "_NET_WM_DESKTOP")
             if place not in ([], [EVERYWHERE], self._numbers(self._root, "_NET_CURRENT_DESKTOP")):
@@ -203,6 +206,17 @@ class XDesktop:
                 self._focus(target)  # a manager that will not, or does not answer
                 return
             time.sleep(LOOK_AGAIN)
+        if was_hidden:
+            self._let_arrive(target)
+
+    def _let_arrive(self, target: Any) -> None:
+        """A manager may let a window that comes back wander to its place."""
+        deadline = time.monotonic() + MANAGING
+        place, since = self._place(target), time.monotonic()
+        while (now := time.monotonic()) < min(deadline, since + ARRIVED):
+            time.sleep(LOOK_AGAIN)
+            if (there := self._place(target)) != place:
+                place, since = there, now
 
     def _ask_manager(self, window: Any, what: str, *data: int) -> None:
         values = [*data, 0, 0, 0, 0, 0][:5]
@@ -256,7 +270,7 @@ class XDesktop:
             if window.get_attributes().map_state == X.IsViewable:
                 size, place = window.get_geometry(), self._root.translate_coords(window, 0, 0)
                 return place.x, place.y, place.x + size.width, place.y + size.height
-        return 0, 0, 0, 0
+        return NOWHERE
 
     def _is_managed(self, target: Any) -> bool:
         """Whether there is a window manager that gives it the keyboard when asked to."""
