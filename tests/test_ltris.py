@@ -43,28 +43,24 @@ def play(agent: str, **settings: Any) -> tuple[Record, Path]:
 
 def test_success_is_read_and_then_seen(tmp_path: Path):
     """The page for a new game: found by what is written on it, and by how that looked."""
-    record, frame = play("MenuPlayer", text="Start Game", look_every=60, timeout=60)
+    record, frame = play("MenuPlayer", text="Start Game", look_every=300, timeout=300)
     assert (record.outcome, record.score.value) == ("completed", 1.0), record.score
     assert "Start Game" in record.score.answer["read"]
 
     Image.open(frame).crop((110, 215, 210, 240)).save(tmp_path / "start.png")
     wanted = {"image": str(tmp_path / "start.png"), "look_every": 0.1}
-    record, _ = play("PatientMenuPlayer", **wanted, timeout=60)
+    record, _ = play("PatientMenuPlayer", **wanted, timeout=300)
     assert (record.outcome, record.score.value) == ("completed", 1.0), record.score
     assert record.score.answer["fit"] > 0.99
 
-    record, _ = play("Idle", **wanted, timeout=1)
+    # Who does nothing gets neither.
+    record, _ = play("Idle", **wanted | {"text": "Start Game", "look_every": 300}, timeout=2)
     assert (record.outcome, record.score.value) == ("timeout", 0.0)
+    assert "New Game" in record.score.answer["read"]
     assert record.score.answer["fit"] < SURE
 
 
-def test_who_does_nothing_is_read_to_have_failed():
-    record, _ = play("Idle", text="Start Game", look_every=60, timeout=1)
-    assert (record.outcome, record.score.value) == ("timeout", 0.0)
-    assert "New Game" in record.score.answer["read"]
-
-
-@pytest.mark.parametrize(("agent", "timeout", "success"), [("Dropper", 60, True), ("Idle", 2, False)])
+@pytest.mark.parametrize(("agent", "timeout", "success"), [("Dropper", 300, True), ("Idle", 2, False)])
 def test_an_evaluator_of_a_users_own(proctor: Callable[..., Any], agent: str, timeout: float, success: bool):
     task = f"--set env_name={LTRIS} --set window_name=LTris --set timeout={timeout} --set attempts=1"
     often = "--set check_env_interval_seconds=0.1 --no-film --limit 1"
