@@ -202,12 +202,18 @@ class XDesktop:
         deadline = time.monotonic() + MANAGING
         while not self._is_in_front(target):
             if time.monotonic() > deadline:
-                self._kept_above |= set(self._covering(target))
-                self._focus(target)  # a manager that will not, or does not answer
+                self._do_without_manager(target)
                 return
             time.sleep(LOOK_AGAIN)
         if was_hidden:
             self._let_arrive(target)
+
+    def _do_without_manager(self, target: Any) -> None:
+        """It does not answer, gives the keyboard to nobody who asks, or keeps another window on top."""
+        with self._lock:
+            if self._has_keyboard(target):
+                self._kept_above |= set(self._covering(target))  # so that nobody waits for it again
+            self._focus(target)
 
     def _let_arrive(self, target: Any) -> None:
         """A manager may let a window that comes back wander to its place."""
