@@ -35,6 +35,24 @@ while True:
         os.abort()
 """
 
+# A window with the title and the colour that it is told, always at one place, which writes down the keys that it gets.
+NOTEPAD = """
+import os, sys
+title, colour, file = sys.argv[1:]
+notes = open(file, "ab", buffering=0)
+os.environ["SDL_VIDEO_WINDOW_POS"] = "40,40"
+import pygame
+pygame.display.init()
+screen = pygame.display.set_mode((200, 150))
+pygame.display.set_caption(title)
+while True:
+    screen.fill(colour)
+    pygame.display.flip()
+    event = pygame.event.wait()
+    if event.type == pygame.KEYDOWN:
+        notes.write(pygame.key.name(event.key).encode())
+"""
+
 
 class ArrowGame(WindowEvaluator):
     """Success is a green window."""

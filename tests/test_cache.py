@@ -55,9 +55,15 @@ def test_every_sampling_setting_counts(cache: ResponseCache):
 
 
 @pytest.mark.parametrize(
-    "request_", [replaced(prompt="prompt "), replaced(number=1), replaced(prompt=(Message("user", "prompt"),))]
+    "request_",
+    [
+        replaced(prompt="prompt "),
+        replaced(number=1),
+        replaced(prompt=(Message("user", "prompt"),)),
+        replaced(schema={"type": "object"}),
+    ],
 )
-def test_prompt_and_number_count(cache: ResponseCache, request_: Request):
+def test_prompt_number_and_schema_count(cache: ResponseCache, request_: Request):
     cache.put(IDENTITY, REQUEST, OUTPUT)
     assert cache.get(IDENTITY, request_) is None
 

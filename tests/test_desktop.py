@@ -19,11 +19,15 @@ pytest.importorskip("Xlib", reason="the extra desktop is not installed")
 if shutil.which("Xvfb") is None:
     pytest.skip("Xvfb is not installed", allow_module_level=True)
 
-from desktop_players import GAME
+from Xlib import X
+from Xlib.display import Display
+from Xlib.protocol import event
+
+from desktop_players import GAME, NOTEPAD
 from proctor import evaluate
 from proctor.agents.desktop import VK, DesktopError, KeyboardEvent, MouseEvent, WindowNotFoundError
 from proctor.agents.desktop.display import VirtualDisplay
-from proctor.agents.desktop.interface import window_titled
+from proctor.agents.desktop.interface import make_active, window_titled
 from proctor.agents.desktop.vk import BUTTONS, KEYSYMS, SIDES
 from proctor.agents.desktop.x11 import XDesktop
 from proctor.agents.vision_player import parse_strokes
@@ -58,6 +62,72 @@ def open_desktop() -> Iterator[Callable[[], XDesktop]]:
 @pytest.fixture
 def desktop(open_desktop: Callable[[], XDesktop]) -> XDesktop:
     return open_desktop()
+
+
+@pytest.fixture(params=["no manager", "openbox"])
+def manager(
+    request: pytest.FixtureRequest, desktop: XDesktop, tmp_path: Path
+) -> Iterator[subprocess.Popen[bytes] | None]:
+    """The desktop with a window manager, and without."""
+    if request.param == "no manager":
+        yield None
+        return
+    if shutil.which(request.param) is None:
+        pytest.skip(f"{request.param} is not installed")
+    environment = os.environ | {"DISPLAY": desktop.name, "HOME": str(tmp_path)}  # without the user's own settings
+    display = Display(desktop.name)
+    with subprocess.Popen([request.param, "--sm-disable"], env=environment) as process:
+        until(lambda: said_of_all(display, "_NET_SUPPORTING_WM_CHECK"))
+        yield process
+        process.kill()
+    display.close()
+
+
+def said_of_all(display: Any, name: str) -> list[int]:
+    """What a window manager says on the root window."""
+    found = display.screen().root.get_full_property(display.intern_atom(name), X.AnyPropertyType)
+    return list(found.value) if found else []
+
+
+def tell_manager(desktop: XDesktop, window: int, name: str, *data: str | int) -> None:
+    """As programs ask a window manager for something."""
+    display = Display(desktop.name)
+    values = [display.intern_atom(value) if isinstance(value, str) else value for value in data]
+    target = display.create_resource_object("window", window)
+    message = event.ClientMessage(
+        window=target, client_type=display.intern_atom(name), data=(32, (values + [0] * 5)[:5])
+    )
+    display.screen().root.send_event(message, event_mask=X.SubstructureRedirectMask | X.SubstructureNotifyMask)
+    display.sync()
+    display.close()
+
+
+@pytest.fixture
+def notepads(desktop: XDesktop, manager: Any, tmp_path: Path) -> Iterator[dict[str, Path]]:
+    """Two windows, one behind the other, and where they write down their keys."""
+    environment = os.environ | {"DISPLAY": desktop.name}
+    files = {title: tmp_path / f"{colour}.txt" for title, colour in (("First", "red"), ("Second", "green"))}
+    programs = [
+        subprocess.Popen([sys.executable, "-c", NOTEPAD, title, file.stem, str(file)], env=environment)
+        for title, file in files.items()
+    ]
+    until(lambda: {window.title for window in desktop.windows()} == set(files))
+    yield files
+    for program in programs:
+        program.kill()
+        program.wait()
+
+
+def written(desktop: XDesktop, notepads: dict[str, Path], keys: str) -> dict[str, str]:
+    """What the windows got after each key was pressed in the first and in the second of them, in turn."""
+    before = {title: len(file.read_text()) for title, file in notepads.items()}
+    for character in keys:
+        for title in notepads:
+            make_active(desktop, title)
+            for down in (True, False):
+                desktop.key(VK[f"KEY_{character.upper()}"], down)
+    until(lambda: all(len(file.read_text()) >= before[title] + len(keys) for title, file in notepads.items()))
+    return {title: file.read_text()[before[title] :] for title, file in notepads.items()}
 
 
 @pytest.fixture
@@ -148,7 +218,7 @@ for _ in range(5_000):
         stop()
 
 
-def test_windows_are_found_focused_and_seen(desktop: XDesktop, game: subprocess.Popen[bytes]):
+def test_windows_are_found_focused_and_seen(desktop: XDesktop, manager: Any, game: subprocess.Popen[bytes]):
     window = window_titled(desktop, "Arrow")
     assert (window.title, window.width, window.height) == ("Arrow Game", 320, 240)
     desktop.activate(window)
@@ -164,6 +234,68 @@ def test_windows_are_found_focused_and_seen(desktop: XDesktop, game: subprocess.
     until(lambda: press() or tuple(desktop.capture(window)[120, 160][:3]) == (0, 200, 0))
     assert desktop.capture(window).shape == (240, 320, 4)
     assert desktop.capture().shape == (480, 640, 4)
+
+
+def test_keys_go_to_the_window_that_was_made_active(desktop: XDesktop, notepads: dict[str, Path]):
+    """Thirty times each, in turn; the last has covered the other, and is the one to be seen."""
+    keys = "abcdefghijklmnopqrstuvwxyzabcd"
+    assert written(desktop, notepads, keys) == dict.fromkeys(notepads, keys)
+    for title, colour in (("First", (0, 0, 255)), ("Second", (0, 255, 0))):  # blue, green, red
+        make_active(desktop, title)
+        window = window_titled(desktop, title)
+        until(lambda colour=colour, window=window: tuple(desktop.capture(window)[75, 100][:3]) == colour)
+
+
+def test_a_window_with_the_keyboard_that_is_covered_is_raised(desktop: XDesktop, notepads: dict[str, Path]):
+    make_active(desktop, "First")
+    second = Display(desktop.name)
+    second.create_resource_object("window", window_titled(desktop, "Second").hWnd).configure(stack_mode=X.Above)
+    second.sync()
+    second.close()
+    until(lambda: desktop.windows()[0].title == "Second")
+    assert desktop.active_window().title == "First"
+    make_active(desktop, "First")
+    assert desktop.windows()[0].title == "First"
+    assert written(desktop, notepads, "xyz") == dict.fromkeys(notepads, "xyz")
+
+
+@pytest.mark.parametrize("manager", ["openbox"], indirect=True)
+@pytest.mark.parametrize(
+    ("asked", "data"),
+    [("WM_CHANGE_STATE", (3,)), ("_NET_WM_DESKTOP", (1, 2))],
+    ids=["minimised", "on another desktop"],
+)
+def test_a_window_that_is_put_away_comes_back(
+    desktop: XDesktop, notepads: dict[str, Path], asked: str, data: tuple[int, ...]
+):
+    tell_manager(desktop, window_titled(desktop, "First").hWnd, asked, *data)
+    until(lambda: [window.title for window in desktop.windows()] == ["Second"])
+    with pytest.raises(WindowNotFoundError):
+        window_titled(desktop, "First")  # there is nothing to be seen of it
+    make_active(desktop, "First")
+    assert desktop.active_window().title == "First"
+    until(lambda: any(window.title == "First" and window.width == 200 for window in desktop.windows()))
+    assert written(desktop, notepads, "xyz") == dict.fromkeys(notepads, "xyz")
+
+
+@pytest.mark.parametrize("manager", ["openbox"], indirect=True)
+def test_a_window_that_stays_on_top_keeps_no_keys_to_itself(desktop: XDesktop, notepads: dict[str, Path]):
+    window = window_titled(desktop, "First").hWnd
+    tell_manager(desktop, window, "_NET_WM_STATE", 1, "_NET_WM_STATE_ABOVE", 0, 2)
+    display = Display(desktop.name)
+    until(lambda: said_of_all(display, "_NET_CLIENT_LIST_STACKING")[-1] == window)
+    display.close()
+    assert written(desktop, notepads, "xyz") == dict.fromkeys(notepads, "xyz")
+    assert desktop.windows()[0].title == "First"
+
+
+@pytest.mark.parametrize("manager", ["openbox"], indirect=True)
+def test_keys_find_their_window_when_the_manager_is_gone(
+    desktop: XDesktop, notepads: dict[str, Path], manager: subprocess.Popen[bytes]
+):
+    manager.kill()
+    manager.wait()
+    assert written(desktop, notepads, "xyz") == dict.fromkeys(notepads, "xyz")
 
 
 def test_a_window_that_is_not_there_is_named(desktop: XDesktop, game: subprocess.Popen[bytes]):

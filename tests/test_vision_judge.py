@@ -167,6 +167,14 @@ def test_a_judge_that_is_not_there_is_found_out_before_anything_is_played():
         evaluate("agents/window", agent=f"{FILE}:Idle", settings=settings | {"judge_base_url": url})
 
 
+@pytest.mark.parametrize("api", APIS)
+def test_a_judge_that_does_not_exist_is_found_out_before_anything_is_played(serve: Callable[[Any], Any], api: str):
+    server = serve(lambda body, number: web.json_response({"error": {"message": "no such model"}}, status=404))
+    settings = {"command": "true", "window": "W", "question": QUESTION, "judge_model": "openai/eyes", "judge_api": api}
+    with pytest.raises(UsageError, match=r"no model 'eyes' .* Check the model name, judge_base_url and judge_api"):
+        evaluate("agents/window", agent=f"{FILE}:Idle", settings=settings | {"judge_base_url": server.url})
+
+
 # A window that says PLAYING, and after three presses of the right arrow WINNER; from then on time goes by.
 PROGRAM = """
 import pygame
@@ -193,7 +201,10 @@ class Reader:
     def __call__(self, body: dict[str, Any], _: int) -> web.Response:
         from proctor.agents.judges import read_text, shows_text
 
-        frame = numpy.asarray(Image.open(io.BytesIO(shown(body)[1])).convert("RGB"))
+        words, data = shown(body)
+        if QUESTION not in words:  # a trial, before anything is played
+            return answer(body, json.dumps(WON))
+        frame = numpy.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
         with self._reading:
             lines = read_text(frame)
         self.read.append(lines)
@@ -230,7 +241,7 @@ def test_a_game_is_won_and_a_model_sees_it(play: Callable[..., Any], serve: Call
     from proctor.agents.judges import read_text, shows_text
 
     reader = Reader()
-    record, folder = play(serve(reader), "Pressing", judge_api=api, judge_every=0.2, timeout=60)
+    record, folder = play(serve(reader), "Pressing", judge_api=api, judge_every=0.2, timeout=300)
     assert record.outcome == "completed", record.score
     assert record.score.value == 1.0
     told = record.score.answer
@@ -244,7 +255,7 @@ def test_a_game_is_won_and_a_model_sees_it(play: Callable[..., Any], serve: Call
 
 def test_not_yet_is_a_failure_and_costs_one_question(play: Callable[..., Any], serve: Callable[[Any], Any]):
     reader = Reader()
-    record, folder = play(serve(reader), "Idle", timeout=1)
+    record, folder = play(serve(reader), "Idle", timeout=2)
     assert (record.outcome, record.score.value) == ("timeout", 0.0)
     assert reader.read == [["PLAYING"]]
     assert record.score.answer["frame"] == "judged.png"
@@ -254,7 +265,7 @@ def test_not_yet_is_a_failure_and_costs_one_question(play: Callable[..., Any], s
 
 def test_the_end_is_read_and_a_model_judges_it(play: Callable[..., Any], serve: Callable[[Any], Any]):
     reader = Reader()
-    record, _ = play(serve(reader), "Pressing", over_text="WINNER", look_every=0.1, timeout=60)
+    record, _ = play(serve(reader), "Pressing", over_text="WINNER", look_every=0.1, timeout=300)
     assert (record.outcome, record.score.value) == ("completed", 1.0)
     assert len(reader.read) == 1
     assert record.score.answer["frame"] == "judged.png"
@@ -271,7 +282,7 @@ def test_the_end_is_read_and_a_model_judges_it(play: Callable[..., Any], serve: 
 def test_without_a_verdict_there_is_no_score(
     play: Callable[..., Any], serve: Callable[[Any], Any], api: str, reply: Any, why: str
 ):
-    record, folder = play(serve(reply), "Pressing", judge_api=api, timeout=0.5)
+    record, folder = play(serve(reply), "Idle", judge_api=api, timeout=2)
     assert record.outcome == "judge_error"
     assert record.score.value is None
     assert "no verdict on judged.png" in record.score.why

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import msgspec
+import numpy
 from msgspec import Struct
 
 from proctor.agents.constants import TIMEOUTS
+from proctor.agents.desktop.names import png
 from proctor.config import RunConfig
 from proctor.errors import ModelError, UsageError
 from proctor.models.gateway import Gateway
@@ -63,25 +66,27 @@ class VisionJudge:
         if f"{family}/" != FAMILY or not name:
             raise UsageError(f"judge_model: expected {FAMILY}NAME, got {model!r}.")
         self._name, self._url, self._api = name, base_url or None, api
-        self._model()  # a key that is missing is missing from the start
+        self._model()  # raises if there is no key
 
     def _model(self) -> Gateway:
         server = _Server(self._name, self._url, self._api, PATIENCE, "OPENAI_API_KEY")
         return Gateway(server, RunConfig(task="", model=server.name, retries=RETRIES))
 
     async def reach(self) -> None:
-        """Raises a UsageError if the server is not there or refuses the key."""
-        model = self._model()
-        try:
-            await model.prepare(lambda: ())
-        finally:
-            await model.close()
+        """Asks about an empty picture. Raises a UsageError if the server is not there, or has no such model or page."""
+        with suppress(ModelError):  # which may not happen again; if it does, there is no verdict
+            await self._answer(png(numpy.zeros((64, 64, 3), numpy.uint8)), "Is anything to be seen?")
 
     def judge(self, picture: bytes, question: str) -> tuple[Verdict, str]:
         """The verdict, and the reply as the model wrote it. Raises a ModelError if there is no verdict to be had."""
-        return asyncio.run(self._judge(picture, question))
+        reply = asyncio.run(self._answer(picture, question))
+        try:
+            return msgspec.json.decode(reply, type=Verdict), reply
+        except msgspec.DecodeError as error:
+            said = reply[:SHOWN]
+            raise ModelError(f"the reply of {FAMILY}{self._name} does not fit the schema ({error}): {said!r}") from None
 
-    async def _judge(self, picture: bytes, question: str) -> tuple[Verdict, str]:
+    async def _answer(self, picture: bytes, question: str) -> str:
         words = INSTRUCTION.format(question=question)
         prompt = (Message("user", (Text(words), Image(picture))),)
         request = Request(prompt, Sampling(MAX_TOKENS), 0, Sample("judged", 0, prompt), SCHEMA)
@@ -89,13 +94,8 @@ class VisionJudge:
         try:
             async with asyncio.timeout(PATIENCE):
                 await model.prepare(lambda: ())
-                output = await model.generate(request)
+                return (await model.generate(request)).text
         except TimeoutError:
             raise ModelError(f"{model.name} gave no verdict within {PATIENCE:g} s") from None
         finally:
             await model.close()
-        try:
-            return msgspec.json.decode(output.text, type=Verdict), output.text
-        except msgspec.DecodeError as error:
-            said = output.text[:SHOWN]
-            raise ModelError(f"the reply of {model.name} does not fit the schema ({error}): {said!r}") from None

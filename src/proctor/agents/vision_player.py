@@ -85,13 +85,12 @@ class VisionPlayer:
             return Ending(outcome=Outcome.AGENT_CRASH, error=said, actions=self._actions)
 
     def _picture(self, window_name: str) -> bytes:
-        from proctor.agents.desktop.interface import window_titled
+        from proctor.agents.desktop.interface import make_active, window_titled
         from proctor.agents.desktop.names import fingerprint, png
 
         assert self._desktop is not None
-        window = window_titled(self._desktop, window_name)
-        self._desktop.activate(window)
-        frame = self._desktop.capture(window)
+        make_active(self._desktop, window_name)
+        frame = self._desktop.capture(window_titled(self._desktop, window_name))
         self._recording.frame(fingerprint(frame))
         return png(frame[:, :, 2::-1])
 

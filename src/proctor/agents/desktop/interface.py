@@ -76,12 +76,16 @@ class Desktop(Protocol):
         """Those that can be seen and have a title, the topmost first."""
         ...
 
+    def hidden_windows(self) -> list[WindowInfo]:
+        """Those that are minimised or lie on another of the user's desktops, and have a title."""
+        ...
+
     def active_window(self) -> WindowInfo | None: ...
 
     def window_pid(self, window: WindowInfo) -> int | None: ...
 
     def activate(self, window: WindowInfo) -> None:
-        """Raises it and gives it the keyboard."""
+        """Shows it, raises it and gives it the keyboard: when this returns, keys go there."""
         ...
 
     def capture(self, window: WindowInfo | None = None) -> numpy.ndarray[Any, Any]:
@@ -96,8 +100,18 @@ class Desktop(Protocol):
 
 
 def window_titled(desktop: Desktop, part: str) -> WindowInfo:
-    """The first window whose title contains it."""
-    found = desktop.windows()
+    """The first window whose title contains it, of those that can be seen."""
+    return _first(desktop.windows(), part)
+
+
+def make_active(desktop: Desktop, part: str) -> None:
+    """The first window whose title contains it, also if it is minimised."""
+    shown = desktop.windows()
+    fits = any(part in window.title for window in shown)
+    desktop.activate(_first(shown if fits else shown + desktop.hidden_windows(), part))
+
+
+def _first(found: list[WindowInfo], part: str) -> WindowInfo:
     for window in found:
         if part in window.title:
             return window

@@ -20,6 +20,7 @@ from proctor.agents.desktop.interface import (
     Stop,
     WindowInfo,
     WindowNotFoundError,
+    make_active,
     window_titled,
 )
 from proctor.agents.desktop.vk import VK
@@ -183,7 +184,7 @@ CALLABLES: dict[str, Callable[..., Any]] = {
     "window.get_window_by_title": _find,
     "window.get_pid_by_title": _pid_by_title,
     "window.is_active": _is_active,
-    "window.make_active": lambda name: desktop().activate(_find(name)),
+    "window.make_active": lambda name: make_active(desktop(), name),
     "window.when_active": _when_active,
     "screen.capture": _capture,
 }

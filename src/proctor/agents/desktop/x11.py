@@ -42,6 +42,12 @@ _WHEEL = {4: (0, 1), 5: (0, -1), 6: (-1, 0), 7: (1, 0)}  # the buttons that are 
 _BUTTON_NAMES = {1: "left", 2: "middle", 3: "right", 8: "x1", 9: "x2"}
 _VK_OF_BUTTON = {button: vk for vk, button in BUTTONS.items()}
 _BUTTON_MASKS = {VK.LBUTTON: X.Button1Mask, VK.MBUTTON: X.Button2Mask, VK.RBUTTON: X.Button3Mask}
+BY_HAND = 2  # a request that a window manager takes for the user's own
+EVERYWHERE = 0xFFFFFFFF  # the number of the desktop of a window that is on all of them
+MANAGING = 2.0  # seconds in which a window manager does what it is asked for
+ARRIVED = 0.1  # seconds at one place
+LOOK_AGAIN = 0.001
+NOWHERE = (0, 0, 0, 0)
 VENDORS = 0x10000000  # where the keysyms begin that makers of keyboards have added
 UNICODE = 0x01000000  # added to the number of a character, it is the keysym of it
 
@@ -62,6 +68,7 @@ class XDesktop:
         self._root = self._display.screen().root
         self._lock = threading.RLock()
         self._screens: dict[int, Any] = {}
+        self._kept_above: set[int] = set()  # windows that a manager would not put below the active one
         self._keys = Keymap(self._display)
 
     # Keys and buttons
@@ -117,7 +124,15 @@ class XDesktop:
 
     def windows(self) -> list[WindowInfo]:
         with self._lock:
-            return [info for window in self._visible(self._root) if (info := self._info(window)) is not None]
+            found = [info for window in self._visible(self._root) if (info := self._info(window)) is not None]
+        return [info for info in found if info.width > 0 and info.height > 0]  # a manager has one beyond the screen
+
+    def hidden_windows(self) -> list[WindowInfo]:
+        with self._lock, suppress(error.XError):
+            shown = {window.id for window in self._visible(self._root)}
+            hidden = [self._resource(number) for number in reversed(self._managed()) if number not in shown]
+            return [info for window in hidden if (info := self._info(window)) is not None]
+        return []
 
     def _visible(self, parent: Any) -> list[Any]:
         """All that are mapped, the topmost first: those of a window manager are children of its frames."""
@@ -171,28 +186,124 @@ class XDesktop:
         return None
 
     def activate(self, window: WindowInfo) -> None:
-        with self._lock:
-            target = self._window(window)
-            if self._display.get_input_focus().focus == target:
+        target = self._window(window)
+        if not self._is_managed(target):
+            self._focus(target)
+            return
+        if self._is_in_front(target):
+            return
+        was_hidden = self._place(target) == NOWHERE
+        with self._lock, suppress(error.XError):
+            place = self._numbers(target, "_NET_WM_DESKTOP")
+            if place not in ([], [EVERYWHERE], self._numbers(self._root, "_NET_CURRENT_DESKTOP")):
+                self._ask_manager(self._root, "_NET_CURRENT_DESKTOP", place[0], X.CurrentTime)
+            self._ask_manager(target, "_NET_ACTIVE_WINDOW", BY_HAND, X.CurrentTime)
+            self._display.sync()
+        deadline = time.monotonic() + MANAGING
+        while not self._is_in_front(target):
+            if time.monotonic() > deadline:
+                self._do_without_manager(target)
                 return
-            if self._has_manager():
-                message = event.ClientMessage(
-                    window=target,
-                    client_type=self._display.intern_atom("_NET_ACTIVE_WINDOW"),
-                    data=(32, [2, 0, 0, 0, 0]),
-                )
-                self._root.send_event(message, event_mask=X.SubstructureRedirectMask | X.SubstructureNotifyMask)
+            time.sleep(LOOK_AGAIN)
+        if was_hidden:
+            self._let_arrive(target)
+
+    def _do_without_manager(self, target: Any) -> None:
+        """It does not answer, gives the keyboard to nobody who asks, or keeps another window on top."""
+        with self._lock:
+            if self._has_keyboard(target):
+                self._kept_above |= set(self._covering(target))  # so that nobody waits for it again
+            self._focus(target)
+
+    def _let_arrive(self, target: Any) -> None:
+        """A manager may let a window that comes back wander to its place."""
+        deadline = time.monotonic() + MANAGING
+        place, since = self._place(target), time.monotonic()
+        while (now := time.monotonic()) < min(deadline, since + ARRIVED):
+            time.sleep(LOOK_AGAIN)
+            if (there := self._place(target)) != place:
+                place, since = there, now
+
+    def _ask_manager(self, window: Any, what: str, *data: int) -> None:
+        values = [*data, 0, 0, 0, 0, 0][:5]
+        message = event.ClientMessage(window=window, client_type=self._display.intern_atom(what), data=(32, values))
+        self._root.send_event(message, event_mask=X.SubstructureRedirectMask | X.SubstructureNotifyMask)
+
+    def _focus(self, target: Any) -> None:
+        """Without a manager's help."""
+        with self._lock:
             caught = error.CatchError(error.BadMatch, error.BadWindow)
             target.configure(stack_mode=X.Above, onerror=caught)
-            self._display.set_input_focus(target, X.RevertToPointerRoot, X.CurrentTime, onerror=caught)
+            if not self._has_keyboard(target):
+                self._display.set_input_focus(target, X.RevertToPointerRoot, X.CurrentTime, onerror=caught)
             self._display.sync()
 
-    def _has_manager(self) -> bool:
-        found = self._root.get_full_property(self._display.intern_atom("_NET_SUPPORTING_WM_CHECK"), Xatom.WINDOW)
-        return found is not None
+    def _is_in_front(self, target: Any) -> bool:
+        with self._lock:
+            return self._has_keyboard(target) and not self._covering(target)
+
+    def _has_keyboard(self, target: Any) -> bool:
+        """Whether keys go to it, or to a part of it."""
+        window: Any = self._display.get_input_focus().focus
+        with suppress(error.XError):
+            while hasattr(window, "query_tree"):
+                if window == target:
+                    return True
+                window = window.query_tree().parent
+        return False
+
+    def _covering(self, target: Any) -> list[int]:
+        """The windows that hide a part of it, but for those that a manager keeps above all others."""
+        stacked = self._managed()
+        above = stacked[stacked.index(target.id) + 1 :] if target.id in stacked else []
+        place = self._place(target)
+        return [
+            number
+            for number in above
+            if number not in self._kept_above and _overlap(place, self._place(self._outermost(self._resource(number))))
+        ]
+
+    def _outermost(self, window: Any) -> Any:
+        """The window with the frame that a manager has put around it."""
+        with self._lock, suppress(error.XError):
+            while (parent := window.query_tree().parent) != self._root:
+                window = parent
+        return window
+
+    def _place(self, window: Any) -> tuple[int, int, int, int]:
+        """Left, top, right and bottom; nothing for one that is not shown."""
+        with self._lock, suppress(error.XError):
+            if window.get_attributes().map_state == X.IsViewable:
+                size, place = window.get_geometry(), self._root.translate_coords(window, 0, 0)
+                return place.x, place.y, place.x + size.width, place.y + size.height
+        return NOWHERE
+
+    def _is_managed(self, target: Any) -> bool:
+        """Whether there is a window manager that gives it the keyboard when asked to."""
+        if target.id not in self._managed():
+            return False
+        with self._lock, suppress(error.XError):
+            check = self._numbers(self._root, "_NET_SUPPORTING_WM_CHECK")
+            # What a manager has said of itself stays when it is gone, but for what it has said there.
+            if not check or self._numbers(self._resource(check[0]), "_NET_SUPPORTING_WM_CHECK") != check:
+                return False
+            return self._display.intern_atom("_NET_ACTIVE_WINDOW") in self._numbers(self._root, "_NET_SUPPORTED")
+        return False
+
+    def _managed(self) -> list[int]:
+        """The windows that a window manager takes care of, from the bottom to the top."""
+        with self._lock:
+            return self._numbers(self._root, "_NET_CLIENT_LIST_STACKING")
+
+    def _numbers(self, window: Any, name: str) -> list[int]:
+        found = window.get_full_property(self._display.intern_atom(name), X.AnyPropertyType)
+        return [] if found is None else list(found.value)
+
+    def _resource(self, number: int) -> Any:
+        return self._display.create_resource_object("window", number)
 
     def _window(self, window: WindowInfo) -> Any:
-        return self._display.create_resource_object("window", window.hWnd)
+        return self._resource(window.hWnd)
 
     # Pictures
 
@@ -218,6 +329,10 @@ class XDesktop:
             grabber.close()
         with self._lock, suppress(error.ConnectionClosedError, OSError):  # the display may be gone
             self._display.close()
+
+
+def _overlap(one: tuple[int, int, int, int], other: tuple[int, int, int, int]) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _strokes(code: int, shift: int | None) -> list[tuple[int, int]]:
