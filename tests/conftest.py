@@ -23,6 +23,7 @@ from proctor.store import open_store
 from sandbox_room import Judge, Room
 
 if TYPE_CHECKING:
+    from agent_sides import Side
     from proctor.sandbox import Limits, Program, Verdict
 
 # The same examples every time and no clock: a test must not fail because the machine is busy or the day is bad.
@@ -55,8 +56,8 @@ class Adding(Task):
 
 # What takes longest comes first, so that all processes end together.
 _FIRST = ("languages", "code_languages", "starter", "sandbox_attacks", "sandbox_containers", "docs", "code_conformance",
-          "bigcode_compat", "transformers", "bad_input", "reasoning_gym", "worlds", "agent_servers", "embedded",
-          "supervisor", "resume", "shapes")  # fmt: skip
+          "bigcode_compat", "transformers", "bad_input", "reasoning_gym", "worlds", "agent_servers", "agent_lines",
+          "agent_access", "embedded", "supervisor", "resume", "shapes")  # fmt: skip
 
 
 # A file is run by one process; these are run by the same one, so that `run_in_languages` prepares compilers once.
@@ -277,6 +278,22 @@ def serve() -> Iterator[Callable[[Handler], ModelServer]]:
     yield start
     for server in servers:
         server.stop()
+
+
+@pytest.fixture
+def start_side() -> Iterator[Callable[..., Side]]:
+    """Starts a server: `start_side("agent", Class)` or `start_side("evaluator", Class)`."""
+    from agent_sides import Side
+
+    started: list[Side] = []
+
+    def start(side: str, cls: type, port: int = 0, **env: str) -> Side:
+        started.append(Side(side, f"{cls.__module__}:{cls.__qualname__}", port, **env))
+        return started[-1]
+
+    yield start
+    for side in started:
+        side.end()
 
 
 @pytest.fixture
