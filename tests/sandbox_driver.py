@@ -6,8 +6,8 @@ import asyncio
 import json
 import sys
 
-from hostile_programs import ATTACKS, CLAIMS, HONEST, LIMITS, Case
-from proctor.sandbox import Pool, run
+from hostile_programs import ATTACKS, CLAIMS, HONEST, Case
+from proctor.sandbox import Pool
 from proctor.sandbox.inside import kernel, watch
 from proctor.sandbox.ladder import Level, rungs
 
@@ -26,9 +26,9 @@ async def hold(level: Level) -> dict[str, object]:
     cases = [case for case in (*ATTACKS, *HONEST) if case.needs <= CLAIMS[level.name]]
     cases.sort(key=_is_bomb)
     async with Pool(level, WORKERS) as pool:
-        verdicts = await run([case.program for case in cases if not _is_bomb(case)], LIMITS, sandbox=pool)
+        verdicts = await asyncio.gather(*(case.judge(pool) for case in cases if not _is_bomb(case)))
         # One by one: where all programs are one user, a bomb takes the processes of the program beside it.
-        verdicts += [await pool.judge(case.program, LIMITS) for case in cases if _is_bomb(case)]
+        verdicts += [await case.judge(pool) for case in cases if _is_bomb(case)]
         ready = pool._idle.qsize()
     return {
         "level": pool.level,

@@ -1,22 +1,15 @@
-"""The two servers and their client: real processes, real HTTP, faults of either side and of the line between."""
+"""The two servers and their client: the seed's example in all its ways, and the protocol, with real processes."""
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,6 +19,7 @@ from aiohttp import web
 
 import faulty_agents as fa
 import super_hexagon
+from agent_sides import LOCAL, TOKEN, Side, ask, evaluate, task, until
 from conftest import Handler, ModelServer
 from proctor.agents import (
     EvaluationResult,
@@ -35,79 +29,8 @@ from proctor.agents import (
     run_evaluation_client_with_server,
     run_evaluation_client_with_server_parallel,
 )
-from proctor.agents.hosting.recipe import recipe_of
-from proctor.agents.servers.access import checked_url
-from proctor.agents.servers.agent_side import AgentSide
 from proctor.agents.servers.client import EvaluationError
-from proctor.errors import UsageError
 from seed_classes import responses_api, the_seeds_own_classes
-
-TOKEN = "a-token-for-the-tests-alone"
-LOCAL = "127.0.0.1"
-TESTS = Path(__file__).parent
-
-
-class Side:
-    """A server started by `proctor serve`, in a process of its own."""
-
-    def __init__(self, side: str, name: str, port: int = 0, **env: str) -> None:
-        command = [sys.executable, "-m", "proctor", "serve", side, name, "--port", str(port)]
-        environment = os.environ | {"PROCTOR_TOKEN": TOKEN, "PYTHONPATH": os.pathsep.join(sys.path)} | env
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
-        assert self.process.stderr is not None
-        said = self.process.stderr.readline()
-        self.url = said.split(" at ")[1].split()[0]
-        self.port = int(self.url.rpartition(":")[2])
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def end(self) -> None:
-        assert self.process.stderr is not None
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(60)
-        self.process.stderr.close()
-
-
-@pytest.fixture
-def start() -> Iterator[Callable[..., Side]]:
-    started: list[Side] = []
-
-    def start(side: str, cls: type, port: int = 0, **env: str) -> Side:
-        started.append(Side(side, f"{cls.__module__}:{cls.__qualname__}", port, **env))
-        return started[-1]
-
-    yield start
-    for side in started:
-        side.end()
-
-
-def ask(method: str, url: str, body: Any = None, token: str = TOKEN) -> tuple[int, Any]:
-    data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
-    request = urllib.request.Request(url, data, headers, method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return answer.status, json.loads(answer.read() or b"null")
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.loads(error.read() or b"null")
-
-
-def until(url: str, state: str) -> None:
-    """Waits for what must come."""
-    while ask("GET", f"{url}/status")[1]["state"] != state:
-        time.sleep(0.01)
-
-
-def task(seconds: float = 0.4, **fields: Any) -> Task:
-    return Task(env_name="none", timeout=seconds, check_env_interval_seconds=0.05, **fields)
-
-
-def evaluate(agent: Side, evaluator: Side, seconds: float = 0.4) -> EvaluationResult:
-    return run_evaluation_client(agent.url, evaluator.url, task(seconds), token=TOKEN)
-
 
 # The seed's example, all three ways
 
@@ -163,9 +86,9 @@ def test_both_sides_and_the_client_in_one_go(
     assert screen[:2] == ["active Super Hexagon", "press 32"], "focus, then the space bar"
 
 
-def test_two_servers_and_a_client_apart(tmp_path: Path, hexagon: ModelServer, start: Callable[..., Side]):
-    agent = start("agent", super_hexagon.MySuperHexagonAgent)
-    evaluator = start("evaluator", super_hexagon.MySuperHexagonEvaluator)
+def test_two_servers_and_a_client_apart(tmp_path: Path, hexagon: ModelServer, start_side: Callable[..., Side]):
+    agent = start_side("agent", super_hexagon.MySuperHexagonAgent)
+    evaluator = start_side("evaluator", super_hexagon.MySuperHexagonEvaluator)
     for _ in range(2):
         assert_survived(run_evaluation_client(agent.url, evaluator.url, hexagon_task(), token=TOKEN))
 
@@ -237,8 +160,8 @@ def test_an_agent_that_cannot_be_made_is_told_before_anything_is_served(capfd: p
 # The protocol
 
 
-def test_the_agents_states(start: Callable[..., Side]):
-    agent, evaluator = start("agent", fa.Good), start("evaluator", fa.Watching)
+def test_the_agents_states(start_side: Callable[..., Side]):
+    agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
     base = f"{agent.url}/agent"
     assert ask("GET", f"{base}/status") == (200, {"state": "INIT", "current_task": None})
     told = task(60).model_dump()
@@ -259,8 +182,8 @@ def test_the_agents_states(start: Callable[..., Side]):
     until(base, "READY")
 
 
-def test_the_evaluators_states(start: Callable[..., Side]):
-    agent, evaluator = start("agent", fa.Good), start("evaluator", fa.Watching)
+def test_the_evaluators_states(start_side: Callable[..., Side]):
+    agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
     base = f"{evaluator.url}/evaluator"
     assert ask("GET", f"{base}/status") == (200, {"state": "INIT", "current_task": None})
     assert ask("POST", f"{base}/evaluation/start", task().model_dump())[0] == 400
@@ -286,8 +209,11 @@ def test_the_evaluators_states(start: Callable[..., Side]):
     assert "notes" in answer
 
 
-def test_of_many_starts_at_once_one_wins(start: Callable[..., Side], tmp_path: Path):
-    agent, evaluator = start("agent", fa.Good), start("evaluator", CountingSetups, SETUPS=str(tmp_path / "setups"))
+def test_of_many_starts_at_once_one_wins(start_side: Callable[..., Side], tmp_path: Path):
+    agent, evaluator = (
+        start_side("agent", fa.Good),
+        start_side("evaluator", CountingSetups, SETUPS=str(tmp_path / "setups")),
+    )
     ask("POST", f"{agent.url}/agent/register_evaluator", {"evaluator_url": evaluator.url})
     ask("POST", f"{evaluator.url}/evaluator/register_agent", {"agent_url": agent.url})
     with ThreadPoolExecutor(8) as threads:
@@ -298,8 +224,8 @@ def test_of_many_starts_at_once_one_wins(start: Callable[..., Side], tmp_path: P
     assert (tmp_path / "setups").read_text() == "x", "one environment"
 
 
-def test_results_are_kept_by_task(start: Callable[..., Side]):
-    agent, evaluator = start("agent", fa.Finishing), start("evaluator", fa.Watching)
+def test_results_are_kept_by_task(start_side: Callable[..., Side]):
+    agent, evaluator = start_side("agent", fa.Finishing), start_side("evaluator", fa.Watching)
     url = f"{evaluator.url}/evaluator/evaluation/results"
     first, second = (evaluate(agent, evaluator).task_id for _ in range(2))
     assert ask("GET", f"{url}?task_id={first}")[1]["task_id"] == first
@@ -308,8 +234,8 @@ def test_results_are_kept_by_task(start: Callable[..., Side]):
     assert ask("GET", f"{url}?task_id=another") == (204, None)
 
 
-def test_a_client_is_not_given_what_another_asked_for(start: Callable[..., Side]):
-    agent, evaluator = start("agent", fa.Good), start("evaluator", fa.Watching)
+def test_a_client_is_not_given_what_another_asked_for(start_side: Callable[..., Side]):
+    agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
 
     def asked_for(_: int) -> bool:
         asked = task(0.3)
@@ -322,8 +248,8 @@ def test_a_client_is_not_given_what_another_asked_for(start: Callable[..., Side]
         assert all(threads.map(asked_for, range(6)))
 
 
-def test_registering_while_tasks_are_started(start: Callable[..., Side]):
-    agent, evaluator = start("agent", fa.Finishing), start("evaluator", fa.Watching)
+def test_registering_while_tasks_are_started(start_side: Callable[..., Side]):
+    agent, evaluator = start_side("agent", fa.Finishing), start_side("evaluator", fa.Watching)
     evaluate(agent, evaluator)
 
     def one_of_four(turn: int) -> int:
@@ -341,8 +267,8 @@ def test_registering_while_tasks_are_started(start: Callable[..., Side]):
     assert evaluate(agent, evaluator).outcome is Outcome.COMPLETED
 
 
-def test_a_result_of_any_length(start: Callable[..., Side]):
-    result = evaluate(start("agent", fa.Finishing), start("evaluator", fa.WritingMuch))
+def test_a_result_of_any_length(start_side: Callable[..., Side]):
+    result = evaluate(start_side("agent", fa.Finishing), start_side("evaluator", fa.WritingMuch))
     assert len(result.metrics["moves"]) == 100_000
 
 
@@ -352,8 +278,8 @@ class CountingSetups(fa.Watching):
             file.write("x")
 
 
-def test_an_agent_is_killed_on_demand_and_made_anew(start: Callable[..., Side]):
-    agent, evaluator = start("agent", fa.Sleeping), start("evaluator", fa.Watching)
+def test_an_agent_is_killed_on_demand_and_made_anew(start_side: Callable[..., Side]):
+    agent, evaluator = start_side("agent", fa.Sleeping), start_side("evaluator", fa.Watching)
     ask("POST", f"{agent.url}/agent/register_evaluator", {"evaluator_url": evaluator.url})
     ask("POST", f"{evaluator.url}/evaluator/register_agent", {"agent_url": agent.url})
     ask("POST", f"{evaluator.url}/evaluator/evaluation/start", task(60).model_dump())
@@ -389,8 +315,8 @@ class Absent(BaseHTTPRequestHandler):
         pass
 
 
-def test_an_agent_that_was_deserted_does_not_say_that_it_finished(start: Callable[..., Side]):
-    agent = start("agent", fa.Good)
+def test_an_agent_that_was_deserted_does_not_say_that_it_finished(start_side: Callable[..., Side]):
+    agent = start_side("agent", fa.Good)
     with ThreadingHTTPServer((LOCAL, 0), Absent) as absent, ThreadPoolExecutor(1) as thread:
         serving = thread.submit(absent.serve_forever, 0.01)
         url = f"http://{LOCAL}:{absent.server_port}"
@@ -400,281 +326,3 @@ def test_an_agent_that_was_deserted_does_not_say_that_it_finished(start: Callabl
         absent.shutdown()
         serving.result(60)
     assert Absent.told == []
-
-
-# Who may
-
-
-def test_nothing_without_the_token(start: Callable[..., Side]):
-    agent = start("agent", fa.Good)
-    for token in ("", "wrong", TOKEN + "x"):
-        status, answer = ask("GET", f"{agent.url}/agent/status", token=token)
-        assert (status, answer["success"]) == (401, False)
-    with pytest.raises(EvaluationError, match="401"):
-        run_evaluation_client(agent.url, agent.url, task(), token="another-token-of-somebody-else")
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://example.org:8001",
-        "http://169.254.169.254",
-        "ftp://127.0.0.1",
-        "http://user:word@127.0.0.1:1",
-        "http://127.0.0.1:1/path",
-        "http://[::1",
-        "file:///etc/passwd",
-        "",
-        "http://127.0.0.1:99999",
-    ],
-)
-def test_addresses_that_are_not_registered(start: Callable[..., Side], url: str):
-    agent = start("agent", fa.Good)
-    status, answer = ask("POST", f"{agent.url}/agent/register_evaluator", {"evaluator_url": url})
-    assert (status, answer["success"]) == (400, False)
-
-
-def test_too_large_and_too_odd(start: Callable[..., Side]):
-    agent = start("agent", fa.Good)
-    url = f"{agent.url}/agent/task/start"
-    assert ask("POST", url, b'"' + b"x" * 2_000_000 + b'"')[0] == 413
-    for body in (b"", b"\xff", b"{", b"[]", {"env_name": "x"}, {"env_name": "x", "timeout": -1}, b'{"timeout": NaN}'):
-        status, answer = ask("POST", url, body)
-        assert status in (400, 422)
-        assert answer["success"] is False
-        assert answer["error"]
-    for odd in ({"seed": 2**64}, {"success_criteria": {"a": "\ud800"}}, {"success_criteria": {"a": nested(60)}}):
-        assert ask("POST", url, task().model_dump() | odd)[0] == 422
-    bottomless = b'{"env_name": "x", "timeout": 1, "success_criteria": ' + b'{"a":' * 90_000
-    assert ask("POST", url, bottomless)[0] in (400, 422)
-
-
-def nested(levels: int) -> list[Any]:
-    return [nested(levels - 1)] if levels else []
-
-
-def test_connections_that_say_nothing_are_closed(start: Callable[..., Side]):
-    agent = start("agent", fa.Good)
-    with ExitStack() as stack:
-        connect = (socket.create_connection((LOCAL, agent.port), timeout=60) for _ in range(300))
-        silent = [stack.enter_context(connection) for connection in connect]
-        for connection in silent[::2]:
-            connection.sendall(b"GET /agent/status HTTP/1.1\r\nX-Never-Ends: ")
-        assert [connection.recv(1) for connection in silent] == 300 * [b""]
-        assert ask("GET", f"{agent.url}/agent/status")[0] == 200
-
-
-def test_a_host_is_allowed_however_it_is_written():
-    side = AgentSide(recipe_of(fa.Good), TOKEN, ["Judge.Example"])
-    assert checked_url("http://JUDGE.example:8001", side.allowed_hosts) == "http://judge.example:8001"
-
-
-def test_servers_for_everyone_know_each_other():
-    result = run_evaluation_client_with_server(
-        task(), "0.0.0.0", 0, "0.0.0.0", 0, agent=fa.Finishing, evaluator=fa.Watching
-    )
-    assert result.outcome is Outcome.COMPLETED, result.notes
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
-def test_a_server_for_everyone_needs_a_token(proctor: Callable[..., Any], host: str):
-    done = proctor("serve", "agent", f"{TESTS / 'faulty_agents.py'}:Good", "--host", host, "--port", "0")
-    assert done.returncode == 2
-    assert "--token" in done.stderr
-    with pytest.raises(UsageError, match="token"):
-        fa.Good().run(host=host, port=0)
-
-
-def test_what_cannot_be_served(proctor: Callable[..., Any]):
-    for name, said in {
-        "nowhere": "expected module:Class",
-        "no_such_module:Agent": "could not be imported",
-        f"{TESTS / 'faulty_agents.py'}:Goood": "Good",
-        f"{TESTS / 'faulty_agents.py'}:Watching": "is no Agent",
-        f"{TESTS / 'none.py'}:Agent": "there is no file",
-    }.items():
-        done = proctor("serve", "agent", name)
-        assert done.returncode == 2, done.stderr
-        assert said in done.stderr
-        assert "Traceback" not in done.stderr
-
-
-def test_what_the_description_allows_brings_no_server_down(start: Callable[..., Side]):
-    """A fuzzer makes requests from the OpenAPI description, to two that know each other."""
-    agent, evaluator = start("agent", fa.Good), start("evaluator", fa.Watching)
-    for side in (agent, evaluator):
-        evaluate(agent, evaluator)
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "schemathesis.cli", "run", f"{side.url}/openapi.json"),
-                *("-H", f"Authorization: Bearer {TOKEN}", "--checks", "not_a_server_error", "--seed", "1"),
-                *("--max-examples", "20", "--phases", "fuzzing", "--generation-database", "none", "--no-color"),
-            ],
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-        assert ask("GET", f"{side.url}/openapi.json")[0] == 200
-
-
-# Faults of either side, and of the line between them
-
-
-class Line:
-    """A line between the two sides that can be cut: passes bytes on, until it does not."""
-
-    def __init__(self, port: int) -> None:
-        self._far = port
-        self._loop = asyncio.new_event_loop()
-        self._whole = True
-        self.delay = 0.0  # seconds on the way there
-        ready = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(ready,), daemon=True)
-        self._thread.start()
-        ready.wait()
-        self.url = f"http://{LOCAL}:{self.port}"
-
-    def _run(self, ready: threading.Event) -> None:
-        async def main() -> None:
-            self._ended = asyncio.Event()
-            server = await asyncio.start_server(self._pass_on, LOCAL, 0)
-            self.port = server.sockets[0].getsockname()[1]
-            ready.set()
-            await self._ended.wait()
-            server.close()
-            passing = [one for one in asyncio.all_tasks() if one is not asyncio.current_task()]
-            for one in passing:
-                one.cancel()
-            await asyncio.gather(*passing, return_exceptions=True)
-
-        self._loop.run_until_complete(main())
-        self._loop.close()
-
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        far_reader, far_writer = await asyncio.open_connection(LOCAL, self._far)
-
-        async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter, delay: float = 0.0) -> None:
-            try:
-                while data := await source.read(65536):
-                    await asyncio.sleep(delay)
-                    if self._whole:  # else it is swallowed: nobody is told that the line is cut
-                        sink.write(data)
-            except ConnectionError:
-                pass
-            finally:
-                sink.close()
-
-        await asyncio.gather(pump(reader, far_writer, self.delay), pump(far_reader, writer))
-
-    def cut(self) -> None:
-        self._whole = False
-
-    def mend(self) -> None:
-        self._whole = True
-
-    def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._ended.set)
-        self._thread.join()
-
-
-def test_an_agents_server_that_is_killed(start: Callable[..., Side]):
-    agent, evaluator = start("agent", fa.Good), start("evaluator", fa.Watching)
-    with ThreadPoolExecutor(1) as thread:
-        future = thread.submit(evaluate, agent, evaluator, 600)
-        until(f"{agent.url}/agent", "RUNNING")
-        agent.kill()
-        result = future.result()
-    assert result.outcome is Outcome.AGENT_CRASH, result.notes
-    assert result.metrics == {}
-    again = start("agent", fa.Finishing, port=agent.port)
-    assert evaluate(again, evaluator).outcome is Outcome.COMPLETED
-
-
-def test_an_evaluators_server_that_is_killed(start: Callable[..., Side]):
-    agent, evaluator = start("agent", fa.Good), start("evaluator", fa.Watching)
-    with ThreadPoolExecutor(1) as thread:
-        future = thread.submit(evaluate, agent, evaluator, 600)
-        until(f"{agent.url}/agent", "RUNNING")
-        evaluator.kill()
-        result = future.result()
-    assert result.outcome is Outcome.JUDGE_ERROR
-    until(f"{agent.url}/agent", "READY")  # it has noticed that it plays for nobody
-    again = start("evaluator", fa.Watching, port=evaluator.port)
-    assert evaluate(agent, again).outcome is Outcome.TIMEOUT
-
-
-def test_a_line_that_is_cut_and_mended(start: Callable[..., Side]):
-    agent, evaluator = start("agent", fa.Good), start("evaluator", fa.Watching)
-    to_agent, to_evaluator = Line(agent.port), Line(evaluator.port)
-    try:
-        ask("POST", f"{agent.url}/agent/register_evaluator", {"evaluator_url": to_evaluator.url})
-        ask("POST", f"{evaluator.url}/evaluator/register_agent", {"agent_url": to_agent.url})
-        assert ask("POST", f"{evaluator.url}/evaluator/evaluation/start", task(600).model_dump())[0] == 200
-        until(f"{agent.url}/agent", "RUNNING")
-        to_agent.cut()
-        to_evaluator.cut()
-        until(f"{evaluator.url}/evaluator", "READY")
-        until(f"{agent.url}/agent", "READY")
-        result = ask("GET", f"{evaluator.url}/evaluator/evaluation/results")[1]
-        assert result["outcome"] == "agent_crash"
-        assert "cannot be reached" in result["notes"] or "did not start" in result["notes"]
-        to_agent.mend()
-        to_evaluator.mend()
-        assert ask("POST", f"{evaluator.url}/evaluator/evaluation/start", task(0.3).model_dump())[0] == 200
-        until(f"{evaluator.url}/evaluator", "READY")
-        assert ask("GET", f"{evaluator.url}/evaluator/evaluation/results")[1]["outcome"] == "timeout"
-    finally:
-        to_agent.close()
-        to_evaluator.close()
-
-
-def test_a_line_that_is_slow_is_no_crash(start: Callable[..., Side]):
-    agent, evaluator = start("agent", fa.Thinking), start("evaluator", fa.Watching)
-    to_agent = Line(agent.port)
-    to_agent.delay = 0.4
-    try:
-        result = run_evaluation_client(to_agent.url, evaluator.url, task(1), token=TOKEN)
-        assert result.outcome is Outcome.TIMEOUT, result.notes
-    finally:
-        to_agent.close()
-
-
-def test_a_client_that_dies_leaves_an_evaluation_that_ends(start: Callable[..., Side]):
-    agent, evaluator = start("agent", fa.Good), start("evaluator", fa.Watching)
-    script = f"""
-from proctor.agents import Task, run_evaluation_client
-run_evaluation_client({agent.url!r}, {evaluator.url!r}, Task(env_name="none", timeout=2), token={TOKEN!r})
-"""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen([sys.executable, "-c", script], env=environment) as client:
-        until(f"{agent.url}/agent", "RUNNING")
-        client.kill()
-    until(f"{evaluator.url}/evaluator", "READY")
-    assert ask("GET", f"{evaluator.url}/evaluator/evaluation/results")[1]["outcome"] == "timeout"
-    assert evaluate(agent, evaluator).outcome is Outcome.TIMEOUT
-
-
-@pytest.mark.parametrize(
-    ("agent", "evaluator", "outcome"),
-    [
-        (fa.Sleeping, fa.Watching, Outcome.AGENT_HANG),
-        (fa.Killed, fa.Watching, Outcome.AGENT_CRASH),
-        (fa.KillingItsGuardian, fa.Watching, Outcome.AGENT_CRASH),
-        (fa.StoppingItsGuardian, fa.Watching, Outcome.AGENT_HANG),
-        (fa.SpeakingInTongues, fa.Watching, Outcome.AGENT_CRASH),
-        (fa.RaisingBefore, fa.Watching, Outcome.AGENT_CRASH),
-        (fa.Good, fa.ScoreRaises, Outcome.JUDGE_ERROR),
-        (fa.Good, fa.CheckDies, Outcome.JUDGE_ERROR),
-        (fa.Good, fa.SetupRaises, Outcome.ENV_CRASH),
-        (fa.Forking, fa.Watching, Outcome.TIMEOUT),
-    ],
-    ids=lambda x: getattr(x, "__name__", ""),
-)
-def test_faults_over_http(start: Callable[..., Side], agent: type, evaluator: type, outcome: Outcome):
-    sides = start("agent", agent), start("evaluator", evaluator)
-    for _ in range(2):
-        result = evaluate(*sides)
-        assert result.outcome is outcome, result.notes
-        assert bool(result.metrics) == outcome.is_play

@@ -17,7 +17,7 @@ import pytest
 import proctor
 from hostile_programs import ATTACKS, HONEST, LIMITS, MARK, PLACES
 from proctor.errors import SandboxUnavailableError, UnknownNameError, UsageError
-from proctor.sandbox import Limits, Mode, Outcome, Program, Sandbox, Verdict, engine, open_sandbox, run
+from proctor.sandbox import Limits, Mode, Outcome, Program, Sandbox, Verdict, engine, open_sandbox
 from proctor.sandbox.containers import COMMAND, IMAGE
 from proctor.sandbox.engine import ENGINES, Engine
 from proctor.sandbox.inside import watch
@@ -227,7 +227,10 @@ def test_the_level_says_what_holds_a_program(room: Room):
 
 
 def test_the_attack_table(room: Room):
-    verdicts = room.wait(run([case.program for case in CASES], LIMITS, sandbox=room.sandbox))
+    async def judge_all() -> list[Verdict]:
+        return await asyncio.gather(*(case.judge(room.sandbox) for case in CASES))
+
+    verdicts = room.wait(judge_all())
     assert [
         f"{case.name}: {verdict.outcome} ({verdict.testing}) {verdict.detail}"
         for case, verdict in zip(CASES, verdicts, strict=True)

@@ -1,0 +1,145 @@
+"""Who may ask the servers of agents and evaluators, and what: tokens, addresses, sizes, and whatever a fuzzer makes."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import faulty_agents as fa
+from agent_sides import LOCAL, TOKEN, Side, ask, evaluate, task
+from proctor.agents import Outcome, run_evaluation_client, run_evaluation_client_with_server
+from proctor.agents.hosting.recipe import recipe_of
+from proctor.agents.servers.access import checked_url
+from proctor.agents.servers.agent_side import AgentSide
+from proctor.agents.servers.client import EvaluationError
+from proctor.errors import UsageError
+
+TESTS = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
+    """One server for all who are turned away: that leaves it as it was."""
+    folder = tmp_path_factory.mktemp("agent")
+    side = Side(
+        "agent", "faulty_agents:Good", PROCTOR_STORE=str(folder / "store"), XDG_STATE_HOME=str(folder / "state")
+    )
+    yield side
+    side.end()
+
+
+def test_nothing_without_the_token(agent: Side):
+    for token in ("", "wrong", TOKEN + "x"):
+        status, answer = ask("GET", f"{agent.url}/agent/status", token=token)
+        assert (status, answer["success"]) == (401, False)
+    with pytest.raises(EvaluationError, match="401"):
+        run_evaluation_client(agent.url, agent.url, task(), token="another-token-of-somebody-else")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://example.org:8001",
+        "http://169.254.169.254",
+        "ftp://127.0.0.1",
+        "http://user:word@127.0.0.1:1",
+        "http://127.0.0.1:1/path",
+        "http://[::1",
+        "file:///etc/passwd",
+        "",
+        "http://127.0.0.1:99999",
+    ],
+)
+def test_addresses_that_are_not_registered(agent: Side, url: str):
+    status, answer = ask("POST", f"{agent.url}/agent/register_evaluator", {"evaluator_url": url})
+    assert (status, answer["success"]) == (400, False)
+
+
+def test_too_large_and_too_odd(agent: Side):
+    url = f"{agent.url}/agent/task/start"
+    assert ask("POST", url, b'"' + b"x" * 2_000_000 + b'"')[0] == 413
+    for body in (b"", b"\xff", b"{", b"[]", {"env_name": "x"}, {"env_name": "x", "timeout": -1}, b'{"timeout": NaN}'):
+        status, answer = ask("POST", url, body)
+        assert status in (400, 422)
+        assert answer["success"] is False
+        assert answer["error"]
+    for odd in ({"seed": 2**64}, {"success_criteria": {"a": "\ud800"}}, {"success_criteria": {"a": nested(60)}}):
+        assert ask("POST", url, task().model_dump() | odd)[0] == 422
+    bottomless = b'{"env_name": "x", "timeout": 1, "success_criteria": ' + b'{"a":' * 90_000
+    assert ask("POST", url, bottomless)[0] in (400, 422)
+
+
+def nested(levels: int) -> list[Any]:
+    return [nested(levels - 1)] if levels else []
+
+
+def test_connections_that_say_nothing_are_closed(agent: Side):
+    with ExitStack() as stack:
+        connect = (socket.create_connection((LOCAL, agent.port), timeout=60) for _ in range(300))
+        silent = [stack.enter_context(connection) for connection in connect]
+        for connection in silent[::2]:
+            connection.sendall(b"GET /agent/status HTTP/1.1\r\nX-Never-Ends: ")
+        assert [connection.recv(1) for connection in silent] == 300 * [b""]
+        assert ask("GET", f"{agent.url}/agent/status")[0] == 200
+
+
+def test_a_host_is_allowed_however_it_is_written():
+    side = AgentSide(recipe_of(fa.Good), TOKEN, ["Judge.Example"])
+    assert checked_url("http://JUDGE.example:8001", side.allowed_hosts) == "http://judge.example:8001"
+
+
+def test_servers_for_everyone_know_each_other():
+    result = run_evaluation_client_with_server(
+        task(), "0.0.0.0", 0, "0.0.0.0", 0, agent=fa.Finishing, evaluator=fa.Watching
+    )
+    assert result.outcome is Outcome.COMPLETED, result.notes
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_a_server_for_everyone_needs_a_token(proctor: Callable[..., Any], host: str):
+    done = proctor("serve", "agent", f"{TESTS / 'faulty_agents.py'}:Good", "--host", host, "--port", "0")
+    assert done.returncode == 2
+    assert "--token" in done.stderr
+    with pytest.raises(UsageError, match="token"):
+        fa.Good().run(host=host, port=0)
+
+
+def test_what_cannot_be_served(proctor: Callable[..., Any]):
+    for name, said in {
+        "nowhere": "expected module:Class",
+        "no_such_module:Agent": "could not be imported",
+        f"{TESTS / 'faulty_agents.py'}:Goood": "Good",
+        f"{TESTS / 'faulty_agents.py'}:Watching": "is no Agent",
+        f"{TESTS / 'none.py'}:Agent": "there is no file",
+    }.items():
+        done = proctor("serve", "agent", name)
+        assert done.returncode == 2, done.stderr
+        assert said in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_what_the_description_allows_brings_no_server_down(start_side: Callable[..., Side]):
+    """A fuzzer makes requests from the OpenAPI description, to two that know each other."""
+    agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
+    for side in (agent, evaluator):
+        evaluate(agent, evaluator)
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "schemathesis.cli", "run", f"{side.url}/openapi.json"),
+                *("-H", f"Authorization: Bearer {TOKEN}", "--checks", "not_a_server_error", "--seed", "1"),
+                *("--max-examples", "20", "--phases", "fuzzing", "--generation-database", "none", "--no-color"),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+        assert ask("GET", f"{side.url}/openapi.json")[0] == 200

@@ -1,0 +1,175 @@
+"""Faults of either server of an evaluation, and of the line between them: real processes, real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import faulty_agents as fa
+from agent_sides import LOCAL, TOKEN, Side, ask, evaluate, task, until
+from proctor.agents import Outcome, run_evaluation_client
+
+
+class Line:
+    """A line between the two sides that can be cut: passes bytes on, until it does not."""
+
+    def __init__(self, port: int) -> None:
+        self._far = port
+        self._loop = asyncio.new_event_loop()
+        self._whole = True
+        self.delay = 0.0  # seconds on the way there
+        ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(ready,), daemon=True)
+        self._thread.start()
+        ready.wait()
+        self.url = f"http://{LOCAL}:{self.port}"
+
+    def _run(self, ready: threading.Event) -> None:
+        async def main() -> None:
+            self._ended = asyncio.Event()
+            server = await asyncio.start_server(self._pass_on, LOCAL, 0)
+            self.port = server.sockets[0].getsockname()[1]
+            ready.set()
+            await self._ended.wait()
+            server.close()
+            passing = [one for one in asyncio.all_tasks() if one is not asyncio.current_task()]
+            for one in passing:
+                one.cancel()
+            await asyncio.gather(*passing, return_exceptions=True)
+
+        self._loop.run_until_complete(main())
+        self._loop.close()
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_connection(LOCAL, self._far)
+
+        async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter, delay: float = 0.0) -> None:
+            try:
+                while data := await source.read(65536):
+                    await asyncio.sleep(delay)
+                    if self._whole:  # else it is swallowed: nobody is told that the line is cut
+                        sink.write(data)
+            except ConnectionError:
+                pass
+            finally:
+                sink.close()
+
+        await asyncio.gather(pump(reader, far_writer, self.delay), pump(far_reader, writer))
+
+    def cut(self) -> None:
+        self._whole = False
+
+    def mend(self) -> None:
+        self._whole = True
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._ended.set)
+        self._thread.join()
+
+
+def test_an_agents_server_that_is_killed(start_side: Callable[..., Side]):
+    agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
+    with ThreadPoolExecutor(1) as thread:
+        future = thread.submit(evaluate, agent, evaluator, 600)
+        until(f"{agent.url}/agent", "RUNNING")
+        agent.kill()
+        result = future.result()
+    assert result.outcome is Outcome.AGENT_CRASH, result.notes
+    assert result.metrics == {}
+    again = start_side("agent", fa.Finishing, port=agent.port)
+    assert evaluate(again, evaluator).outcome is Outcome.COMPLETED
+
+
+def test_an_evaluators_server_that_is_killed(start_side: Callable[..., Side]):
+    agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
+    with ThreadPoolExecutor(1) as thread:
+        future = thread.submit(evaluate, agent, evaluator, 600)
+        until(f"{agent.url}/agent", "RUNNING")
+        evaluator.kill()
+        result = future.result()
+    assert result.outcome is Outcome.JUDGE_ERROR
+    until(f"{agent.url}/agent", "READY")  # it has noticed that it plays for nobody
+    again = start_side("evaluator", fa.Watching, port=evaluator.port)
+    assert evaluate(agent, again).outcome is Outcome.TIMEOUT
+
+
+def test_a_line_that_is_cut_and_mended(start_side: Callable[..., Side]):
+    agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
+    to_agent, to_evaluator = Line(agent.port), Line(evaluator.port)
+    try:
+        ask("POST", f"{agent.url}/agent/register_evaluator", {"evaluator_url": to_evaluator.url})
+        ask("POST", f"{evaluator.url}/evaluator/register_agent", {"agent_url": to_agent.url})
+        assert ask("POST", f"{evaluator.url}/evaluator/evaluation/start", task(600).model_dump())[0] == 200
+        until(f"{agent.url}/agent", "RUNNING")
+        to_agent.cut()
+        to_evaluator.cut()
+        until(f"{evaluator.url}/evaluator", "READY")
+        until(f"{agent.url}/agent", "READY")
+        result = ask("GET", f"{evaluator.url}/evaluator/evaluation/results")[1]
+        assert result["outcome"] == "agent_crash"
+        assert "cannot be reached" in result["notes"] or "did not start" in result["notes"]
+        to_agent.mend()
+        to_evaluator.mend()
+        assert ask("POST", f"{evaluator.url}/evaluator/evaluation/start", task(0.3).model_dump())[0] == 200
+        until(f"{evaluator.url}/evaluator", "READY")
+        assert ask("GET", f"{evaluator.url}/evaluator/evaluation/results")[1]["outcome"] == "timeout"
+    finally:
+        to_agent.close()
+        to_evaluator.close()
+
+
+def test_a_line_that_is_slow_is_no_crash(start_side: Callable[..., Side]):
+    agent, evaluator = start_side("agent", fa.Thinking), start_side("evaluator", fa.Watching)
+    to_agent = Line(agent.port)
+    to_agent.delay = 0.4
+    try:
+        result = run_evaluation_client(to_agent.url, evaluator.url, task(1), token=TOKEN)
+        assert result.outcome is Outcome.TIMEOUT, result.notes
+    finally:
+        to_agent.close()
+
+
+def test_a_client_that_dies_leaves_an_evaluation_that_ends(start_side: Callable[..., Side]):
+    agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
+    script = f"""
+from proctor.agents import Task, run_evaluation_client
+run_evaluation_client({agent.url!r}, {evaluator.url!r}, Task(env_name="none", timeout=2), token={TOKEN!r})
+"""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, "-c", script], env=environment) as client:
+        until(f"{agent.url}/agent", "RUNNING")
+        client.kill()
+    until(f"{evaluator.url}/evaluator", "READY")
+    assert ask("GET", f"{evaluator.url}/evaluator/evaluation/results")[1]["outcome"] == "timeout"
+    assert evaluate(agent, evaluator).outcome is Outcome.TIMEOUT
+
+
+@pytest.mark.parametrize(
+    ("agent", "evaluator", "outcome"),
+    [
+        (fa.Sleeping, fa.Watching, Outcome.AGENT_HANG),
+        (fa.Killed, fa.Watching, Outcome.AGENT_CRASH),
+        (fa.KillingItsGuardian, fa.Watching, Outcome.AGENT_CRASH),
+        (fa.StoppingItsGuardian, fa.Watching, Outcome.AGENT_HANG),
+        (fa.SpeakingInTongues, fa.Watching, Outcome.AGENT_CRASH),
+        (fa.RaisingBefore, fa.Watching, Outcome.AGENT_CRASH),
+        (fa.Good, fa.ScoreRaises, Outcome.JUDGE_ERROR),
+        (fa.Good, fa.CheckDies, Outcome.JUDGE_ERROR),
+        (fa.Good, fa.SetupRaises, Outcome.ENV_CRASH),
+        (fa.Forking, fa.Watching, Outcome.TIMEOUT),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_faults_over_http(start_side: Callable[..., Side], agent: type, evaluator: type, outcome: Outcome):
+    sides = start_side("agent", agent), start_side("evaluator", evaluator)
+    for _ in range(2):
+        result = evaluate(*sides)
+        assert result.outcome is outcome, result.notes
+        assert bool(result.metrics) == outcome.is_play

@@ -1,0 +1,89 @@
+"""The gate between a world by the clock and its agent."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import socket
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+
+from proctor.agents.worlds import observations, spaces
+from proctor.agents.worlds.gate import Frame, Gate, Move
+
+
+@pytest.fixture
+def gate() -> Gate:
+    opened = Gate()
+    opened.open("secret", spaces.Choice(3).take)
+    return opened
+
+
+def ask(gate: Gate, *requests: tuple[str, str, dict[str, Any]]) -> list[tuple[int, bytes]]:
+    async def all_of_them() -> list[tuple[int, bytes]]:
+        answers = []
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{gate.port}") as session:
+            for method, path, options in requests:
+                given = {"headers": {"Authorization": "Bearer secret"}} | options
+                async with session.request(method, path, **given) as reply:
+                    answers.append((reply.status, await reply.read()))
+        return answers
+
+    return asyncio.run(all_of_them())
+
+
+def move(tick: int, action: Any) -> dict[str, Any]:
+    return {"data": msgspec.msgpack.encode(Move(tick, action, 1, 2))}
+
+
+def test_the_gate_lets_nobody_in_without_the_token(gate: Gate):
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "secret"}):
+        answers = ask(gate, ("GET", "/observation", {"headers": headers}), ("POST", "/action", {"headers": headers}))
+        assert [status for status, _ in answers] == [401, 401]
+
+
+def test_a_token_that_is_no_text_is_a_wrong_one(gate: Gate):
+    with socket.create_connection(("127.0.0.1", gate.port), timeout=30) as connection:
+        connection.sendall(b"GET /observation HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \xff\xfe\r\n\r\n")
+        assert connection.makefile("rb").readline() == b"HTTP/1.1 401 Unauthorized\r\n"
+
+
+def test_the_gate_gives_the_newest_and_takes_the_last(gate: Gate):
+    gate.show(Frame(0, observations.pack("first"), None, False))
+    gate.show(Frame(1, observations.pack("second"), 1.0, False))
+    ((_, seen), *answers) = ask(
+        gate,
+        ("GET", "/observation", {}),
+        ("POST", "/action", move(0, 1)),
+        ("POST", "/action", move(1, 2)),
+        ("POST", "/action", move(1, 7)),
+        ("POST", "/action", move(9, 1)),
+        ("POST", "/action", move(1, float("inf"))),
+        ("POST", "/action", {"data": b"\xc1"}),
+        ("POST", "/action", {"data": io.BytesIO(b"x" * 2_000_000)}),
+        ("GET", "/observation", {"params": {"after": "?"}}),
+        ("GET", "/elsewhere", {}),
+    )
+    assert msgspec.msgpack.decode(seen, type=Frame).tick == 1
+    assert [status for status, _ in answers] == [200, 204, 400, 400, 400, 400, 413, 400, 404]
+    assert gate.dropped == 1
+    assert gate.take().action == 2
+    assert gate.take() is None
+    gate.close()
+    assert ask(gate, ("POST", "/action", move(1, 1)))[0][0] == 410
+    gate.open("secret", spaces.Choice(3).take)
+    gate.show(Frame(0, b"", None, False))
+    assert ask(gate, ("POST", "/action", move(0, 0)))[0][0] == 204
+
+
+def test_an_action_that_cannot_even_be_looked_at_is_refused(gate: Gate):
+    def take(action: Any) -> Any:
+        raise RuntimeError("what is this")
+
+    gate.open("secret", take)
+    gate.show(Frame(0, b"", None, False))
+    ((status, said),) = ask(gate, ("POST", "/action", move(0, 1)))
+    assert (status, said) == (400, b"its action raised RuntimeError: what is this")

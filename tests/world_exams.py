@@ -1,0 +1,24 @@
+"""Exams in worlds, as tests give them: with the players of `world_players.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import proctor
+from proctor.agents.worlds.events import Ending
+from proctor.report import Report
+
+PLAYERS = Path(__file__).parent / "world_players.py"
+
+
+def play(agent: str, task: str = "agents/catch", limit: int = 3, **options: Any) -> Report:
+    settings = options.pop("settings", {})
+    agent = f"{PLAYERS}:{agent}" if agent[0].isupper() or agent in ("policy", "left") else agent
+    return proctor.evaluate(task, agent=agent, limit=limit, settings={"timeout": 60} | settings, **options)
+
+
+def endings(report: Report) -> list[Ending]:
+    return [msgspec.json.decode(record.outputs[-1].text, type=Ending) for record in report.records()]
