@@ -41,7 +41,7 @@ lint: setup
 	@scripts/setup-desktop
 
 test: lint .venv/reasoning-gym .venv/hf .venv/sandbox .venv/desktop
-	@$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder
+	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 bench: setup
 	@$(BIN)/python bench/core.py

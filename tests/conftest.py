@@ -55,22 +55,14 @@ class Adding(Task):
 
 
 # What takes longest comes first, so that all processes end together.
-_FIRST = ("languages", "code_languages", "starter", "sandbox_attacks", "sandbox_containers", "docs", "code_conformance",
+_FIRST = ("sandbox_attacks", "languages", "code_languages", "sandbox_containers", "docs", "code_conformance", "starter",
           "bigcode_compat", "transformers", "bad_input", "reasoning_gym", "worlds", "agent_servers", "agent_lines",
           "agent_access", "embedded", "supervisor", "resume", "shapes")  # fmt: skip
 
 
-# A file is run by one process; these are run by the same one, so that `run_in_languages` prepares compilers once.
-_COMPILING = ("languages", "code_languages", "starter")
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     order = {f"test_{name}": place for place, name in enumerate(_FIRST)}
     items.sort(key=lambda item: order.get(item.path.stem, len(order)))
-    together = {f"test_{name}": "compiling" for name in _COMPILING}
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(together.get(item.path.stem, item.path.stem)))
 
 
 @pytest.fixture(autouse=True)
