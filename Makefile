@@ -23,7 +23,7 @@ setup: .venv/ready
 .venv/reasoning-gym: .venv/ready requirements-reasoning-gym.lock scripts/setup-reasoning-gym
 	@scripts/setup-reasoning-gym
 
-demo: setup .venv/desktop
+demo: setup .venv/windows
 	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo
 
 lint: setup
@@ -31,16 +31,18 @@ lint: setup
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 
-.venv/sandbox: .venv/ready scripts/setup-sandbox
-	@scripts/setup-sandbox
-
-.venv/hf: .venv/ready scripts/setup-hf
+.venv/hf: .venv/ready scripts/setup-hf .venv/reasoning-gym
 	@scripts/setup-hf
 
-.venv/desktop: .venv/ready scripts/setup-desktop
-	@scripts/setup-desktop
+.venv/windows: .venv/ready scripts/setup-system
+	@scripts/setup-system $@ windows
 
-test: lint .venv/reasoning-gym .venv/hf .venv/sandbox .venv/desktop
+.venv/system: .venv/ready scripts/setup-system
+	@scripts/setup-system $@ windows games toolchains database browser
+
+# Debian's packages, Python's (one after the other, into one place) and the linters do not disturb each other.
+test: setup
+	@$(MAKE) --no-print-directory --jobs 3 lint .venv/system .venv/hf
 	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 bench: setup
