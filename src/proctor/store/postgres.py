@@ -64,6 +64,7 @@ class Postgres(Database):
         )
         for key, value in SESSION.items():
             db.execute(f"SET {key} = {value}".encode())
+        db.execute(b"SET default_transaction_read_only = " + (b"on" if self.mode == "read" else b"off"))
         return db
 
     def told(self, error: Exception) -> str:
@@ -93,6 +94,7 @@ class Postgres(Database):
     @contextmanager
     def migration(self) -> Iterator[None]:
         with self.transaction():
+            self.execute("SET TRANSACTION READ WRITE")
             self.execute("SELECT pg_advisory_xact_lock(?)", (MIGRATION,))
             self.execute("CREATE SCHEMA IF NOT EXISTS proctor")
             yield
