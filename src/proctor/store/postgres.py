@@ -51,6 +51,7 @@ class Postgres(Database):
         self.mode = mode
         self.artifacts = ArtifactTable(self)
         self._held: set[str] = set()
+        self._lost = ""  # the run that another process took over while there was no connection
         try:
             self._db = self._connect()
         except psycopg.Error as error:
@@ -115,12 +116,14 @@ class Postgres(Database):
         if not self._db.closed:
             return False
         with self._lock:
-            self._db = self._connect()
-            for run_id in self._held:
-                if not self._take(run_id):
-                    raise psycopg.OperationalError(
-                        f"the connection was lost, and meanwhile another process has gone on with run {run_id}"
-                    )
+            if not self._lost:
+                self._db = self._connect()
+                self._lost = next((run_id for run_id in self._held if not self._take(run_id)), "")
+            if self._lost:
+                self._db.close()  # for good: nothing of this process may get between the other one's records
+                raise psycopg.OperationalError(
+                    f"the connection was lost, and meanwhile another process has gone on with run {self._lost}"
+                )
         return True
 
     @contextmanager

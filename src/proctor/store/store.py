@@ -104,7 +104,7 @@ class Store:
 
     def _read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         with self._reading():
-            return self._database.execute(sql, values)
+            return self._persistently(lambda: self._database.execute(sql, values))
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -114,24 +114,31 @@ class Store:
             raise StoreError(f"Reading the store {self.place} failed: {self._database.told(error)}.") from None
 
     def _write(self, work: Callable[[], object]) -> None:
-        """Does the work in one transaction; once more, when only the connection had been lost."""
+        """Does the work in one transaction."""
+
+        def transact() -> None:
+            with self._database.transaction():
+                work()
+
         try:
-            try:
-                with self._database.transaction():
-                    work()
-            except self._database.failure:
-                if not self._database.reconnect():
-                    raise
-                with self._database.transaction():
-                    work()
+            self._persistently(transact)
             self._database.check()
         except (self._database.failure, OSError) as error:
             raise StoreWriteError(f"Writing to {self.place} failed: {self._database.told(error)}.") from None
 
+    def _persistently(self, work: Callable[[], T]) -> T:
+        """Once more, when only the connection had been lost."""
+        try:
+            return work()
+        except self._database.failure:
+            if not self._database.reconnect():
+                raise
+            return work()
+
     def change_mark(self) -> str:
         """Another text whenever anything in the store may have changed: cheap to ask, again and again."""
         with self._reading():
-            return self._database.change_mark()
+            return self._persistently(self._database.change_mark)
 
     # -- runs ---------------------------------------------------------------------------------
 
@@ -180,8 +187,11 @@ class Store:
 
     def status(self, run: Run) -> str:
         """The run's status; a run that nobody holds any more was killed, whatever it last said."""
+        if run.status != "running":
+            return run.status
         with self._reading():
-            return "killed" if run.status == "running" and not self._database.is_held(run.id) else run.status
+            held = self._persistently(lambda: self._database.is_held(run.id))
+        return "running" if held else "killed"
 
     # -- records, whole -----------------------------------------------------------------------
 
@@ -362,7 +372,7 @@ class Store:
 
     def _with_files(self, work: Callable[[], T]) -> T:
         try:
-            return work()
+            return self._persistently(work)
         except (self._database.failure, OSError) as error:
             told = self._database.told(error)
             raise StoreWriteError(f"Copying files of the run to or from {self.place} failed: {told}.") from None
