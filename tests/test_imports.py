@@ -14,6 +14,7 @@ LAYERS = [
     ["config", "metrics", "candidate", "sandbox", "userfile"],
     ["models", "datafile"],
     ["task", "store", "provenance"],
+    ["reviews"],
     ["report", "run"],
     ["catalog", "curve"],
     ["evaluation", "check"],

@@ -4,33 +4,43 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from proctor.errors import MissingExtraError
-from proctor.store import open_store
+from proctor.reviews import Reviews, count_reviews
+from proctor.store import open_store, place_of, store_url
 from proctor.types import Metric, Record, Run
 
 
 class Report:
     """What came out of one run. Prints as a table; the records stay in the store until they are asked for."""
 
-    def __init__(self, run: Run, folder: Path) -> None:
+    def __init__(self, run: Run, store: str, reviews: Reviews | None = None) -> None:
         self.run = run
-        self.folder = folder.absolute()  # the working directory may change
+        self.store = store_url(store)
+        self.reviews = reviews  # what people's scores changed, where they count
 
     @property
     def metrics(self) -> dict[str, Metric]:
         return self.run.metrics
 
     def records(self) -> Iterator[Record]:
-        store = open_store(str(self.folder), mode="read")
+        store = open_store(self.store, mode="read")
         try:
-            yield from store.records(self.run)
+            yield from store.records(self.run, reviewed=self.reviews is not None)
         finally:
             store.close()
+
+    def reviewed(self) -> Report:
+        """The same with the scores that people gave, instead of the original ones: their mean, said as such."""
+        store = open_store(self.store, mode="read")
+        try:
+            run, reviews = count_reviews(store, self.run)
+        finally:
+            store.close()
+        return Report(run, self.store, reviews)
 
     def to_dict(self) -> dict[str, Any]:
         """The shape that `--json` prints."""
@@ -51,8 +61,10 @@ class Report:
             "seconds": round(run.seconds, 3),
             "config": run.config,
             "provenance": run.provenance,
-            "store": str(self.folder),
+            "store": place_of(self.store),
         }
+        if self.reviews is not None:
+            result["reviews"] = self.reviews
         if run.reason:
             result["reason"] = run.reason
         if "sandbox" in run.provenance:
@@ -83,6 +95,8 @@ class Report:
         lines = [f"{title} · {run.seconds:.1f} s"]
         if run.status != "done":
             lines.append(f"  NOT COMPLETE: {run.status}{f' ({run.reason})' if run.reason else ''}")
+        if self.reviews is not None:
+            lines.append(f"  REVIEWED       {self.reviews}")
         if settings := run.config.get("settings"):
             lines.append("  settings       " + ", ".join(f"{key}={value}" for key, value in settings.items()))
         lines += [f"  {name:<14} {_metric(metric)}" for name, metric in run.metrics.items()]
@@ -95,7 +109,7 @@ class Report:
         if run.usage.input_tokens or run.usage.output_tokens:
             cost = "" if run.usage.cost is None else f", cost {run.usage.cost:.4f}"
             lines.append(f"  tokens         {run.usage.input_tokens} in, {run.usage.output_tokens} out{cost}")
-        lines.append(f"  run            {run.id} in {_short(self.folder)}")
+        lines.append(f"  run            {run.id} in {place_of(self.store, short=True)}")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -107,11 +121,6 @@ class Report:
         )
         caption = html.escape(f"{self.run.task} · {self.run.candidate} · {self.run.id}")
         return f"<table><caption>{caption}</caption><tr><th>metric</th><th>value</th><th>n</th></tr>{rows}</table>"
-
-
-def _short(folder: Path) -> str:
-    here = Path.cwd()
-    return str(folder.relative_to(here) if folder.is_relative_to(here) else folder)
 
 
 def _metric(metric: Metric) -> str:

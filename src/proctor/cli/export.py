@@ -16,6 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="id of the run, the start of it, or `latest`")
     parser.add_argument("--format", choices=tuple(FORMATS), help="default: by the file's ending, else jsonl")
     parser.add_argument("--out", metavar="FILE", help="where to (default: standard output)")
+    parser.add_argument("--reviewed", action="store_true", help="with the scores that people gave instead")
     add_store_flag(parser)
 
 
@@ -26,7 +27,7 @@ def call(args: argparse.Namespace) -> int:
     chosen = args.format or ending or "jsonl"
     store = open_store(getattr(args, "store", None), mode="read")
     try:
-        chunks = FORMATS[chosen](store.records(store.run(args.run)))
+        chunks = FORMATS[chosen](store.records(store.run(args.run), reviewed=args.reviewed))
         if args.out is None:
             sys.stdout.buffer.writelines(chunks)
             sys.stdout.buffer.flush()

@@ -22,6 +22,7 @@ VERBS = {
     "generate": "write the samples of a task to a file",
     "check": "prove a task right without a model",
     "export": "write the records of a run to a file",
+    "review": "star, comment or re-score a sample",
     "replay": "play a logged episode again, and say whether the world did the same",
     "sandbox": "run programs that nobody has read, and say how they fared",
     "serve": "serve one side of an agent evaluation",

@@ -6,7 +6,7 @@ import threading
 from types import TracebackType
 
 from proctor.errors import StoreWriteError
-from proctor.store.sqlite import Store, connect, write_records
+from proctor.store.store import Store
 from proctor.types import Record, Run
 
 PERIOD = 0.25  # seconds from a finished sample to its commit, at most, while the disk keeps up
@@ -18,12 +18,12 @@ class Writer:
     """A context: leaving it stores what is left. Works while the event loop is busy or blocked."""
 
     def __init__(self, store: Store, run: Run) -> None:
-        self._path = store.path
-        self._run_id = run.id
+        self._store = store
+        self._run = run
         self._waiting: dict[tuple[int, int], tuple[Record, bytes]] = {}
         self._changed = threading.Condition()
         self._closing = False
-        self._failure: Exception | None = None
+        self._failure = ""
         self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
 
     def __enter__(self) -> Writer:
@@ -46,21 +46,17 @@ class Writer:
             waiting = len(self._waiting)
             if waiting == BATCH:
                 self._changed.notify_all()
-            while len(self._waiting) >= BACKLOG and self._failure is None:
+            while len(self._waiting) >= BACKLOG and not self._failure:
                 self._changed.wait()
 
     def _raise_failure(self) -> None:
-        if self._failure is not None:
+        if self._failure:
             raise StoreWriteError(
-                f"Writing to {self._path} failed: {self._failure}. What was stored before stays readable; "
-                f"make room and go on with: proctor resume {self._run_id}"
+                f"{self._failure} What was stored before stays. When the cause is mended: proctor resume {self._run.id}"
             )
 
     def _work(self) -> None:
-        db = None
         try:
-            db = connect(self._path)
-            file = self._path.stat().st_ino
             while True:
                 with self._changed:
                     if not self._closing and len(self._waiting) < BATCH:
@@ -69,15 +65,11 @@ class Writer:
                     closing = self._closing
                     self._changed.notify_all()
                 if batch:
-                    write_records(db, self._run_id, batch.values())
-                    if self._path.stat().st_ino != file:
-                        raise FileNotFoundError("the store was removed or replaced")
+                    self._store.write(self._run, batch.values())
                 elif closing:
                     return
         except Exception as error:  # whatever it is, the run must hear of it instead of waiting for ever
             with self._changed:
-                self._failure = error
+                told = str(error) if isinstance(error, StoreWriteError) else f"{type(error).__name__}: {error}."
+                self._failure = told
                 self._changed.notify_all()
-        finally:
-            if db is not None:
-                db.close()
