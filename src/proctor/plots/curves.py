@@ -15,9 +15,9 @@ from proctor.plots.scores import drawable
 from proctor.plots.style import SERIES
 from proctor.types import Metric
 
-_LEAST, _AXIS = 120.0, 46.0  # of the field, and of what stands below it
+_NAME, _LEAST, _AXIS = 24.0, 120.0, 40.0  # of what stands above the field, of the field, and below it
 _WIDE_RANGE = 25  # from here on, the smaller ones of the values would lie upon each other
-_MANY = 40  # points are no longer marked one by one
+_DENSE = 16  # points that are nearer than this are not marked one by one
 
 
 class Point(Struct, frozen=True):
@@ -44,12 +44,12 @@ class Curves(Struct, frozen=True):
         if self.chance:
             legend.append(Entry("chance", GUESS))
         head = Head(self.title, self.subtitle, legend)
-        around = head.height(width) + 14 + _AXIS + PAD
+        around = head.height(width) + _NAME + _AXIS + PAD
         whole = fit_height(height, around + _LEAST, around + min(300.0, max(190.0, 0.42 * width)))
         drawing = Drawing(width, whole, self.title, self._described())
         head.draw(drawing)
 
-        top, bottom = head.height(width) + 14, whole - PAD - _AXIS
+        top, bottom = head.height(width) + _NAME, whole - PAD - _AXIS
         steps = self._steps()
         left = PAD + max(text_width(written(step), "pp-small") for step in steps) + 10
         right = width - PAD - 8
@@ -62,14 +62,17 @@ class Curves(Struct, frozen=True):
 
         along = _Along([point.x for line in self.lines for point in line.points], left + 10, right - 10)
         self._draw_values(drawing, along, bottom)
-        for series, line in enumerate(self.lines):
-            _draw_interval(drawing, along, across, line, series, len(self.lines))
+        if along.numbers:
+            for series, line in enumerate(self.lines):
+                _draw_band(drawing, along, across, line, series)
         guesses = [(along.place(x), across.place(self.chance[x])) for x in along.values if x in self.chance]
         if len(guesses) == 1:  # one place is no line
             guesses = [(x, guesses[0][1]) for x in (left, right)]
         drawing.path(guesses, "pp-guess")
         for series, line in enumerate(self.lines):
-            _draw_line(drawing, along, across, line, series, self.y)
+            # Between two names there is nothing: their points stand side by side, and no line goes through them.
+            aside = 0.0 if along.numbers else (series - (len(self.lines) - 1) / 2) * min(14.0, 60 / len(self.lines))
+            _draw_line(drawing, along, across, line, series, self.y, aside)
         return drawing
 
     def _steps(self) -> list[float]:
@@ -80,7 +83,7 @@ class Curves(Struct, frozen=True):
         values = along.values
         if len(values) > 12 and along.numbers:
             steps = [float(step) for step in round_steps(float(values[0]), float(values[-1]), 8)]
-            values = [step for step in steps if values[0] <= step <= values[-1]]
+            values = [values[0], *(step for step in steps if values[0] < step <= values[-1])]
         room = (along.end - along.start) / max(1, len(values)) + 8
         labels = [_label(value) if along.numbers else _shortened(_label(value), room) for value in values]
         places = [along.place(value) for value in values]
@@ -149,31 +152,31 @@ def _figure(metric: Metric) -> str:
     return f"{score_text(value)}{interval}"
 
 
-def _draw_interval(drawing: Drawing, along: _Along, across: Linear, line: Line, series: int, lines: int) -> None:
+def _draw_band(drawing: Drawing, along: _Along, across: Linear, line: Line, series: int) -> None:
     lower, upper = [], []
     for point in line.points:
-        low, value, high = drawable(point.metric)
-        if low is None or value is None or high is None:
-            continue
-        x = along.place(point.x)
-        lower.append((x, across.place(low)))
-        upper.append((x, across.place(high)))
-    if len(lower) > 1 and along.numbers:
+        low, _, high = drawable(point.metric)
+        if low is not None and high is not None:
+            lower.append((along.place(point.x), across.place(low)))
+            upper.append((along.place(point.x), across.place(high)))
+    if len(lower) > 1:
         drawing.path([*upper, *reversed(lower)], f"pp-band pp-fill-{series % SERIES}", closed=True)
-        return
-    for (x, low_y), (_, high_y) in zip(lower, upper, strict=True):
-        aside = x + (series - (lines - 1) / 2) * min(10.0, 40 / lines)
-        drawing.interval(aside, low_y, aside, high_y, series)
 
 
-def _draw_line(drawing: Drawing, along: _Along, across: Linear, line: Line, series: int, y: str) -> None:
+def _draw_line(
+    drawing: Drawing, along: _Along, across: Linear, line: Line, series: int, name: str, aside: float
+) -> None:
     places = []
     for point in line.points:
         value = drawable(point.metric)[1]
         if value is not None:
-            places.append((along.place(point.x), across.place(value), point))
-    drawing.path([(x, y) for x, y, _ in places], f"pp-line pp-stroke-{series % SERIES}")
-    marked = places if len(places) <= _MANY else [places[0], places[-1]]
-    for x, place, point in marked:
-        hint = f"{line.label}, {_label(point.x)}: {y} {_figure(point.metric)}, n {point.metric.n:,}"
-        drawing.marker(x, place, series, hint, size=4.5)
+            places.append((along.place(point.x) + aside, across.place(value), point))
+    if along.numbers:
+        drawing.path([(x, y) for x, y, _ in places], f"pp-line pp-stroke-{series % SERIES}")
+    dense = len(places) > 2 and (along.end - along.start) / len(places) < _DENSE
+    for x, y, point in (places[0], places[-1]) if dense else places:
+        low, _, high = drawable(point.metric)
+        if low is not None and high is not None and (len(places) == 1 or not along.numbers):
+            drawing.interval(x, across.place(low), x, across.place(high), series)
+        hint = f"{line.label}, {_label(point.x)}: {name} {_figure(point.metric)}, n {point.metric.n:,}"
+        drawing.marker(x, y, series, hint, size=4.5)

@@ -50,7 +50,7 @@ class Drawing:
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="{ROOT}" role="img" aria-label="{label}" {size}>'
             f"<title>{clean(self._title)}</title><desc>{clean(self._description)}</desc>{style}"
-            f'<rect class="pp-surface" width="{self.width:g}" height="{self.height:g}" rx="6"/>'
+            f'<rect class="pp-surface" width="{self.width:g}" height="{self.height:g}"/>'
             f"{''.join(self._elements)}</svg>\n"
         )
 

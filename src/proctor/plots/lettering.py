@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import lru_cache
 
@@ -33,6 +34,7 @@ _ADVANCES = {
 _ADVANCE = {character: advance / 100 for advance, characters in _ADVANCES.items() for character in characters}
 _BOLD = 1.1
 ELLIPSIS = "…"
+_SPACE = re.compile(r"[^\S\xa0]+")  # a no-break space is a letter like others
 
 
 def width(text: str, size: float, *, bold: bool = False) -> float:
@@ -52,7 +54,7 @@ def _advance(character: str) -> float:
 
 def shorten(text: str, room: float, size: float, *, bold: bool = False) -> str:
     """The text with its middle left out where there is no room: names of models differ at both ends."""
-    text = " ".join(text.split())
+    text = _SPACE.sub(" ", text).strip()
     if width(text, size, bold=bold) <= room:
         return text
     for kept in range(min(len(text) - 1, int(room / (0.27 * size)) + 1), 0, -1):
@@ -66,7 +68,7 @@ def shorten(text: str, room: float, size: float, *, bold: bool = False) -> str:
 def wrap(text: str, room: float, size: float, most: int = 3, *, bold: bool = False) -> list[str]:
     """In lines that fit; what the last of them has no room for is left out of its middle."""
     lines: list[str] = []
-    words = text.split()
+    words = [word for word in _SPACE.split(text) if word]
     while words and len(lines) < most - 1:
         taken = 1
         while taken < len(words) and width(" ".join(words[: taken + 1]), size, bold=bold) <= room:

@@ -12,7 +12,7 @@ from proctor.plots.scales import Linear, Logarithmic, round_steps
 from proctor.plots.style import SERIES
 
 _TITLE, _NOTE, _USUAL, _LEAST, _BELOW = 22.0, 16.0, 104.0, 44.0, 12.0
-_AXIS = 40.0
+_AXIS = 28.0
 _FEW = 3  # so many bars have their share written above them
 
 
@@ -55,7 +55,7 @@ def draw_panels(head: Head, panels: Sequence[Panel], axis: Axis, said: str, widt
     drawing = Drawing(width, whole, head.title, said)
     head.draw(drawing)
 
-    steps = round_steps(0.0, max((bar.share for panel in panels for bar in panel.bars), default=1.0), 4)
+    steps = round_steps(0.0, max((bar.share for panel in panels for bar in panel.bars), default=1.0), 5)
     labels = [f"{100 * step:.3g} %" for step in steps]
     left = PAD + max(text_width(label, "pp-small") for label in labels) + 10
     right = width - PAD - 8
@@ -76,7 +76,7 @@ def draw_panels(head: Head, panels: Sequence[Panel], axis: Axis, said: str, widt
                 drawing.line(along.place(x), top, along.place(x), bottom, kind)
         y = bottom + _BELOW
     _draw_steps(drawing, axis, along, y - _BELOW)
-    drawing.text((left + right) / 2, whole - PAD + 2, axis.title, anchor="middle", room=right - left)
+    drawing.text((left + right) / 2, whole - PAD, axis.title, anchor="middle", room=right - left)
     return drawing
 
 
@@ -101,13 +101,12 @@ def _draw_bars(drawing: Drawing, panel: Panel, along: Linear | Logarithmic, acro
         drawing.rect(start + gap / 2, top, *size, f"pp-fill-{panel.series % SERIES}", bar.hint)
     for bar in filled if len(filled) <= _FEW else ():
         label = f"{100 * bar.share:.1f} %"
-        start, end, half = along.place(bar.low), along.place(bar.high), text_width(label, "pp-small") / 2
+        start, end = along.place(bar.low), along.place(bar.high)
         # Beside the bar, where it does not matter how high it is.
         left = (start + end) / 2 > drawing.width / 2
         x = start - 6 if left else end + 6
-        if PAD + 2 * half < x < drawing.width - PAD - 2 * half:
-            y = max(across.place(bar.share) + 9, across.end + 9)
-            drawing.text(x, min(y, bottom - 4), label, "pp-small", anchor="end" if left else "start")
+        y = min(across.place(bar.share) + 9, bottom - 4)
+        drawing.text(x, y, label, "pp-small", anchor="end" if left else "start")
 
 
 def _draw_steps(drawing: Drawing, axis: Axis, along: Linear | Logarithmic, bottom: float) -> None:

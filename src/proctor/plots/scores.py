@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from proctor.plots.drawing import Drawing, text_width
-from proctor.plots.head import PAD, Head, check_width, fit_height
+from proctor.plots.head import PAD, Head, check_width, fit_height, fitting
 from proctor.plots.scales import Linear, bounds_of, round_steps, score_text, written
-from proctor.types import Metric
+from proctor.types import Metric, Run
 
 _NARROW = 520  # below it, a name stands above its line instead of before it
 _ROW, _NARROW_ROW, _LEAST_ROW, _LEAST_NARROW_ROW = 28.0, 42.0, 18.0, 36.0
@@ -57,19 +57,19 @@ class Scores(Struct, frozen=True):
         after = 0.0 if narrow else max((text_width(value) for value in values), default=0.0) + 14
         scale = Linear(steps[0], steps[-1], PAD + before + 6, width - PAD - after - 6)
 
-        top, bottom = head.height(width) - 4, whole - PAD - _AXIS + 6
-        _draw_axis(drawing, scale, steps, top, bottom)
-        y = top + 4
+        y = head.height(width)
+        _draw_labels(drawing, scale, steps, whole - PAD - 4)
         for group in self.groups:
             if group.title:
-                drawing.rect(PAD, y + 2, width - 2 * PAD, _GROUP - 6, "pp-surface")
                 drawing.text(PAD, y + 18, group.title, "pp-strong", room=width - 2 * PAD)
                 y += _GROUP
+            if not narrow:
+                _draw_grid(drawing, scale, steps, y, y + len(group.rows) * row_height)
             for row in group.rows:
                 middle = y + row_height - (11 if narrow else row_height / 2)
                 if narrow:
                     value = _written(row.metric)
-                    drawing.rect(PAD, y + 3, width - 2 * PAD, row_height - 24, "pp-surface")
+                    _draw_grid(drawing, scale, steps, middle - 8, middle + 8)
                     drawing.text(width - PAD, y + row_height - 24, value, anchor="end", kind="pp-muted")
                     drawing.text(PAD, y + row_height - 24, row.label, room=width - 2 * PAD - text_width(value) - 14)
                 else:
@@ -88,6 +88,23 @@ class Scores(Struct, frozen=True):
         return "; ".join(said) + "."
 
 
+def scores_of(run: Run) -> Scores:
+    """Of one run: its metrics, and the first of them by group where the report has groups."""
+    main = next(iter(run.metrics), "")
+    rows = [Row(name, metric) for name, metric in run.metrics.items() if name == main or _is_score(metric)]
+    groups = [Group("", rows)]
+    for key, values in run.groups.items():
+        found = [Row(value, metrics[main]) for value, metrics in values.items() if main in metrics]
+        groups.append(Group(f"{main} by {key}", found))
+    title = f"{run.task} · {run.candidate}"
+    return Scores(title, groups, f"version {run.version} · {run.n:,} scored, with 95\u00a0% interval")
+
+
+def _is_score(metric: Metric) -> bool:
+    low, value, high = drawable(metric)
+    return low is not None and value is not None and high is not None and 0 <= low and high <= 1
+
+
 def drawable(metric: Metric) -> list[float | None]:
     """Low end, value and high end, as far as they can be drawn."""
     return [x if x is not None and math.isfinite(x) else None for x in (metric.low, metric.value, metric.high)]
@@ -102,14 +119,17 @@ def _written(metric: Metric) -> str:
     return f"{score_text(value)}  [{score_text(low)}, {score_text(high)}]"
 
 
-def _draw_axis(drawing: Drawing, scale: Linear, steps: Sequence[float], top: float, bottom: float) -> None:
+def _draw_grid(drawing: Drawing, scale: Linear, steps: Sequence[float], top: float, bottom: float) -> None:
     for step in steps:
-        x = scale.place(step)
-        drawing.line(x, top, x, bottom, "pp-grid")
-        label = written(step)
-        half = text_width(label, "pp-small") / 2
-        x = min(max(x, PAD / 2 + half), drawing.width - PAD / 2 - half)
-        drawing.text(x, bottom + 16, label, "pp-small", anchor="middle")
+        drawing.line(scale.place(step), top, scale.place(step), bottom, "pp-grid")
+
+
+def _draw_labels(drawing: Drawing, scale: Linear, steps: Sequence[float], y: float) -> None:
+    labels, places = [written(step) for step in steps], [scale.place(step) for step in steps]
+    for i in fitting(labels, places):
+        half = text_width(labels[i], "pp-small") / 2
+        x = min(max(places[i], PAD / 2 + half), drawing.width - PAD / 2 - half)
+        drawing.text(x, y, labels[i], "pp-small", anchor="middle")
 
 
 def _draw_metric(drawing: Drawing, scale: Linear, y: float, row: Row) -> None:
