@@ -11,15 +11,15 @@ ROOT = Path(__file__).parents[1] / "src" / "proctor"
 LAYERS = [
     ["proctor"],
     ["types", "errors", "randomness", "machine", "thoughts"],
-    ["config", "metrics", "candidate", "sandbox", "userfile"],
+    ["config", "metrics", "candidate", "sandbox", "userfile", "plots"],
     ["models", "datafile"],
-    ["task", "store", "provenance"],
+    ["task", "store", "provenance", "particulars"],
     ["report", "run"],
     ["catalog", "curve"],
     ["evaluation", "check"],
     ["sweeps", "exchange"],
     ["shapes", "code", "agents"],
-    ["compat"],
+    ["compat", "figures", "leaderboard"],
     ["cli"],
     ["__main__"],
 ]

@@ -7,19 +7,23 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
 from proctor.errors import UsageError
 from proctor.particulars import differing, particulars, written
-from proctor.report import Report
+from proctor.report import Report, html_table
 from proctor.types import Metric, Run, Status
+
+if TYPE_CHECKING:
+    from proctor.plots import Curves
 
 WIDTH = 31  # of the drawing: with the figures beside it, a line fits a terminal of 80 columns
 MARKS = ("─", "┊", "●")  # interval, chance, metric
 ASCII_MARKS = ("-", ":", "o")
+_MORE_OF_THE_SAME = frozenset({"limit", "limit_start", "seed", "epochs", "samples"})  # no exam is harder for it
 
 
 class Point(Struct, frozen=True):
@@ -41,7 +45,7 @@ class Curve:
         self.reports = list(reports)
         self.task = reports[0].run.task
         self.candidate = reports[0].run.candidate
-        self.metric = metric or next(iter(reports[0].metrics), "")
+        self.metric = metric or reports[0].run.main_metric
         self.points = [
             _point(report, setting, report.metrics[self.metric]) for report in reports if self.metric in report.metrics
         ]
@@ -62,6 +66,42 @@ class Curve:
         return "\n".join([f"{self.task} · {self.candidate} · {self.metric} by {self.setting}", *lines])
 
     __repr__ = __str__
+
+    def plot(self) -> Curves:
+        return plot_curves([self])
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the points as a table, and drawn below it."""
+        rows = [_figures(point) for point in self.points]
+        titles = [self.setting, "n", self.metric, "95 % interval", "chance"]
+        table = html_table(f"{self.task} · {self.candidate} · {self.metric} by {self.setting}", titles, rows)
+        return table + (self.plot().draw(560).svg() if self.points else "")
+
+
+def plot_curves(curves: Sequence[Curve]) -> Curves:
+    """Curves of one metric over one setting, in one drawing; with chance, if they are of one exam."""
+    from proctor.plots import Curves, Line
+    from proctor.plots import Point as Place
+
+    first = curves[0]
+    lines = [Line(curve.label, [Place(point.value, point.metric) for point in curve.points]) for curve in curves]
+    points = [point for curve in curves for point in curve.points]
+    guesses = points if len({curve.task for curve in curves}) == 1 else []
+    chance = {point.value: point.chance for point in guesses if point.chance is not None and _is_plain(point.value)}
+    exams = list(dict.fromkeys(f"{c.task} (version {c.reports[0].run.version})" for c in curves))
+    numbers = sorted({point.n for point in points})
+    subtitle = " · ".join(
+        [
+            ", ".join(exams) if len(exams) < 3 else f"{len(exams)} exams",
+            *([first.label] if len(curves) == 1 else []),
+            f"{' to '.join(f'{n:,}' for n in dict.fromkeys((numbers[0], numbers[-1])))} scored with 95\u00a0% interval",
+        ]
+    )
+    return Curves(f"{first.metric} by {first.setting}", first.setting, first.metric, lines, chance, subtitle)
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, int | float | str)
 
 
 def trace_curves(setting: str, reports: Iterable[Report]) -> list[Curve]:
@@ -87,6 +127,8 @@ def gather_curves(reports: Sequence[Report], setting: str = "", metric: str = ""
             known = ", ".join(report.run.config["settings"]) or "none"
             raise UsageError(f"Run {report.run.id} of {report.run.task} has no setting {setting!r}; it has: {known}.")
         lines.setdefault(_apart_from(setting, report.run), []).append(report)
+    if all(len({particulars(report.run)[setting] for report in line}) == 1 for line in lines.values()):
+        raise UsageError(f"No two of these runs differ in {setting} alone: there is no curve to draw.")
     names = _names([line[0].run for line in lines.values()], setting)
     return [
         Curve(setting, _ordered(line, setting), metric, name) for line, name in zip(lines.values(), names, strict=True)
@@ -99,7 +141,7 @@ def swept_setting(runs: Sequence[Run]) -> str:
     for run in runs:
         same.setdefault((run.task, run.version, run.candidate), []).append(run)
     names = list(dict.fromkeys(name for group in same.values() for name in differing(group)))
-    if not names:
+    if set(names) <= _MORE_OF_THE_SAME:
         raise UsageError("These runs differ in no setting: a curve needs runs of one exam and candidate that do.")
     if len(names) > 1:
         raise UsageError(f"These runs differ in {', '.join(names)}: say by which the curve goes, --by {names[0]}.")

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from proctor.agents.lags import WIDTH, Lags
 from proctor.agents.tally import gather_lags
-from proctor.curve import gather_curves, swept_setting
+from proctor.curve import gather_curves, plot_curves, swept_setting
 from proctor.errors import UnknownNameError, UsageError
 from proctor.metrics.passing import count_tries, estimates
 from proctor.metrics.statistics import score_mean
@@ -17,7 +17,7 @@ from proctor.particulars import differing, particulars, written
 from proctor.plots import Curves, Group, Histogram, Histograms, Line, Plot, Point, Row, Scores, Spread, Spreads
 from proctor.plots.scores import scores_of
 from proctor.report import Report
-from proctor.store import Store
+from proctor.store.store import Store
 from proctor.types import Metric, Record, Run
 
 MOST_POINTS = 60  # of a line of pass@k; more cannot be told apart
@@ -60,25 +60,20 @@ def _choose(runs: Sequence[Run], metric: str, by: str) -> tuple[str, str]:
     return "scores", "it suits all runs"
 
 
-def main_metric(run: Run) -> str:
-    """The name of the metric that a run is judged by: its first."""
+def metric_of(run: Run, name: str = "") -> Metric:
+    """The metric of this name, or the main one."""
     if not run.metrics:
         raise UsageError(f"Run {run.id} has no metrics: {run.reason or f'it is {run.status}'}.")
-    return next(iter(run.metrics))
-
-
-def metric_of(run: Run, name: str = "") -> Metric:
-    main = main_metric(run)
     if name and name not in run.metrics:
         raise UnknownNameError("metric", name, run.metrics, f"Run {run.id} has: {', '.join(run.metrics)}.")
-    return run.metrics[name or main]
+    return run.metrics[name or run.main_metric]
 
 
 def _scores(store: Store, runs: Sequence[Run], metric: str, by: str) -> Plot:
     if len(runs) == 1 and not metric:
         metric_of(runs[0])
         return scores_of(runs[0])
-    names = list(dict.fromkeys(metric or main_metric(run) for run in runs))
+    names = list(dict.fromkeys(metric or run.main_metric for run in runs))
     exams: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         exams.setdefault((run.task, run.version), []).append(run)
@@ -86,7 +81,7 @@ def _scores(store: Store, runs: Sequence[Run], metric: str, by: str) -> Plot:
     for (task, version), of_exam in exams.items():
         title = f"{task} (version {version})"
         if len(names) > 1:
-            title += f" · {main_metric(of_exam[0])}"
+            title += f" · {of_exam[0].main_metric}"
         rows = [Row(label, metric_of(run, metric)) for run, label in zip(of_exam, _labels(of_exam), strict=True)]
         groups.append(Group(title, rows))
     return Scores(f"{names[0] if len(names) == 1 else 'scores'} with {INTERVAL}", groups, _samples(runs))
@@ -95,21 +90,7 @@ def _scores(store: Store, runs: Sequence[Run], metric: str, by: str) -> Plot:
 def _curves(store: Store, runs: Sequence[Run], metric: str, by: str) -> Plot:
     for run in runs:
         metric_of(run, metric)
-    curves = gather_curves([Report(run, store.url) for run in runs], by, metric)
-    lines = [Line(c.label, [Point(point.value, point.metric) for point in c.points]) for c in curves]
-    first = curves[0]
-    chance = {}
-    if len({curve.task for curve in curves}) == 1:
-        points = [point for curve in curves for point in curve.points if point.chance is not None]
-        chance = {point.value: point.chance for point in points if isinstance(point.value, int | float | str)}
-    return Curves(
-        f"{first.metric} by {first.setting}",
-        first.setting,
-        first.metric,
-        lines,
-        {value: share for value, share in chance.items() if share is not None},
-        f"{_exams(runs)} · {'' if len(lines) > 1 else f'{lines[0].label} · '}{_samples(runs)} with {INTERVAL}",
-    )
+    return plot_curves(gather_curves([Report(run, store.url) for run in runs], by, metric))
 
 
 def _passes(store: Store, runs: Sequence[Run], metric: str, by: str) -> Plot:
@@ -124,7 +105,7 @@ def _passes(store: Store, runs: Sequence[Run], metric: str, by: str) -> Plot:
         lines.append(Line(label, [Point(k, score_mean(values)) for k, values in found.items()]))
     if all(len(line.points) < 2 for line in lines):
         raise UsageError("There is one try at each problem, and no curve: run with --samples or --epochs above 1.")
-    several = f"{min(problems):,} problems" if len(problems) == 1 else f"{min(problems):,} to {max(problems):,} problems"
+    several = f"{' to '.join(f'{n:,}' for n in dict.fromkeys((min(problems), max(problems))))} problems"
     who = f"{lines[0].label} · " if len(lines) == 1 else ""
     subtitle = f"{_exams(runs)} · {who}{several}, with {INTERVAL}"
     return Curves("How often one of k tries passes", "k", "pass@k", lines, {}, subtitle)
@@ -149,9 +130,7 @@ def _histograms(store: Store, runs: Sequence[Run], metric: str, by: str) -> Plot
 
 
 def _latency(store: Store, runs: Sequence[Run], metric: str, by: str) -> Plot:
-    found = [
-        _spread(label, _answers(store.records(run))) for run, label in zip(runs, _labels(runs), strict=True)
-    ]
+    found = [_spread(label, _answers(store.records(run))) for run, label in zip(runs, _labels(runs), strict=True)]
     spreads = [spread for spread in found if spread is not None]
     if not spreads:
         raise UsageError("Nothing to plot: no answer of these runs took any time, or all came from the cache.")

@@ -48,7 +48,8 @@ class Board(Struct, frozen=True):
     task: str
     version: str
     metric: str
-    settings: dict[str, Any]
+    settings: dict[str, Any]  # all of the task's
+    unusual: dict[str, Any]  # settings and options that were not the defaults
     samples: int
     digest: str  # of the samples
     entries: list[Entry]
@@ -101,9 +102,16 @@ def _board(runs: Sequence[Run]) -> Board | None:
     ]
     run = best[0]
     samples = max(metric.n for metric in metrics)
-    settings = {k: v for k, v in particulars(run).items() if k in _told(run)}
-    digest = run.provenance.get("samples_sha256", "")
-    return Board(run.task, run.version, run.main_metric, settings, samples, digest, entries)
+    return Board(
+        task=run.task,
+        version=run.version,
+        metric=run.main_metric,
+        settings=run.config.get("settings", {}),
+        unusual={name: value for name, value in unusual(run).items() if name not in _ITS_OWN},
+        samples=samples,
+        digest=run.provenance.get("samples_sha256", ""),
+        entries=entries,
+    )
 
 
 def rank_ranges(metrics: Sequence[Metric]) -> list[tuple[int, int]]:
@@ -139,11 +147,6 @@ def _standing(run: Run) -> tuple[float, float, float]:
 
 def _value(metric: Metric) -> float:
     return -math.inf if metric.value is None else metric.value
-
-
-def _told(run: Run) -> set[str]:
-    """What is said about an exam: its settings, and options that are not the usual ones."""
-    return {*run.config.get("settings", {}), *(unusual(run).keys() - _ITS_OWN)}
 
 
 def _newest(board: Board) -> float:

@@ -90,7 +90,7 @@ class Scores(Struct, frozen=True):
 
 def scores_of(run: Run) -> Scores:
     """Of one run: its metrics, and the first of them by group where the report has groups."""
-    main = next(iter(run.metrics), "")
+    main = run.main_metric
     rows = [Row(name, metric) for name, metric in run.metrics.items() if name == main or _is_score(metric)]
     groups = [Group("", rows)]
     for key, values in run.groups.items():
@@ -102,7 +102,7 @@ def scores_of(run: Run) -> Scores:
 
 def _is_score(metric: Metric) -> bool:
     low, value, high = drawable(metric)
-    return low is not None and value is not None and high is not None and 0 <= low and high <= 1
+    return low is not None and value is not None and high is not None and low >= 0 and high <= 1
 
 
 def drawable(metric: Metric) -> list[float | None]:
