@@ -19,7 +19,7 @@ LAYERS = [
     ["evaluation", "check"],
     ["sweeps", "exchange"],
     ["shapes", "code", "agents"],
-    ["compat", "figures", "leaderboard"],
+    ["compat", "figures", "leaderboard", "harness_results"],
     ["cli"],
     ["__main__"],
 ]

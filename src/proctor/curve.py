@@ -87,7 +87,7 @@ def plot_curves(curves: Sequence[Curve]) -> Curves:
     lines = [Line(curve.label, [Place(point.value, point.metric) for point in curve.points]) for curve in curves]
     points = [point for curve in curves for point in curve.points]
     guesses = points if len({curve.task for curve in curves}) == 1 else []
-    chance = {point.value: point.chance for point in guesses if point.chance is not None and _is_plain(point.value)}
+    chance = {_key(point.value): (point.value, point.chance) for point in guesses if point.chance is not None}
     exams = list(dict.fromkeys(f"{c.task} (version {c.reports[0].run.version})" for c in curves))
     numbers = sorted({point.n for point in points})
     subtitle = " · ".join(
@@ -97,11 +97,14 @@ def plot_curves(curves: Sequence[Curve]) -> Curves:
             f"{' to '.join(f'{n:,}' for n in dict.fromkeys((numbers[0], numbers[-1])))} scored with 95\u00a0% interval",
         ]
     )
-    return Curves(f"{first.metric} by {first.setting}", first.setting, first.metric, lines, chance, subtitle)
+    return Curves(
+        f"{first.metric} by {first.setting}", first.setting, first.metric, lines, list(chance.values()), subtitle
+    )
 
 
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, int | float | str)
+def _key(value: Any) -> bytes:
+    """A value of a setting, which may be a list, as something that can be looked up."""
+    return msgspec.json.encode(value)
 
 
 def trace_curves(setting: str, reports: Iterable[Report]) -> list[Curve]:
@@ -127,7 +130,7 @@ def gather_curves(reports: Sequence[Report], setting: str = "", metric: str = ""
             known = ", ".join(report.run.config["settings"]) or "none"
             raise UsageError(f"Run {report.run.id} of {report.run.task} has no setting {setting!r}; it has: {known}.")
         lines.setdefault(_apart_from(setting, report.run), []).append(report)
-    if all(len({particulars(report.run)[setting] for report in line}) == 1 for line in lines.values()):
+    if all(len({_key(particulars(report.run)[setting]) for report in line}) == 1 for line in lines.values()):
         raise UsageError(f"No two of these runs differ in {setting} alone: there is no curve to draw.")
     names = _names([line[0].run for line in lines.values()], setting)
     return [
@@ -169,7 +172,7 @@ def _names(runs: Sequence[Run], setting: str) -> list[str]:
 
 def _ordered(reports: Sequence[Report], setting: str) -> list[Report]:
     """Numbers in their order, names in the order of the runs; of each value the newest run."""
-    newest = {msgspec.json.encode(particulars(report.run)[setting]): report for report in reports}
+    newest = {_key(particulars(report.run)[setting]): report for report in reports}
     values = [particulars(report.run)[setting] for report in newest.values()]
     if all(isinstance(value, int | float) for value in values):
         return sorted(newest.values(), key=lambda report: float(particulars(report.run)[setting]))

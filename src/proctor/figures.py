@@ -108,7 +108,7 @@ def _passes(store: Store, runs: Sequence[Run], metric: str, by: str) -> Plot:
     several = f"{' to '.join(f'{n:,}' for n in dict.fromkeys((min(problems), max(problems))))} problems"
     who = f"{lines[0].label} · " if len(lines) == 1 else ""
     subtitle = f"{_exams(runs)} · {who}{several}, with {INTERVAL}"
-    return Curves("How often one of k tries passes", "k", "pass@k", lines, {}, subtitle)
+    return Curves("How often one of k tries passes", "k", "pass@k", lines, (), subtitle)
 
 
 def _spaced(last: int) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -35,7 +35,7 @@ class Curves(Struct, frozen=True):
     x: str  # what the values are values of
     y: str
     lines: Sequence[Line]
-    chance: Mapping[Any, float] = {}  # value -> how often a guess is right there
+    chance: Sequence[tuple[Any, float]] = ()  # a value, and how often a guess is right there
     subtitle: str = ""
 
     def draw(self, width: int = 720, height: int | None = None) -> Drawing:
@@ -65,7 +65,7 @@ class Curves(Struct, frozen=True):
         if along.numbers:
             for series, line in enumerate(self.lines):
                 _draw_band(drawing, along, across, line, series)
-        guesses = [(along.place(x), across.place(self.chance[x])) for x in along.values if x in self.chance]
+        guesses = sorted((along.place(x), across.place(share)) for x, share in self.chance)
         if len(guesses) == 1:  # one place is no line
             guesses = [(x, guesses[0][1]) for x in (left, right)]
         drawing.path(guesses, "pp-guess")
@@ -77,7 +77,7 @@ class Curves(Struct, frozen=True):
 
     def _steps(self) -> list[float]:
         ends = [x for line in self.lines for point in line.points for x in drawable(point.metric) if x is not None]
-        return round_steps(*bounds_of([*ends, *self.chance.values()]), 6)
+        return round_steps(*bounds_of([*ends, *(share for _, share in self.chance)]), 6)
 
     def _draw_values(self, drawing: Drawing, along: _Along, bottom: float) -> None:
         values = along.values
@@ -154,7 +154,7 @@ def _figure(metric: Metric) -> str:
 
 def _draw_band(drawing: Drawing, along: _Along, across: Linear, line: Line, series: int) -> None:
     lower, upper = [], []
-    for point in line.points:
+    for point in sorted(line.points, key=lambda point: along.place(point.x)):
         low, _, high = drawable(point.metric)
         if low is not None and high is not None:
             lower.append((along.place(point.x), across.place(low)))
@@ -167,7 +167,7 @@ def _draw_line(
     drawing: Drawing, along: _Along, across: Linear, line: Line, series: int, name: str, aside: float
 ) -> None:
     places = []
-    for point in line.points:
+    for point in sorted(line.points, key=lambda point: along.place(point.x)):
         value = drawable(point.metric)[1]
         if value is not None:
             places.append((along.place(point.x) + aside, across.place(value), point))
