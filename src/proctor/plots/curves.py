@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from proctor.plots.drawing import Drawing, shorten, text_width
+from proctor.plots.drawing import Drawing
 from proctor.plots.head import GUESS, PAD, Entry, Head, check_width, fit_height, fitting
+from proctor.plots.lettering import shorten, text_width
 from proctor.plots.scales import Linear, Logarithmic, Scale, bounds_of, round_steps, score_text, written
 from proctor.plots.scores import drawable
 from proctor.plots.style import SERIES
