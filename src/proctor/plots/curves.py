@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from proctor.plots.drawing import Drawing
@@ -132,7 +132,7 @@ def _numeric(values: list[Any], start: float, end: float) -> Scale:
 
 
 def _key(x: Any) -> str:
-    return msgspec.json.encode(x).decode()
+    return json.dumps(x, ensure_ascii=False)
 
 
 def _label(x: Any) -> str:
