@@ -1,6 +1,8 @@
 """Plots of stored runs: every kind from real ones, the kind that is chosen, and what cannot be plotted."""
 
 import json
+import re
+import shlex
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from PIL import Image
 
 import proctor as package
+from proctor.cli.main import main
 from proctor.curve import gather_curves
 from proctor.errors import HopelessRunError, UsageError
 from proctor.figures import KINDS, Figure, make_figure
@@ -24,6 +27,7 @@ from proctor.types import Run
 from test_plots import EVIL, SVG
 
 RANDOM = "scripted/random"
+GUIDE = (Path(__file__).parents[1] / "docs" / "results.md").read_text()
 
 
 @pytest.fixture
@@ -280,16 +284,27 @@ def test_plot_writes_files(proctor, tmp_path: Path):
     ],
 )
 def test_plot_says_what_is_wrong(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str):
-    from proctor.cli.main import main
-
     exam(limit=2)
     assert main(["plot", "latest", *arguments]) == 2
     assert said in capsys.readouterr().err
 
 
-def test_every_kind_is_documented(proctor):
-    text = (Path(__file__).parents[1] / "docs" / "results.md").read_text()
-    assert all(f"`{kind}`" in text for kind in KINDS)
+def test_every_kind_is_documented():
+    assert all(f"`{kind}`" in GUIDE for kind in KINDS)
+
+
+@pytest.mark.parametrize("title", ["Plots", "Leaderboard", "Export"])
+def test_the_guide_to_results_runs(title: str, tmp_path: Path):
+    """The lines of these sections that call proctor, one after the other, and their Python."""
+    exam()
+    (section,) = re.findall(rf"^## {title}\n(.*?)(?=^## |\Z)", GUIDE, re.DOTALL | re.MULTILINE)
+    commands = re.findall(r"^proctor (.+)$", section, re.MULTILINE)
+    assert commands
+    for command in commands:
+        assert main(shlex.split(command, comments=True)) == 0, command
+    for block in re.findall(r"```python\n(.*?)```", section, re.DOTALL):
+        exec(compile(block, title, "exec"), {})
+        assert (tmp_path / "mine.svg").read_text().startswith("<svg")
 
 
 # -- what is particular to a run --------------------------------------------------------------

@@ -64,10 +64,6 @@ def test_runs_without_an_end_or_a_score_are_not_ranked():
     assert rank_runs(runs) == []
 
 
-def test_one_task_alone():
-    assert [board.task for board in rank_runs([run_of("a", 50), run_of("a", 50, task="u")], "u")] == ["u"]
-
-
 def test_ranks_that_cannot_be_told_apart():
     assert rank_ranges([proportion(k, 100) for k in (95, 52, 50, 5)]) == [(1, 1), (2, 3), (2, 3), (4, 4)]
     assert rank_ranges([proportion(k, 10) for k in (6, 5, 4)]) == [(1, 3)] * 3
