@@ -40,7 +40,10 @@ lint: setup
 .venv/desktop: .venv/ready scripts/setup-desktop
 	@scripts/setup-desktop
 
-test: lint .venv/reasoning-gym .venv/hf .venv/sandbox .venv/desktop
+.venv/postgres: .venv/ready scripts/setup-postgres
+	@scripts/setup-postgres
+
+test: lint .venv/reasoning-gym .venv/hf .venv/sandbox .venv/desktop .venv/postgres
 	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 bench: setup
@@ -54,7 +57,7 @@ bench: setup
 
 lock: setup
 	@$(BIN)/python -m pip install --quiet uv
-	@$(COMPILE) --extra embedded --extra desktop --extra pandas --extra parquet --extra dev --output-file requirements.lock
+	@$(COMPILE) --extra embedded --extra desktop --extra pandas --extra parquet --extra postgres --extra dev --output-file requirements.lock
 	@$(COMPILE) --extra reasoning-gym --constraints requirements.lock --output-file requirements-reasoning-gym.lock
 
 clean:
