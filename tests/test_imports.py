@@ -14,6 +14,7 @@ LAYERS = [
     ["config", "metrics", "candidate", "sandbox", "userfile", "plots"],
     ["models", "datafile"],
     ["task", "store", "provenance", "particulars"],
+    ["reviews"],
     ["report", "run"],
     ["catalog", "curve"],
     ["evaluation", "check"],

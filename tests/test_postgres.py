@@ -185,16 +185,30 @@ def test_a_run_that_another_process_took_over_meanwhile(postgres: str, postgres_
 
     with pytest.raises(StoreWriteError, match=f"another process has gone on with run {RUN.id}"):
         exam()
+    with pytest.raises(StoreWriteError, match="another process has gone on"):
+        store.save(msgspec.structs.replace(RUN, status="failed"))
+    assert open_store().run(RUN.id).status == "running"
 
 
-def test_reading_through_a_broken_line_is_told_in_a_sentence(postgres: str, postgres_server: PostgresServer):
+def test_who_only_looks_on_connects_again_too(postgres: str, postgres_server: PostgresServer):
     store = open_store()
-    end_sessions(postgres_server, postgres)
-    with pytest.raises(StoreError, match=r"Reading the store postgresql://team@/exams.* failed: "):
-        store.runs()
-    for ask in (store.change_mark, lambda: store.status(RUN), lambda: store.artifacts(RUN, 0)):
-        with pytest.raises((StoreError, StoreWriteError), match=r"postgresql://team@/exams.* failed: "):
+    store.save(RUN)
+    for ask in (store.runs, store.change_mark, lambda: store.status(RUN), lambda: store.artifacts(RUN, 0)):
+        before = ask()
+        end_sessions(postgres_server, postgres)
+        assert type(ask()) is type(before)
+
+
+def test_a_server_that_is_gone_is_told_in_a_sentence(own_server: PostgresServer):
+    store = open_store()
+    own_server.kill()
+    for ask in (store.runs, store.change_mark, lambda: store.status(RUN), lambda: store.artifacts(RUN, 0)):
+        with pytest.raises((StoreError, StoreWriteError), match=r"postgresql://team@/exams.* failed: .*"):
             ask()
+    with pytest.raises(StoreError, match="Reading the store"), store.hold(RUN.id):
+        pass
+    own_server.start()
+    assert store.runs() == []
 
 
 # -- addresses and passwords ------------------------------------------------------------------

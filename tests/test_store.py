@@ -42,6 +42,14 @@ def test_a_run_reads_back_as_it_was(store: Store):
     assert store.run("latest") == run
 
 
+def test_who_reads_cannot_write(store: Store):
+    store.save(make_run())
+    reader = open_store(store.url, "read")
+    with pytest.raises(StoreWriteError, match=r"Writing to .* failed: .*read-?only"):
+        reader.save(make_run())
+    reader.close()
+
+
 def test_ambiguous_and_unknown_runs(store: Store):
     store.save(make_run("20260101-000000-aaaaaa", 1))
     store.save(make_run("20260101-000000-aaaaab", 2))

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from proctor.errors import MissingExtraError
+from proctor.reviews import Reviews, count_reviews
 from proctor.store import open_store, place_of, store_url
 from proctor.types import Metric, Record, Run
 
@@ -16,9 +17,10 @@ from proctor.types import Metric, Record, Run
 class Report:
     """What came out of one run. Prints as a table; the records stay in the store until they are asked for."""
 
-    def __init__(self, run: Run, store: str) -> None:
+    def __init__(self, run: Run, store: str, reviews: Reviews | None = None) -> None:
         self.run = run
         self.store = store_url(store)
+        self.reviews = reviews  # what people's scores changed, where they count
 
     @property
     def metrics(self) -> dict[str, Metric]:
@@ -27,9 +29,18 @@ class Report:
     def records(self) -> Iterator[Record]:
         store = open_store(self.store, mode="read")
         try:
-            yield from store.records(self.run)
+            yield from store.records(self.run, reviewed=self.reviews is not None)
         finally:
             store.close()
+
+    def reviewed(self) -> Report:
+        """The same with the scores that people gave, instead of the original ones: their mean, said as such."""
+        store = open_store(self.store, mode="read")
+        try:
+            run, reviews = count_reviews(store, self.run)
+        finally:
+            store.close()
+        return Report(run, self.store, reviews)
 
     def to_dict(self) -> dict[str, Any]:
         """The shape that `--json` prints."""
@@ -52,6 +63,8 @@ class Report:
             "provenance": run.provenance,
             "store": place_of(self.store),
         }
+        if self.reviews is not None:
+            result["reviews"] = self.reviews
         if run.reason:
             result["reason"] = run.reason
         if "sandbox" in run.provenance:
@@ -82,6 +95,8 @@ class Report:
         lines = [f"{title} · {run.seconds:.1f} s"]
         if run.status != "done":
             lines.append(f"  NOT COMPLETE: {run.status}{f' ({run.reason})' if run.reason else ''}")
+        if self.reviews is not None:
+            lines.append(f"  REVIEWED       {self.reviews}")
         if settings := run.config.get("settings"):
             lines.append("  settings       " + ", ".join(f"{key}={value}" for key, value in settings.items()))
         lines += [f"  {name:<14} {_metric(metric)}" for name, metric in run.metrics.items()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from proctor.cli.options import add_store_flag
@@ -19,7 +19,7 @@ from proctor.store import open_store
 from proctor.store.export import FORMATS
 from proctor.store.parquet import write_parquet
 from proctor.store.store import Store
-from proctor.types import Run
+from proctor.types import Record, Run
 
 PARQUET = "parquet"
 
@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format", choices=(*FORMATS, PARQUET, *FOLDERS), help="default: by the file's ending, else jsonl"
     )
     parser.add_argument("--out", metavar="FILE|DIR", help="where to (default: standard output)")
+    parser.add_argument("--reviewed", action="store_true", help="with the scores that people gave instead")
     add_store_flag(parser)
 
 
@@ -42,6 +43,8 @@ def call(args: argparse.Namespace) -> int:
     if args.out is None and chosen not in FORMATS:
         what = "a folder, --out DIR" if chosen in FOLDERS else "a file, --out FILE.parquet"
         raise UsageError(f"{chosen} is written to {what}; standard output takes {', '.join(FORMATS)}.")
+    if args.reviewed and chosen in FOLDERS:
+        raise UsageError(f"{chosen} goes with the metrics of the run, and they are as they were: leave out --reviewed.")
     store = open_store(getattr(args, "store", None), mode="read")
     try:
         run = store.run(args.run)
@@ -49,23 +52,23 @@ def call(args: argparse.Namespace) -> int:
             for path in FOLDERS[chosen](store, run, user_path(args.out)):
                 print(f"wrote {path}", file=sys.stderr)
         else:
-            _write(store, run, chosen, args.out)
+            _write(run, store.records(run, reviewed=args.reviewed), chosen, args.out)
     finally:
         store.close()
     return 0
 
 
-def _write(store: Store, run: Run, chosen: str, out: str | None) -> None:
+def _write(run: Run, records: Iterator[Record], chosen: str, out: str | None) -> None:
     if out is None:
-        sys.stdout.buffer.writelines(FORMATS[chosen](store.records(run)))
+        sys.stdout.buffer.writelines(FORMATS[chosen](records))
         sys.stdout.buffer.flush()
         return
     try:
         with user_path(out).open("wb") as file:
             if chosen == PARQUET:
-                write_parquet(run, store.records(run), file)
+                write_parquet(run, records, file)
             else:
-                file.writelines(FORMATS[chosen](store.records(run)))
+                file.writelines(FORMATS[chosen](records))
     except OSError as error:
         raise UsageError(f"Cannot write {out}: {error.strerror}.") from None
 

@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--index", type=int, default=0, help="which sample")
     parser.add_argument("--few-shot", type=int, default=0, help="worked examples before the question")
     parser.add_argument("--records", action="store_true", help="with a run: also how each of its samples fared")
+    parser.add_argument("--reviewed", action="store_true", help="with a run: count the scores that people gave instead")
     parser.add_argument("--json", action="store_true", help="print as JSON")
     add_modality_flag(parser)
     parser.add_argument("--images", metavar="DIR", help="folder to write the example's pictures to")
@@ -50,6 +51,8 @@ def _show_run(args: argparse.Namespace) -> int:
     finally:
         store.close()
     report = Report(run, store.url)
+    if args.reviewed:
+        report = report.reviewed()
     if args.json:
         print_json({"runs": [report.to_dict()]})
         return 0

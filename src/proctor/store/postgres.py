@@ -51,6 +51,7 @@ class Postgres(Database):
         self.mode = mode
         self.artifacts = ArtifactTable(self)
         self._held: set[str] = set()
+        self._lost = ""  # the run that another process took over while there was no connection
         try:
             self._db = self._connect()
         except psycopg.Error as error:
@@ -64,6 +65,7 @@ class Postgres(Database):
         )
         for key, value in SESSION.items():
             db.execute(f"SET {key} = {value}".encode())
+        db.execute(b"SET default_transaction_read_only = " + (b"on" if self.mode == "read" else b"off"))
         return db
 
     def told(self, error: Exception) -> str:
@@ -93,6 +95,7 @@ class Postgres(Database):
     @contextmanager
     def migration(self) -> Iterator[None]:
         with self.transaction():
+            self.execute("SET TRANSACTION READ WRITE")
             self.execute("SELECT pg_advisory_xact_lock(?)", (MIGRATION,))
             self.execute("CREATE SCHEMA IF NOT EXISTS proctor")
             yield
@@ -113,12 +116,14 @@ class Postgres(Database):
         if not self._db.closed:
             return False
         with self._lock:
-            self._db = self._connect()
-            for run_id in self._held:
-                if not self._take(run_id):
-                    raise psycopg.OperationalError(
-                        f"the connection was lost, and meanwhile another process has gone on with run {run_id}"
-                    )
+            if not self._lost:
+                self._db = self._connect()
+                self._lost = next((run_id for run_id in self._held if not self._take(run_id)), "")
+            if self._lost:
+                self._db.close()  # for good: nothing of this process may get between the other one's records
+                raise psycopg.OperationalError(
+                    f"the connection was lost, and meanwhile another process has gone on with run {self._lost}"
+                )
         return True
 
     @contextmanager

@@ -12,22 +12,25 @@ from typing import Any, BinaryIO, TypeVar
 import msgspec
 from msgspec import Struct
 
+from proctor.config import MOST
 from proctor.errors import StoreError, StoreWriteError, UnknownNameError, UsageError
 from proctor.store.database import Database, Row
 from proctor.store.schema import SCHEMA_VERSION, migrate
 from proctor.store.search import as_text, searched_form, searched_pair, searched_row
 from proctor.store.types import Line, Neighbours, Place, Review, Values, Wanted
-from proctor.types import Output, Record, Run
+from proctor.types import Output, Record, Run, Score
 
 T = TypeVar("T")
 
 BATCH = 1_000  # records that are fetched at once
 ANSWER = 200  # letters of an answer in a line
+REVIEWED = "reviewed"  # the outcome of a record that a person scored
 REMEMBERED = 8  # questions whose answers are kept until something changes
 
 _encode = msgspec.json.Encoder().encode
 _decode_record = msgspec.json.Decoder(Record).decode
 _decode_run = msgspec.json.Decoder(Run).decode
+_decode_opinion = msgspec.json.Decoder(bool | float | str).decode
 
 
 class _Judged(Struct):
@@ -101,7 +104,7 @@ class Store:
 
     def _read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         with self._reading():
-            return self._database.execute(sql, values)
+            return self._persistently(lambda: self._database.execute(sql, values))
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -111,24 +114,31 @@ class Store:
             raise StoreError(f"Reading the store {self.place} failed: {self._database.told(error)}.") from None
 
     def _write(self, work: Callable[[], object]) -> None:
-        """Does the work in one transaction; once more, when only the connection had been lost."""
+        """Does the work in one transaction."""
+
+        def transact() -> None:
+            with self._database.transaction():
+                work()
+
         try:
-            try:
-                with self._database.transaction():
-                    work()
-            except self._database.failure:
-                if not self._database.reconnect():
-                    raise
-                with self._database.transaction():
-                    work()
+            self._persistently(transact)
             self._database.check()
         except (self._database.failure, OSError) as error:
             raise StoreWriteError(f"Writing to {self.place} failed: {self._database.told(error)}.") from None
 
+    def _persistently(self, work: Callable[[], T]) -> T:
+        """Once more, when only the connection had been lost."""
+        try:
+            return work()
+        except self._database.failure:
+            if not self._database.reconnect():
+                raise
+            return work()
+
     def change_mark(self) -> str:
         """Another text whenever anything in the store may have changed: cheap to ask, again and again."""
         with self._reading():
-            return self._database.change_mark()
+            return self._persistently(self._database.change_mark)
 
     # -- runs ---------------------------------------------------------------------------------
 
@@ -177,8 +187,11 @@ class Store:
 
     def status(self, run: Run) -> str:
         """The run's status; a run that nobody holds any more was killed, whatever it last said."""
+        if run.status != "running":
+            return run.status
         with self._reading():
-            return "killed" if run.status == "running" and not self._database.is_held(run.id) else run.status
+            held = self._persistently(lambda: self._database.is_held(run.id))
+        return "running" if held else "killed"
 
     # -- records, whole -----------------------------------------------------------------------
 
@@ -208,16 +221,19 @@ class Store:
         self._with_files(lambda: self._database.artifacts.keep(run.id, starts))
         self._write(work)
 
-    def records(self, run: Run) -> Iterator[Record]:
-        """All records of a run in the order of the exam."""
+    def records(self, run: Run, reviewed: bool = False) -> Iterator[Record]:
+        """All records of a run in the order of the exam; reviewed, with the scores that people gave instead."""
+        scores = Opinions(self.reviews(run)).scores if reviewed else {}
         last: Place = (-1, -1)
         while rows := self._read(
             "SELECT sample, epoch, body FROM records WHERE run = ? AND (sample, epoch) > (?, ?) "
             f"ORDER BY sample, epoch LIMIT {BATCH}",
             (run.id, *last),
         ):
-            for _, _, body in rows:
-                yield _decode_record(body)
+            for sample, epoch, body in rows:
+                record = _decode_record(body)
+                given = scores.get((sample, epoch))
+                yield rescored(record, given[-1]) if given else record
             last = rows[-1][:2]
 
     def record(self, run: Run, sample: int, epoch: int = 0) -> Record:
@@ -227,6 +243,15 @@ class Store:
         if not rows:
             raise UsageError(f"Run {run.id} has no record of sample {sample} in epoch {epoch}.")
         return _decode_record(rows[0][0])
+
+    def sample_index(self, run: Run, name: str) -> int:
+        """Of the sample with this id; a number may also be the index itself."""
+        rows = self._read("SELECT sample FROM records WHERE run = ? AND sample_id = ? LIMIT 1", (run.id, name))
+        if rows:
+            return int(rows[0][0])
+        if name.isascii() and name.isdigit():
+            return min(int(name), MOST)
+        raise UsageError(f"Run {run.id} has no sample {name!r}.")
 
     def scored(self, run: Run) -> dict[Place, bytes]:
         """Which samples have been scored, as (index, epoch), each with the digest of what was asked."""
@@ -347,7 +372,7 @@ class Store:
 
     def _with_files(self, work: Callable[[], T]) -> T:
         try:
-            return work()
+            return self._persistently(work)
         except (self._database.failure, OSError) as error:
             told = self._database.told(error)
             raise StoreWriteError(f"Copying files of the run to or from {self.place} failed: {told}.") from None
@@ -369,7 +394,7 @@ class Store:
             (run.id,),
         )
         return [
-            Review(run_id, sample, epoch, author, kind, msgspec.json.decode(body), created)
+            Review(run_id, sample, epoch, author, kind, _decode_opinion(body), created)
             for run_id, sample, epoch, author, kind, body, created in rows
         ]
 
@@ -392,6 +417,16 @@ class Store:
             )
         )
         return review
+
+
+def rescored(record: Record, review: Review) -> Record:
+    """The record with a person's score instead of its own, which is told with the reason."""
+    score = record.score
+    was = "not scored" if score is None or score.value is None else f"{score.value:g}"
+    why = f"re-scored by {review.author}: was {was} ({record.outcome})"
+    told = (score.why if score else "") or (record.error.message if record.error else "")
+    given = Score(float(review.body), REVIEWED, score.answer if score else None, f"{why}\n{told}".strip())
+    return msgspec.structs.replace(record, score=given, error=None)
 
 
 class Opinions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 Place = tuple[int, int]  # index of the sample, epoch
 
@@ -65,3 +66,13 @@ class Review(Struct, frozen=True):
     kind: Literal["star", "comment", "score"]
     body: bool | float | str  # of a star: whether it is one; of a comment: its text, or none; of a score: the value
     created: float = 0.0  # seconds since 1970; given by the store
+
+    def __post_init__(self) -> None:
+        if self.kind == "score" and type(self.body) is int:
+            force_setattr(self, "body", float(self.body))
+        if not isinstance(self.body, {"star": bool, "comment": str, "score": float}[self.kind]):
+            raise ValueError(f"a {self.kind} cannot be {self.body!r}")
+        if self.kind == "score" and not 0 <= float(self.body) <= 1:
+            raise ValueError(f"a score lies between 0 and 1, not {self.body!r}")
+        if not self.author.strip():
+            raise ValueError("a review needs an author")
