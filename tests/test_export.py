@@ -219,6 +219,7 @@ def test_the_files_of_the_bigcode_harness(tmp_path: Path, adding: str):
     [
         (["--format", "lm-eval"], "lm-eval is written to a folder, --out DIR"),
         (["--format", "parquet"], "parquet is written to a file, --out FILE.parquet"),
+        (["--format", "lm-eval", "--out", "d", "--reviewed"], "leave out --reviewed"),
         (["--out", "r.txt"], "use .jsonl, .json, .csv, .parquet, or say --format"),
         (["--out", "no/folder/r.parquet"], "Cannot write no/folder/r.parquet"),
         (["--format", "bigcode", "--out", "file"], "Cannot write"),
