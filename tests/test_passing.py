@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from proctor.metrics.passing import Passing, mean_pass_at_k, pass_at_k, pass_hat_k
+from proctor.metrics.passing import Passing, count_tries, mean_pass_at_k, pass_at_k, pass_hat_k
 from proctor.metrics.summary import summarise
-from proctor.types import Record, Sample, SampleError, Score
+from proctor.types import Output, Record, Sample, SampleError, Score
 
 # n tries, c of them passed, k drawn
 draws = st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n)))
@@ -113,3 +113,23 @@ def test_nothing_judged():
 def test_no_draw_of_nothing():
     with pytest.raises(ValueError, match="k ≥ 1"):
         Passing((0, 1))
+
+
+def test_tries_are_counted_from_stored_verdicts():
+    def record(index: int, score: Score | None, outputs: int = 1, epoch: int = 0) -> Record:
+        return Record(Sample(str(index), index, "q"), epoch, (Output(""),) * outputs, score)
+
+    counted = {"generations": ["a", "b", "c"], "metrics": {"pass@1": 2 / 3}, "trials": []}
+    found = count_tries(
+        [
+            record(0, Score(0.5, answer=[{"passed": True}, {"passed": False}]), 2),
+            record(0, Score(1.0, answer=[{"passed": True}]), epoch=1),
+            record(1, Score(2 / 3, answer=counted), 3),
+            record(2, Score(1.0)),
+            record(2, Score(0.0), epoch=1),
+            record(3, Score(0.25)),
+            record(4, Score(1.0, answer=["x", "y"]), 2),
+            record(5, None),
+        ]
+    )
+    assert found == {0: (3, 2), 1: (3, 2), 2: (2, 1)}, "what is neither passed nor failed is no try"

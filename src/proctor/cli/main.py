@@ -22,6 +22,8 @@ VERBS = {
     "generate": "write the samples of a task to a file",
     "check": "prove a task right without a model",
     "export": "write the records of a run to a file",
+    "plot": "plot runs as an SVG or PNG file",
+    "leaderboard": "rank the candidates of a store, exam by exam",
     "review": "star, comment or re-score a sample",
     "replay": "play a logged episode again, and say whether the world did the same",
     "sandbox": "run programs that nobody has read, and say how they fared",
@@ -133,7 +135,7 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _help() -> str:
-    verbs = "\n".join(f"  {verb:<9} {summary}" for verb, summary in VERBS.items())
+    verbs = "\n".join(f"  {verb:<11} {summary}" for verb, summary in VERBS.items())
     return f"usage: proctor VERB …\n\nOne exam room for models and agents.\n\nverbs:\n{verbs}\n\n{EPILOG}"
 
 
