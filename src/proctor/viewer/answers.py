@@ -1,0 +1,145 @@
+"""What the page asks, answered from a store: the same for the server and for an export."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from proctor.store.store import Opinions, Store
+from proctor.store.types import Place, Review, Wanted
+from proctor.types import Record, Run
+from proctor.viewer.drawings import Drawings
+from proctor.viewer.timeline import Timeline, read_timeline
+
+MOST_LINES = 1_000
+MOST_LOG = 64 * 1024 * 1024  # bytes of an episode's log
+VARYING = ("modality", "few_shot", "epochs", "samples", "temperature", "seed")  # options that tell runs apart in a list
+
+
+class Answers:
+    """Belongs to the thread that opened the store."""
+
+    def __init__(self, store: Store, author: str = "") -> None:
+        self._store = store
+        self._author = author  # who reviews; nobody, where the store is only looked at
+        self._drawings = Drawings()
+
+    def changes(self) -> dict[str, Any]:
+        return {"mark": self._store.change_mark()}
+
+    def runs(self) -> dict[str, Any]:
+        runs = self._store.runs()
+        settings = told_apart(runs)
+        return {"runs": [self._listed(run, settings[run.id]) for run in runs]}
+
+    def _listed(self, run: Run, settings: str) -> dict[str, Any]:
+        name = next(iter(run.metrics), "")
+        n, errors = self._progress(run)
+        return {
+            "id": run.id,
+            "task": run.task,
+            "candidate": run.candidate,
+            "settings": settings,
+            "tags": run.tags,
+            "created": run.created,
+            "status": self._store.status(run),
+            "total": run.total,
+            "n": n,
+            "errors": errors,
+            "metric_name": name,
+            "metric": run.metrics.get(name),
+        }
+
+    def _progress(self, run: Run) -> tuple[int, int]:
+        """Scored and failed. A run that has not come to its end has not been counted yet."""
+        if run.status != "running":
+            return run.n, run.errors
+        counts = self._store.counts(run)
+        errors = counts.pop("error", 0)
+        counts.pop("answered", 0)
+        return sum(counts.values()), errors
+
+    def run(self, name: str) -> dict[str, Any]:
+        run = self._store.run(name)
+        counts = self._store.counts(run)
+        kinds = {kind: self._store.count(run, Wanted(outcome=kind)) for kind in ("pass", "fail")}
+        kinds |= {kind: counts.get(kind, 0) for kind in ("error", "unparsed")}
+        n, errors = self._progress(run)
+        told = msgspec.to_builtins(run) | {"status": self._store.status(run), "n": n, "errors": errors}
+        return {"run": told, "counts": counts, "kinds": kinds}
+
+    def lines(self, name: str, wanted: Wanted, start: int, limit: int) -> dict[str, Any]:
+        run = self._store.run(name)
+        start, limit = max(0, start), min(max(0, limit), MOST_LINES)
+        return {"total": self._store.count(run, wanted), "lines": self._store.lines(run, wanted, start, limit)}
+
+    def sample(self, name: str, sample: int, epoch: int, wanted: Wanted) -> dict[str, Any]:
+        run = self._store.run(name)
+        record = self._store.record(run, sample, epoch)
+        near = self._store.neighbours(run, wanted, sample, epoch)
+        total = self._store.count(run, wanted)
+        # It is one of the wanted if a line stands at its place.
+        here = self._store.lines(run, wanted, near.position, 1)
+        among = bool(here) and (here[0].sample, here[0].epoch) == (sample, epoch)
+        return self.record(run, record, Opinions(self._store.reviews(run))) | {
+            "previous": _place(near.before),
+            "next": _place(near.after),
+            "position": near.position if among else None,
+            "total": total,
+            "author": self._author,
+        }
+
+    def record(self, run: Run, record: Record, opinions: Opinions) -> dict[str, Any]:
+        """All there is to a sample but its neighbours."""
+        place = (record.sample.index, record.epoch)
+        said = [of.get(place, []) for of in (opinions.stars, opinions.scores, opinions.comments)]
+        return {
+            "run": {"id": run.id, "task": run.task, "candidate": run.candidate},
+            "record": record,
+            "artifacts": self._store.artifacts(run, *place),
+            "drawing": self._drawings.draw(run, record.sample),
+            "reviews": sorted((review for of_kind in said for review in of_kind), key=lambda review: review.created),
+        }
+
+    def events(self, name: str, file: str) -> Timeline:
+        size, log = self._store.open_artifact(self._store.run(name), file)
+        with log:
+            return read_timeline(log.read(min(size, MOST_LOG)))
+
+    def review(self, review: Review) -> Review:
+        """Stores what a reviewer says of a sample that there is."""
+        run = self._store.run(review.run)
+        self._store.record(run, review.sample, review.epoch)
+        return self._store.add_review(msgspec.structs.replace(review, run=run.id, author=self._author))
+
+
+def told_apart(runs: Sequence[Run]) -> dict[str, str]:
+    """For each run its settings that others of the same task do not share."""
+    by_task: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        by_task[run.task].append(run)
+    found: dict[str, str] = {}
+    for alike in by_task.values():
+        options = [_options(run) for run in alike]
+        keys = {key: None for option in options for key in option}  # in order
+        differing = [key for key in keys if len({msgspec.json.encode(option.get(key)) for option in options}) > 1]
+        for run, option in zip(alike, options, strict=True):
+            found[run.id] = ", ".join(f"{key}={_short(option[key])}" for key in differing if key in option)
+    return found
+
+
+def _options(run: Run) -> dict[str, Any]:
+    options = {key: run.config[key] for key in VARYING if key in run.config}
+    return dict(run.config.get("settings") or {}) | options
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+def _place(place: Place | None) -> dict[str, int] | None:
+    return None if place is None else {"sample": place[0], "epoch": place[1]}

@@ -1,0 +1,174 @@
+// A sample of a run: what was asked, what came back, how it was judged.
+
+class SamplePage {
+  constructor(data, run, sample, epoch, query) {
+    this.data = data;
+    this.place = { run, sample, epoch };
+    this.query = filterQuery(query);
+    this.node = element("div", { class: "view sample-page" });
+  }
+
+  get title() {
+    return this.shown ? `${this.shown.record.sample.id} · ${this.shown.run.task}` : `sample ${this.place.sample}`;
+  }
+
+  async start() {
+    const { run, sample, epoch } = this.place;
+    this.shown = await this.data.sample(run, sample, epoch, wantedOf(this.query));
+    this.place.run = this.shown.run.id;
+    this.kept = JSON.stringify(this.shown);
+    this.show();
+  }
+
+  // Only what has changed is shown anew: a film that is playing plays on.
+  async refresh() {
+    const { run, sample, epoch } = this.place;
+    const now = await this.data.sample(run, sample, epoch, wantedOf(this.query));
+    const kept = JSON.stringify(now);
+    if (kept === this.kept || this.node.contains(document.activeElement?.closest("textarea, input"))) return;
+    const same = JSON.stringify(now.record) === JSON.stringify(this.shown.record);
+    this.shown = now;
+    this.kept = kept;
+    if (same) this.showAround();
+    else this.show();
+  }
+
+  show() {
+    const { record, drawing } = this.shown;
+    const answer = record.score?.answer;
+    const trials = trialsOf(answer);
+    this.bar = element("div", {});
+    this.reviews = element("div", {});
+    this.node.replaceChildren(
+      this.bar,
+      this.verdict(record, trials),
+      this.reviews,
+      ...this.episodes(),
+      element(
+        "div",
+        { class: "two-columns" },
+        section("What was asked", { class: "asked" }, promptView(record.sample.input), drawing ? this.canvas(drawing) : null),
+        element(
+          "div",
+          {},
+          trials ? section("How it ran", { class: "trials" }, trials.map((trial, place) => trialView(trial, place, trials.length))) : null,
+          section("What came back", { class: "came-back" }, record.outputs.length ? record.outputs.map((output, place) => outputView(output, place, record.outputs.length)) : element("p", { class: "soft" }, "Nothing.")),
+        ),
+      ),
+      this.rest(record, trials),
+    );
+    this.showAround();
+  }
+
+  // The way to the neighbours, and what people say: both change while the sample stays.
+  showAround() {
+    const { run, record, previous, next, position: at, total: all } = this.shown;
+    const to = (place, label, key) =>
+      place
+        ? link(sampleAddress(run.id, place.sample, place.epoch, this.query), { class: "button", rel: key === "k" ? "prev" : "next", title: `${label} (${key})` }, label)
+        : element("span", { class: "button none", "aria-disabled": "true" }, label);
+    const among = isEverything(wantedOf(this.query)) ? "" : " found";
+    this.bar.replaceChildren(
+      element("p", { class: "crumbs" }, link(this.up(), {}, `${run.task} · ${run.candidate}`)),
+      element(
+        "div",
+        { class: "sample-bar" },
+        element("h1", {}, record.sample.id, record.epoch ? element("span", { class: "soft" }, ` epoch ${record.epoch + 1}`) : null),
+        element("nav", { class: "neighbours", "aria-label": "Samples" }, to(previous, "← Previous", "k"), element("span", { class: "figure soft" }, at === null ? `not among the ${count(all)}${among}` : `${count(at + 1)} of ${count(all)}${among}`), to(next, "Next →", "j")),
+      ),
+    );
+    const view = reviewView(this.data, this.shown.author, this.place, this.shown.reviews, () => this.start());
+    this.reviews.replaceChildren(view ?? "");
+  }
+
+  verdict(record, trials) {
+    const { score, error, sample, timing } = record;
+    const outcome = error ? "error" : score ? score.outcome : "answered";
+    const value = score?.value ?? null;
+    const answer = trials || score === null || score.answer === null || typeof score.answer === "object" ? null : asText(score.answer);
+    const usage = record.outputs.reduce((sum, { usage: one }) => ({ input: sum.input + one.input_tokens, output: sum.output + one.output_tokens, cost: one.cost === null ? sum.cost : (sum.cost ?? 0) + one.cost }), { input: 0, output: 0, cost: null });
+    const rescored = this.shown.reviews.filter((review) => review.kind === "score");
+    return element(
+      "div",
+      { class: `verdict-panel ${verdictOf(value, outcome)}` },
+      element("p", { class: "verdict-line" }, outcomeBadge(value, outcome), value === null ? null : element("span", { class: "figure big" }, number(value, Number.isInteger(value) ? 0 : 3))),
+      facts([
+        ["answer", answer === null ? null : element("q", {}, shortened(answer, 300))],
+        ["expected", trials || sample.target === null || sample.target === undefined ? null : element("q", {}, shortened(asText(sample.target), 300))],
+        ["time", duration(record.outputs.reduce((sum, output) => sum + output.seconds, 0))],
+        ["asked for", timing.ask ? duration(timing.ask) : null],
+        ["judged for", timing.judge ? duration(timing.judge) : null],
+        ["tokens", usage.input + usage.output ? `${count(usage.input)} in, ${count(usage.output)} out` : null],
+        ["cost", cost(usage.cost)],
+        ["people say", rescored.length ? rescored.map((review) => `${number(Number(review.body))} (${review.author})`).join(", ") : null],
+      ]),
+      score?.why && !trials ? verbatim(score.why, "verbatim fault") : null,
+      error ? element("div", {}, element("p", {}, element("b", {}, `${error.type}: `), error.message), error.where ? verbatim(error.where, "verbatim fault") : null) : null,
+    );
+  }
+
+  canvas(drawing) {
+    return element("figure", { class: "canvas" }, svgPicture(drawing, "The canvas, drawn"), element("figcaption", { class: "soft" }, "The canvas, drawn for people."));
+  }
+
+  // Attempts at an episode have a folder each.
+  episodes() {
+    const folders = grouped(this.shown.artifacts);
+    return [...folders].map(([folder, files]) => {
+      const episode = new Episode(this.data, this.place.run, folder, files);
+      return section(folders.size > 1 ? `Attempt ${folder.split("-").at(-1)}` : "The episode", { class: "episode-section" }, episode.node);
+    });
+  }
+
+  rest(record, trials) {
+    const { metadata, choices, target } = record.sample;
+    const parts = [];
+    if (trials && target) parts.push(folded("A right answer", codeView(asText(target))));
+    if (choices.length) parts.push(folded(`Possible answers (${count(choices.length)})`, element("p", {}, choices.join(", "))));
+    for (const [key, value] of Object.entries(metadata)) {
+      if (asText(value).length > 80) parts.push(folded(key, verbatim(asText(value))));
+    }
+    const short = Object.entries(metadata).filter(([, value]) => asText(value).length <= 80);
+    return section(
+      "More of this sample",
+      { class: "more" },
+      facts(short.map(([key, value]) => [key, link(runAddress(this.shown.run.id, { q: `${key}:${/\s/.test(asText(value)) ? `"${asText(value)}"` : asText(value)}` }), { title: "all samples with this value" }, asText(value))])),
+      parts,
+      folded("The whole record", verbatim(JSON.stringify(withoutPictures(record), null, 2))),
+    );
+  }
+
+  up() {
+    return runAddress(this.shown?.run.id ?? this.place.run, this.query);
+  }
+
+  key(event) {
+    const to = { j: "next", ArrowRight: "next", k: "previous", ArrowLeft: "previous" }[event.key];
+    if (to && this.shown) {
+      const place = this.shown[to];
+      if (place) location.replace(sampleAddress(this.shown.run.id, place.sample, place.epoch, this.query));
+      return true;
+    }
+    if (event.key === "s") {
+      this.node.querySelector(".star-button")?.click();
+      return true;
+    }
+    return false;
+  }
+
+  close() {}
+}
+
+function grouped(names) {
+  const folders = new Map();
+  for (const name of names) {
+    const folder = name.split("/")[0];
+    folders.set(folder, [...(folders.get(folder) ?? []), name]);
+  }
+  return folders;
+}
+
+// Pictures are shown above; here their data would bury everything else.
+function withoutPictures(record) {
+  return JSON.parse(JSON.stringify(record), (key, value) => (value?.type === "image" ? { ...value, data: `(${count(value.data.length)} letters of base64)` } : value));
+}

@@ -1,0 +1,101 @@
+"""What happened in an episode and when: its log, made short enough for a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+MOST = 5_000  # events that a page can show; longer logs are there as files
+NS = 1e9
+
+
+class Event(Struct, omit_defaults=True):
+    at: float  # seconds since the first event
+    what: str
+    more: str = ""
+    lane: str = ""  # what belongs together: a key, an action
+    held: float = 0.0  # seconds, of a key
+
+
+class Timeline(Struct):
+    events: list[Event]
+    seconds: float  # to the last event
+    left_out: int = 0
+
+
+def read_timeline(log: bytes) -> Timeline:
+    """Of a log in either of the two forms: events as they come, or one line for each step of a world."""
+    lines = list(_lines(log))
+    timed = [line["ns"] for line in lines if isinstance(line.get("ns"), int)]
+    if not timed:
+        return Timeline([], 0.0)
+    # The referee has the last word; agents may write a little longer.
+    last = next((line["ns"] for line in reversed(lines) if line.get("event") == "result" and "ns" in line), timed[-1])
+    seconds = (last - timed[0]) / NS
+    shown = [line for line in lines if line.get("event") != "frame"]
+    events = list(_events(shown, timed[0], seconds))
+    return Timeline(events[:MOST], seconds, len(lines) - len(shown) + len(events[MOST:]))
+
+
+def _lines(log: bytes) -> Iterator[dict[str, Any]]:
+    for line in log.rstrip(b"\0").splitlines():
+        try:
+            read = msgspec.json.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue  # cut off in the middle
+        if isinstance(read, dict):
+            yield read
+
+
+def _events(lines: Iterable[dict[str, Any]], start: int, seconds: float) -> Iterator[Event]:
+    held: dict[str, Event] = {}
+    step = -1
+    for line in lines:
+        if not isinstance(line.get("ns"), int):
+            if isinstance(ending := line.get("ending"), dict):
+                yield Event(seconds, "end", _facts(ending, ("outcome", "reward", "why")))
+            continue
+        at = (line["ns"] - start) / NS
+        if "event" not in line:
+            step += 1
+            yield _step(line, step, at)
+        elif line["event"] == "input":
+            key = str(line.get("what") or line.get("kind"))
+            match line.get("kind"):
+                case "press":
+                    held[key] = Event(at, key, lane=key)
+                    yield held[key]
+                case "release" if key in held:
+                    pressed = held.pop(key)
+                    pressed.held = at - pressed.at
+                    pressed.more = f"held for {pressed.held:.2f} s"
+                case kind:
+                    yield Event(at, f"{kind} {line.get('what') or ''}".rstrip(), _facts(line), str(kind))
+        else:
+            yield Event(at, str(line["event"]).replace("_", " "), _facts(line))
+
+
+def _step(line: dict[str, Any], number: int, at: float) -> Event:
+    action = line.get("action")
+    if action is None:
+        return Event(at, "reset")
+    told = action if isinstance(action, str) else msgspec.json.encode(action).decode()
+    facts = [f"reward {reward:g}"] if (reward := line.get("reward")) else []
+    facts += [name for name in ("terminated", "truncated") if line.get(name)]
+    return Event(at, f"step {number}: action {told}", ", ".join(facts), f"action {told}" if len(told) < 12 else "")
+
+
+def _facts(line: dict[str, Any], keys: tuple[str, ...] | None = None) -> str:
+    """What there is to say about an event, in short."""
+    told = {
+        key: value
+        for key, value in line.items()
+        if (key in keys if keys else key not in ("ns", "event", "kind", "what", "task_id")) and value not in (None, "", {})
+    }
+    text = ", ".join(
+        f"{key} {value if isinstance(value, str) else msgspec.json.encode(value).decode()}" for key, value in told.items()
+    )
+    return text if len(text) <= 200 else text[:199] + "…"
