@@ -18,6 +18,7 @@ LAYERS = [
     ["catalog", "curve"],
     ["evaluation", "check"],
     ["sweeps", "exchange"],
+    ["viewer"],
     ["shapes", "code", "agents"],
     ["compat"],
     ["cli"],

@@ -68,7 +68,12 @@ class Answers:
         kinds = {kind: self._store.count(run, Wanted(outcome=kind)) for kind in ("pass", "fail")}
         kinds |= {kind: counts.get(kind, 0) for kind in ("error", "unparsed")}
         n, errors = self._progress(run)
-        told = msgspec.to_builtins(run) | {"status": self._store.status(run), "n": n, "errors": errors}
+        told = msgspec.to_builtins(run) | {
+            "status": self._store.status(run),
+            "tags": run.tags,
+            "n": n,
+            "errors": errors,
+        }
         return {"run": told, "counts": counts, "kinds": kinds}
 
     def lines(self, name: str, wanted: Wanted, start: int, limit: int) -> dict[str, Any]:

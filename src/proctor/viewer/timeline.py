@@ -13,7 +13,7 @@ NS = 1e9
 
 
 class Event(Struct, omit_defaults=True):
-    at: float  # seconds since the first event
+    at: float  # seconds since the first event, or the number of the step
     what: str
     more: str = ""
     lane: str = ""  # what belongs together: a key, an action
@@ -22,7 +22,8 @@ class Event(Struct, omit_defaults=True):
 
 class Timeline(Struct):
     events: list[Event]
-    seconds: float  # to the last event
+    length: float  # up to the last event
+    by_step: bool = False  # the world waited for its agent: what counts is the step, not the time
     left_out: int = 0
 
 
@@ -34,10 +35,16 @@ def read_timeline(log: bytes) -> Timeline:
         return Timeline([], 0.0)
     # The referee has the last word; agents may write a little longer.
     last = next((line["ns"] for line in reversed(lines) if line.get("event") == "result" and "ns" in line), timed[-1])
-    seconds = (last - timed[0]) / NS
     shown = [line for line in lines if line.get("event") != "frame"]
-    events = list(_events(shown, timed[0], seconds))
-    return Timeline(events[:MOST], seconds, len(lines) - len(shown) + len(events[MOST:]))
+    left_out = len(lines) - len(shown)
+    if isinstance(header := lines[0].get("settings"), dict) and header.get("clock") == "step":
+        steps = [_step(line, number, number) for number, line in enumerate(shown[1:]) if "action" in line]
+        length: float = len(steps) - 1
+        events = steps + [_end(line["ending"], length) for line in shown if "ending" in line]
+        return Timeline(events[:MOST], length, True, left_out + len(events[MOST:]))
+    length = (last - timed[0]) / NS
+    events = list(_events(shown, timed[0], length))
+    return Timeline(events[:MOST], length, False, left_out + len(events[MOST:]))
 
 
 def _lines(log: bytes) -> Iterator[dict[str, Any]]:
@@ -50,13 +57,13 @@ def _lines(log: bytes) -> Iterator[dict[str, Any]]:
             yield read
 
 
-def _events(lines: Iterable[dict[str, Any]], start: int, seconds: float) -> Iterator[Event]:
+def _events(lines: Iterable[dict[str, Any]], start: int, length: float) -> Iterator[Event]:
     held: dict[str, Event] = {}
     step = -1
     for line in lines:
         if not isinstance(line.get("ns"), int):
-            if isinstance(ending := line.get("ending"), dict):
-                yield Event(seconds, "end", _facts(ending, ("outcome", "reward", "why")))
+            if "ending" in line:
+                yield _end(line["ending"], length)
             continue
         at = (line["ns"] - start) / NS
         if "event" not in line:
@@ -86,6 +93,10 @@ def _step(line: dict[str, Any], number: int, at: float) -> Event:
     facts = [f"reward {reward:g}"] if (reward := line.get("reward")) else []
     facts += [name for name in ("terminated", "truncated") if line.get(name)]
     return Event(at, f"step {number}: action {told}", ", ".join(facts), f"action {told}" if len(told) < 12 else "")
+
+
+def _end(ending: Any, at: float) -> Event:
+    return Event(at, "end", _facts(ending, ("outcome", "reward", "why")) if isinstance(ending, dict) else "")
 
 
 def _facts(line: dict[str, Any], keys: tuple[str, ...] | None = None) -> str:

@@ -7,10 +7,13 @@ class Episode {
     this.film = files.find((name) => name.endsWith(".mp4") || name.endsWith(".webm"));
     this.log = files.find((name) => name.endsWith("events.jsonl"));
     this.node = element("div", { class: "episode" });
+    this.aside = element("div", { class: "happened" });
     if (this.film) {
-      this.video = element("video", { controls: true, preload: "metadata", src: data.file(run, this.film), "aria-label": `Film of ${folder}`, tabindex: "0" });
+      this.video = element("video", { controls: true, preload: "auto", muted: true, src: data.file(run, this.film), "aria-label": `Film of ${folder}`, tabindex: "0" });
+      this.node.classList.add("filmed");
       this.node.append(this.video);
     }
+    this.node.append(this.aside);
     const rest = files.filter((name) => name !== this.film);
     this.files = element("p", { class: "soft files" }, "Files: ", rest.flatMap((name, place) => [place ? ", " : "", link(data.file(run, name), { target: "_blank", rel: "noopener" }, name.split("/").at(-1))]));
     this.ready = this.log ? this.showEvents(data, run) : Promise.resolve();
@@ -18,19 +21,20 @@ class Episode {
   }
 
   async showEvents(data, run) {
-    const { events, seconds, left_out: leftOut } = await data.events(run, this.log);
-    this.seconds = seconds;
+    const { events, length, by_step: byStep, left_out: leftOut } = await data.events(run, this.log);
+    this.length = length;
+    this.byStep = byStep;
     this.track = element("div", { class: "track" }, this.lanes(events), (this.playhead = element("div", { class: "playhead", hidden: !this.video })));
     const rows = events.slice(0, EVENTS_SHOWN).map((event) =>
       element(
         "li",
         {},
-        button([element("span", { class: "figure" }, position(event.at)), " ", element("b", {}, event.what), event.more ? element("span", { class: "soft" }, ` ${event.more}`) : null], () => this.jump(event.at), { class: "event", disabled: !this.video }),
+        button([byStep ? null : element("span", { class: "figure" }, position(event.at)), element("b", {}, event.what), event.more ? element("span", { class: "soft" }, ` ${event.more}`) : null], () => this.jump(event.at), { class: "event", disabled: !this.video }),
       ),
     );
     const more = events.length > EVENTS_SHOWN ? ` The first ${count(EVENTS_SHOWN)} are listed; all are in the file.` : "";
-    this.files.before(
-      element("h3", { class: "role" }, `${plural(events.length, "event")} in ${duration(seconds)}`),
+    this.aside.append(
+      element("h3", { class: "role" }, byStep ? plural(length, "step") : `${plural(events.length, "event")} in ${duration(length)}`),
       this.track,
       element("ol", { class: "events", tabindex: "0", "aria-label": "Events" }, rows),
       leftOut || more ? element("p", { class: "soft" }, leftOut ? `${count(leftOut)} pictures that the agent took are left out.` : "", more) : "",
@@ -40,13 +44,13 @@ class Episode {
 
   // A lane for each key that was held or action that was taken, a mark for all else.
   lanes(events) {
-    const names = [...new Set(events.map((event) => event.lane).filter(Boolean))].slice(0, 12);
-    const share = (time) => `${(100 * Math.min(Math.max(time, 0), this.seconds)) / (this.seconds || 1)}%`;
+    const names = [...new Set(events.map((event) => event.lane).filter(Boolean))].sort().slice(0, 12);
+    const share = (time) => `${(100 * Math.min(Math.max(time, 0), this.length)) / (this.length || 1)}%`;
     const mark = (event) =>
       element("span", {
         class: event.held ? "held" : "instant",
         style: { left: share(event.at), width: event.held ? share(event.held) : null },
-        title: `${position(event.at)} ${event.what}`,
+        title: this.byStep ? event.what : `${position(event.at)} ${event.what}`,
         on: { click: () => this.jump(event.at) },
       });
     const lane = (name, marks) => element("div", { class: "lane" }, element("span", { class: "lane-name" }, name), element("div", { class: "marks" }, marks));
@@ -56,7 +60,7 @@ class Episode {
 
   // The film ends with the episode; when exactly it began, nobody knows.
   filmOffset() {
-    return Number.isFinite(this.video.duration) ? Math.max(0, this.video.duration - this.seconds) : 0;
+    return Number.isFinite(this.video.duration) ? Math.max(0, this.video.duration - this.length) : 0;
   }
 
   jump(at) {
@@ -65,7 +69,7 @@ class Episode {
   }
 
   follow() {
-    const share = (this.video.currentTime - this.filmOffset()) / (this.seconds || 1);
+    const share = (this.video.currentTime - this.filmOffset()) / (this.length || 1);
     this.playhead.style.setProperty("--at", String(Math.min(Math.max(share, 0), 1)));
   }
 }

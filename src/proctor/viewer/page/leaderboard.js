@@ -22,3 +22,4 @@ class TaskList {
 
   close() {}
 }
+class LeaderboardPage {}

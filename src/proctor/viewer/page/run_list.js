@@ -123,7 +123,7 @@ class RunList {
         run.settings ? element("span", { class: "soft settings" }, run.settings) : null,
         run.tags.map((tag) => element("span", { class: "tag" }, tag)),
       ),
-      cell("model", run.candidate),
+      cell("model", element("span", { title: run.candidate }, shortCandidate(run.candidate))),
       cell("result", statusBadge(run.status), running ? progressBar(run.n + run.errors, run.total) : this.result(run)),
       cell("figure scored", count(run.n), run.errors ? element("span", { class: "errors" }, `! ${count(run.errors)}`) : null),
       cell("begun", element("time", { datetime: new Date(run.created * 1000).toISOString() }, moment(run.created))),
@@ -163,6 +163,11 @@ class RunList {
   close() {
     this.table.close();
   }
+}
+
+// A class without the packages it lies in.
+function shortCandidate(candidate) {
+  return candidate.replace(/^(?:[\w]+\.)+(\w+:\w+)$/, "$1");
 }
 
 function progressBar(done, total) {

@@ -135,15 +135,22 @@ class RunPage {
         class: "chip",
         "aria-pressed": String((this.query.outcome ?? "") === value),
       });
-    const named = Object.entries(this.counts).filter(([name]) => !(name in this.kinds));
+    const named = this.tellingNames();
     const focused = document.activeElement?.closest(".outcomes") === this.outcomes ? [...this.outcomes.children].indexOf(document.activeElement) : -1;
     this.outcomes.replaceChildren(
       chip("", "all", total(this.counts), ""),
       ...KINDS.filter(([kind]) => this.kinds[kind]).map(([kind, words]) => chip(kind, words, this.kinds[kind], verdictMark(kind))),
-      named.length > 1 || KINDS.every(([kind]) => !this.kinds[kind]) ? element("span", { class: "divider", "aria-hidden": "true" }) : "",
-      ...(named.length > 1 || KINDS.every(([kind]) => !this.kinds[kind]) ? named.map(([name, n]) => chip(name, name, n, "")) : []),
+      named.length ? element("span", { class: "divider", "aria-hidden": "true" }) : "",
+      ...named.map(([name, n]) => chip(name, name, n, "")),
     );
     if (focused >= 0) this.outcomes.children[focused]?.focus();
+  }
+
+  // Names of outcomes, where they say more than passed and failed do.
+  tellingNames() {
+    const named = Object.entries(this.counts).filter(([name]) => !(name in this.kinds));
+    const alike = [this.kinds.pass, this.kinds.fail - this.kinds.unparsed];
+    return named.every(([, n]) => alike.includes(n)) ? [] : named;
   }
 
   marks() {

@@ -25,7 +25,8 @@ class SamplePage {
     const { run, sample, epoch } = this.place;
     const now = await this.data.sample(run, sample, epoch, wantedOf(this.query));
     const kept = JSON.stringify(now);
-    if (kept === this.kept || this.node.contains(document.activeElement?.closest("textarea, input"))) return;
+    const typing = document.activeElement?.closest(".review-forms :is(textarea, input)");
+    if (kept === this.kept || typing) return;
     const same = JSON.stringify(now.record) === JSON.stringify(this.shown.record);
     this.shown = now;
     this.kept = kept;
@@ -47,12 +48,13 @@ class SamplePage {
       element(
         "div",
         { class: "two-columns" },
-        section("What was asked", { class: "asked" }, promptView(record.sample.input), drawing ? this.canvas(drawing) : null),
+        section("What was asked", { class: "asked" }, promptView(record.sample.input)),
         element(
           "div",
           {},
           trials ? section("How it ran", { class: "trials" }, trials.map((trial, place) => trialView(trial, place, trials.length))) : null,
           section("What came back", { class: "came-back" }, record.outputs.length ? record.outputs.map((output, place) => outputView(output, place, record.outputs.length)) : element("p", { class: "soft" }, "Nothing.")),
+          drawing && !hasPicture(record.sample.input) ? this.canvas(drawing) : null,
         ),
       ),
       this.rest(record, trials),
@@ -62,7 +64,8 @@ class SamplePage {
 
   // The way to the neighbours, and what people say: both change while the sample stays.
   showAround() {
-    const { run, record, previous, next, position: at, total: all } = this.shown;
+    const { run, record, previous, next, position: at, total: all, author, reviews } = this.shown;
+    const review = new Review(this.data, author, this.place, reviews, () => this.refresh());
     const to = (place, label, key) =>
       place
         ? link(sampleAddress(run.id, place.sample, place.epoch, this.query), { class: "button", rel: key === "k" ? "prev" : "next", title: `${label} (${key})` }, label)
@@ -74,11 +77,11 @@ class SamplePage {
         "div",
         { class: "sample-bar" },
         element("h1", {}, record.sample.id, record.epoch ? element("span", { class: "soft" }, ` epoch ${record.epoch + 1}`) : null),
+        review.star(),
         element("nav", { class: "neighbours", "aria-label": "Samples" }, to(previous, "← Previous", "k"), element("span", { class: "figure soft" }, at === null ? `not among the ${count(all)}${among}` : `${count(at + 1)} of ${count(all)}${among}`), to(next, "Next →", "j")),
       ),
     );
-    const view = reviewView(this.data, this.shown.author, this.place, this.shown.reviews, () => this.start());
-    this.reviews.replaceChildren(view ?? "");
+    this.reviews.replaceChildren(review.view() ?? "");
   }
 
   verdict(record, trials) {
@@ -95,20 +98,20 @@ class SamplePage {
       facts([
         ["answer", answer === null ? null : element("q", {}, shortened(answer, 300))],
         ["expected", trials || sample.target === null || sample.target === undefined ? null : element("q", {}, shortened(asText(sample.target), 300))],
-        ["time", duration(record.outputs.reduce((sum, output) => sum + output.seconds, 0))],
-        ["asked for", timing.ask ? duration(timing.ask) : null],
-        ["judged for", timing.judge ? duration(timing.judge) : null],
+        ["answering took", spent(record.outputs.reduce((sum, output) => sum + output.seconds, 0))],
+        ["asking took", spent(timing.ask)],
+        ["judging took", spent(timing.judge)],
         ["tokens", usage.input + usage.output ? `${count(usage.input)} in, ${count(usage.output)} out` : null],
         ["cost", cost(usage.cost)],
         ["people say", rescored.length ? rescored.map((review) => `${number(Number(review.body))} (${review.author})`).join(", ") : null],
       ]),
-      score?.why && !trials ? verbatim(score.why, "verbatim fault") : null,
+      score?.why && !trials ? verbatim(score.why, value >= 1 ? "verbatim" : "verbatim fault") : null,
       error ? element("div", {}, element("p", {}, element("b", {}, `${error.type}: `), error.message), error.where ? verbatim(error.where, "verbatim fault") : null) : null,
     );
   }
 
   canvas(drawing) {
-    return element("figure", { class: "canvas" }, svgPicture(drawing, "The canvas, drawn"), element("figcaption", { class: "soft" }, "The canvas, drawn for people."));
+    return section("Drawn", { class: "canvas" }, svgPicture(drawing, "The sample as a picture"), element("p", { class: "soft" }, "For people: the candidate was not shown this."));
   }
 
   // Attempts at an episode have a folder each.
@@ -157,6 +160,11 @@ class SamplePage {
   }
 
   close() {}
+}
+
+// Too short a time says nothing.
+function spent(seconds) {
+  return seconds >= 0.0005 ? duration(seconds) : null;
 }
 
 function grouped(names) {
