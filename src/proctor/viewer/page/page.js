@@ -48,6 +48,7 @@ class Page {
     shown.table?.draw();
     scrollTo(0, this.places.get(location.hash) ?? 0);
     shown.table?.draw();
+    shown.arrived?.();
     this.address = location.hash;
     document.documentElement.dataset.shown = location.hash;
   }

@@ -23,8 +23,8 @@ class ServerData {
     return this.#ask("events", { run, name });
   }
 
-  comparison(runs) {
-    return this.#ask("comparison", { runs: runs.join(",") });
+  comparison(runs, { shared, byId }) {
+    return this.#ask("comparison", { runs: runs.join(","), ...(shared ? { shared: "1" } : {}), ...(byId ? { by_id: "1" } : {}) });
   }
 
   plots(runs) {
