@@ -22,6 +22,7 @@ from proctor.config import FIELDS, OPERATIONAL, RunConfig, build_config, changed
 from proctor.errors import ChangedSampleError, StoreWriteError, TaskError, UsageError
 from proctor.models import open_model
 from proctor.models.model import Model
+from proctor.particulars import CHANGED, changed_settings
 from proctor.report import Report
 from proctor.run import Observer, run_exam
 from proctor.store import open_store
@@ -97,7 +98,7 @@ async def _start(task_class: type[Task], config: RunConfig, observer: Observer) 
             version=task.version,
             candidate=config.candidate,
             config=stored_form(config),
-            provenance=provenance.collect(task_class),
+            provenance=provenance.collect(task_class) | {CHANGED: changed_settings(config.settings, task.Settings)},
             created=time.time(),
             total=None if count is None else count * config.epochs,
         )

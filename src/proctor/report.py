@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -100,12 +100,27 @@ class Report:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(name)}</td><td>{_metric(metric)}</td><td>{metric.n}</td></tr>"
-            for name, metric in self.run.metrics.items()
-        )
-        caption = html.escape(f"{self.run.task} · {self.run.candidate} · {self.run.id}")
-        return f"<table><caption>{caption}</caption><tr><th>metric</th><th>value</th><th>n</th></tr>{rows}</table>"
+        """For notebooks: the metrics as a table, and drawn below it."""
+        from proctor.plots.scores import scores_of
+
+        run = self.run
+        rows = [[name, *figures(metric), f"{metric.n:,}"] for name, metric in run.metrics.items()]
+        caption = f"{run.task} · {run.candidate} · {run.id}" + ("" if run.status == "done" else f" · {run.status}")
+        table = html_table(caption, ["metric", "value", "95 % interval", "n"], rows)
+        return table + (scores_of(run).draw(560).svg() if run.metrics else "")
+
+
+def figures(metric: Metric) -> list[str]:
+    """Value and interval of a metric, as far as there are any."""
+    value = "–" if metric.value is None else f"{metric.value:.3f}"
+    return [value, "" if metric.low is None or metric.high is None else f"{metric.low:.3f} – {metric.high:.3f}"]
+
+
+def html_table(caption: str, titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Without a colour of its own: it is read wherever the text around it is."""
+    head = "".join(f"<th>{html.escape(title)}</th>" for title in titles)
+    body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><caption>{html.escape(caption)}</caption><tr>{head}</tr>{body}</table>"
 
 
 def _metric(metric: Metric) -> str:

@@ -207,6 +207,11 @@ class Run(Struct, frozen=True):
     seconds: float = 0.0  # spent running, over all sittings of a resumed run
 
     @property
+    def main_metric(self) -> str:
+        """The name of the one that it is judged by: the first. Nothing while there is none."""
+        return next(iter(self.metrics), "")
+
+    @property
     def tags(self) -> list[str]:
         """Words by which people find it again."""
         tags: list[str] = self.config.get("tags", [])

@@ -58,6 +58,32 @@ class EpisodeTally:
         return found | _lags(episodes)
 
 
+class _Played(Struct, frozen=True):
+    """What the outputs of all exams for agents have in common."""
+
+    outcome: Outcome
+    lags: dict[str, Lags] = {}
+
+
+_read = msgspec.json.Decoder(_Played).decode
+
+
+def gather_lags(records: Iterable[Record]) -> dict[str, Lags]:
+    """The delays of all episodes that were played, by kind; none where the records are not of agents."""
+    found: dict[str, list[Lags]] = {}
+    for record in records:
+        if record.score is None or not record.outputs:
+            continue
+        try:
+            played = _read(record.outputs[-1].text)
+        except msgspec.DecodeError:
+            continue
+        for name, lags in played.lags.items() if played.outcome.is_play else ():
+            found.setdefault(name, []).append(lags)
+    order = [*LAGS, *sorted(found.keys() - set(LAGS))]
+    return {name: merged(found[name]) for name in order if name in found}
+
+
 def _names(dictionaries: Iterable[dict[str, float]] | Iterable[dict[str, int]]) -> list[str]:
     return list(dict.fromkeys(name for names in dictionaries for name in names))
 

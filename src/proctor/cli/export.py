@@ -1,41 +1,92 @@
-"""Write the records of a run: one JSON object a line, one JSON array, or CSV."""
+"""Write the records of a run: one JSON object a line, one JSON array, CSV, or a Parquet table.
+
+For tools of other harnesses, into a folder: lm-eval writes results_TIME.json and samples_TASK_TIME.jsonl as
+lm-evaluation-harness does; bigcode writes generations, references and evaluation_results.json as the BigCode harness
+does."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from proctor.cli.options import add_store_flag
+from proctor.config import user_path
 from proctor.errors import UsageError
+from proctor.report import Report
 from proctor.store import open_store
 from proctor.store.export import FORMATS
+from proctor.store.parquet import write_parquet
+from proctor.store.store import Store
+from proctor.types import Run
+
+PARQUET = "parquet"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="id of the run, the start of it, or `latest`")
-    parser.add_argument("--format", choices=tuple(FORMATS), help="default: by the file's ending, else jsonl")
-    parser.add_argument("--out", metavar="FILE", help="where to (default: standard output)")
+    parser.add_argument(
+        "--format", choices=(*FORMATS, PARQUET, *FOLDERS), help="default: by the file's ending, else jsonl"
+    )
+    parser.add_argument("--out", metavar="FILE|DIR", help="where to (default: standard output)")
     add_store_flag(parser)
 
 
 def call(args: argparse.Namespace) -> int:
     ending = Path(args.out).suffix.lstrip(".") if args.out else ""
-    if ending and not args.format and ending not in FORMATS:
-        raise UsageError(f"No format for files that end in .{ending}: use .{', .'.join(FORMATS)}, or say --format.")
+    by_ending = (*FORMATS, PARQUET)
+    if ending and not args.format and ending not in by_ending:
+        raise UsageError(f"No format for files that end in .{ending}: use .{', .'.join(by_ending)}, or say --format.")
     chosen = args.format or ending or "jsonl"
+    if args.out is None and chosen not in FORMATS:
+        what = "a folder, --out DIR" if chosen in FOLDERS else "a file, --out FILE.parquet"
+        raise UsageError(f"{chosen} is written to {what}; standard output takes {', '.join(FORMATS)}.")
     store = open_store(getattr(args, "store", None), mode="read")
     try:
-        chunks = FORMATS[chosen](store.records(store.run(args.run)))
-        if args.out is None:
-            sys.stdout.buffer.writelines(chunks)
-            sys.stdout.buffer.flush()
-            return 0
-        try:
-            with Path(args.out).open("wb") as file:
-                file.writelines(chunks)
-        except OSError as error:
-            raise UsageError(f"Cannot write {args.out}: {error.strerror}.") from None
+        run = store.run(args.run)
+        if chosen in FOLDERS:
+            for path in FOLDERS[chosen](store, run, user_path(args.out)):
+                print(f"wrote {path}", file=sys.stderr)
+        else:
+            _write(store, run, chosen, args.out)
     finally:
         store.close()
     return 0
+
+
+def _write(store: Store, run: Run, chosen: str, out: str | None) -> None:
+    if out is None:
+        sys.stdout.buffer.writelines(FORMATS[chosen](store.records(run)))
+        sys.stdout.buffer.flush()
+        return
+    try:
+        with user_path(out).open("wb") as file:
+            if chosen == PARQUET:
+                write_parquet(run, store.records(run), file)
+            else:
+                file.writelines(FORMATS[chosen](store.records(run)))
+    except OSError as error:
+        raise UsageError(f"Cannot write {out}: {error.strerror}.") from None
+
+
+def _lm_eval(store: Store, run: Run, folder: Path) -> list[Path]:
+    from proctor.harness_results import save_results
+
+    return save_results(run, store.records(run), folder)
+
+
+def _bigcode(store: Store, run: Run, folder: Path) -> list[Path]:
+    from proctor import exchange
+
+    report = Report(run, store.url)
+    name = exchange.Names([run.task]).name(run.task, {})
+    generations, references = (folder / f"{what}_{name}.json" for what in ("generations", "references"))
+    results = folder / "evaluation_results.json"
+    exchange.save_generations(report, generations)
+    exchange.save_references(report, references)
+    exchange.save_metrics({name: report}, results)
+    return [generations, references, results]
+
+
+FOLDERS: dict[str, Callable[[Store, Run, Path], list[Path]]] = {"lm-eval": _lm_eval, "bigcode": _bigcode}

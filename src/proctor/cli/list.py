@@ -63,6 +63,7 @@ def _models() -> list[dict[str, str]]:
 
 
 def _runs(store: str | None, required: bool) -> list[dict[str, str]]:
+    from proctor.particulars import unusual, written
     from proctor.store import open_store
 
     try:
@@ -72,12 +73,14 @@ def _runs(store: str | None, required: bool) -> list[dict[str, str]]:
             raise
         return []
     try:
-        return [{"name": run.id, "about": _about(run, opened.status(run))} for run in opened.runs()]
+        return [
+            {"name": run.id, "about": _about(run, opened.status(run), written(unusual(run)))} for run in opened.runs()
+        ]
     finally:
         opened.close()
 
 
-def _about(run: Run, status: str) -> str:
+def _about(run: Run, status: str, particulars: str) -> str:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created))
     metrics = ", ".join(
         f"{name} {m.value:.3f} [{m.low:.3f}, {m.high:.3f}]"
@@ -85,4 +88,5 @@ def _about(run: Run, status: str) -> str:
         if m.value is not None and m.low is not None and m.high is not None
     )
     errors = f", {run.errors} errors" if run.errors else ""
-    return f"{when}  {status:<11}  {run.task} · {run.candidate}  {run.n} scored{errors}  {metrics}"
+    what = f"{run.task} ({particulars})" if particulars else run.task
+    return f"{when}  {status:<11}  {what} · {run.candidate}  {run.n} scored{errors}  {metrics}"

@@ -23,6 +23,8 @@ VERBS = {
     "check": "prove a task right without a model",
     "view": "show the results in a browser",
     "export": "write the records of a run to a file",
+    "plot": "plot runs as an SVG or PNG file",
+    "leaderboard": "rank the candidates of a store, exam by exam",
     "replay": "play a logged episode again, and say whether the world did the same",
     "sandbox": "run programs that nobody has read, and say how they fared",
     "serve": "serve one side of an agent evaluation",
@@ -133,7 +135,7 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _help() -> str:
-    verbs = "\n".join(f"  {verb:<9} {summary}" for verb, summary in VERBS.items())
+    verbs = "\n".join(f"  {verb:<11} {summary}" for verb, summary in VERBS.items())
     return f"usage: proctor VERB …\n\nOne exam room for models and agents.\n\nverbs:\n{verbs}\n\n{EPILOG}"
 
 

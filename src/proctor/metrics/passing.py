@@ -52,6 +52,35 @@ def _check(n: int, c: int, k: int) -> None:
         raise ValueError(f"k lies between 1 and the number of tries, {n}; it is {k}")
 
 
+def count_tries(records: Iterable[Record]) -> dict[int, tuple[int, int]]:
+    """By problem, how many tries there were and how many of them passed; nothing of what was not passed or failed.
+
+    A score whose answer lists no verdicts is one try, if it is the score of one output: of several epochs, pass@k
+    can be said of any exam.
+    """
+    found: dict[int, tuple[int, int]] = {}
+    for record in records:
+        tries = _tries(record)
+        if tries is not None:
+            before = found.get(record.sample.index, (0, 0))
+            found[record.sample.index] = before[0] + tries[0], before[1] + tries[1]
+    return found
+
+
+def _tries(record: Record) -> tuple[int, int] | None:
+    if record.score is None:
+        return None
+    answer = record.score.answer
+    if isinstance(answer, list) and answer and all(isinstance(one, dict) and "passed" in one for one in answer):
+        return len(answer), sum(bool(one["passed"]) for one in answer)
+    if isinstance(answer, dict) and "pass@1" in answer.get("metrics", {}):  # counted by the task itself
+        n = len(answer["generations"])
+        return n, round(answer["metrics"]["pass@1"] * n)
+    if record.score.value in (0, 1) and len(record.outputs) == 1:
+        return 1, int(record.score.value)
+    return None
+
+
 class Passing:
     """pass@k and pass^k over problems, whose tries may be the outputs of one record, or of several epochs.
 
