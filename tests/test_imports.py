@@ -18,9 +18,9 @@ LAYERS = [
     ["catalog", "curve"],
     ["evaluation", "check"],
     ["sweeps", "exchange"],
-    ["viewer"],
     ["shapes", "code", "agents"],
     ["compat", "figures", "leaderboard", "harness_results"],
+    ["viewer"],
     ["cli"],
     ["__main__"],
 ]

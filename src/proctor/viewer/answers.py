@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from proctor.errors import UsageError
+from proctor.leaderboard import rank_runs
+from proctor.particulars import differing, particulars, written
 from proctor.store.store import Opinions, Store
 from proctor.store.types import Place, Review, Wanted
 from proctor.types import Record, Run
 from proctor.viewer.drawings import Drawings
 from proctor.viewer.timeline import Timeline, read_timeline
 
+if TYPE_CHECKING:
+    from proctor.comparison import Comparison
+
 MOST_LINES = 1_000
 MOST_LOG = 64 * 1024 * 1024  # bytes of an episode's log
-VARYING = ("modality", "few_shot", "epochs", "samples", "temperature", "seed")  # options that tell runs apart in a list
+PLOT_WIDTH = 640
+TOLD_IN_THE_LIST = {"limit"}  # how many samples there are has a column of its own
 
 
 class Answers:
@@ -114,6 +121,30 @@ class Answers:
         with log:
             return read_timeline(log.read(min(size, MOST_LOG)))
 
+    def comparison(self, names: Sequence[str], *, shared: bool = False, by_id: bool = False) -> dict[str, Any]:
+        from proctor.comparison import compare_runs  # numpy
+
+        found = compare_runs(self._store, [self._store.run(name) for name in names], shared=shared, by_id=by_id)
+        return found.to_dict(flips=False) | {"conclusions": found.conclusions, "flips": _flips(found)}
+
+    def plots(self, names: Sequence[str]) -> dict[str, Any]:
+        """All kinds of plots that these runs have something to show in."""
+        from proctor.figures import KINDS, make_figure  # numpy
+
+        runs = [self._store.run(name) for name in names]
+        plots = []
+        for kind in KINDS:
+            try:
+                drawing = make_figure(self._store, runs, kind).plot.draw(PLOT_WIDTH)
+            except UsageError:
+                continue
+            plots.append({"kind": kind, "svg": drawing.svg(), "words": drawing.words})
+        return {"plots": plots}
+
+    def leaderboard(self, task: str, among: Sequence[Run] | None = None) -> dict[str, Any]:
+        """Of some runs, or of all in the store."""
+        return {"boards": rank_runs(self._store.runs() if among is None else among, task)}
+
     def review(self, review: Review) -> Review:
         """Stores what a reviewer says of a sample that there is."""
         run = self._store.run(review.run)
@@ -122,28 +153,29 @@ class Answers:
 
 
 def told_apart(runs: Sequence[Run]) -> dict[str, str]:
-    """For each run its settings that others of the same task do not share."""
+    """For each run its settings and options that others of the same task do not share."""
     by_task: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
         by_task[run.task].append(run)
     found: dict[str, str] = {}
     for alike in by_task.values():
-        options = [_options(run) for run in alike]
-        keys = {key: None for option in options for key in option}  # in order
-        differing = [key for key in keys if len({msgspec.json.encode(option.get(key)) for option in options}) > 1]
-        for run, option in zip(alike, options, strict=True):
-            found[run.id] = ", ".join(f"{key}={_short(option[key])}" for key in differing if key in option)
+        names = set(differing(alike)) - TOLD_IN_THE_LIST
+        for run in alike:
+            told = {name: value for name, value in particulars(run).items() if name in names} if names else {}
+            found[run.id] = written(told)
     return found
 
 
-def _options(run: Run) -> dict[str, Any]:
-    options = {key: run.config[key] for key in VARYING if key in run.config}
-    return dict(run.config.get("settings") or {}) | options
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return text if len(text) <= 40 else text[:39] + "…"
+def _flips(found: Comparison) -> list[dict[str, Any]]:
+    """Every sample that flipped, with its values in all runs, the baseline's first; None where it is the baseline's."""
+    rows: dict[int, dict[str, Any]] = {}
+    for number, contrast in enumerate(found.contrasts, 1):
+        for flip in (*contrast.gained, *contrast.lost):
+            values = [flip.first] + [None] * len(found.contrasts)
+            row = {"sample": flip.sample, "sample_id": flip.sample_id, "values": values}
+            row = rows.setdefault(flip.sample, row | {"better": flip.second > flip.first})
+            row["values"][number] = flip.second
+    return [rows[sample] for sample in sorted(rows)]
 
 
 def _place(place: Place | None) -> dict[str, int] | None:

@@ -27,6 +27,7 @@ T = TypeVar("T")
 CHUNK = 256 * 1024
 SMALL = 1_000  # bytes that are not worth compressing
 METADATA = "metadata."
+MOST_RUNS = 50  # side by side
 LARGEST_REVIEW = 64 * 1024  # bytes
 # What a browser may show by itself; all else is text or a download.
 MEDIA = {".mp4": "video/mp4", ".webm": "video/webm", ".png": "image/png", ".jpg": "image/jpeg", ".gif": "image/gif"}
@@ -113,6 +114,9 @@ class Server:
         routes.add_get("/api/lines", self._answer(_lines))
         routes.add_get("/api/sample", self._answer(_sample))
         routes.add_get("/api/events", self._answer(lambda answers, query: answers.events(query["run"], query["name"])))
+        routes.add_get("/api/comparison", self._answer(_comparison, thorough=True))
+        routes.add_get("/api/plots", self._answer(lambda answers, query: answers.plots(_runs(query)), thorough=True))
+        routes.add_get("/api/leaderboard", self._answer(lambda answers, query: answers.leaderboard(query["task"])))
         routes.add_get("/files/{run}/{name:.+}", self._file)
         if self._reviewed:
             routes.add_post("/api/reviews", self._review)
@@ -156,6 +160,14 @@ def _lines(answers: Answers, query: Any) -> Any:
 
 def _sample(answers: Answers, query: Any) -> Any:
     return answers.sample(query["run"], int(query["sample"]), int(query.get("epoch", 0)), wanted_of(query))
+
+
+def _comparison(answers: Answers, query: Any) -> Any:
+    return answers.comparison(_runs(query), shared=query.get("shared") == "1", by_id=query.get("by_id") == "1")
+
+
+def _runs(query: Any) -> list[str]:
+    return [run for run in query["runs"].split(",") if run][:MOST_RUNS]
 
 
 def wanted_of(query: Any) -> Wanted:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+LOG = "events.jsonl"  # what the log of an episode is called
 MOST = 5_000  # events that a page can show; longer logs are there as files
 NS = 1e9
 

@@ -23,7 +23,8 @@ class ComparisonPage {
     this.competitors = [this.found.baseline, ...this.found.contrasts.map((contrast) => contrast.competitor)];
     this.sample = element("div", { class: "compared-sample" });
     this.tableOfFlips();
-    this.node.replaceChildren(
+    fill(
+      this.node,
       element("h1", {}, this.found.task, element("span", { class: "soft" }, ` version ${this.found.version} · ${this.found.metric}`)),
       this.scores(),
       ...this.found.notes.map((note) => element("p", { class: "soft" }, note)),
@@ -48,7 +49,8 @@ class ComparisonPage {
     ];
     const offered = this.data.live && /--shared|--by-id/.test(reason) ? ways : [];
     const told = reason.replace(/ To compare those alone: --shared\./, "").replace(/; to pair them all the same: --by-id\./, ".");
-    this.node.replaceChildren(
+    fill(
+      this.node,
       element("h1", {}, "Comparison"),
       element("p", { class: "notice" }, told),
       element("p", { class: "actions" }, offered.map(([query, words]) => link(comparisonAddress(this.runs, { ...this.query, ...query }), {}, words)), this.runs.map((run) => link(runAddress(run), {}, `Run ${run}`))),
@@ -115,7 +117,7 @@ class ComparisonPage {
     const show = async (event) => {
       const open = !place.firstChild;
       event.currentTarget.setAttribute("aria-expanded", String(open));
-      place.replaceChildren(...(open ? [await plotsSection(this.data, this.competitors.map(({ run }) => run))] : []));
+      fill(place, ...(open ? [await plotsSection(this.data, this.competitors.map(({ run }) => run))] : []));
     };
     return element("div", {}, element("p", { class: "actions" }, button("Plots", show, { class: "quiet", "aria-expanded": "false" })), place);
   }
@@ -194,7 +196,8 @@ class ComparisonPage {
     const place = this.flips.findIndex((flip) => flip.sample === sample);
     const to = (at, label) => (at in this.flips ? link(this.addressOf(this.flips[at]), { class: "button" }, label) : element("span", { class: "button none", "aria-disabled": "true" }, label));
     const target = base.record.sample.target;
-    this.sample.replaceChildren(
+    fill(
+      this.sample,
       element("div", { class: "sample-bar" }, element("h2", {}, base.record.sample.id), element("nav", { class: "neighbours", "aria-label": "Samples that flipped" }, to(place - 1, "← Previous"), element("span", { class: "figure soft" }, place < 0 ? "" : `${count(place + 1)} of ${count(this.flips.length)}`), to(place + 1, "Next →"))),
       element("p", { class: "legend soft" }, "Against the baseline: ", element("del", {}, "only there"), " ", element("ins", {}, "only here")),
       element("div", { class: "side-by-side" }, answers),

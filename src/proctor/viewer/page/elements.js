@@ -16,8 +16,18 @@ function furnish(made, attributes, children) {
     else if (key === "value" || key === "checked" || key === "selected") made[key] = value;
     else made.setAttribute(key, value === true ? "" : value);
   }
-  made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  made.append(...present(children));
   return made;
+}
+
+// Puts these in the place of all that an element holds.
+function fill(node, ...children) {
+  node.replaceChildren(...present(children));
+}
+
+// Parts may come in lists, and may be missing.
+function present(children) {
+  return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false && child !== "");
 }
 
 // A part of the page under its heading.

@@ -53,8 +53,10 @@ class FileData {
     return this.#piece(`${run}/events/${name}`);
   }
 
-  comparison(runs) {
-    return this.#piece(`comparisons/${[...runs].sort().join("+")}`);
+  async comparison(runs) {
+    const found = await this.#piece(`comparisons/${[...runs].sort().join("+")}`);
+    if (found.error) throw new Error(found.error);
+    return found;
   }
 
   plots(runs) {

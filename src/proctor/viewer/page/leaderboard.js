@@ -17,7 +17,7 @@ class TaskList {
     const rows = [...tasks]
       .sort(([a], [b]) => a.localeCompare(b))
       .map(([task, its]) => element("li", {}, link(taskAddress(task), {}, task), element("span", { class: "soft" }, `${plural(candidates(its), "candidate")} in ${plural(its.length, "run")}`)));
-    this.list.replaceChildren(...(rows.length ? rows : [element("li", {}, "No run yet.")]));
+    fill(this.list, ...(rows.length ? rows : [element("li", {}, "No run yet.")]));
   }
 
   refresh() {
@@ -41,7 +41,8 @@ class LeaderboardPage {
 
   async start() {
     const { boards } = await this.data.leaderboard(this.task);
-    this.node.replaceChildren(
+    fill(
+      this.node,
       element("p", { class: "crumbs" }, link(addressOf(["tasks"]), {}, "Leaderboards")),
       element("h1", {}, this.task),
       boards.length ? boards.map((board) => this.board(board)) : element("p", { class: "soft" }, "No run of this task has come to its end."),

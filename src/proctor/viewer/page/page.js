@@ -40,7 +40,7 @@ class Page {
     this.view?.close();
     this.view = shown;
     this.address = null; // what the browser scrolls by itself meanwhile is nobody's place
-    this.main.replaceChildren(shown.node);
+    fill(this.main, shown.node);
     document.title = `${shown.title} – Proctor`;
     for (const way of document.querySelectorAll(".masthead nav a")) {
       way.toggleAttribute("aria-current", way.getAttribute("href") === `#/${address.parts[0] === "tasks" ? "tasks" : ""}`);

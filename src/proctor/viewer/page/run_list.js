@@ -72,7 +72,8 @@ class RunList {
         ),
       );
     const tags = this.values("tags");
-    this.filters.replaceChildren(
+    fill(
+      this.filters,
       typed("q", "Search", { type: "search", placeholder: "task, model, run, tag", "data-search": true }),
       offered("task", "Task", this.values("task")),
       offered("model", "Model or agent", this.values("candidate")),
@@ -141,7 +142,8 @@ class RunList {
     else this.chosen.delete(run);
     const runs = [...this.chosen];
     this.chosenBar.hidden = !runs.length;
-    this.chosenBar.replaceChildren(
+    fill(
+      this.chosenBar,
       element("span", {}, `${plural(runs.length, "run")} chosen`),
       runs.length > 1 ? link(comparisonAddress(runs), { class: "button" }, "Compare") : element("span", { class: "soft" }, "choose another to compare"),
       button("Clear", () => this.clear(), { class: "quiet" }),

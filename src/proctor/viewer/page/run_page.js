@@ -51,16 +51,16 @@ class RunPage {
     const rows = this.data.lines(this.id, wantedOf(this.query), 0, ROWS_AT_ONCE);
     rows.catch(() => {}); // an unknown run is told by the other answer
     this.take(await this.data.run(this.id));
-    await this.fill(rows);
+    await this.fillTable(rows);
     this.table.selected = -1;
   }
 
   async refresh() {
     this.take(await this.data.run(this.id));
-    await this.fill();
+    await this.fillTable();
   }
 
-  async fill(rows) {
+  async fillTable(rows) {
     this.filters.classList.add("busy");
     try {
       await this.table.renew(rows);
@@ -85,7 +85,8 @@ class RunPage {
     const run = this.run;
     const settings = Object.entries(run.config.settings ?? {}).map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`);
     const done = run.status === "running" ? progressBar(total(this.counts), run.total) : null;
-    this.header.replaceChildren(
+    fill(
+      this.header,
       element("h1", {}, run.task, element("span", { class: "soft" }, ` version ${run.version}`)),
       element("p", { class: "candidate" }, run.candidate, " ", statusBadge(run.status), done, run.tags.map((tag) => element("span", { class: "tag" }, tag))),
       run.reason ? element("p", { class: "notice" }, run.reason) : "",
@@ -104,7 +105,8 @@ class RunPage {
 
   showResults() {
     const groups = Object.entries(this.run.groups).map(([key, values]) => this.group(key, values));
-    this.results.replaceChildren(
+    fill(
+      this.results,
       Object.keys(this.run.metrics).length ? section("Result", {}, metricsTable(this.run.metrics, "Metrics with 95 % intervals")) : "",
       ...groups,
     );
@@ -137,7 +139,8 @@ class RunPage {
       });
     const named = this.tellingNames();
     const focused = document.activeElement?.closest(".outcomes") === this.outcomes ? [...this.outcomes.children].indexOf(document.activeElement) : -1;
-    this.outcomes.replaceChildren(
+    fill(
+      this.outcomes,
       chip("", "all", total(this.counts), ""),
       ...KINDS.filter(([kind]) => this.kinds[kind]).map(([kind, words]) => chip(kind, words, this.kinds[kind], verdictMark(kind))),
       named.length ? element("span", { class: "divider", "aria-hidden": "true" }) : "",
@@ -184,13 +187,13 @@ class RunPage {
     this.table.selected = -1;
     const top = this.outcomes.offsetTop;
     if (scrollY > top) scrollTo(0, top);
-    return this.fill();
+    return this.fillTable();
   }
 
   async togglePlots(event) {
     const open = !this.plots.firstChild;
     event.currentTarget.setAttribute("aria-expanded", String(open));
-    this.plots.replaceChildren();
+    fill(this.plots);
     if (open) this.plots.append(await plotsSection(this.data, [this.id]));
   }
 

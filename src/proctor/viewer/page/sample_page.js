@@ -40,7 +40,8 @@ class SamplePage {
     const trials = trialsOf(answer);
     this.bar = element("div", {});
     this.reviews = element("div", {});
-    this.node.replaceChildren(
+    fill(
+      this.node,
       this.bar,
       this.verdict(record, trials),
       this.reviews,
@@ -71,8 +72,9 @@ class SamplePage {
         ? link(sampleAddress(run.id, place.sample, place.epoch, this.query), { class: "button", rel: key === "k" ? "prev" : "next", title: `${label} (${key})` }, label)
         : element("span", { class: "button none", "aria-disabled": "true" }, label);
     const among = isEverything(wantedOf(this.query)) ? "" : " found";
-    this.bar.replaceChildren(
-      element("p", { class: "crumbs" }, link(this.up(), {}, `${run.task} · ${run.candidate}`)),
+    fill(
+      this.bar,
+      element("p", { class: "crumbs" }, link(this.up(), {}, `${run.task} · ${shortCandidate(run.candidate)}`)),
       element(
         "div",
         { class: "sample-bar" },
@@ -81,7 +83,7 @@ class SamplePage {
         element("nav", { class: "neighbours", "aria-label": "Samples" }, to(previous, "← Previous", "k"), element("span", { class: "figure soft" }, at === null ? `not among the ${count(all)}${among}` : `${count(at + 1)} of ${count(all)}${among}`), to(next, "Next →", "j")),
       ),
     );
-    this.reviews.replaceChildren(review.view() ?? "");
+    fill(this.reviews, review.view());
   }
 
   verdict(record, trials) {
