@@ -10,7 +10,7 @@ from proctor.store import open_store
 started = time.perf_counter()
 store = open_store(sys.argv[1], mode="read")
 run = store.run("latest")
-shown = str(Report(run, store.folder))
+shown = str(Report(run, store.url))
 header_seconds = time.perf_counter() - started
 
 started = time.perf_counter()

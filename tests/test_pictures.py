@@ -486,7 +486,7 @@ def test_records_with_pictures_are_exported(proctor, form: str):
         assert len(done.stdout.splitlines()) == 4
         return
     rows = json.loads(done.stdout) if form == "json" else [json.loads(line) for line in done.stdout.splitlines()]
-    (record, *_) = package.Report(open_store().run("latest"), open_store().folder).records()
+    (record, *_) = package.Report(open_store().run("latest"), open_store().url).records()
     picture, text = rows[0]["input"][0]["content"]
     assert base64.b64decode(picture["data"]) == record.sample.input[0].images[0].data
     assert (picture["type"], picture["media_type"], text["type"]) == ("image", "image/png", "text")

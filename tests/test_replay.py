@@ -14,7 +14,7 @@ from proctor.agents.worlds.events import read_events
 
 def log_of(task: str, agent: str = "random", **settings: Any) -> Path:
     report = package.evaluate(task, agent=agent, limit=1, settings=settings)
-    (path,) = (report.folder / "artifacts" / report.run.id).glob("*/events.jsonl")
+    (path,) = (Path(report.store) / "artifacts" / report.run.id).glob("*/events.jsonl")
     return path
 
 

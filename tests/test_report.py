@@ -54,7 +54,7 @@ def test_notebook_display_is_escaped(task_file):
 def test_nothing_scored_is_said(adding: str):
     with pytest.raises(HopelessRunError) as caught:
         proctor.evaluate(adding, "scripted/random", limit=3)
-    report = proctor.Report(caught.value.run, open_store().folder)
+    report = proctor.Report(caught.value.run, open_store().url)
     assert "– (nothing scored)" in str(report)
     assert "NOT COMPLETE: failed (Stopped after 3 failed samples of 3" in str(report)
     assert report.to_dict()["metrics"]["accuracy"]["value"] is None

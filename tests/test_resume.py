@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -325,4 +326,4 @@ def test_a_run_in_progress_cannot_be_resumed_beside_it(adding: str, stalling):
         resume("latest", {})
     server.open_gate()
     assert process.wait(60) == 0
-    assert os.listdir(open_store().folder / "locks") == []
+    assert os.listdir(Path(open_store().url) / "locks") == []

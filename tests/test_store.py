@@ -13,7 +13,7 @@ import proctor
 from proctor.errors import StoreError, StoreWriteError, UsageError
 from proctor.store import open_store
 from proctor.store.schema import SCHEMA_VERSION
-from proctor.store.sqlite import Store
+from proctor.store.store import Store
 from proctor.store.writer import Writer
 from proctor.types import Output, Record, Run, Sample, Score
 
@@ -29,7 +29,7 @@ def make_record(index: int, value: float | None = 1.0, epoch: int = 0) -> Record
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "store")
+    return open_store(str(tmp_path / "store"))
 
 
 def test_a_run_reads_back_as_it_was(store: Store):
@@ -81,7 +81,7 @@ def test_a_finished_sample_is_durable_though_the_event_loop_is_blocked(store: St
     store.save(run)
     with Writer(store, run) as writer:
         writer.put(make_record(0), b"")
-        other = Store(store.folder)
+        other = open_store(store.url)
         end = time.monotonic() + 60
         while not other.scored(run):
             assert time.monotonic() < end
@@ -97,21 +97,25 @@ def test_more_than_the_backlog_can_hold(store: Store):
 
 
 def test_a_newer_store_is_left_alone(store: Store):
-    store._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    store._database.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     with pytest.raises(StoreError, match="written by a newer proctor"):
-        Store(store.folder)
+        open_store(store.url)
 
 
 def test_what_is_no_store_is_left_alone(tmp_path: Path):
     (tmp_path / "runs.db").write_text("these are my notes, not a database, and longer than a header " * 20)
     with pytest.raises(StoreError, match="not a database"):
-        Store(tmp_path)
+        open_store(str(tmp_path))
     assert (tmp_path / "runs.db").read_text().startswith("these are my notes")
 
 
 def test_only_one_process_works_on_a_run(store: Store):
     run = make_run()
-    with store.hold(run.id), pytest.raises(StoreError, match="still being worked on"), Store(store.folder).hold(run.id):
+    with (
+        store.hold(run.id),
+        pytest.raises(StoreError, match="still being worked on"),
+        open_store(store.url).hold(run.id),
+    ):
         pass
     with store.hold(run.id):
         pass
@@ -147,7 +151,7 @@ def test_a_full_disk_stops_the_run_and_keeps_what_was_stored(adding: str, tmp_pa
     kept = [record for record in store.records(run) if record.finished]
     assert 0 < len(kept) < 200_000
     assert all(record.score.value == 1 for record in kept)
-    assert store._db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert store._database.execute("PRAGMA integrity_check") == [("ok",)]
 
 
 def test_a_really_full_disk(adding: str, tmp_path: Path):
@@ -219,13 +223,13 @@ def test_a_store_that_is_removed_under_a_run(adding: str, tmp_path: Path, stalli
 def test_one_store_in_which_nothing_is_yet(tmp_path: Path):
     (tmp_path / "runs.db").touch()
     with pytest.raises(StoreError, match="Nothing is in the store"):
-        Store(tmp_path, "read")
+        open_store(str(tmp_path), "read")
 
 
 def test_a_failing_writer_tells_the_run(store: Store):
     run = make_run()
     store.save(run)
-    store._db.execute("DROP TABLE records")
+    store._database.execute("DROP TABLE records")
 
     def exam() -> None:
         with Writer(store, run) as writer:
@@ -251,7 +255,7 @@ def test_rows_hold_what_queries_need(store: Store):
     store.save(run)
     with Writer(store, run) as writer:
         writer.put(make_record(0, 0.0), b"")
-    with sqlite3.connect(store.path) as db:
+    with sqlite3.connect(Path(store.url) / "runs.db") as db:
         assert db.execute("SELECT sample, state, outcome, value FROM records").fetchall() == [
             (0, "scored", "wrong", 0.0)
         ]

@@ -83,7 +83,7 @@ def test_the_same_seed_is_the_same_play():
 
 def test_epochs_differ_in_the_agent_not_in_the_world():
     report = play("random", limit=2, epochs=2)
-    logs = [read_events(report.folder / "artifacts" / report.run.id / e.events) for e in endings(report)]
+    logs = [read_events(Path(report.store) / "artifacts" / report.run.id / e.events) for e in endings(report)]
     by_seed = Counter(log.header.seed for log in logs)
     assert set(by_seed.values()) == {2}
     assert len({log.trace for log in logs}) == 4
@@ -94,7 +94,7 @@ def test_epochs_differ_in_the_agent_not_in_the_world():
 def test_episodes_at_once(parallel: int):
     report = play("policy", limit=12, parallel=parallel)
     assert report.metrics["success"].value == 1
-    logs = list((report.folder / "artifacts" / report.run.id).glob("process-*.log"))
+    logs = list((Path(report.store) / "artifacts" / report.run.id).glob("process-*.log"))
     assert 1 <= len(logs) <= parallel, "processes are used again"
 
 
@@ -158,7 +158,7 @@ def test_a_fault_of_the_agent(agent: str, outcome: str, why: str, clock: str):
     won = 2 * report.metrics["success"].value
     assert report.metrics["success_if_faults_fail"].value == pytest.approx(won / 3)
     assert report.run.errors == 0
-    log = read_events(report.folder / "artifacts" / report.run.id / endings(report)[1].events)
+    log = read_events(Path(report.store) / "artifacts" / report.run.id / endings(report)[1].events)
     assert log.ending == endings(report)[1]
     if clock == "step":
         at_once = agent in ("Cheats", "Overflows", "Pretends")
@@ -227,7 +227,7 @@ def test_an_agent_for_something_else_is_refused(proctor):
 def test_a_flood_of_output_does_no_harm():
     report = play("Floods", limit=2)
     assert report.metrics["success"].value == 1
-    log = next((report.folder / "artifacts" / report.run.id).glob("process-*.log"))
+    log = next((Path(report.store) / "artifacts" / report.run.id).glob("process-*.log"))
     assert log.stat().st_size < 3_000_000
 
 

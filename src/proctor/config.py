@@ -110,6 +110,7 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     store: Annotated[str | None, Meta(description="folder of the store (default: $PROCTOR_STORE or proctor-runs)")] = (
         None
     )
+    tags: Annotated[list[str], Meta(description="words by which runs are found again in the store")] = []
     out: Annotated[str | None, Meta(description="folder for a copy of report and records as files")] = None
 
     @property
@@ -136,6 +137,7 @@ OPERATIONAL = frozenset(
         "cache",
         "group_by",
         "store",
+        "tags",
         "out",
         "api_key_env",
     }

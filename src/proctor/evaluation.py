@@ -26,7 +26,7 @@ from proctor.report import Report
 from proctor.run import Observer, run_exam
 from proctor.store import open_store
 from proctor.store.export import as_jsonl
-from proctor.store.sqlite import Store
+from proctor.store.store import Store
 from proctor.task import Task, create_task, opened, take_samples
 from proctor.types import Run
 
@@ -137,13 +137,14 @@ async def _go_on(run: Run, task: Task, config: RunConfig, store: Store, out: Pat
         await candidate.prepare(lambda: take_samples(task, config))
         _refuse_another_candidate(run, candidate.identity())
         before = run
+        run = msgspec.structs.replace(run, config=run.config | {"tags": config.tags})
         if config.api is None and isinstance(candidate, Model):
             config = build_config(msgspec.structs.asdict(config) | {"api": candidate.usual_api})
             run = msgspec.structs.replace(run, config=stored_form(config))
         provenance = run.provenance | {"candidate": candidate.identity()}
         run = msgspec.structs.replace(run, status="running", reason="", provenance=provenance)
         store.save(run)
-        task.artifacts = store.folder / "artifacts" / run.id
+        task.artifacts = store.artifact_folder(run)
         async with opened(task, config):
             if judging:
                 run = _with_sandbox(run, task.sandbox.level)
@@ -155,7 +156,7 @@ async def _go_on(run: Run, task: Task, config: RunConfig, store: Store, out: Pat
                 raise
     finally:
         await candidate.close()
-    report = Report(run, store.folder)
+    report = Report(run, store.url)
     if out is not None:
         _write_files(report, out)
     return report

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from proctor.errors import MissingExtraError
-from proctor.store import open_store
+from proctor.store import open_store, place_of, store_url
 from proctor.types import Metric, Record, Run
 
 
 class Report:
     """What came out of one run. Prints as a table; the records stay in the store until they are asked for."""
 
-    def __init__(self, run: Run, folder: Path) -> None:
+    def __init__(self, run: Run, store: str) -> None:
         self.run = run
-        self.folder = folder.absolute()  # the working directory may change
+        self.store = store_url(store)
 
     @property
     def metrics(self) -> dict[str, Metric]:
         return self.run.metrics
 
     def records(self) -> Iterator[Record]:
-        store = open_store(str(self.folder), mode="read")
+        store = open_store(self.store, mode="read")
         try:
             yield from store.records(self.run)
         finally:
@@ -51,7 +50,7 @@ class Report:
             "seconds": round(run.seconds, 3),
             "config": run.config,
             "provenance": run.provenance,
-            "store": str(self.folder),
+            "store": place_of(self.store),
         }
         if run.reason:
             result["reason"] = run.reason
@@ -95,7 +94,7 @@ class Report:
         if run.usage.input_tokens or run.usage.output_tokens:
             cost = "" if run.usage.cost is None else f", cost {run.usage.cost:.4f}"
             lines.append(f"  tokens         {run.usage.input_tokens} in, {run.usage.output_tokens} out{cost}")
-        lines.append(f"  run            {run.id} in {_short(self.folder)}")
+        lines.append(f"  run            {run.id} in {place_of(self.store, short=True)}")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -107,11 +106,6 @@ class Report:
         )
         caption = html.escape(f"{self.run.task} · {self.run.candidate} · {self.run.id}")
         return f"<table><caption>{caption}</caption><tr><th>metric</th><th>value</th><th>n</th></tr>{rows}</table>"
-
-
-def _short(folder: Path) -> str:
-    here = Path.cwd()
-    return str(folder.relative_to(here) if folder.is_relative_to(here) else folder)
 
 
 def _metric(metric: Metric) -> str:

@@ -13,15 +13,16 @@ from types import TracebackType
 from typing import Any, Literal
 
 import msgspec
+from msgspec import Struct
 
 from proctor.candidate import Candidate
 from proctor.config import RunConfig
 from proctor.errors import ChangedSampleError, HopelessRunError, ModelError, ProctorError, StoreWriteError, TaskError
 from proctor.metrics.summary import summarise
-from proctor.store.sqlite import Store
+from proctor.store.store import Store
 from proctor.store.writer import Writer
 from proctor.task import Task, take_samples
-from proctor.types import Output, Record, Run, Sample, SampleError, Score, Status, Timing, Usage
+from proctor.types import Output, Prompt, Record, Run, Sample, SampleError, Score, Status, Timing, Usage
 
 HOPELESS_ERRORS, HOPELESS_SHARE = 20, 0.1  # the default of --max-errors
 
@@ -225,8 +226,21 @@ def close_run(
     return run
 
 
+class _Asked(Struct):
+    """What makes a sample the same question as before; to which cluster it is counted does not."""
+
+    id: str
+    index: int
+    input: Prompt
+    target: Any
+    seed: int
+    choices: tuple[str, ...]
+    metadata: dict[str, Any]
+
+
 def sample_digest(sample: Sample) -> bytes:
-    return hashlib.sha256(msgspec.json.encode(sample, order="deterministic")).digest()[:16]
+    asked = _Asked(sample.id, sample.index, sample.input, sample.target, sample.seed, sample.choices, sample.metadata)
+    return hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest()[:16]
 
 
 def _storable(value: Any, kind: Any) -> Any:

@@ -58,6 +58,7 @@ class Sample(Struct, frozen=True):
     seed: int = 0
     choices: tuple[str, ...] = ()  # the whole set of possible answers, where it is closed
     metadata: dict[str, Any] = {}
+    cluster: str = ""  # samples of the same one are not independent: variants of one problem, for example
 
 
 class Usage(Struct, frozen=True):
@@ -204,3 +205,9 @@ class Run(Struct, frozen=True):
     groups: dict[str, dict[str, dict[str, Metric]]] = {}  # metadata key -> its value -> metrics
     usage: Usage = Usage()
     seconds: float = 0.0  # spent running, over all sittings of a resumed run
+
+    @property
+    def tags(self) -> list[str]:
+        """Words by which people find it again."""
+        tags: list[str] = self.config.get("tags", [])
+        return tags

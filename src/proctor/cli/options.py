@@ -17,6 +17,7 @@ ALIASES = {
     "samples": ("-n", "--n-samples"),
     "model": ("-m",),
     "limit": ("-l", "--episodes"),
+    "tags": ("--tag",),
     "max_length": ("--max-length-generation",),
 }
 CONTAINMENT = ("sandbox", "workers", "unsafe")
@@ -51,7 +52,7 @@ GROUPS = {
     "agents": ("parallel", "display", "film"),
     "running": ("concurrency", "timeout", "retries", "max_errors", "generation_only"),
     "programs": ("allow_code_execution", "program_timeout", *CONTAINMENT),
-    "results": ("store", "out"),
+    "results": ("store", "tags", "out"),
 }
 
 

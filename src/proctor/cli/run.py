@@ -29,7 +29,7 @@ from proctor.curve import Curve, trace_curves
 from proctor.errors import MissingDataError, ProctorError, SettingError, UsageError
 from proctor.evaluation import evaluate
 from proctor.report import Report
-from proctor.store import store_folder
+from proctor.store import store_url
 from proctor.sweeps import plan_runs, read_sweep
 from proctor.task import create_task
 
@@ -121,7 +121,7 @@ def _run_all(configurations: list[RunConfig], swept: str, args: argparse.Namespa
             say(str(error))
             code = max(code, error.exit_code)
             if error.run is not None:
-                reports.append(Report(error.run, store_folder(config.store)))
+                reports.append(Report(error.run, store_url(config.store)))
             if isinstance(error, UsageError) and not isinstance(error, MissingDataError):
                 break  # the next exam would meet the same
             continue

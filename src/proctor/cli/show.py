@@ -49,7 +49,7 @@ def _show_run(args: argparse.Namespace) -> int:
             print(f"{run.id}: {status}, so far {done or 'nothing'}.{cure}", file=sys.stderr)
     finally:
         store.close()
-    report = Report(run, store.folder)
+    report = Report(run, store.url)
     if args.json:
         print_json({"runs": [report.to_dict()]})
         return 0

@@ -6,7 +6,7 @@ import threading
 from types import TracebackType
 
 from proctor.errors import StoreWriteError
-from proctor.store.sqlite import Store, connect, write_records
+from proctor.store.store import Store
 from proctor.types import Record, Run
 
 PERIOD = 0.25  # seconds from a finished sample to its commit, at most, while the disk keeps up
@@ -18,8 +18,8 @@ class Writer:
     """A context: leaving it stores what is left. Works while the event loop is busy or blocked."""
 
     def __init__(self, store: Store, run: Run) -> None:
-        self._path = store.path
-        self._run_id = run.id
+        self._store = store
+        self._run = run
         self._waiting: dict[tuple[int, int], tuple[Record, bytes]] = {}
         self._changed = threading.Condition()
         self._closing = False
@@ -52,15 +52,12 @@ class Writer:
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise StoreWriteError(
-                f"Writing to {self._path} failed: {self._failure}. What was stored before stays readable; "
-                f"make room and go on with: proctor resume {self._run_id}"
+                f"Writing to {self._store.place} failed: {self._failure}. What was stored before stays readable; "
+                f"make room and go on with: proctor resume {self._run.id}"
             )
 
     def _work(self) -> None:
-        db = None
         try:
-            db = connect(self._path)
-            file = self._path.stat().st_ino
             while True:
                 with self._changed:
                     if not self._closing and len(self._waiting) < BATCH:
@@ -69,15 +66,10 @@ class Writer:
                     closing = self._closing
                     self._changed.notify_all()
                 if batch:
-                    write_records(db, self._run_id, batch.values())
-                    if self._path.stat().st_ino != file:
-                        raise FileNotFoundError("the store was removed or replaced")
+                    self._store.write(self._run, batch.values())
                 elif closing:
                     return
         except Exception as error:  # whatever it is, the run must hear of it instead of waiting for ever
             with self._changed:
                 self._failure = error
                 self._changed.notify_all()
-        finally:
-            if db is not None:
-                db.close()

@@ -1,0 +1,50 @@
+"""What of a record can be searched, in the form in which it is searched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from proctor.types import Record
+
+MARK = "\x1f"  # stands before and after each pair of metadata
+
+
+def searched_row(run_id: str, record: Record) -> tuple[str, int, int, str, str]:
+    """The row of a record in the table `searched`."""
+    metadata = MARK.join(_pair(key, value) for key, value in record.sample.metadata.items())
+    return (run_id, record.sample.index, record.epoch, searched_words(record), f"{MARK}{metadata}{MARK}")
+
+
+def searched_words(record: Record) -> str:
+    """Id, prompt, answers, and why they were judged so or not at all."""
+    sample, score, error = record.sample, record.score, record.error
+    prompt = [sample.input] if isinstance(sample.input, str) else [message.text for message in sample.input]
+    parts = [sample.id, *prompt, *(output.text for output in record.outputs)]
+    if score is not None:
+        parts += [as_text(score.answer), score.why]
+    if error is not None:
+        parts += [error.type, error.message]
+    return searched_form("\n".join(parts))
+
+
+def searched_form(text: str) -> str:
+    """Alike for upper and lower case. No database takes a NUL in a text."""
+    return text.casefold().replace("\0", "")
+
+
+def searched_pair(key: str, value: str) -> str:
+    """What is found in the metadata of a record that has this value there."""
+    return f"{MARK}{_pair(key, value)}{MARK}"
+
+
+def _pair(key: str, value: Any) -> str:
+    return f"{key}={as_text(value)}".replace("\0", "").replace(MARK, "")
+
+
+def as_text(value: Any) -> str:
+    """A text as it is, nothing as nothing, all else as JSON."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else msgspec.json.encode(value).decode()

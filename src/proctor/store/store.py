@@ -1,0 +1,434 @@
+"""The store: runs, their records, and what people say of them. All SQL is here, for every database."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+from msgspec import Struct
+
+from proctor.errors import StoreError, StoreWriteError, UnknownNameError, UsageError
+from proctor.store.database import Database
+from proctor.store.schema import SCHEMA_VERSION, migrate
+from proctor.store.search import as_text, searched_form, searched_pair, searched_row
+from proctor.store.types import Line, Neighbours, Place, Review, Values, Wanted
+from proctor.types import Output, Record, Run
+
+BATCH = 1_000  # records that are fetched at once
+ANSWER = 200  # letters of an answer in a line
+REMEMBERED = 8  # questions whose answers are kept until something changes
+
+_encode = msgspec.json.Encoder().encode
+_decode_record = msgspec.json.Decoder(Record).decode
+_decode_run = msgspec.json.Decoder(Run).decode
+
+
+class _Judged(Struct):
+    answer: Any
+
+
+class _Brief(Struct):
+    """What a line shows of a record's body; the rest is not even read."""
+
+    outputs: tuple[Output, ...] = ()
+    score: _Judged | None = None
+
+
+_decode_brief = msgspec.json.Decoder(_Brief).decode
+
+
+class Store:
+    """Belongs to the thread that opened it; a writer may write through it meanwhile."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._found: dict[tuple[str, bytes], list[Place]] = {}
+        self._found_at = ""
+        try:
+            self._migrate()
+        except database.failure as error:
+            database.close()
+            raise StoreError(f"Cannot use the store {self.place}: {error}. Name another with --store.") from None
+        except BaseException:
+            database.close()
+            raise
+
+    @property
+    def url(self) -> str:
+        """Opens this store again, from any working directory; may hold a password."""
+        return self._database.url
+
+    @property
+    def place(self) -> str:
+        """The store in words, for people."""
+        return self._database.place
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _migrate(self) -> None:
+        version = self._database.version()
+        if version > SCHEMA_VERSION:
+            raise StoreError(
+                f"The store {self.place} was written by a newer proctor (store version {version}, this one knows "
+                f"{SCHEMA_VERSION}): upgrade with pip install -U proctor, or name another store."
+            )
+        if version == SCHEMA_VERSION:
+            return
+        if version == 0 and self._database.mode == "read":
+            raise StoreError(f"Nothing is in the store {self.place} yet: its first run is just being begun.")
+        try:
+            with self._database.migration():
+                # Asked again under the lock: another process may have been faster.
+                if (version := self._database.version()) < SCHEMA_VERSION:
+                    migrate(self._database, version)
+        except (self._database.failure, msgspec.MsgspecError) as error:
+            if version == 0:
+                raise
+            raise StoreError(
+                f"The store {self.place} was written by an older proctor (store version {version}, now it is "
+                f"{SCHEMA_VERSION}) and could not be brought up to date: {error}. Use it once where it may be written."
+            ) from None
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            with self._database.transaction():
+                yield
+        except self._database.failure as error:
+            raise StoreWriteError(f"Writing to {self.place} failed: {error}.") from None
+
+    def change_mark(self) -> str:
+        """Another text whenever anything in the store may have changed: cheap to ask, again and again."""
+        return self._database.change_mark()
+
+    # -- runs ---------------------------------------------------------------------------------
+
+    def save(self, run: Run) -> None:
+        """Insert the run, or replace what is known of it."""
+        with self._writing():
+            self._database.execute(
+                "INSERT INTO runs (id, task, candidate, status, created, tags, body) VALUES (?, ?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT (id) DO UPDATE SET status = excluded.status, tags = excluded.tags, body = excluded.body",
+                (
+                    run.id,
+                    run.task,
+                    run.candidate,
+                    run.status,
+                    run.created,
+                    _encode(run.tags).decode(),
+                    _encode(run),
+                ),
+            )
+
+    def runs(self) -> list[Run]:
+        """All runs, newest first."""
+        rows = self._database.execute("SELECT body FROM runs ORDER BY created DESC, id DESC")
+        return [_decode_run(body) for (body,) in rows]
+
+    def run(self, name: str) -> Run:
+        """The run with this id, or the only one whose id starts so; `latest` is the newest."""
+        if name == "latest":
+            rows = self._database.execute("SELECT body FROM runs ORDER BY created DESC, id DESC LIMIT 1")
+        else:
+            rows = self._database.execute(
+                "SELECT body FROM runs WHERE substr(id, 1, ?) = ? ORDER BY length(id), id LIMIT 2", (len(name), name)
+            )
+        found = [_decode_run(body) for (body,) in rows]
+        if not found:
+            known = [i for (i,) in self._database.execute("SELECT id FROM runs")]
+            raise UnknownNameError("run", name, known, "`proctor list runs` shows all.")
+        if len(found) > 1 and found[0].id != name:
+            raise StoreError(f"{name!r} could be {found[0].id} or {found[1].id}: type more of the id.")
+        return found[0]
+
+    @contextmanager
+    def hold(self, run_id: str) -> Iterator[None]:
+        """Only one process at a time works on a run; a killed one lets go."""
+        with self._database.hold(run_id) as held:
+            if not held:
+                raise StoreError(f"Run {run_id} is still being worked on by another process.")
+            yield
+
+    def status(self, run: Run) -> str:
+        """The run's status; a run that nobody holds any more was killed, whatever it last said."""
+        return "killed" if run.status == "running" and not self._database.is_held(run.id) else run.status
+
+    # -- records, whole -----------------------------------------------------------------------
+
+    def write(self, run: Run, records: Iterable[tuple[Record, bytes]]) -> None:
+        """Insert or replace records, each with the digest of its sample, all or none."""
+        rows, searched = [], []
+        for record, digest in records:
+            rows.append(_row(run.id, record, digest))
+            searched.append(searched_row(run.id, record))
+        with self._database.transaction():
+            self._database.execute_many(
+                "INSERT INTO records (run, sample, epoch, sample_id, cluster, state, outcome, value, digest, body) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run, sample, epoch) DO UPDATE SET "
+                "sample_id = excluded.sample_id, cluster = excluded.cluster, state = excluded.state, "
+                "outcome = excluded.outcome, value = excluded.value, digest = excluded.digest, body = excluded.body",
+                rows,
+            )
+            self._database.execute_many(
+                "INSERT INTO searched (run, sample, epoch, words, metadata) VALUES (?, ?, ?, ?, ?) "
+                "ON CONFLICT (run, sample, epoch) DO UPDATE SET words = excluded.words, metadata = excluded.metadata",
+                searched,
+            )
+        self._database.check()
+
+    def records(self, run: Run) -> Iterator[Record]:
+        """All records of a run in the order of the exam."""
+        last: Place = (-1, -1)
+        while rows := self._database.execute(
+            "SELECT sample, epoch, body FROM records WHERE run = ? AND (sample, epoch) > (?, ?) "
+            f"ORDER BY sample, epoch LIMIT {BATCH}",
+            (run.id, *last),
+        ):
+            for _, _, body in rows:
+                yield _decode_record(body)
+            last = rows[-1][:2]
+
+    def record(self, run: Run, sample: int, epoch: int = 0) -> Record:
+        rows = self._database.execute(
+            "SELECT body FROM records WHERE run = ? AND sample = ? AND epoch = ?", (run.id, sample, epoch)
+        )
+        if not rows:
+            raise UsageError(f"Run {run.id} has no record of sample {sample} in epoch {epoch}.")
+        return _decode_record(rows[0][0])
+
+    def scored(self, run: Run) -> dict[Place, bytes]:
+        """Which samples have been scored, as (index, epoch), each with the digest of what was asked."""
+        rows = self._database.execute(
+            "SELECT sample, epoch, digest FROM records WHERE run = ? AND state = 'scored'", (run.id,)
+        )
+        return {(sample, epoch): digest for sample, epoch, digest in rows}
+
+    def answered(self, run: Run) -> dict[Place, Record]:
+        """Records with outputs that still need more of them, or their judge."""
+        rows = self._database.execute("SELECT body FROM records WHERE run = ? AND state != 'scored'", (run.id,))
+        records = [record for (body,) in rows if (record := _decode_record(body)).outputs]
+        return {(record.sample.index, record.epoch): msgspec.structs.replace(record, error=None) for record in records}
+
+    def sample_digests(self, run: Run) -> Iterator[bytes]:
+        """What was asked, sample by sample in the order of the exam."""
+        rows = self._database.execute(
+            "SELECT sample, digest FROM records WHERE run = ? ORDER BY sample, epoch", (run.id,)
+        )
+        last = None
+        for sample, digest in rows:
+            if sample != last:
+                yield digest
+            last = sample
+
+    # -- records, in brief --------------------------------------------------------------------
+
+    def counts(self, run: Run) -> dict[str, int]:
+        """Records by outcome; failed ones count as 'error'."""
+        rows = self._database.execute(
+            "SELECT outcome, count(*) FROM records WHERE run = ? GROUP BY outcome ORDER BY outcome", (run.id,)
+        )
+        return {outcome: count for outcome, count in rows}  # noqa: C416 - a row is any tuple
+
+    def values(self, run: Run) -> Values:
+        rows = self._database.execute(
+            "SELECT sample, sample_id, epoch, outcome, value, digest, cluster FROM records WHERE run = ? "
+            "ORDER BY sample, epoch",
+            (run.id,),
+        )
+        return Values(*zip(*rows, strict=True)) if rows else Values()
+
+    def count(self, run: Run, wanted: Wanted) -> int:
+        return len(self._find(run, wanted))
+
+    def lines(self, run: Run, wanted: Wanted, start: int, limit: int) -> list[Line]:
+        """Some of the wanted records in the order of the exam, beginning with the one at `start`."""
+        places = self._find(run, wanted)[start : start + limit]
+        if not places:
+            return []
+        opinions = Opinions(self.reviews(run))
+        rows = self._database.execute(
+            f"WITH page (sample, epoch) AS (VALUES {', '.join(['(?, ?)'] * len(places))}) "
+            "SELECT r.sample, r.epoch, r.sample_id, r.outcome, r.value, r.cluster, r.body FROM page "
+            "JOIN records r ON r.run = ? AND r.sample = page.sample AND r.epoch = page.epoch "
+            "ORDER BY r.sample, r.epoch",
+            (*(number for place in places for number in place), run.id),
+        )
+        return [_line(row, opinions) for row in rows]
+
+    def neighbours(self, run: Run, wanted: Wanted, sample: int, epoch: int) -> Neighbours:
+        places = self._find(run, wanted)
+        position = bisect_left(places, (sample, epoch))
+        following = position + (places[position : position + 1] == [(sample, epoch)])
+        return Neighbours(
+            position,
+            places[position - 1] if position else None,
+            places[following] if following < len(places) else None,
+        )
+
+    def _find(self, run: Run, wanted: Wanted) -> list[Place]:
+        """All places of the wanted records, in order. Kept while nothing changes: scrolling must not search again."""
+        if (mark := self.change_mark()) != self._found_at:
+            self._found.clear()
+            self._found_at = mark
+        question = (run.id, _encode(wanted))
+        if question not in self._found:
+            if len(self._found) == REMEMBERED:
+                del self._found[next(iter(self._found))]
+            self._found[question] = self._search(run, wanted)
+        return self._found[question]
+
+    def _search(self, run: Run, wanted: Wanted) -> list[Place]:
+        places: list[Place] | None = None
+        conditions, values = _searching(wanted)
+        if conditions:
+            places = self._places("searched", run, conditions, values)
+        if wanted.outcome or places is None:
+            right = self._places("records", run, *_with_outcome(wanted.outcome))
+            places = right if places is None else sorted(set(places).intersection(right))
+        if wanted.starred or wanted.commented:
+            opinions = Opinions(self.reviews(run))
+            if wanted.starred:
+                places = [place for place in places if place in opinions.stars]
+            if wanted.commented:
+                places = [place for place in places if place in opinions.comments]
+        return places
+
+    def _places(self, table: str, run: Run, conditions: Sequence[str], values: Sequence[Any]) -> list[Place]:
+        where = " AND ".join(["run = ?", *conditions])
+        return self._database.execute(
+            f"SELECT sample, epoch FROM {table} WHERE {where} ORDER BY sample, epoch", (run.id, *values)
+        )
+
+    # -- files --------------------------------------------------------------------------------
+
+    def artifact_folder(self, run: Run) -> Path:
+        """Where the files of a run are written while it goes on."""
+        return self._database.artifacts.folder(run.id)
+
+    def artifacts(self, run: Run, sample: int, epoch: int = 0) -> list[str]:
+        """The files of all attempts at a sample, as names within the run."""
+        start = f"{sample:06}-{epoch}-"
+        return [name for name in self._database.artifacts.names(run.id) if name.startswith(start)]
+
+    def open_artifact(self, run: Run, name: str) -> tuple[int, BinaryIO]:
+        """The size of a file, and the file."""
+        return self._database.artifacts.open(run.id, name)
+
+    # -- reviews ------------------------------------------------------------------------------
+
+    def reviews(self, run: Run) -> list[Review]:
+        """All that was ever said, oldest first."""
+        rows = self._database.execute(
+            "SELECT run, sample, epoch, author, kind, body, created FROM reviews WHERE run = ? ORDER BY number",
+            (run.id,),
+        )
+        return [
+            Review(run_id, sample, epoch, author, kind, msgspec.json.decode(body), created)
+            for run_id, sample, epoch, author, kind, body, created in rows
+        ]
+
+    def add_review(self, review: Review) -> Review:
+        """Stores it with the time of now. Nothing is ever taken away: a later review takes its place."""
+        review = msgspec.structs.replace(review, created=time.time())
+        with self._writing():
+            self._database.execute(
+                "INSERT INTO reviews (run, sample, epoch, author, kind, body, created) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (
+                    review.run,
+                    review.sample,
+                    review.epoch,
+                    review.author,
+                    review.kind,
+                    _encode(review.body).decode(),
+                    review.created,
+                ),
+            )
+        return review
+
+
+class Opinions:
+    """The reviews that count: of each author the newest of a kind."""
+
+    def __init__(self, reviews: Iterable[Review]) -> None:
+        newest: dict[tuple[Place, str, str], Review] = {}
+        for review in reviews:
+            key = ((review.sample, review.epoch), review.kind, review.author)
+            newest.pop(key, None)  # so that the newest stands last
+            newest[key] = review
+        self.stars: dict[Place, list[Review]] = {}
+        self.comments: dict[Place, list[Review]] = {}
+        self.scores: dict[Place, list[Review]] = {}
+        kinds = {"star": self.stars, "comment": self.comments, "score": self.scores}
+        for (place, kind, _), review in newest.items():
+            if kind == "score" or review.body:
+                kinds[kind].setdefault(place, []).append(review)
+
+
+def _searching(wanted: Wanted) -> tuple[list[str], list[str]]:
+    """Conditions on the table `searched`."""
+    conditions, values = [], []
+    if wanted.text:
+        conditions.append("{find}(words, ?) > 0")
+        values.append(searched_form(wanted.text))
+    for key, value in wanted.metadata.items():
+        conditions.append("{find}(metadata, ?) > 0")
+        values.append(searched_pair(key, value))
+    return conditions, values
+
+
+def _with_outcome(outcome: str) -> tuple[list[str], list[str]]:
+    """Conditions on the table `records`."""
+    match outcome:
+        case "":
+            return [], []
+        case "pass":
+            return ["(value >= 1 OR outcome = ?)"], [outcome]
+        case "fail":
+            return ["(value < 1 OR outcome = ?)"], [outcome]
+        case _:
+            return ["outcome = ?"], [outcome]
+
+
+def _line(row: tuple[Any, ...], opinions: Opinions) -> Line:
+    sample, epoch, sample_id, outcome, value, cluster, body = row
+    brief = _decode_brief(body)
+    answer = as_text(brief.score.answer) if brief.score else ""
+    if not answer and brief.outputs:
+        answer = brief.outputs[-1].text
+    return Line(
+        sample=sample,
+        sample_id=sample_id,
+        epoch=epoch,
+        outcome=outcome,
+        value=value,
+        answer=" ".join(answer[:ANSWER].split()),
+        cluster=cluster,
+        starred=(sample, epoch) in opinions.stars,
+        comments=len(opinions.comments.get((sample, epoch), ())),
+        seconds=sum(output.seconds for output in brief.outputs),
+        tokens=sum(output.usage.input_tokens + output.usage.output_tokens for output in brief.outputs),
+    )
+
+
+def _row(run_id: str, record: Record, digest: bytes) -> tuple[Any, ...]:
+    state = "scored" if record.score else "failed" if record.error else "answered"
+    value = record.score.value if record.score else None
+    sample = record.sample
+    return (
+        run_id,
+        sample.index,
+        record.epoch,
+        sample.id,
+        sample.cluster,
+        state,
+        record.outcome,
+        value,
+        digest,
+        _encode(record),
+    )
