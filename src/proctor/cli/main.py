@@ -21,6 +21,7 @@ VERBS = {
     "show": "show an example of a task, or the report of a run",
     "generate": "write the samples of a task to a file",
     "check": "prove a task right without a model",
+    "compare": "say which of several runs is better, and how sure that is",
     "export": "write the records of a run to a file",
     "replay": "play a logged episode again, and say whether the world did the same",
     "sandbox": "run programs that nobody has read, and say how they fared",
