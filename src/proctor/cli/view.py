@@ -1,7 +1,8 @@
 """Show the results in a browser: runs, samples, comparisons, live while runs go on.
 
-The page is served to this machine only, and only to whoever has the address with its token. It reads; with --review it
-also takes stars, comments and scores. With --export it becomes a folder that any web server shows, or a file:// address."""
+The page is served to this machine only, and only to whoever has the address with its token. It reads; with
+--review it also takes stars, comments and scores. With --export it becomes a folder that any web server shows, or a
+file:// address."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ LONGEST_NAME = 80
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", nargs="*", metavar="RUN", help="runs to export (default: all), or the one to begin with")
+    parser.add_argument(
+        "runs", nargs="*", metavar="RUN", help="runs to export (default: all), or the one to begin with"
+    )
     add_store_flag(parser)
     parser.add_argument("--port", type=int, default=0, metavar="N", help="port (default: a free one)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")

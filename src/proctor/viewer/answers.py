@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from proctor.errors import UsageError
+from proctor.errors import NotComparableError, UsageError
 from proctor.leaderboard import rank_runs
 from proctor.particulars import differing, particulars, written
 from proctor.store.store import Opinions, Store
@@ -124,7 +124,11 @@ class Answers:
     def comparison(self, names: Sequence[str], *, shared: bool = False, by_id: bool = False) -> dict[str, Any]:
         from proctor.comparison import compare_runs  # numpy
 
-        found = compare_runs(self._store, [self._store.run(name) for name in names], shared=shared, by_id=by_id)
+        runs = [self._store.run(name) for name in names]
+        try:
+            found = compare_runs(self._store, runs, shared=shared, by_id=by_id)
+        except NotComparableError as error:
+            return {"refused": str(error)}
         return found.to_dict(flips=False) | {"conclusions": found.conclusions, "flips": _flips(found)}
 
     def plots(self, names: Sequence[str]) -> dict[str, Any]:
@@ -171,9 +175,15 @@ def _flips(found: Comparison) -> list[dict[str, Any]]:
     rows: dict[int, dict[str, Any]] = {}
     for number, contrast in enumerate(found.contrasts, 1):
         for flip in (*contrast.gained, *contrast.lost):
-            values = [flip.first] + [None] * len(found.contrasts)
-            row = {"sample": flip.sample, "sample_id": flip.sample_id, "values": values}
-            row = rows.setdefault(flip.sample, row | {"better": flip.second > flip.first})
+            row = rows.setdefault(
+                flip.sample,
+                {
+                    "sample": flip.sample,
+                    "sample_id": flip.sample_id,
+                    "better": flip.second > flip.first,
+                    "values": [flip.first] + [None] * len(found.contrasts),
+                },
+            )
             row["values"][number] = flip.second
     return [rows[sample] for sample in sorted(rows)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-# In the order in which they need each other. One script instead of many files: it also loads from a file:// address, where
+# In the order in which they need each other. They become one script, which also loads from a file:// address, where
 # modules do not.
 SCRIPTS = (
     "elements.js",

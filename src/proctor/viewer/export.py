@@ -102,14 +102,8 @@ class Export:
         for pair in islice(alike, MOST_PAIRS):
             together = sorted(pair)
             key = "+".join(together)
-            self._put(f"comparisons/{key}", self._compared(together))
+            self._put(f"comparisons/{key}", self._answers.comparison(together))
             self._put(f"plots/{key}", self._answers.plots(together))
-
-    def _compared(self, runs: Sequence[str]) -> dict[str, Any]:
-        try:
-            return self._answers.comparison(runs)
-        except UsageError as error:
-            return {"error": str(error)}
 
     def _put(self, name: str, content: Any) -> None:
         """A script that hands its content over: a page from a file:// address may load nothing else."""

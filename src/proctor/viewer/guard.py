@@ -6,13 +6,11 @@ import hmac
 import ipaddress
 import secrets
 import socket
-from collections.abc import Awaitable, Callable
 
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 
 from proctor.viewer.assets import POLICY
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 # Trusted types: the browser itself refuses to read HTML out of a text, whatever the page's scripts might try.
 _POLICY = POLICY | {
@@ -43,7 +41,7 @@ class Guard:
         """Cookies know no ports: two pages on one machine must not take each other's."""
         return f"proctor-{request.url.port}"
 
-    def middleware(self) -> Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]:
+    def middleware(self) -> Middleware:
         @web.middleware
         async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
             if not self._is_own_name(request):

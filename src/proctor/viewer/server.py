@@ -102,7 +102,9 @@ class Server:
         await self._thorough.close()
 
     def _application(self) -> web.Application:
-        application = web.Application(middlewares=[self.guard.middleware(), told_as_json], client_max_size=LARGEST_REVIEW)
+        application = web.Application(
+            middlewares=[self.guard.middleware(), told_as_json], client_max_size=LARGEST_REVIEW
+        )
         application.on_response_prepare.append(add_headers)
         routes = application.router
         routes.add_get("/", self._page)
@@ -128,9 +130,7 @@ class Server:
         self.guard.welcome(request, response)
         return response
 
-    def _answer(
-        self, question: Callable[[Answers, Any], Any], thorough: bool = False
-    ) -> Callable[[web.Request], Any]:
+    def _answer(self, question: Callable[[Answers, Any], Any], thorough: bool = False) -> Callable[[web.Request], Any]:
         desk = self._thorough if thorough else self._quick
 
         async def answer(request: web.Request) -> web.StreamResponse:

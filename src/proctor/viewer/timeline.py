@@ -10,6 +10,8 @@ from msgspec import Struct
 
 LOG = "events.jsonl"  # what the log of an episode is called
 MOST = 5_000  # events that a page can show; longer logs are there as files
+MOST_LETTERS = 200
+TOLD_OTHERWISE = ("ns", "event", "kind", "what", "task_id")
 NS = 1e9
 
 
@@ -90,7 +92,7 @@ def _step(line: dict[str, Any], number: int, at: float) -> Event:
     action = line.get("action")
     if action is None:
         return Event(at, "reset")
-    told = action if isinstance(action, str) else msgspec.json.encode(action).decode()
+    told = _text(action)
     facts = [f"reward {reward:g}"] if (reward := line.get("reward")) else []
     facts += [name for name in ("terminated", "truncated") if line.get(name)]
     return Event(at, f"step {number}: action {told}", ", ".join(facts), f"action {told}" if len(told) < 12 else "")
@@ -103,11 +105,13 @@ def _end(ending: Any, at: float) -> Event:
 def _facts(line: dict[str, Any], keys: tuple[str, ...] | None = None) -> str:
     """What there is to say about an event, in short."""
     told = {
-        key: value
-        for key, value in line.items()
-        if (key in keys if keys else key not in ("ns", "event", "kind", "what", "task_id")) and value not in (None, "", {})
+        key: line[key]
+        for key in keys or [key for key in line if key not in TOLD_OTHERWISE]
+        if line.get(key) not in (None, "", {})
     }
-    text = ", ".join(
-        f"{key} {value if isinstance(value, str) else msgspec.json.encode(value).decode()}" for key, value in told.items()
-    )
-    return text if len(text) <= 200 else text[:199] + "…"
+    text = ", ".join(f"{key} {_text(value)}" for key, value in told.items())
+    return text if len(text) <= MOST_LETTERS else text[: MOST_LETTERS - 1] + "…"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -11,15 +11,12 @@ class ComparisonPage {
   }
 
   get title() {
-    return this.found ? `Comparison · ${this.found.task}` : "Comparison";
+    return this.found?.task ? `Comparison · ${this.found.task}` : "Comparison";
   }
 
   async start() {
-    try {
-      this.found = await this.data.comparison(this.runs, this.ways());
-    } catch (error) {
-      return this.refuse(error.message);
-    }
+    this.found = await this.data.comparison(this.runs, this.ways());
+    if (this.found.refused) return this.refuse(this.found.refused);
     this.competitors = [this.found.baseline, ...this.found.contrasts.map((contrast) => contrast.competitor)];
     this.sample = element("div", { class: "compared-sample" });
     this.tableOfFlips();
@@ -31,8 +28,8 @@ class ComparisonPage {
       section("What came out", {}, this.found.conclusions.map((line) => element("p", {}, line))),
       this.groups(),
       this.plots(),
-      this.flipsSection(),
       this.sample,
+      this.flipsSection(),
     );
     if (this.query.sample !== undefined) await this.showSample(Number(this.query.sample));
   }
@@ -202,7 +199,7 @@ class ComparisonPage {
       element("p", { class: "legend soft" }, "Against the baseline: ", element("del", {}, "only there"), " ", element("ins", {}, "only here")),
       element("div", { class: "side-by-side" }, answers),
       facts([["expected", target === null || target === undefined ? null : element("q", {}, shortened(asText(target), 600))]]),
-      folded("What was asked", promptView(base.record.sample.input), true),
+      folded("What was asked", [promptView(base.record.sample.input), base.drawing && !hasPicture(base.record.sample.input) ? svgPicture(base.drawing, "The sample as a picture", { class: "shown" }) : null], true),
     );
     this.table.selected = place;
     this.sampleAt = place;

@@ -53,10 +53,8 @@ class FileData {
     return this.#piece(`${run}/events/${name}`);
   }
 
-  async comparison(runs) {
-    const found = await this.#piece(`comparisons/${[...runs].sort().join("+")}`);
-    if (found.error) throw new Error(found.error);
-    return found;
+  comparison(runs) {
+    return this.#piece(`comparisons/${[...runs].sort().join("+")}`);
   }
 
   plots(runs) {

@@ -63,7 +63,7 @@ class LeaderboardPage {
         "tr",
         {},
         element("td", { class: "figure" }, String(entry.rank)),
-        element("td", { class: "figure soft" }, entry.best_rank === entry.worst_rank ? "" : `${entry.best_rank} – ${entry.worst_rank}`),
+        element("td", { class: "figure soft" }, entry.best_rank === entry.worst_rank ? String(entry.rank) : `${entry.best_rank} – ${entry.worst_rank}`),
         element("th", { scope: "row" }, link(runAddress(entry.run), { title: entry.candidate }, shortCandidate(entry.candidate)), options.length ? element("span", { class: "soft settings" }, ` ${options.join(", ")}`) : null, entry.runs > 1 ? element("span", { class: "soft small" }, ` best of ${count(entry.runs)} runs`) : null),
         element("td", { class: "figure" }, metricText(entry.metric)),
         element("td", { class: "bar" }, intervalBar(entry.metric, scale)),
