@@ -11,7 +11,7 @@ class ComparisonPage {
   }
 
   get title() {
-    return this.found?.task ? `Comparison · ${this.found.task}` : "Comparison";
+    return this.found?.task ? `Comparison · ${shortTask(this.found.task)}` : "Comparison";
   }
 
   async start() {
@@ -22,7 +22,7 @@ class ComparisonPage {
     this.tableOfFlips();
     fill(
       this.node,
-      element("h1", {}, this.found.task, element("span", { class: "soft" }, ` version ${this.found.version} · ${this.found.metric}`)),
+      element("h1", { title: this.found.task }, shortTask(this.found.task), element("span", { class: "soft" }, ` version ${this.found.version} · ${this.found.metric}`)),
       this.scores(),
       ...this.found.notes.map((note) => element("p", { class: "soft" }, note)),
       section("What came out", {}, this.found.conclusions.map((line) => element("p", {}, line))),

@@ -16,7 +16,7 @@ class TaskList {
     const candidates = (its) => new Set(its.map((run) => run.candidate)).size;
     const rows = [...tasks]
       .sort(([a], [b]) => a.localeCompare(b))
-      .map(([task, its]) => element("li", {}, link(taskAddress(task), {}, task), element("span", { class: "soft" }, `${plural(candidates(its), "candidate")} in ${plural(its.length, "run")}`)));
+      .map(([task, its]) => element("li", {}, link(taskAddress(task), { title: task }, shortTask(task)), element("span", { class: "soft" }, `${plural(candidates(its), "candidate")} in ${plural(its.length, "run")}`)));
     fill(this.list, ...(rows.length ? rows : [element("li", {}, "No run yet.")]));
   }
 
@@ -35,7 +35,7 @@ class LeaderboardPage {
   constructor(data, task) {
     this.data = data;
     this.task = task;
-    this.title = `Leaderboard · ${task}`;
+    this.title = `Leaderboard · ${shortTask(task)}`;
     this.node = element("div", { class: "view" });
   }
 
@@ -44,7 +44,7 @@ class LeaderboardPage {
     fill(
       this.node,
       element("p", { class: "crumbs" }, link(addressOf(["tasks"]), {}, "Leaderboards")),
-      element("h1", {}, this.task),
+      element("h1", { title: this.task }, shortTask(this.task)),
       boards.length ? boards.map((board) => this.board(board)) : element("p", { class: "soft" }, "No run of this task has come to its end."),
     );
   }

@@ -120,7 +120,7 @@ class RunList {
       cell("choice", element("label", {}, box)),
       cell(
         "task",
-        link(runAddress(run.id), { class: "opens" }, run.task),
+        link(runAddress(run.id), { class: "opens", title: run.task }, shortTask(run.task)),
         run.settings ? element("span", { class: "soft settings" }, run.settings) : null,
         run.tags.map((tag) => element("span", { class: "tag" }, tag)),
       ),
@@ -165,6 +165,11 @@ class RunList {
   close() {
     this.table.close();
   }
+}
+
+// A task in a file without the folders it lies in.
+function shortTask(task) {
+  return /\.py(:\w+)?$/.test(task) ? task.split("/").at(-1) : task;
 }
 
 // A class without the packages it lies in.

@@ -44,7 +44,7 @@ class RunPage {
   }
 
   get title() {
-    return this.run ? `${this.run.task} · ${this.run.candidate}` : this.id;
+    return this.run ? `${shortTask(this.run.task)} · ${this.run.candidate}` : this.id;
   }
 
   async start() {
@@ -87,7 +87,7 @@ class RunPage {
     const done = run.status === "running" ? progressBar(total(this.counts), run.total) : null;
     fill(
       this.header,
-      element("h1", {}, run.task, element("span", { class: "soft" }, ` version ${run.version}`)),
+      element("h1", { title: run.task }, shortTask(run.task), element("span", { class: "soft" }, ` version ${run.version}`)),
       element("p", { class: "candidate" }, run.candidate, " ", statusBadge(run.status), done, run.tags.map((tag) => element("span", { class: "tag" }, tag))),
       run.reason ? element("p", { class: "notice" }, run.reason) : "",
       facts([

@@ -9,7 +9,7 @@ class SamplePage {
   }
 
   get title() {
-    return this.shown ? `${this.shown.record.sample.id} · ${this.shown.run.task}` : `sample ${this.place.sample}`;
+    return this.shown ? `${this.shown.record.sample.id} · ${shortTask(this.shown.run.task)}` : `sample ${this.place.sample}`;
   }
 
   async start() {
@@ -74,7 +74,7 @@ class SamplePage {
     const among = isEverything(wantedOf(this.query)) ? "" : " found";
     fill(
       this.bar,
-      element("p", { class: "crumbs" }, link(this.up(), {}, `${run.task} · ${shortCandidate(run.candidate)}`)),
+      element("p", { class: "crumbs" }, link(this.up(), {}, `${shortTask(run.task)} · ${shortCandidate(run.candidate)}`)),
       element(
         "div",
         { class: "sample-bar" },
