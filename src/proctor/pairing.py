@@ -7,12 +7,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from proctor import catalog
 from proctor.config import FIELDS
 from proctor.errors import NotComparableError
 from proctor.store.store import Store
 from proctor.store.types import Values
 from proctor.types import Run
+from proctor.userfile import is_file
 
 # What decides how a score comes about, though the samples may be the same.
 MARKING = ("program_timeout",)
@@ -126,7 +126,7 @@ def _refuse_other_exams(first: Run, second: Run) -> None:
             f"{both}: between version {first.version} and version {second.version} of {first.task} its samples or its "
             "scores changed. Run the older one again."
         )
-    if catalog.is_file(first.task) and first.provenance.get("task_source") != second.provenance.get("task_source"):
+    if is_file(first.task) and first.provenance.get("task_source") != second.provenance.get("task_source"):
         raise NotComparableError(f"{both}: the file of {first.task} changed in between. Run the older one again.")
     ours, theirs = first.config.get("settings", {}), second.config.get("settings", {})
     changed = [key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key)]

@@ -32,11 +32,12 @@ class MeanScore:
             index = record.sample.index
             self._sums[index] = self._sums.get(index, 0.0) + record.score.value
             self._counts[index] = self._counts.get(index, 0) + 1
-            self._clusters[index] = record.sample.cluster
+            if record.sample.cluster:
+                self._clusters[index] = record.sample.cluster
 
     def metrics(self) -> dict[str, Metric]:
         values = [total / self._counts[i] for i, total in self._sums.items()]
-        return {self._name: score_mean(values, clusters=list(self._clusters.values()))}
+        return {self._name: score_mean(values, clusters=[self._clusters.get(i, "") for i in self._sums])}
 
 
 Groups = dict[str, dict[str, dict[str, Metric]]]

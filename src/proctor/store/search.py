@@ -44,9 +44,9 @@ def searched_key(key: str) -> str:
     return f"{MARK}{_pair(key, '')}"
 
 
-def found_value(metadata: str, key: str) -> str:
-    """The value after this key, which is there."""
-    return metadata.partition(searched_key(key))[2].partition(MARK)[0]
+def value_after(key: str, metadata: str) -> str:
+    """The value of a searched key that is there."""
+    return metadata.partition(key)[2].partition(MARK)[0]
 
 
 def _pair(key: str, value: Any) -> str:

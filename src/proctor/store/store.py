@@ -15,7 +15,7 @@ from msgspec import Struct
 from proctor.errors import StoreError, StoreWriteError, UnknownNameError, UsageError
 from proctor.store.database import Database, Row
 from proctor.store.schema import SCHEMA_VERSION, migrate
-from proctor.store.search import as_text, found_value, searched_form, searched_key, searched_pair, searched_row
+from proctor.store.search import as_text, searched_form, searched_key, searched_pair, searched_row, value_after
 from proctor.store.types import Line, Neighbours, Place, Review, Values, Wanted
 from proctor.types import Output, Record, Run
 
@@ -269,9 +269,9 @@ class Store:
         """The value that samples have for a metadata key, as text, by their index."""
         rows = self._database.execute(
             "SELECT sample, metadata FROM searched WHERE run = ? AND {find}(metadata, ?) > 0",
-            (run.id, searched_key(key)),
+            (run.id, mark := searched_key(key)),
         )
-        return {sample: found_value(metadata, key) for sample, metadata in rows}
+        return {sample: value_after(mark, metadata) for sample, metadata in rows}
 
     def count(self, run: Run, wanted: Wanted) -> int:
         return len(self._find(run, wanted))
