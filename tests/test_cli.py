@@ -105,7 +105,7 @@ def test_resume_with_the_file_of_the_run(proctor, tmp_path: Path):
 
 def test_export_by_ending(proctor, adding: str):
     proctor("run", adding, "--model", "scripted/oracle")
-    assert "No format for files that end in .parquet" in proctor("export", "latest", "--out", "r.parquet").stderr
+    assert "No format for files that end in .xlsx" in proctor("export", "latest", "--out", "r.xlsx").stderr
 
 
 def test_help_of_a_verb(proctor):

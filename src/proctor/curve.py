@@ -86,8 +86,8 @@ def plot_curves(curves: Sequence[Curve]) -> Curves:
     first = curves[0]
     lines = [Line(curve.label, [Place(point.value, point.metric) for point in curve.points]) for curve in curves]
     points = [point for curve in curves for point in curve.points]
-    guesses = points if len({curve.task for curve in curves}) == 1 else []
-    chance = {_key(point.value): (point.value, point.chance) for point in guesses if point.chance is not None}
+    alike = points if len({curve.task for curve in curves}) == 1 else []
+    chance = {_key(point.value): (point.value, point.chance) for point in alike if point.chance is not None}
     exams = list(dict.fromkeys(f"{c.task} (version {c.reports[0].run.version})" for c in curves))
     numbers = sorted({point.n for point in points})
     subtitle = " · ".join(

@@ -89,7 +89,17 @@ def save_metrics(reports: Mapping[str, Report], path: Path) -> None:
     }
     first = next(iter(reports.values()), None)
     shared = {key: value for key, value in first.run.config.items() if key != "task"} if first else {}
-    write_json(path, {**content, "config": {**shared, "tasks": ",".join(reports)}}, readable=True)
+    config = {**shared, **_as_called_there(shared), "tasks": ",".join(reports)}
+    write_json(path, {**content, "config": config}, readable=True)
+
+
+def _as_called_there(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that have another name in the BigCode harness, for tools that look for it."""
+    return {
+        "n_samples": config.get("samples", 1),
+        "do_sample": config.get("temperature", 0.0) > 0,
+        "max_length_generation": config.get("max_length"),
+    }
 
 
 def _in_order(found: dict[int, Any], first: int) -> list[Any]:

@@ -1,8 +1,9 @@
-"""The results of a run as lm-evaluation-harness writes them: one JSON of figures, and a line of JSON for each sample."""
+"""The results of a run as lm-evaluation-harness writes them: a JSON of figures, and a line for each sample."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -65,7 +66,7 @@ def _results(run: Run, samples: int, digest: str) -> dict[str, Any]:
     whole = run.total // config.get("epochs", 1) if run.total else samples
     return {
         "results": {task: figures},
-        "group_subtasks": {task: []},
+        "group_subtasks": {},
         "configs": {task: _task_config(run, better)},
         "versions": {task: float(run.version) if re.fullmatch(r"\d+(\.\d+)?", run.version) else run.version},
         "n-shot": {task: config.get("few_shot", 0)},
@@ -84,7 +85,7 @@ def _results(run: Run, samples: int, digest: str) -> dict[str, Any]:
         "model_name_sanitized": _model_file_name(run.candidate),
         "system_instruction": None,
         "system_instruction_sha": None,
-        "fewshot_as_multiturn": None,
+        "fewshot_as_multiturn": False,
         "chat_template": None,
         "chat_template_sha": None,
         "total_evaluation_time_seconds": str(run.seconds),
@@ -182,9 +183,9 @@ def _sample(run: Run, records: Sequence[Record]) -> dict[str, Any]:
         "filtered_resps": [answers[0] if len(answers) == 1 else msgspec.json.encode(answers).decode()],
         "filter": FILTER,
         "metrics": [metric],
-        "doc_hash": _hash(msgspec.json.encode(doc, order="sorted")),
-        "prompt_hash": _hash(prompt.encode()),
-        "target_hash": _hash(target.encode()),
+        "doc_hash": _hash(json.dumps(doc, indent=2, ensure_ascii=False, default=str)),
+        "prompt_hash": _hash(prompt),
+        "target_hash": _hash(target),
         metric: fmean(values),
     }
 
@@ -202,5 +203,5 @@ def _plain(value: Any) -> str:
     return "" if value is None else msgspec.json.encode(value).decode()
 
 
-def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
-from proctor.plots.drawing import Drawing, shorten, text_width
+from proctor.plots.drawing import Drawing
 from proctor.plots.head import GUESS, PAD, Entry, Head, check_width, fit_height, fitting
+from proctor.plots.lettering import shorten, text_width
 from proctor.plots.scales import Linear, Logarithmic, Scale, bounds_of, round_steps, score_text, written
 from proctor.plots.scores import drawable
 from proctor.plots.style import SERIES
@@ -131,7 +132,7 @@ def _numeric(values: list[Any], start: float, end: float) -> Scale:
 
 
 def _key(x: Any) -> str:
-    return msgspec.json.encode(x).decode()
+    return json.dumps(x, ensure_ascii=False)
 
 
 def _label(x: Any) -> str:

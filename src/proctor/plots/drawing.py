@@ -7,14 +7,12 @@ from html import escape
 from typing import Any, Protocol
 
 from proctor.errors import UsageError
-from proctor.plots import lettering
-from proctor.plots.style import ROOT, SERIES, SMALL, TEXT, TITLE, Theme, style_sheet
+from proctor.plots.lettering import shorten
+from proctor.plots.style import ROOT, SERIES, Theme, style_sheet
 
 NARROWEST, WIDEST = 240, 8_000
 # What XML cannot hold, however it is written.
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_SIZES = {"pp-title": TITLE, "pp-small": SMALL}
-_BOLD = ("pp-title", "pp-strong")
 
 
 class RoomError(UsageError):
@@ -112,26 +110,6 @@ class Drawing:
         self.line(x1, y1, x2, y2, kind)
         for x, y in ((x1, y1), (x2, y2)):
             self.line(x - across[0], y - across[1], x + across[0], y + across[1], kind)
-
-
-def shorten(text: str, room: float, kind: str = "") -> str:
-    return lettering.shorten(text, room, size_of(kind), bold=_is_bold(kind))
-
-
-def text_width(text: str, kind: str = "") -> float:
-    return lettering.width(text, size_of(kind), bold=_is_bold(kind))
-
-
-def wrap(text: str, room: float, kind: str, most: int = 3) -> list[str]:
-    return lettering.wrap(text, room, size_of(kind), most, bold=_is_bold(kind))
-
-
-def size_of(kind: str) -> float:
-    return next((_SIZES[name] for name in kind.split() if name in _SIZES), TEXT)
-
-
-def _is_bold(kind: str) -> bool:
-    return any(name in _BOLD for name in kind.split())
 
 
 def _short(x: Any) -> str:

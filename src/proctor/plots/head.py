@@ -8,7 +8,8 @@ from itertools import pairwise
 from msgspec import Struct
 
 from proctor.errors import UsageError
-from proctor.plots.drawing import NARROWEST, WIDEST, Drawing, RoomError, text_width, wrap
+from proctor.plots.drawing import NARROWEST, WIDEST, Drawing, RoomError
+from proctor.plots.lettering import text_width, wrap
 from proctor.plots.style import SERIES
 
 PAD = 16.0

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from proctor.plots.drawing import Drawing, text_width
+from proctor.plots.drawing import Drawing
 from proctor.plots.head import PAD, Head, check_width, fit_height, fitting
+from proctor.plots.lettering import text_width
 from proctor.plots.scales import Linear, bounds_of, round_steps, score_text, written
 from proctor.types import Metric, Run
 
