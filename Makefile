@@ -40,7 +40,10 @@ lint: setup
 .venv/desktop: .venv/ready scripts/setup-desktop
 	@scripts/setup-desktop
 
-test: lint .venv/reasoning-gym .venv/hf .venv/sandbox .venv/desktop
+.venv/browser: .venv/ready scripts/setup-browser
+	@scripts/setup-browser
+
+test: lint .venv/reasoning-gym .venv/hf .venv/sandbox .venv/desktop .venv/browser
 	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 bench: setup
@@ -51,6 +54,7 @@ bench: setup
 	@$(BIN)/python bench/code_family.py
 	@$(BIN)/python bench/agents_worlds.py
 	@$(BIN)/python bench/desktop.py
+	@$(BIN)/python bench/results_page.py
 
 lock: setup
 	@$(BIN)/python -m pip install --quiet uv

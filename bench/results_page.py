@@ -1,4 +1,4 @@
-"""How soon results are there: runs of 50,000 samples, compared. Run it on a quiet machine."""
+"""How soon results are there: runs of 50,000 samples, compared, and shown in a browser. Run it on a quiet machine."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 
+from browsing import browse
 from process import say, short, spend
 from proctor.run import sample_digest
 from proctor.store import open_store
@@ -79,10 +80,14 @@ def comparison(store: str) -> list[Row]:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         rows = comparison(folder)
+    say("the page, in Chromium")
+    rows += [Row(*measured) for measured in browse()]
     RESULTS.write_text(json.dumps([asdict(row) for row in rows], indent=2, ensure_ascii=False) + "\n")
     print("| measure | target | proctor |\n|---|---|---|")
     for row in rows:
-        print(f"| {row.measure} | {row.target} {row.unit} | {short(row.figure)} |")
+        print(
+            f"| {row.measure} | {f'{row.target} {row.unit}' if row.target else ''} | {short(row.figure)} {row.unit} |"
+        )
 
 
 if __name__ == "__main__":

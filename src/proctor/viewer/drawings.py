@@ -7,6 +7,7 @@ from proctor.config import FIELDS, RunConfig, build_config
 from proctor.errors import ProctorError
 from proctor.task import Task, create_task
 from proctor.types import Run, Sample
+from proctor.userfile import is_file
 
 
 class Drawings:
@@ -31,7 +32,7 @@ class Drawings:
 
 def _task_of(run: Run) -> tuple[Task, RunConfig] | None:
     # Looking at a store must not run anybody's file, and making a task of a kind that never draws is wasted.
-    if catalog.is_file(run.task):
+    if is_file(run.task):
         return None
     try:
         cls = catalog.task_class(run.task)
