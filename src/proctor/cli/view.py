@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import getpass
+import os
 import signal
 import sys
 from typing import TYPE_CHECKING
@@ -77,10 +78,15 @@ async def _serve(server: Server, runs: list[str], *, browse: bool) -> None:
         url = server.url + "".join(f"#/run/{run}" for run in runs)
         print(url, flush=True)
         print("Ctrl-C ends it.", file=sys.stderr)
-        if browse:
+        if browse and _has_screen():
             import webbrowser
 
             await asyncio.to_thread(webbrowser.open, url)
         await stopped.wait()
     finally:
         await server.close()
+
+
+def _has_screen() -> bool:
+    """Without one, a browser for the terminal would take it over."""
+    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -13,8 +13,9 @@ from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
-from proctor.errors import ProctorError, StoreWriteError, UsageError
+from proctor.errors import ProctorError, UsageError
 from proctor.store import open_store
 from proctor.store.store import Store
 from proctor.store.types import Review, Wanted
@@ -28,12 +29,17 @@ CHUNK = 256 * 1024
 SMALL = 1_000  # bytes that are not worth compressing
 METADATA = "metadata."
 MOST_RUNS = 50  # side by side
+MOST_DIGITS = 18  # of a number that a database takes
 LARGEST_REVIEW = 64 * 1024  # bytes
 # What a browser may show by itself; all else is text or a download.
 MEDIA = {".mp4": "video/mp4", ".webm": "video/webm", ".png": "image/png", ".jpg": "image/jpeg", ".gif": "image/gif"}
 TEXTS = (".txt", ".log", ".json", ".jsonl", ".csv", ".md")
 
 _encode = msgspec.json.Encoder().encode
+
+
+class QuestionError(UsageError):
+    """The question cannot be understood."""
 
 
 class Desk:
@@ -92,7 +98,8 @@ class Server:
 
     @property
     def url(self) -> str:
-        host = f"[{self._host}]" if ":" in self._host else self._host
+        own = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)  # listening everywhere is no address
+        host = f"[{own}]" if ":" in own else own
         return f"http://{host}:{self.port}/?token={self.guard.token}"
 
     async def close(self) -> None:
@@ -110,15 +117,8 @@ class Server:
         routes.add_get("/", self._page)
         for name in page_files():
             routes.add_get(f"/{name}", self._page)
-        routes.add_get("/api/changes", self._answer(lambda answers, query: answers.changes()))
-        routes.add_get("/api/runs", self._answer(lambda answers, query: answers.runs()))
-        routes.add_get("/api/run", self._answer(lambda answers, query: answers.run(query["run"])))
-        routes.add_get("/api/lines", self._answer(_lines))
-        routes.add_get("/api/sample", self._answer(_sample))
-        routes.add_get("/api/events", self._answer(lambda answers, query: answers.events(query["run"], query["name"])))
-        routes.add_get("/api/comparison", self._answer(_comparison, thorough=True))
-        routes.add_get("/api/plots", self._answer(lambda answers, query: answers.plots(_runs(query)), thorough=True))
-        routes.add_get("/api/leaderboard", self._answer(lambda answers, query: answers.leaderboard(query["task"])))
+        for name, question in QUESTIONS.items():
+            routes.add_get(f"/api/{name}", self._answer(question, self._thorough if name in SLOW else self._quick))
         routes.add_get("/files/{run}/{name:.+}", self._file)
         if self._reviewed:
             routes.add_post("/api/reviews", self._review)
@@ -130,20 +130,16 @@ class Server:
         self.guard.welcome(request, response)
         return response
 
-    def _answer(self, question: Callable[[Answers, Any], Any], thorough: bool = False) -> Callable[[web.Request], Any]:
-        desk = self._thorough if thorough else self._quick
-
+    def _answer(self, question: Question, desk: Desk) -> Handler:
         async def answer(request: web.Request) -> web.StreamResponse:
-            body = await desk.ask(lambda answers: _encode(question(answers, request.query)))
+            query = Query(request)
+            body = await desk.ask(lambda answers: _encode(question(answers, query)))
             return _body(request, body, "application/json")
 
         return answer
 
     async def _review(self, request: web.Request) -> web.StreamResponse:
-        told = await request.json()
-        if not isinstance(told, dict):
-            raise UsageError("A review is an object.")
-        review = checked_review(told)
+        review = checked_review(await request.read())
         stored = await self._quick.ask(lambda answers: answers.review(review))
         return web.Response(body=_encode(stored), content_type="application/json")
 
@@ -154,56 +150,81 @@ class Server:
             return await _send(request, name, size, file)
 
 
-def _lines(answers: Answers, query: Any) -> Any:
-    return answers.lines(query["run"], wanted_of(query), int(query.get("start", 0)), int(query.get("limit", 100)))
+class Query:
+    """What a question names after its ?, or why it cannot be understood."""
+
+    def __init__(self, request: web.Request) -> None:
+        self._given = request.query
+
+    def text(self, name: str) -> str:
+        if name not in self._given:
+            raise QuestionError(f"The question lacks {name!r}.")
+        return self._given[name]
+
+    def number(self, name: str, default: int | None = None) -> int:
+        told = str(default) if default is not None and name not in self._given else self.text(name)
+        if not told.isascii() or not told.isdigit() or len(told) > MOST_DIGITS:
+            raise QuestionError(f"{name!r} is a number, not {told!r}.")
+        return int(told)
+
+    def flag(self, name: str) -> bool:
+        return self._given.get(name) == "1"
+
+    @property
+    def runs(self) -> list[str]:
+        return [run for run in self.text("runs").split(",") if run][:MOST_RUNS]
+
+    @property
+    def wanted(self) -> Wanted:
+        metadata = {name.removeprefix(METADATA): v for name, v in self._given.items() if name.startswith(METADATA)}
+        return Wanted(
+            outcome=self._given.get("outcome", ""),
+            text=self._given.get("text", ""),
+            metadata=metadata,
+            starred=self.flag("starred"),
+            commented=self.flag("commented"),
+        )
 
 
-def _sample(answers: Answers, query: Any) -> Any:
-    return answers.sample(query["run"], int(query["sample"]), int(query.get("epoch", 0)), wanted_of(query))
+Question = Callable[[Answers, Query], Any]
+QUESTIONS: dict[str, Question] = {
+    "changes": lambda answers, q: answers.changes(),
+    "runs": lambda answers, q: answers.runs(),
+    "run": lambda answers, q: answers.run(q.text("run")),
+    "lines": lambda answers, q: answers.lines(q.text("run"), q.wanted, q.number("start", 0), q.number("limit", 100)),
+    "sample": lambda answers, q: answers.sample(q.text("run"), q.number("sample"), q.number("epoch", 0), q.wanted),
+    "events": lambda answers, q: answers.events(q.text("run"), q.text("name")),
+    "comparison": lambda answers, q: answers.comparison(q.runs, shared=q.flag("shared"), by_id=q.flag("by_id")),
+    "plots": lambda answers, q: answers.plots(q.runs),
+    "leaderboard": lambda answers, q: answers.leaderboard(q.text("task")),
+}
+SLOW = ("comparison", "plots")
 
 
-def _comparison(answers: Answers, query: Any) -> Any:
-    return answers.comparison(_runs(query), shared=query.get("shared") == "1", by_id=query.get("by_id") == "1")
-
-
-def _runs(query: Any) -> list[str]:
-    return [run for run in query["runs"].split(",") if run][:MOST_RUNS]
-
-
-def wanted_of(query: Any) -> Wanted:
-    return Wanted(
-        outcome=query.get("outcome", ""),
-        text=query.get("text", ""),
-        metadata={key.removeprefix(METADATA): value for key, value in query.items() if key.startswith(METADATA)},
-        starred=query.get("starred") == "1",
-        commented=query.get("commented") == "1",
-    )
-
-
-def checked_review(told: dict[str, Any]) -> Review:
-    """A review of the right kind; its author is not the browser's to say."""
-    review = msgspec.convert(told | {"author": "", "created": 0.0}, Review)
+def checked_review(body: bytes) -> Review:
+    """A review of the right kind; its author and its time are not the browser's to say."""
+    try:
+        told = msgspec.json.decode(body, type=dict[str, Any])
+        review = msgspec.convert(told | {"author": "", "created": 0.0}, Review)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise QuestionError(f"This is no review: {error}.") from None
     fitting = {
         "star": isinstance(review.body, bool),
         "comment": isinstance(review.body, str),
         "score": isinstance(review.body, int | float) and not isinstance(review.body, bool) and 0 <= review.body <= 1,
     }
     if not fitting[review.kind]:
-        raise UsageError("A star is true or false, a comment a text, a score a number between 0 and 1.")
+        raise QuestionError("A star is true or false, a comment a text, a score a number between 0 and 1.")
     return review
 
 
 @web.middleware
-async def told_as_json(request: web.Request, handler: Any) -> Any:
+async def told_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
     """What went wrong, for the page to show."""
     try:
         return await handler(request)
-    except KeyError as error:
-        status, message = 400, f"The question lacks {error}."
-    except (ValueError, msgspec.ValidationError) as error:
-        status, message = 400, f"The question cannot be understood: {error}."
-    except StoreWriteError as error:
-        status, message = 500, str(error)
+    except QuestionError as error:
+        status, message = 400, str(error)
     except UsageError as error:
         status, message = 404, str(error)
     except ProctorError as error:
@@ -230,11 +251,8 @@ async def _send(request: web.Request, name: str, size: int, file: BinaryIO) -> w
     headers = {"Accept-Ranges": "bytes", "Content-Security-Policy": "default-src 'none'; sandbox"}
     if media_type == "application/octet-stream":
         headers["Content-Disposition"] = "attachment"
-    part = request.http_range
-    start, stop, _ = part.indices(size)
-    if part.start is not None and part.start >= size > 0:
-        raise web.HTTPRequestRangeNotSatisfiable(headers={"Content-Range": f"bytes */{size}"})
-    partial = (start, stop) != (0, size) or "Range" in request.headers
+    start, stop = _part(request, size)
+    partial = size > 0 and "Range" in request.headers
     if partial:
         headers["Content-Range"] = f"bytes {start}-{stop - 1}/{size}"
     response = web.StreamResponse(status=206 if partial else 200, headers=headers)
@@ -249,3 +267,14 @@ async def _send(request: web.Request, name: str, size: int, file: BinaryIO) -> w
         left -= len(chunk)
     await response.write_eof()
     return response
+
+
+def _part(request: web.Request, size: int) -> tuple[int, int]:
+    try:
+        part = request.http_range
+    except ValueError:
+        raise web.HTTPRequestRangeNotSatisfiable(headers={"Content-Range": f"bytes */{size}"}) from None
+    if part.start is not None and part.start >= size > 0:
+        raise web.HTTPRequestRangeNotSatisfiable(headers={"Content-Range": f"bytes */{size}"})
+    start, stop, _ = part.indices(size)
+    return start, max(start, stop)

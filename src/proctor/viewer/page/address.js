@@ -9,8 +9,12 @@ function currentAddress() {
 }
 
 function addressOf(parts, query) {
-  const told = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null && value !== "" && value !== false);
-  const search = new URLSearchParams(told.map(([key, value]) => [key, value === true ? "1" : String(value)])).toString();
+  const told = Object.entries(query ?? {}).filter(
+    ([, value]) => value !== undefined && value !== null && value !== "" && value !== false,
+  );
+  const search = new URLSearchParams(
+    told.map(([key, value]) => [key, value === true ? "1" : String(value)]),
+  ).toString();
   return `#/${parts.map(encodeURIComponent).join("/")}${search ? `?${search}` : ""}`;
 }
 

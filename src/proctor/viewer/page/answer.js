@@ -15,7 +15,12 @@ function outputFacts(output) {
   const { usage } = output;
   return facts([
     ["time", output.seconds ? duration(output.seconds) : null],
-    ["tokens", usage.input_tokens + usage.output_tokens ? `${count(usage.input_tokens)} in, ${count(usage.output_tokens)} out` : null],
+    [
+      "tokens",
+      usage.input_tokens + usage.output_tokens
+        ? `${count(usage.input_tokens)} in, ${count(usage.output_tokens)} out`
+        : null,
+    ],
     ["cost", cost(usage.cost)],
     ["ended by", output.finish === "stop" ? null : output.finish],
     ["tries", output.attempts > 1 ? String(output.attempts) : null],
@@ -36,7 +41,15 @@ function readObject(text) {
 
 function objectTable(told) {
   const rows = flattened(told).filter(([, value]) => value !== null && value !== "" && value !== undefined);
-  return element("table", { class: "pairs" }, element("tbody", {}, rows.map(([key, value]) => element("tr", {}, element("th", { scope: "row" }, key), element("td", {}, value)))));
+  return element(
+    "table",
+    { class: "pairs" },
+    element(
+      "tbody",
+      {},
+      rows.map(([key, value]) => element("tr", {}, element("th", { scope: "row" }, key), element("td", {}, value))),
+    ),
+  );
 }
 
 // One level of names deep; what lies deeper is shown as it is written.
@@ -44,9 +57,15 @@ function flattened(told, before = "") {
   return Object.entries(told).flatMap(([key, value]) => {
     if (value && typeof value === "object" && !Array.isArray(value)) {
       const inside = Object.entries(value);
-      if (!before && inside.length && inside.every(([, deeper]) => deeper === null || typeof deeper !== "object")) return flattened(value, `${key}.`);
+      if (!before && inside.length && inside.every(([, deeper]) => deeper === null || typeof deeper !== "object"))
+        return flattened(value, `${key}.`);
       if (!inside.length) return [];
-      return [[`${before}${key}`, folded(plural(inside.length, "entry", "entries"), verbatim(JSON.stringify(value, null, 1)))]];
+      return [
+        [
+          `${before}${key}`,
+          folded(plural(inside.length, "entry", "entries"), verbatim(JSON.stringify(value, null, 1))),
+        ],
+      ];
     }
     if (typeof value === "number") return [[`${before}${key}`, Number.isInteger(value) ? count(value) : number(value)]];
     return [[`${before}${key}`, typeof value === "string" ? value : JSON.stringify(value)]];
@@ -55,10 +74,18 @@ function flattened(told, before = "") {
 
 // Programs that were run: as a list of trials, or beside the generations that a task counted itself.
 function trialsOf(answer) {
-  if (Array.isArray(answer) && answer.length && answer.every((trial) => trial && typeof trial === "object" && "generation" in trial)) return answer;
+  if (
+    Array.isArray(answer) &&
+    answer.length &&
+    answer.every((trial) => trial && typeof trial === "object" && "generation" in trial)
+  )
+    return answer;
   if (answer && Array.isArray(answer.generations)) {
     const trials = answer.trials ?? [];
-    return answer.generations.map((generation, place) => ({ ...(trials.length === answer.generations.length ? trials[place] : {}), generation }));
+    return answer.generations.map((generation, place) => ({
+      ...(trials.length === answer.generations.length ? trials[place] : {}),
+      generation,
+    }));
   }
   return null;
 }
@@ -69,16 +96,33 @@ function trialView(trial, place, all) {
   return element(
     "div",
     { class: "trial" },
-    element("h3", { class: "role" }, heading, " ", trial.outcome ? outcomeBadge(passed === null ? null : passed ? 1 : 0, trial.outcome) : null),
+    element(
+      "h3",
+      { class: "role" },
+      heading,
+      " ",
+      trial.outcome ? outcomeBadge(passed === null ? null : passed ? 1 : 0, trial.outcome) : null,
+    ),
     codeView(trial.generation),
-    trial.detail ? element("div", { class: "detail" }, element("h4", {}, "what it said"), verbatim(trial.detail, "verbatim fault")) : null,
-    trial.reading !== null && trial.reading !== undefined ? element("div", { class: "detail" }, element("h4", {}, "what was read off it"), verbatim(asText(trial.reading))) : null,
-    facts([["time", trial.seconds ? duration(trial.seconds) : null], ["tests", trial.testing]]),
+    trial.detail
+      ? element("div", { class: "detail" }, element("h4", {}, "what it said"), verbatim(trial.detail, "verbatim fault"))
+      : null,
+    trial.reading !== null && trial.reading !== undefined
+      ? element("div", { class: "detail" }, element("h4", {}, "what was read off it"), verbatim(asText(trial.reading)))
+      : null,
+    facts([
+      ["time", trial.seconds ? duration(trial.seconds) : null],
+      ["tests", trial.testing],
+    ]),
   );
 }
 
 // Numbered lines; the numbers are not part of what is copied.
 function codeView(source) {
   const lines = source.replace(/\n$/, "").split("\n");
-  return element("pre", { class: "verbatim code", tabindex: "0" }, lines.map((line) => element("span", { class: "line" }, `${line}\n`)));
+  return element(
+    "pre",
+    { class: "verbatim code", tabindex: "0" },
+    lines.map((line) => element("span", { class: "line" }, `${line}\n`)),
+  );
 }

@@ -1,6 +1,10 @@
 // Runs side by side: which is better, how sure that is, and which samples made it so.
 
-const FLIPS = [["", "all"], ["gained", "better"], ["lost", "worse"]];
+const FLIPS = [
+  ["", "all"],
+  ["gained", "better"],
+  ["lost", "worse"],
+];
 
 class ComparisonPage {
   constructor(data, runs, query) {
@@ -22,10 +26,19 @@ class ComparisonPage {
     this.tableOfFlips();
     fill(
       this.node,
-      element("h1", { title: this.found.task }, shortTask(this.found.task), element("span", { class: "soft" }, ` version ${this.found.version} · ${this.found.metric}`)),
+      element(
+        "h1",
+        { title: this.found.task },
+        shortTask(this.found.task),
+        element("span", { class: "soft" }, ` version ${this.found.version} · ${this.found.metric}`),
+      ),
       this.scores(),
       ...this.found.notes.map((note) => element("p", { class: "soft" }, note)),
-      section("What came out", {}, this.found.conclusions.map((line) => element("p", {}, line))),
+      section(
+        "What came out",
+        {},
+        this.found.conclusions.map((line) => element("p", {}, line)),
+      ),
       this.groups(),
       this.plots(),
       this.sample,
@@ -45,12 +58,19 @@ class ComparisonPage {
       [{ shared: "1", by_id: "1" }, "Pair samples by their ids"],
     ];
     const offered = this.data.live && /--shared|--by-id/.test(reason) ? ways : [];
-    const told = reason.replace(/ To compare those alone: --shared\./, "").replace(/; to pair them all the same: --by-id\./, ".");
+    const told = reason
+      .replace(/ To compare those alone: --shared\./, "")
+      .replace(/; to pair them all the same: --by-id\./, ".");
     fill(
       this.node,
       element("h1", {}, "Comparison"),
       element("p", { class: "notice" }, told),
-      element("p", { class: "actions" }, offered.map(([query, words]) => link(comparisonAddress(this.runs, { ...this.query, ...query }), {}, words)), this.runs.map((run) => link(runAddress(run), {}, `Run ${run}`))),
+      element(
+        "p",
+        { class: "actions" },
+        offered.map(([query, words]) => link(comparisonAddress(this.runs, { ...this.query, ...query }), {}, words)),
+        this.runs.map((run) => link(runAddress(run), {}, `Run ${run}`)),
+      ),
     );
   }
 
@@ -60,19 +80,45 @@ class ComparisonPage {
     const reach = Math.max(0.02, ...ends) * 1.1;
     const head = ["", metric, "", "difference", "", "95 % interval", "p", "better", "worse", "pairs"];
     const row = (competitor, contrast) => {
-      const score = contrast ? { ...competitor.score, value: contrast.second ?? competitor.score.value } : competitor.score;
+      const score = contrast
+        ? { ...competitor.score, value: contrast.second ?? competitor.score.value }
+        : competitor.score;
       const difference = contrast?.difference;
       const cell = (style, ...inside) => element("td", { class: style }, ...inside);
       return element(
         "tr",
         {},
-        element("th", { scope: "row" }, link(runAddress(competitor.run), {}, competitor.name), statusBadge(competitor.status), contrast ? null : element("span", { class: "tag" }, "baseline"), contrast ? this.rebase(competitor) : null),
+        element(
+          "th",
+          { scope: "row" },
+          link(runAddress(competitor.run), {}, competitor.name),
+          statusBadge(competitor.status),
+          contrast ? null : element("span", { class: "tag" }, "baseline"),
+          contrast ? this.rebase(competitor) : null,
+        ),
         cell("figure", metricText(score)),
         cell("bar", isShare(competitor.score) ? intervalBar(competitor.score) : null),
         cell("figure", difference ? signed(difference.value) : ""),
         cell("bar", difference && difference.low !== null ? differenceBar(difference, reach) : null),
-        cell("figure soft", difference && difference.low !== null ? `${signed(difference.low)} – ${signed(difference.high)}` : ""),
-        cell("figure", contrast ? [contrast.verdict === "unclear" ? "" : element("span", { class: `mark ${contrast.verdict === "better" ? "pass" : "fail"}` }, contrast.verdict === "better" ? "▲ " : "▼ "), pText(contrast.p)] : ""),
+        cell(
+          "figure soft",
+          difference && difference.low !== null ? `${signed(difference.low)} – ${signed(difference.high)}` : "",
+        ),
+        cell(
+          "figure",
+          contrast
+            ? [
+                contrast.verdict === "unclear"
+                  ? ""
+                  : element(
+                      "span",
+                      { class: `mark ${contrast.verdict === "better" ? "pass" : "fail"}` },
+                      contrast.verdict === "better" ? "▲ " : "▼ ",
+                    ),
+                pText(contrast.p),
+              ]
+            : "",
+        ),
         cell("figure", difference ? count(difference.gained) : ""),
         cell("figure", difference ? count(difference.lost) : ""),
         cell("figure soft", difference ? count(difference.n) : ""),
@@ -84,8 +130,21 @@ class ComparisonPage {
       element(
         "table",
         { class: "metrics compared" },
-        element("thead", {}, element("tr", {}, head.map((name, place) => element("th", { scope: "col", class: place && name ? "figure" : null }, name)))),
-        element("tbody", {}, row(baseline), contrasts.map((contrast) => row(contrast.competitor, contrast))),
+        element(
+          "thead",
+          {},
+          element(
+            "tr",
+            {},
+            head.map((name, place) => element("th", { scope: "col", class: place && name ? "figure" : null }, name)),
+          ),
+        ),
+        element(
+          "tbody",
+          {},
+          row(baseline),
+          contrasts.map((contrast) => row(contrast.competitor, contrast)),
+        ),
       ),
     );
   }
@@ -93,17 +152,45 @@ class ComparisonPage {
   rebase(competitor) {
     if (!this.data.live) return null;
     const others = this.competitors.map(({ run }) => run).filter((run) => run !== competitor.run);
-    return [" ", link(comparisonAddress([competitor.run, ...others], { ...this.query, sample: undefined }), { class: "small" }, "as baseline")];
+    return [
+      " ",
+      link(
+        comparisonAddress([competitor.run, ...others], { ...this.query, sample: undefined }),
+        { class: "small" },
+        "as baseline",
+      ),
+    ];
   }
 
   groups() {
     const parts = this.found.contrasts.flatMap(({ competitor, groups }) =>
       Object.entries(groups).map(([key, values]) => {
-        const reach = Math.max(0.02, ...Object.values(values).flatMap(({ low, high }) => [low ?? 0, high ?? 0]).map(Math.abs));
-        const rows = Object.entries(values).map(([value, difference]) =>
-          element("tr", {}, element("th", { scope: "row" }, value), element("td", { class: "figure" }, signed(difference.value)), element("td", { class: "bar" }, difference.low === null ? null : differenceBar(difference, reach)), element("td", { class: "figure soft" }, difference.low === null ? "" : `${signed(difference.low)} – ${signed(difference.high)}`), element("td", { class: "figure soft wide" }, `n ${count(difference.n)}`)),
+        const reach = Math.max(
+          0.02,
+          ...Object.values(values)
+            .flatMap(({ low, high }) => [low ?? 0, high ?? 0])
+            .map(Math.abs),
         );
-        return section(`${competitor.name}, by ${key}`, {}, element("table", { class: "metrics" }, element("tbody", {}, rows)));
+        const rows = Object.entries(values).map(([value, difference]) =>
+          element(
+            "tr",
+            {},
+            element("th", { scope: "row" }, value),
+            element("td", { class: "figure" }, signed(difference.value)),
+            element("td", { class: "bar" }, difference.low === null ? null : differenceBar(difference, reach)),
+            element(
+              "td",
+              { class: "figure soft" },
+              difference.low === null ? "" : `${signed(difference.low)} – ${signed(difference.high)}`,
+            ),
+            element("td", { class: "figure soft wide" }, `n ${count(difference.n)}`),
+          ),
+        );
+        return section(
+          `${competitor.name}, by ${key}`,
+          {},
+          element("table", { class: "metrics" }, element("tbody", {}, rows)),
+        );
       }),
     );
     return element("div", { class: "results" }, parts);
@@ -114,9 +201,24 @@ class ComparisonPage {
     const show = async (event) => {
       const open = !place.firstChild;
       event.currentTarget.setAttribute("aria-expanded", String(open));
-      fill(place, ...(open ? [await plotsSection(this.data, this.competitors.map(({ run }) => run))] : []));
+      fill(
+        place,
+        ...(open
+          ? [
+              await plotsSection(
+                this.data,
+                this.competitors.map(({ run }) => run),
+              ),
+            ]
+          : []),
+      );
     };
-    return element("div", {}, element("p", { class: "actions" }, button("Plots", show, { class: "quiet", "aria-expanded": "false" })), place);
+    return element(
+      "div",
+      {},
+      element("p", { class: "actions" }, button("Plots", show, { class: "quiet", "aria-expanded": "false" })),
+      place,
+    );
   }
 
   tableOfFlips() {
@@ -141,9 +243,23 @@ class ComparisonPage {
   cells(flip) {
     const cell = (style, ...inside) => element("div", { class: `cell ${style}`, role: "cell" }, ...inside);
     const direction = flip.better ? "better" : "worse";
-    const values = flip.values.map((value, place) => cell(`figure flip${place ? "" : " first"}`, value === null ? "=" : [verdictMark(verdictOf(value, "")), ` ${number(value, Number.isInteger(value) ? 0 : 2)}`]));
+    const values = flip.values.map((value, place) =>
+      cell(
+        `figure flip${place ? "" : " first"}`,
+        value === null
+          ? "="
+          : [verdictMark(verdictOf(value, "")), ` ${number(value, Number.isInteger(value) ? 0 : 2)}`],
+      ),
+    );
     return [
-      cell("verdict", element("span", { class: `mark ${flip.better ? "pass" : "fail"}`, role: "img", "aria-label": direction, title: direction }, flip.better ? "▲" : "▼")),
+      cell(
+        "verdict",
+        element(
+          "span",
+          { class: `mark ${flip.better ? "pass" : "fail"}`, role: "img", "aria-label": direction, title: direction },
+          flip.better ? "▲" : "▼",
+        ),
+      ),
       cell("sample", link(this.addressOf(flip), { class: "opens" }, flip.sample_id)),
       ...values,
     ];
@@ -151,11 +267,32 @@ class ComparisonPage {
 
   flipsSection() {
     const { flips } = this.found;
-    const kinds = { "": flips.length, gained: flips.filter(({ better }) => better).length, lost: flips.filter(({ better }) => !better).length };
+    const kinds = {
+      "": flips.length,
+      gained: flips.filter(({ better }) => better).length,
+      lost: flips.filter(({ better }) => !better).length,
+    };
     this.chips = FLIPS.map(([kind, words]) =>
-      button([{ gained: "▲ ", lost: "▼ " }[kind] ?? "", `${words} `, element("span", { class: "figure" }, count(kinds[kind]))], () => this.only(kind), { class: "chip", "aria-pressed": String(kind === (this.query.flips ?? "")) }),
+      button(
+        [
+          { gained: "▲ ", lost: "▼ " }[kind] ?? "",
+          `${words} `,
+          element("span", { class: "figure" }, count(kinds[kind])),
+        ],
+        () => this.only(kind),
+        { class: "chip", "aria-pressed": String(kind === (this.query.flips ?? "")) },
+      ),
     );
-    return section("Samples that flipped", {}, flips.length ? [element("div", { class: "outcomes", role: "group", "aria-label": "Flips: show only" }, this.chips), this.table.node] : element("p", { class: "soft" }, "None: the runs agree on every sample."));
+    return section(
+      "Samples that flipped",
+      {},
+      flips.length
+        ? [
+            element("div", { class: "outcomes", role: "group", "aria-label": "Flips: show only" }, this.chips),
+            this.table.node,
+          ]
+        : element("p", { class: "soft" }, "None: the runs agree on every sample."),
+    );
   }
 
   only(kind) {
@@ -174,32 +311,85 @@ class ComparisonPage {
   // The answers to one sample, each against the baseline's.
   async showSample(sample) {
     const everything = wantedOf({});
-    const shown = await Promise.all(this.competitors.map(({ run }) => this.data.sample(run, sample, 0, everything).catch(() => null)));
+    const shown = await Promise.all(
+      this.competitors.map(({ run }) => this.data.sample(run, sample, 0, everything).catch(() => null)),
+    );
     const [base] = shown;
     if (!base) return;
     const text = (found) => found.record.outputs.map((output) => output.text).join("\n\n");
     const answers = shown.map((found, place) => {
       const { name, run } = this.competitors[place];
-      if (!found) return element("div", { class: "message" }, element("h3", { class: "role" }, name), element("p", { class: "soft" }, "This run has no such sample."));
+      if (!found)
+        return element(
+          "div",
+          { class: "message" },
+          element("h3", { class: "role" }, name),
+          element("p", { class: "soft" }, "This run has no such sample."),
+        );
       const { score, error } = found.record;
       return element(
         "div",
         { class: "message assistant" },
-        element("h3", { class: "role" }, link(sampleAddress(run, sample, 0), {}, name), outcomeBadge(score?.value ?? null, error ? "error" : score?.outcome ?? "answered")),
-        error ? verbatim(error.message, "verbatim fault") : place ? differenceView(text(base), text(found)) : verbatim(text(found)),
+        element(
+          "h3",
+          { class: "role" },
+          link(sampleAddress(run, sample, 0), {}, name),
+          outcomeBadge(score?.value ?? null, error ? "error" : (score?.outcome ?? "answered")),
+        ),
+        error
+          ? verbatim(error.message, "verbatim fault")
+          : place
+            ? differenceView(text(base), text(found))
+            : verbatim(text(found)),
         score?.why ? verbatim(score.why, "verbatim fault") : null,
       );
     });
     const place = this.flips.findIndex((flip) => flip.sample === sample);
-    const to = (at, label) => (at in this.flips ? link(this.addressOf(this.flips[at]), { class: "button" }, label) : element("span", { class: "button none", "aria-disabled": "true" }, label));
+    const to = (at, label) =>
+      at in this.flips
+        ? link(this.addressOf(this.flips[at]), { class: "button" }, label)
+        : element("span", { class: "button none", "aria-disabled": "true" }, label);
     const target = base.record.sample.target;
     fill(
       this.sample,
-      element("div", { class: "sample-bar" }, element("h2", {}, base.record.sample.id), element("nav", { class: "neighbours", "aria-label": "Samples that flipped" }, to(place - 1, "← Previous"), element("span", { class: "figure soft" }, place < 0 ? "" : `${count(place + 1)} of ${count(this.flips.length)}`), to(place + 1, "Next →"))),
-      element("p", { class: "legend soft" }, "Against the baseline: ", element("del", {}, "only there"), " ", element("ins", {}, "only here")),
+      element(
+        "div",
+        { class: "sample-bar" },
+        element("h2", {}, base.record.sample.id),
+        element(
+          "nav",
+          { class: "neighbours", "aria-label": "Samples that flipped" },
+          to(place - 1, "← Previous"),
+          element(
+            "span",
+            { class: "figure soft" },
+            place < 0 ? "" : `${count(place + 1)} of ${count(this.flips.length)}`,
+          ),
+          to(place + 1, "Next →"),
+        ),
+      ),
+      element(
+        "p",
+        { class: "legend soft" },
+        "Against the baseline: ",
+        element("del", {}, "only there"),
+        " ",
+        element("ins", {}, "only here"),
+      ),
       element("div", { class: "side-by-side" }, answers),
-      facts([["expected", target === null || target === undefined ? null : element("q", {}, shortened(asText(target), 600))]]),
-      folded("What was asked", [promptView(base.record.sample.input), base.drawing && !hasPicture(base.record.sample.input) ? svgPicture(base.drawing, "The sample as a picture", { class: "shown" }) : null], true),
+      facts([
+        ["expected", target === null || target === undefined ? null : element("q", {}, shortened(asText(target), 600))],
+      ]),
+      folded(
+        "What was asked",
+        [
+          promptView(base.record.sample.input),
+          base.drawing && !hasPicture(base.record.sample.input)
+            ? svgPicture(base.drawing, "The sample as a picture", { class: "shown" })
+            : null,
+        ],
+        true,
+      ),
     );
     this.table.selected = place;
     this.sampleAt = place;

@@ -5,7 +5,11 @@ const MOST_WORDS = 3000; // beyond, whole lines are compared
 function differenceView(before, after) {
   const parts = differences(before, after);
   const names = { same: "span", gone: "del", come: "ins" };
-  return element("pre", { class: "verbatim difference", tabindex: "0" }, parts.map(([kind, text]) => element(names[kind], {}, text)));
+  return element(
+    "pre",
+    { class: "verbatim difference", tabindex: "0" },
+    parts.map(([kind, text]) => element(names[kind], {}, text)),
+  );
 }
 
 // [kind, text] in order; kind is same, gone or come.
@@ -35,19 +39,27 @@ function compared(a, b) {
 
 // By the longest common subsequence, where that is affordable.
 function middle(a, b) {
-  if (a.length * b.length > MOST_WORDS * MOST_WORDS) return [["gone", a.join("")], ["come", b.join("")]];
+  if (a.length * b.length > MOST_WORDS * MOST_WORDS)
+    return [
+      ["gone", a.join("")],
+      ["come", b.join("")],
+    ];
   const width = b.length + 1;
   const common = new Uint16Array((a.length + 1) * width);
   for (let i = a.length - 1; i >= 0; i--) {
     for (let j = b.length - 1; j >= 0; j--) {
-      common[i * width + j] = a[i] === b[j] ? common[(i + 1) * width + j + 1] + 1 : Math.max(common[(i + 1) * width + j], common[i * width + j + 1]);
+      common[i * width + j] =
+        a[i] === b[j]
+          ? common[(i + 1) * width + j + 1] + 1
+          : Math.max(common[(i + 1) * width + j], common[i * width + j + 1]);
     }
   }
   const parts = [];
   let [i, j] = [0, 0];
   while (i < a.length || j < b.length) {
     if (i < a.length && j < b.length && a[i] === b[j]) [parts[parts.length], i, j] = [["same", a[i]], i + 1, j + 1];
-    else if (i < a.length && (j === b.length || common[(i + 1) * width + j] >= common[i * width + j + 1])) parts.push(["gone", a[i++]]);
+    else if (i < a.length && (j === b.length || common[(i + 1) * width + j] >= common[i * width + j + 1]))
+      parts.push(["gone", a[i++]]);
     else parts.push(["come", b[j++]]);
   }
   return parts;

@@ -27,7 +27,9 @@ function fill(node, ...children) {
 
 // Parts may come in lists, and may be missing.
 function present(children) {
-  return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false && child !== "");
+  return children
+    .flat(Infinity)
+    .filter((child) => child !== null && child !== undefined && child !== false && child !== "");
 }
 
 // A part of the page under its heading.
@@ -46,7 +48,11 @@ function button(label, act, attributes) {
 // Pairs of a name and what there is to say, where there is something.
 function facts(pairs) {
   const told = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return element("dl", { class: "facts" }, told.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value))));
+  return element(
+    "dl",
+    { class: "facts" },
+    told.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value))),
+  );
 }
 
 // Text as it was written, in lines.
@@ -64,10 +70,17 @@ function picture(mediaType, base64, description, attributes) {
 }
 
 function svgPicture(source, description, attributes) {
-  return element("img", { src: `data:image/svg+xml;charset=utf-8,${encodeURIComponent(source)}`, alt: description, ...attributes });
+  return element("img", {
+    src: `data:image/svg+xml;charset=utf-8,${encodeURIComponent(source)}`,
+    alt: description,
+    ...attributes,
+  });
 }
 
 function isTyping(event) {
   const place = event.target;
-  return place instanceof HTMLElement && (place.matches("input:not([type=checkbox]), textarea, select, video") || place.isContentEditable);
+  return (
+    place instanceof HTMLElement &&
+    (place.matches("input:not([type=checkbox]), textarea, select, video") || place.isContentEditable)
+  );
 }

@@ -5,7 +5,9 @@ const NONE = "–";
 
 function number(value, digits = 3) {
   if (value === null || value === undefined) return NONE;
-  return value.toLocaleString("en-GB", { minimumFractionDigits: digits, maximumFractionDigits: digits }).replace("-", MINUS);
+  return value
+    .toLocaleString("en-GB", { minimumFractionDigits: digits, maximumFractionDigits: digits })
+    .replace("-", MINUS);
 }
 
 function count(value) {
@@ -13,7 +15,7 @@ function count(value) {
 }
 
 function plural(n, one, many) {
-  return `${count(n)} ${n === 1 ? one : many ?? `${one}s`}`;
+  return `${count(n)} ${n === 1 ? one : (many ?? `${one}s`)}`;
 }
 
 // As exact as is of use: 12 ms, 3.4 s, 5 min 12 s, 3 h 5 min.

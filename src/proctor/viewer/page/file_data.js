@@ -22,7 +22,10 @@ class FileData {
   async lines(run, wanted, start, limit) {
     const about = await this.run(run);
     if (isEverything(wanted)) {
-      return { total: about.lines.total, lines: await this.#linesAt(run, about, range(start, Math.min(start + limit, about.lines.total))) };
+      return {
+        total: about.lines.total,
+        lines: await this.#linesAt(run, about, range(start, Math.min(start + limit, about.lines.total))),
+      };
     }
     const positions = await this.#positions(run, about, wanted);
     return { total: positions.length, lines: await this.#linesAt(run, about, positions.slice(start, start + limit)) };
@@ -37,7 +40,8 @@ class FileData {
     const records = await this.#piece(`${run}/records-${Math.floor(place / about.records.size)}`);
     const positions = isEverything(wanted) ? everything : await this.#positions(run, about, wanted);
     const here = positions.indexOf(place);
-    const neighbour = (at) => (at in positions ? { sample: lines[positions[at]].sample, epoch: lines[positions[at]].epoch } : null);
+    const neighbour = (at) =>
+      at in positions ? { sample: lines[positions[at]].sample, epoch: lines[positions[at]].epoch } : null;
     const before = here < 0 ? positions.findLastIndex((position) => position < place) : here - 1;
     const after = here < 0 ? positions.findIndex((position) => position > place) : here + 1;
     return {
@@ -138,7 +142,15 @@ function recordFits(record, wanted) {
     if (held === undefined || (typeof held === "string" ? held : JSON.stringify(held)) !== value) return false;
   }
   const { sample, outputs, score, error } = record;
-  const searched = [sample.id, promptText(sample.input), ...outputs.map((output) => output.text), asText(score?.answer), score?.why ?? "", error?.type ?? "", error?.message ?? ""];
+  const searched = [
+    sample.id,
+    promptText(sample.input),
+    ...outputs.map((output) => output.text),
+    asText(score?.answer),
+    score?.why ?? "",
+    error?.type ?? "",
+    error?.message ?? "",
+  ];
   const text = wanted.text.toLowerCase();
   return searched.some((part) => part.toLowerCase().includes(text));
 }
@@ -146,6 +158,8 @@ function recordFits(record, wanted) {
 function promptText(prompt) {
   if (typeof prompt === "string") return prompt;
   return prompt
-    .flatMap((message) => (typeof message.content === "string" ? [message.content] : message.content.map((part) => part.text ?? "")))
+    .flatMap((message) =>
+      typeof message.content === "string" ? [message.content] : message.content.map((part) => part.text ?? ""),
+    )
     .join("\n");
 }

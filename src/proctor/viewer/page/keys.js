@@ -13,7 +13,18 @@ const KEYS = [
 ];
 
 function keysDialog() {
-  const rows = KEYS.map(([keys, words]) => element("tr", {}, element("th", { scope: "row" }, keys.split(/ +/).flatMap((key) => [element("kbd", {}, key), " "])), element("td", {}, words)));
+  const rows = KEYS.map(([keys, words]) =>
+    element(
+      "tr",
+      {},
+      element(
+        "th",
+        { scope: "row" },
+        keys.split(/ +/).flatMap((key) => [element("kbd", {}, key), " "]),
+      ),
+      element("td", {}, words),
+    ),
+  );
   const dialog = element(
     "dialog",
     { "aria-label": "Keys", on: { close: () => dialog.remove() } },

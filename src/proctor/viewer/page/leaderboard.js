@@ -16,7 +16,14 @@ class TaskList {
     const candidates = (its) => new Set(its.map((run) => run.candidate)).size;
     const rows = [...tasks]
       .sort(([a], [b]) => a.localeCompare(b))
-      .map(([task, its]) => element("li", {}, link(taskAddress(task), { title: task }, shortTask(task)), element("span", { class: "soft" }, `${plural(candidates(its), "candidate")} in ${plural(its.length, "run")}`)));
+      .map(([task, its]) =>
+        element(
+          "li",
+          {},
+          link(taskAddress(task), { title: task }, shortTask(task)),
+          element("span", { class: "soft" }, `${plural(candidates(its), "candidate")} in ${plural(its.length, "run")}`),
+        ),
+      );
     fill(this.list, ...(rows.length ? rows : [element("li", {}, "No run yet.")]));
   }
 
@@ -45,7 +52,9 @@ class LeaderboardPage {
       this.node,
       element("p", { class: "crumbs" }, link(addressOf(["tasks"]), {}, "Leaderboards")),
       element("h1", { title: this.task }, shortTask(this.task)),
-      boards.length ? boards.map((board) => this.board(board)) : element("p", { class: "soft" }, "No run of this task has come to its end."),
+      boards.length
+        ? boards.map((board) => this.board(board))
+        : element("p", { class: "soft" }, "No run of this task has come to its end."),
     );
   }
 
@@ -55,7 +64,9 @@ class LeaderboardPage {
 
   board(board) {
     const scale = scaleOf(board.entries.map((entry) => entry.metric));
-    const told = Object.entries(board.unusual).map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`);
+    const told = Object.entries(board.unusual).map(
+      ([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
+    );
     const runs = board.entries.map((entry) => entry.run);
     const rows = board.entries.map((entry) => {
       const options = Object.entries(entry.options).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
@@ -63,16 +74,40 @@ class LeaderboardPage {
         "tr",
         {},
         element("td", { class: "figure" }, String(entry.rank)),
-        element("td", { class: "figure soft" }, entry.best_rank === entry.worst_rank ? String(entry.rank) : `${entry.best_rank} – ${entry.worst_rank}`),
-        element("th", { scope: "row" }, link(runAddress(entry.run), { title: entry.candidate }, shortCandidate(entry.candidate)), options.length ? element("span", { class: "soft settings" }, ` ${options.join(", ")}`) : null, entry.runs > 1 ? element("span", { class: "soft small" }, ` best of ${count(entry.runs)} runs`) : null),
+        element(
+          "td",
+          { class: "figure soft" },
+          entry.best_rank === entry.worst_rank ? String(entry.rank) : `${entry.best_rank} – ${entry.worst_rank}`,
+        ),
+        element(
+          "th",
+          { scope: "row" },
+          link(runAddress(entry.run), { title: entry.candidate }, shortCandidate(entry.candidate)),
+          options.length ? element("span", { class: "soft settings" }, ` ${options.join(", ")}`) : null,
+          entry.runs > 1 ? element("span", { class: "soft small" }, ` best of ${count(entry.runs)} runs`) : null,
+        ),
         element("td", { class: "figure" }, metricText(entry.metric)),
         element("td", { class: "bar" }, intervalBar(entry.metric, scale)),
         element("td", { class: "figure soft wide" }, intervalText(entry.metric)),
-        element("td", { class: "figure soft wide" }, `n ${count(entry.n)}`, entry.errors ? element("span", { class: "errors" }, `! ${count(entry.errors)}`) : null),
+        element(
+          "td",
+          { class: "figure soft wide" },
+          `n ${count(entry.n)}`,
+          entry.errors ? element("span", { class: "errors" }, `! ${count(entry.errors)}`) : null,
+        ),
         element("td", { class: "soft wide" }, day(entry.created)),
       );
     });
-    const head = [["#", "figure"], ["could be", "figure"], ["", ""], [board.metric, "figure"], ["", ""], ["95 % interval", "figure wide"], ["", "wide"], ["", "wide"]];
+    const head = [
+      ["#", "figure"],
+      ["could be", "figure"],
+      ["", ""],
+      [board.metric, "figure"],
+      ["", ""],
+      ["95 % interval", "figure wide"],
+      ["", "wide"],
+      ["", "wide"],
+    ];
     return section(
       `Version ${board.version}${told.length ? ` · ${told.join(", ")}` : ""}`,
       { class: "board" },
@@ -80,10 +115,28 @@ class LeaderboardPage {
         "table",
         { class: "metrics" },
         element("caption", { class: "unseen" }, `${this.task}, ${board.metric}`),
-        element("thead", {}, element("tr", {}, head.map(([name, style]) => element("th", { scope: "col", class: style }, name)))),
+        element(
+          "thead",
+          {},
+          element(
+            "tr",
+            {},
+            head.map(([name, style]) => element("th", { scope: "col", class: style }, name)),
+          ),
+        ),
         element("tbody", {}, rows),
       ),
-      runs.length > 1 && (this.data.live || runs.length === 2) ? element("p", { class: "actions" }, link(comparisonAddress(runs), {}, runs.length === 2 ? "Compare the two" : `Compare all ${count(runs.length)}`)) : null,
+      runs.length > 1 && (this.data.live || runs.length === 2)
+        ? element(
+            "p",
+            { class: "actions" },
+            link(
+              comparisonAddress(runs),
+              {},
+              runs.length === 2 ? "Compare the two" : `Compare all ${count(runs.length)}`,
+            ),
+          )
+        : null,
     );
   }
 

@@ -23,7 +23,11 @@ function isShare(metric) {
 function intervalBar(metric, scale = [0, 1]) {
   const [from, to] = scale;
   const share = (value) => `${(100 * (Math.min(Math.max(value, from), to) - from)) / (to - from || 1)}%`;
-  const bar = element("span", { class: "interval", role: "img", "aria-label": `95 % interval ${intervalText(metric)}` });
+  const bar = element("span", {
+    class: "interval",
+    role: "img",
+    "aria-label": `95 % interval ${intervalText(metric)}`,
+  });
   if (metric.low !== null && metric.high !== null) {
     const width = `${(100 * (Math.min(metric.high, to) - Math.max(metric.low, from))) / (to - from || 1)}%`;
     bar.append(element("span", { class: "range", style: { left: share(metric.low), width } }));
@@ -34,7 +38,9 @@ function intervalBar(metric, scale = [0, 1]) {
 
 // A scale that fits several metrics which are no shares.
 function scaleOf(metrics) {
-  const ends = metrics.flatMap((metric) => [metric.low, metric.high, metric.value]).filter((end) => end !== null && end !== undefined);
+  const ends = metrics
+    .flatMap((metric) => [metric.low, metric.high, metric.value])
+    .filter((end) => end !== null && end !== undefined);
   if (!ends.length) return [0, 1];
   if (metrics.every(isShare)) return [0, 1];
   return [Math.min(...ends), Math.max(...ends)];
@@ -53,5 +59,10 @@ function metricsTable(metrics, caption) {
       element("td", { class: "soft wide" }, intervalText(metric) ? metric.method : ""),
     ),
   );
-  return element("table", { class: "metrics" }, element("caption", { class: "unseen" }, caption), element("tbody", {}, rows));
+  return element(
+    "table",
+    { class: "metrics" },
+    element("caption", { class: "unseen" }, caption),
+    element("tbody", {}, rows),
+  );
 }

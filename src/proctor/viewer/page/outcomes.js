@@ -22,7 +22,12 @@ function verdictMark(verdict) {
 
 function outcomeBadge(value, outcome) {
   const verdict = verdictOf(value, outcome);
-  return element("span", { class: `badge ${verdict}` }, element("span", { "aria-hidden": "true" }, VERDICTS[verdict].sign), ` ${outcome}`);
+  return element(
+    "span",
+    { class: `badge ${verdict}` },
+    element("span", { "aria-hidden": "true" }, VERDICTS[verdict].sign),
+    ` ${outcome}`,
+  );
 }
 
 const STATUS_WORDS = {

@@ -4,7 +4,9 @@ const PERIOD = 1000; // milliseconds between two looks whether the store has cha
 const VIEWS = {
   "": (data, parts, query) => new RunList(data, query),
   run: (data, [run, sample, epoch], query) =>
-    sample === undefined ? new RunPage(data, run, query) : new SamplePage(data, run, Number(sample), Number(epoch ?? 0), query),
+    sample === undefined
+      ? new RunPage(data, run, query)
+      : new SamplePage(data, run, Number(sample), Number(epoch ?? 0), query),
   compare: (data, runs, query) => new ComparisonPage(data, runs, query),
   tasks: (data, [task]) => (task === undefined ? new TaskList(data) : new LeaderboardPage(data, task)),
 };
@@ -28,7 +30,11 @@ class Page {
 
   async show() {
     const address = currentAddress();
-    const view = (VIEWS[address.parts[0] ?? ""] ?? (() => new Missing()))(this.data, address.parts.slice(1), address.query);
+    const view = (VIEWS[address.parts[0] ?? ""] ?? (() => new Missing()))(
+      this.data,
+      address.parts.slice(1),
+      address.query,
+    );
     this.coming = view;
     let shown = view;
     try {
@@ -43,7 +49,10 @@ class Page {
     fill(this.main, shown.node);
     document.title = `${shown.title} – Proctor`;
     for (const way of document.querySelectorAll(".masthead nav a")) {
-      way.toggleAttribute("aria-current", way.getAttribute("href") === `#/${address.parts[0] === "tasks" ? "tasks" : ""}`);
+      way.toggleAttribute(
+        "aria-current",
+        way.getAttribute("href") === `#/${address.parts[0] === "tasks" ? "tasks" : ""}`,
+      );
     }
     shown.table?.draw();
     scrollTo(0, this.places.get(location.hash) ?? 0);
@@ -101,7 +110,13 @@ class Trouble {
   title = "Trouble";
 
   constructor(message) {
-    this.node = element("div", { class: "view" }, element("h1", {}, "This cannot be shown"), element("p", { class: "notice" }, message), element("p", {}, link(addressOf([]), {}, "All runs")));
+    this.node = element(
+      "div",
+      { class: "view" },
+      element("h1", {}, "This cannot be shown"),
+      element("p", { class: "notice" }, message),
+      element("p", {}, link(addressOf([]), {}, "All runs")),
+    );
   }
 
   close() {}

@@ -3,5 +3,13 @@
 async function plotsSection(data, runs) {
   const { plots } = await data.plots(runs);
   if (!plots.length) return section("Plots", {}, element("p", { class: "soft" }, "There is nothing to plot yet."));
-  return section("Plots", { class: "plots-section" }, element("div", { class: "plots" }, plots.map((plot) => element("figure", {}, svgPicture(plot.svg, plot.words)))));
+  return section(
+    "Plots",
+    { class: "plots-section" },
+    element(
+      "div",
+      { class: "plots" },
+      plots.map((plot) => element("figure", {}, svgPicture(plot.svg, plot.words))),
+    ),
+  );
 }

@@ -20,5 +20,8 @@ function messageView(message) {
 }
 
 function hasPicture(prompt) {
-  return typeof prompt !== "string" && prompt.some(({ content }) => typeof content !== "string" && content.some((part) => part.type === "image"));
+  return (
+    typeof prompt !== "string" &&
+    prompt.some(({ content }) => typeof content !== "string" && content.some((part) => part.type === "image"))
+  );
 }

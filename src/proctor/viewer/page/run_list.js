@@ -26,10 +26,27 @@ class RunList {
       cells: (run) => this.cells(run),
       address: (run) => runAddress(run.id),
     });
-    this.filters = element("form", { class: "filters", role: "search", on: { submit: (event) => event.preventDefault() } });
+    this.filters = element("form", {
+      class: "filters",
+      role: "search",
+      on: { submit: (event) => event.preventDefault() },
+    });
     this.summary = element("p", { class: "summary", role: "status" });
-    this.chosenBar = element("div", { class: "chosen-bar", hidden: true, role: "region", "aria-label": "Runs to compare" });
-    this.node = element("div", { class: "view" }, element("h1", { class: "unseen" }, "Runs"), this.filters, this.summary, this.table.node, this.chosenBar);
+    this.chosenBar = element("div", {
+      class: "chosen-bar",
+      hidden: true,
+      role: "region",
+      "aria-label": "Runs to compare",
+    });
+    this.node = element(
+      "div",
+      { class: "view" },
+      element("h1", { class: "unseen" }, "Runs"),
+      this.filters,
+      this.summary,
+      this.table.node,
+      this.chosenBar,
+    );
   }
 
   async start() {
@@ -58,7 +75,18 @@ class RunList {
 
   fillFilters() {
     const typed = (name, label, attributes) =>
-      element("label", {}, element("span", {}, label), element("input", { name, value: this.query[name] ?? "", autocomplete: "off", on: { input: () => this.changed() }, ...attributes }));
+      element(
+        "label",
+        {},
+        element("span", {}, label),
+        element("input", {
+          name,
+          value: this.query[name] ?? "",
+          autocomplete: "off",
+          on: { input: () => this.changed() },
+          ...attributes,
+        }),
+      );
     const offered = (name, label, values) =>
       element(
         "label",
@@ -92,19 +120,28 @@ class RunList {
 
   async apply() {
     this.shown = this.runs.filter((run) => this.fits(run));
-    const some = this.shown.length === this.runs.length ? plural(this.runs.length, "run") : `${count(this.shown.length)} of ${plural(this.runs.length, "run")}`;
+    const some =
+      this.shown.length === this.runs.length
+        ? plural(this.runs.length, "run")
+        : `${count(this.shown.length)} of ${plural(this.runs.length, "run")}`;
     const running = this.shown.filter((run) => run.status === "running").length;
-    const told = this.runs.length ? `${some}${running ? `, ${count(running)} in progress` : ""}` : "No run yet: proctor run TASK --model MODEL makes one, and it will appear here.";
+    const told = this.runs.length
+      ? `${some}${running ? `, ${count(running)} in progress` : ""}`
+      : "No run yet: proctor run TASK --model MODEL makes one, and it will appear here.";
     if (this.summary.textContent !== told) this.summary.textContent = told;
     await this.table.renew();
   }
 
   fits(run) {
     const { q, task, model, tag, from, to } = this.query;
-    if ((task && run.task !== task) || (model && run.candidate !== model) || (tag && !run.tags.includes(tag))) return false;
+    if ((task && run.task !== task) || (model && run.candidate !== model) || (tag && !run.tags.includes(tag)))
+      return false;
     if ((from && day(run.created) < from) || (to && day(run.created) > to)) return false;
     const described = [run.task, run.candidate, run.id, run.settings, ...run.tags].join(" ").toLowerCase();
-    return (q ?? "").toLowerCase().split(/\s+/).every((word) => described.includes(word));
+    return (q ?? "")
+      .toLowerCase()
+      .split(/\s+/)
+      .every((word) => described.includes(word));
   }
 
   cells(run) {
@@ -126,15 +163,25 @@ class RunList {
       ),
       cell("model", element("span", { title: run.candidate }, shortCandidate(run.candidate))),
       cell("result", statusBadge(run.status), running ? progressBar(run.n + run.errors, run.total) : this.result(run)),
-      cell("figure scored", count(run.n), run.errors ? element("span", { class: "errors" }, `! ${count(run.errors)}`) : null),
+      cell(
+        "figure scored",
+        count(run.n),
+        run.errors ? element("span", { class: "errors" }, `! ${count(run.errors)}`) : null,
+      ),
       cell("begun", element("time", { datetime: new Date(run.created * 1000).toISOString() }, moment(run.created))),
     ];
   }
 
   result(run) {
     if (!run.metric) return null;
-    const bar = isShare(run.metric) ? intervalBar(run.metric) : element("span", { class: "soft" }, intervalText(run.metric));
-    return [element("span", { class: "metric-name soft" }, run.metric_name), element("span", { class: "metric-value" }, metricText(run.metric)), bar];
+    const bar = isShare(run.metric)
+      ? intervalBar(run.metric)
+      : element("span", { class: "soft" }, intervalText(run.metric));
+    return [
+      element("span", { class: "metric-name soft" }, run.metric_name),
+      element("span", { class: "metric-value" }, metricText(run.metric)),
+      bar,
+    ];
   }
 
   choose(run, chosen) {
@@ -145,7 +192,9 @@ class RunList {
     fill(
       this.chosenBar,
       element("span", {}, `${plural(runs.length, "run")} chosen`),
-      runs.length > 1 ? link(comparisonAddress(runs), { class: "button" }, "Compare") : element("span", { class: "soft" }, "choose another to compare"),
+      runs.length > 1
+        ? link(comparisonAddress(runs), { class: "button" }, "Compare")
+        : element("span", { class: "soft" }, "choose another to compare"),
       button("Clear", () => this.clear(), { class: "quiet" }),
     );
   }

@@ -9,7 +9,12 @@ const SAMPLE_COLUMNS = [
   ["Tokens", "figure tokens"],
   ["Time", "figure time"],
 ];
-const KINDS = [["pass", "passed"], ["fail", "failed"], ["error", "errors"], ["unparsed", "unparsed"]];
+const KINDS = [
+  ["pass", "passed"],
+  ["fail", "failed"],
+  ["error", "errors"],
+  ["unparsed", "unparsed"],
+];
 const TYPING = 120; // milliseconds after a letter before the search begins
 
 class RunPage {
@@ -26,6 +31,7 @@ class RunPage {
       address: (line) => sampleAddress(this.id, line.sample, line.epoch, this.query),
     });
     this.header = element("header", { class: "run-header" });
+    this.actions = element("div", { class: "actions" });
     this.results = element("div", { class: "results" });
     this.outcomes = element("div", { class: "outcomes", role: "group", "aria-label": "Outcomes: show only" });
     this.search = element("input", {
@@ -40,7 +46,17 @@ class RunPage {
     this.found = element("span", { class: "found", role: "status" });
     this.filters = element("div", { class: "filters sticky" }, this.search, this.marks(), this.found);
     this.plots = element("div", {});
-    this.node = element("div", { class: "view" }, this.header, this.results, this.plots, this.outcomes, this.filters, this.table.node);
+    this.node = element(
+      "div",
+      { class: "view" },
+      this.header,
+      this.actions,
+      this.results,
+      this.plots,
+      this.outcomes,
+      this.filters,
+      this.table.node,
+    );
   }
 
   get title() {
@@ -51,6 +67,7 @@ class RunPage {
     const rows = this.data.lines(this.id, wantedOf(this.query), 0, ROWS_AT_ONCE);
     rows.catch(() => {}); // an unknown run is told by the other answer
     this.take(await this.data.run(this.id));
+    this.showActions();
     await this.fillTable(rows);
     this.table.selected = -1;
   }
@@ -67,7 +84,9 @@ class RunPage {
     } finally {
       this.filters.classList.remove("busy");
     }
-    const some = isEverything(wantedOf(this.query)) ? plural(this.table.total, "record") : `${count(this.table.total)} found`;
+    const some = isEverything(wantedOf(this.query))
+      ? plural(this.table.total, "record")
+      : `${count(this.table.total)} found`;
     if (this.found.textContent !== some) this.found.textContent = some;
   }
 
@@ -83,23 +102,54 @@ class RunPage {
 
   showHeader() {
     const run = this.run;
-    const settings = Object.entries(run.config.settings ?? {}).map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`);
+    const settings = Object.entries(run.config.settings ?? {}).map(
+      ([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
+    );
     const done = run.status === "running" ? progressBar(total(this.counts), run.total) : null;
     fill(
       this.header,
-      element("h1", { title: run.task }, shortTask(run.task), element("span", { class: "soft" }, ` version ${run.version}`)),
-      element("p", { class: "candidate" }, run.candidate, " ", statusBadge(run.status), done, run.tags.map((tag) => element("span", { class: "tag" }, tag))),
+      this.actions,
+      element(
+        "h1",
+        { title: run.task },
+        shortTask(run.task),
+        element("span", { class: "soft" }, ` version ${run.version}`),
+      ),
+      element(
+        "p",
+        { class: "candidate" },
+        run.candidate,
+        " ",
+        statusBadge(run.status),
+        done,
+        run.tags.map((tag) => element("span", { class: "tag" }, tag)),
+      ),
       run.reason ? element("p", { class: "notice" }, run.reason) : "",
       facts([
         ["begun", moment(run.created)],
         ["took", run.seconds ? duration(run.seconds) : null],
         ["seed", run.config.seed === undefined ? null : String(run.config.seed)],
-        ["tokens", run.usage.input_tokens + run.usage.output_tokens ? `${count(run.usage.input_tokens)} in, ${count(run.usage.output_tokens)} out` : null],
+        [
+          "tokens",
+          run.usage.input_tokens + run.usage.output_tokens
+            ? `${count(run.usage.input_tokens)} in, ${count(run.usage.output_tokens)} out`
+            : null,
+        ],
         ["cost", cost(run.usage.cost)],
         ["run", element("code", {}, run.id)],
       ]),
       settings.length ? element("p", { class: "soft settings" }, settings.join("  ")) : "",
-      element("p", { class: "actions" }, link(taskAddress(run.task), {}, "Leaderboard of this task"), button("Plots", (event) => this.togglePlots(event), { class: "quiet", "aria-expanded": "false" }), folded("Configuration and provenance", verbatim(JSON.stringify({ config: run.config, provenance: run.provenance }, null, 2)))),
+    );
+  }
+
+  // Made once: what is unfolded stays so while a run grows.
+  showActions() {
+    const { config, provenance, task } = this.run;
+    fill(
+      this.actions,
+      link(taskAddress(task), {}, "Leaderboard of this task"),
+      button("Plots", (event) => this.togglePlots(event), { class: "quiet", "aria-expanded": "false" }),
+      folded("Configuration and provenance", verbatim(JSON.stringify({ config, provenance }, null, 2))),
     );
   }
 
@@ -107,7 +157,9 @@ class RunPage {
     const groups = Object.entries(this.run.groups).map(([key, values]) => this.group(key, values));
     fill(
       this.results,
-      Object.keys(this.run.metrics).length ? section("Result", {}, metricsTable(this.run.metrics, "Metrics with 95 % intervals")) : "",
+      Object.keys(this.run.metrics).length
+        ? section("Result", {}, metricsTable(this.run.metrics, "Metrics with 95 % intervals"))
+        : "",
       ...groups,
     );
   }
@@ -120,7 +172,11 @@ class RunPage {
       element(
         "tr",
         {},
-        element("th", { scope: "row" }, link(runAddress(this.id, { q: `${key}:${/\s/.test(value) ? `"${value}"` : value}` }), {}, value)),
+        element(
+          "th",
+          { scope: "row" },
+          link(runAddress(this.id, { q: `${key}:${/\s/.test(value) ? `"${value}"` : value}` }), {}, value),
+        ),
         element("td", { class: "figure" }, metricText(metric)),
         element("td", { class: "bar" }, metric ? intervalBar(metric, scale) : null),
         element("td", { class: "figure soft" }, intervalText(metric)),
@@ -138,11 +194,16 @@ class RunPage {
         "aria-pressed": String((this.query.outcome ?? "") === value),
       });
     const named = this.tellingNames();
-    const focused = document.activeElement?.closest(".outcomes") === this.outcomes ? [...this.outcomes.children].indexOf(document.activeElement) : -1;
+    const focused =
+      document.activeElement?.closest(".outcomes") === this.outcomes
+        ? [...this.outcomes.children].indexOf(document.activeElement)
+        : -1;
     fill(
       this.outcomes,
       chip("", "all", total(this.counts), ""),
-      ...KINDS.filter(([kind]) => this.kinds[kind]).map(([kind, words]) => chip(kind, words, this.kinds[kind], verdictMark(kind))),
+      ...KINDS.filter(([kind]) => this.kinds[kind]).map(([kind, words]) =>
+        chip(kind, words, this.kinds[kind], verdictMark(kind)),
+      ),
       named.length ? element("span", { class: "divider", "aria-hidden": "true" }) : "",
       ...named.map(([name, n]) => chip(name, name, n, "")),
     );
@@ -201,7 +262,19 @@ class RunPage {
     const cell = (style, ...inside) => element("div", { class: `cell ${style}`, role: "cell" }, ...inside);
     return [
       cell("verdict", verdictMark(verdictOf(line.value, line.outcome))),
-      cell("sample", link(sampleAddress(this.id, line.sample, line.epoch, this.query), { class: "opens" }, line.sample_id, line.epoch ? ` (${line.epoch + 1})` : ""), line.starred ? element("span", { class: "star", title: "starred" }, "★") : null, line.comments ? element("span", { class: "comments", title: plural(line.comments, "comment") }, `❝${line.comments}`) : null),
+      cell(
+        "sample",
+        link(
+          sampleAddress(this.id, line.sample, line.epoch, this.query),
+          { class: "opens" },
+          line.sample_id,
+          line.epoch ? ` (${line.epoch + 1})` : "",
+        ),
+        line.starred ? element("span", { class: "star", title: "starred" }, "★") : null,
+        line.comments
+          ? element("span", { class: "comments", title: plural(line.comments, "comment") }, `❝${line.comments}`)
+          : null,
+      ),
       cell("outcome", line.outcome),
       cell("figure score", line.value === null ? NONE : number(line.value, Number.isInteger(line.value) ? 0 : 2)),
       cell("answer", line.answer),

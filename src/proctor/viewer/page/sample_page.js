@@ -9,7 +9,9 @@ class SamplePage {
   }
 
   get title() {
-    return this.shown ? `${this.shown.record.sample.id} · ${shortTask(this.shown.run.task)}` : `sample ${this.place.sample}`;
+    return this.shown
+      ? `${this.shown.record.sample.id} · ${shortTask(this.shown.run.task)}`
+      : `sample ${this.place.sample}`;
   }
 
   async start() {
@@ -39,11 +41,12 @@ class SamplePage {
     const answer = record.score?.answer;
     const trials = trialsOf(answer);
     this.bar = element("div", {});
+    this.judged = element("div", {});
     this.reviews = element("div", {});
     fill(
       this.node,
       this.bar,
-      this.verdict(record, trials),
+      this.judged,
       this.reviews,
       ...this.episodes(),
       element(
@@ -53,8 +56,20 @@ class SamplePage {
         element(
           "div",
           {},
-          trials ? section("How it ran", { class: "trials" }, trials.map((trial, place) => trialView(trial, place, trials.length))) : null,
-          section("What came back", { class: "came-back" }, record.outputs.length ? record.outputs.map((output, place) => outputView(output, place, record.outputs.length)) : element("p", { class: "soft" }, "Nothing.")),
+          trials
+            ? section(
+                "How it ran",
+                { class: "trials" },
+                trials.map((trial, place) => trialView(trial, place, trials.length)),
+              )
+            : null,
+          section(
+            "What came back",
+            { class: "came-back" },
+            record.outputs.length
+              ? record.outputs.map((output, place) => outputView(output, place, record.outputs.length))
+              : element("p", { class: "soft" }, "Nothing."),
+          ),
           drawing && !hasPicture(record.sample.input) ? this.canvas(drawing) : null,
         ),
       ),
@@ -63,26 +78,50 @@ class SamplePage {
     this.showAround();
   }
 
-  // The way to the neighbours, and what people say: both change while the sample stays.
+  // The way to the neighbours, and what people say: they change while the sample stays.
   showAround() {
     const { run, record, previous, next, position: at, total: all, author, reviews } = this.shown;
     const review = new Review(this.data, author, this.place, reviews, () => this.refresh());
     const to = (place, label, key) =>
       place
-        ? link(sampleAddress(run.id, place.sample, place.epoch, this.query), { class: "button", rel: key === "k" ? "prev" : "next", title: `${label} (${key})` }, label)
+        ? link(
+            sampleAddress(run.id, place.sample, place.epoch, this.query),
+            { class: "button", rel: key === "k" ? "prev" : "next", title: `${label} (${key})` },
+            label,
+          )
         : element("span", { class: "button none", "aria-disabled": "true" }, label);
     const among = isEverything(wantedOf(this.query)) ? "" : " found";
     fill(
       this.bar,
-      element("p", { class: "crumbs" }, link(this.up(), {}, `${shortTask(run.task)} · ${shortCandidate(run.candidate)}`)),
+      element(
+        "p",
+        { class: "crumbs" },
+        link(this.up(), {}, `${shortTask(run.task)} · ${shortCandidate(run.candidate)}`),
+      ),
       element(
         "div",
         { class: "sample-bar" },
-        element("h1", {}, record.sample.id, record.epoch ? element("span", { class: "soft" }, ` epoch ${record.epoch + 1}`) : null),
+        element(
+          "h1",
+          {},
+          record.sample.id,
+          record.epoch ? element("span", { class: "soft" }, ` epoch ${record.epoch + 1}`) : null,
+        ),
         review.star(),
-        element("nav", { class: "neighbours", "aria-label": "Samples" }, to(previous, "← Previous", "k"), element("span", { class: "figure soft" }, at === null ? `not among the ${count(all)}${among}` : `${count(at + 1)} of ${count(all)}${among}`), to(next, "Next →", "j")),
+        element(
+          "nav",
+          { class: "neighbours", "aria-label": "Samples" },
+          to(previous, "← Previous", "k"),
+          element(
+            "span",
+            { class: "figure soft" },
+            at === null ? `not among the ${count(all)}${among}` : `${count(at + 1)} of ${count(all)}${among}`,
+          ),
+          to(next, "Next →", "j"),
+        ),
       ),
     );
+    fill(this.judged, this.verdict(record, trialsOf(record.score?.answer)));
     fill(this.reviews, review.view());
   }
 
@@ -90,30 +129,69 @@ class SamplePage {
     const { score, error, sample, timing } = record;
     const outcome = error ? "error" : score ? score.outcome : "answered";
     const value = score?.value ?? null;
-    const answer = trials || score === null || score.answer === null || typeof score.answer === "object" ? null : asText(score.answer);
-    const usage = record.outputs.reduce((sum, { usage: one }) => ({ input: sum.input + one.input_tokens, output: sum.output + one.output_tokens, cost: one.cost === null ? sum.cost : (sum.cost ?? 0) + one.cost }), { input: 0, output: 0, cost: null });
+    const answer =
+      trials || score === null || score.answer === null || typeof score.answer === "object"
+        ? null
+        : asText(score.answer);
+    const usage = record.outputs.reduce(
+      (sum, { usage: one }) => ({
+        input: sum.input + one.input_tokens,
+        output: sum.output + one.output_tokens,
+        cost: one.cost === null ? sum.cost : (sum.cost ?? 0) + one.cost,
+      }),
+      { input: 0, output: 0, cost: null },
+    );
     const rescored = this.shown.reviews.filter((review) => review.kind === "score");
     return element(
       "div",
       { class: `verdict-panel ${verdictOf(value, outcome)}` },
-      element("p", { class: "verdict-line" }, outcomeBadge(value, outcome), value === null ? null : element("span", { class: "figure big" }, number(value, Number.isInteger(value) ? 0 : 3))),
+      element(
+        "p",
+        { class: "verdict-line" },
+        outcomeBadge(value, outcome),
+        value === null
+          ? null
+          : element("span", { class: "figure big" }, number(value, Number.isInteger(value) ? 0 : 3)),
+      ),
       facts([
         ["answer", answer === null ? null : element("q", {}, shortened(answer, 300))],
-        ["expected", trials || sample.target === null || sample.target === undefined ? null : element("q", {}, shortened(asText(sample.target), 300))],
+        [
+          "expected",
+          trials || sample.target === null || sample.target === undefined
+            ? null
+            : element("q", {}, shortened(asText(sample.target), 300)),
+        ],
         ["answering took", spent(record.outputs.reduce((sum, output) => sum + output.seconds, 0))],
         ["asking took", spent(timing.ask)],
         ["judging took", spent(timing.judge)],
         ["tokens", usage.input + usage.output ? `${count(usage.input)} in, ${count(usage.output)} out` : null],
         ["cost", cost(usage.cost)],
-        ["people say", rescored.length ? rescored.map((review) => `${number(Number(review.body))} (${review.author})`).join(", ") : null],
+        [
+          "people say",
+          rescored.length
+            ? rescored.map((review) => `${number(Number(review.body))} (${review.author})`).join(", ")
+            : null,
+        ],
       ]),
       score?.why && !trials ? verbatim(score.why, value >= 1 ? "verbatim" : "verbatim fault") : null,
-      error ? element("div", {}, element("p", {}, element("b", {}, `${error.type}: `), error.message), error.where ? verbatim(error.where, "verbatim fault") : null) : null,
+      error
+        ? element(
+            "div",
+            {},
+            element("p", {}, element("b", {}, `${error.type}: `), error.message),
+            error.where ? verbatim(error.where, "verbatim fault") : null,
+          )
+        : null,
     );
   }
 
   canvas(drawing) {
-    return section("Drawn", { class: "canvas" }, svgPicture(drawing, "The sample as a picture"), element("p", { class: "soft" }, "For people: the candidate was not shown this."));
+    return section(
+      "Drawn",
+      { class: "canvas" },
+      svgPicture(drawing, "The sample as a picture"),
+      element("p", { class: "soft" }, "For people: the candidate was not shown this."),
+    );
   }
 
   // Attempts at an episode have a folder each.
@@ -121,7 +199,11 @@ class SamplePage {
     const folders = grouped(this.shown.artifacts);
     return [...folders].map(([folder, files]) => {
       const episode = new Episode(this.data, this.place.run, folder, files);
-      return section(folders.size > 1 ? `Attempt ${folder.split("-").at(-1)}` : "The episode", { class: "episode-section" }, episode.node);
+      return section(
+        folders.size > 1 ? `Attempt ${folder.split("-").at(-1)}` : "The episode",
+        { class: "episode-section" },
+        episode.node,
+      );
     });
   }
 
@@ -129,7 +211,8 @@ class SamplePage {
     const { metadata, choices, target } = record.sample;
     const parts = [];
     if (trials && target) parts.push(folded("A right answer", codeView(asText(target))));
-    if (choices.length) parts.push(folded(`Possible answers (${count(choices.length)})`, element("p", {}, choices.join(", "))));
+    if (choices.length)
+      parts.push(folded(`Possible answers (${count(choices.length)})`, element("p", {}, choices.join(", "))));
     for (const [key, value] of Object.entries(metadata)) {
       if (asText(value).length > 80) parts.push(folded(key, verbatim(asText(value))));
     }
@@ -137,7 +220,18 @@ class SamplePage {
     return section(
       "More of this sample",
       { class: "more" },
-      facts(short.map(([key, value]) => [key, link(runAddress(this.shown.run.id, { q: `${key}:${/\s/.test(asText(value)) ? `"${asText(value)}"` : asText(value)}` }), { title: "all samples with this value" }, asText(value))])),
+      facts(
+        short.map(([key, value]) => [
+          key,
+          link(
+            runAddress(this.shown.run.id, {
+              q: `${key}:${/\s/.test(asText(value)) ? `"${asText(value)}"` : asText(value)}`,
+            }),
+            { title: "all samples with this value" },
+            asText(value),
+          ),
+        ]),
+      ),
       parts,
       folded("The whole record", verbatim(JSON.stringify(withoutPictures(record), null, 2))),
     );
@@ -180,5 +274,7 @@ function grouped(names) {
 
 // Pictures are shown above; here their data would bury everything else.
 function withoutPictures(record) {
-  return JSON.parse(JSON.stringify(record), (key, value) => (value?.type === "image" ? { ...value, data: `(${count(value.data.length)} letters of base64)` } : value));
+  return JSON.parse(JSON.stringify(record), (key, value) =>
+    value?.type === "image" ? { ...value, data: `(${count(value.data.length)} letters of base64)` } : value,
+  );
 }

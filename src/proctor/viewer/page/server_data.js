@@ -24,7 +24,11 @@ class ServerData {
   }
 
   comparison(runs, { shared, byId }) {
-    return this.#ask("comparison", { runs: runs.join(","), ...(shared ? { shared: "1" } : {}), ...(byId ? { by_id: "1" } : {}) });
+    return this.#ask("comparison", {
+      runs: runs.join(","),
+      ...(shared ? { shared: "1" } : {}),
+      ...(byId ? { by_id: "1" } : {}),
+    });
   }
 
   plots(runs) {

@@ -17,7 +17,11 @@ class VirtualTable {
     this.asked = new Set();
     this.generation = 0;
     this.rows = new Map(); // position → element
-    this.head = element("div", { class: "row head", role: "row" }, columns.map(([name, style]) => element("div", { class: `cell ${style}`, role: "columnheader" }, name)));
+    this.head = element(
+      "div",
+      { class: "row head", role: "row" },
+      columns.map(([name, style]) => element("div", { class: `cell ${style}`, role: "columnheader" }, name)),
+    );
     this.body = element("div", { class: "rows", role: "rowgroup" });
     this.node = element("div", { class: `table ${kind}`, role: "table", "aria-label": label }, this.head, this.body);
     this.onScroll = () => {
@@ -45,8 +49,11 @@ class VirtualTable {
     this.pages.clear();
     this.asked.clear();
     this.accept(page, found);
-    for (const row of this.rows.values()) row.remove();
-    this.rows.clear();
+    for (const [position, row] of this.rows) {
+      if (row.told === JSON.stringify(this.line(position))) continue; // it stays, with the focus that may be on it
+      row.remove();
+      this.rows.delete(position);
+    }
     this.draw();
   }
 
@@ -101,8 +108,13 @@ class VirtualTable {
   makeRow(position, height) {
     const line = this.line(position);
     const chosen = position === this.selected ? " chosen" : "";
-    const row = element("div", { class: `row${line ? "" : " empty"}${chosen}`, role: "row", "aria-rowindex": String(position + 2) });
+    const row = element("div", {
+      class: `row${line ? "" : " empty"}${chosen}`,
+      role: "row",
+      "aria-rowindex": String(position + 2),
+    });
     row.filled = Boolean(line);
+    row.told = JSON.stringify(line);
     if (line) {
       row.append(...this.cells(line, position));
       row.addEventListener("click", (event) => {
@@ -118,7 +130,8 @@ class VirtualTable {
   askFor(from, to) {
     clearTimeout(this.timer);
     const missing = this.missing(from, to);
-    if (missing.length) this.timer = setTimeout(() => missing.forEach((page) => this.load(page)), this.pages.size ? CALM : 0);
+    if (missing.length)
+      this.timer = setTimeout(() => missing.forEach((page) => this.load(page)), this.pages.size ? CALM : 0);
   }
 
   missing(from, to) {

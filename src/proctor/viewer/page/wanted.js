@@ -6,7 +6,13 @@ const METADATA = /^([\w.-]+):(?!\/\/)(.+)$/;
 // From the query of an address: {outcome, q, starred, commented}.
 function wantedOf(query) {
   const { text, metadata } = readSearch(query.q ?? "");
-  return { outcome: query.outcome ?? "", text, metadata, starred: query.starred === "1", commented: query.commented === "1" };
+  return {
+    outcome: query.outcome ?? "",
+    text,
+    metadata,
+    starred: query.starred === "1",
+    commented: query.commented === "1",
+  };
 }
 
 // Words are searched for as they stand; key:value asks the metadata; quotation marks hold words together.
@@ -27,5 +33,7 @@ function filterQuery(query) {
 }
 
 function isEverything(wanted) {
-  return !wanted.outcome && !wanted.text && !wanted.starred && !wanted.commented && !Object.keys(wanted.metadata).length;
+  return (
+    !wanted.outcome && !wanted.text && !wanted.starred && !wanted.commented && !Object.keys(wanted.metadata).length
+  );
 }
