@@ -76,7 +76,7 @@ class LeaderboardPage {
         element("td", { class: "figure" }, String(entry.rank)),
         element(
           "td",
-          { class: "figure soft" },
+          { class: "figure soft wide" },
           entry.best_rank === entry.worst_rank ? String(entry.rank) : `${entry.best_rank} – ${entry.worst_rank}`,
         ),
         element(
@@ -100,7 +100,7 @@ class LeaderboardPage {
     });
     const head = [
       ["#", "figure"],
-      ["could be", "figure"],
+      ["could be", "figure wide"],
       ["", ""],
       [board.metric, "figure"],
       ["", ""],

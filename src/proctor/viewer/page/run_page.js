@@ -108,7 +108,6 @@ class RunPage {
     const done = run.status === "running" ? progressBar(total(this.counts), run.total) : null;
     fill(
       this.header,
-      this.actions,
       element(
         "h1",
         { title: run.task },
