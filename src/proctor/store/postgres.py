@@ -149,6 +149,11 @@ class Postgres(Database):
     def close(self) -> None:
         self._db.close()
 
+    def __del__(self) -> None:
+        # Whoever forgets to close a store leaves no session behind on the server.
+        if hasattr(self, "_db"):
+            self._db.close()
+
 
 def place_of_server(url: str) -> str:
     """The address without password and options; refuses one from which a password could not be told apart."""
