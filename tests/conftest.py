@@ -23,6 +23,7 @@ from proctor.store import open_store
 from sandbox_room import Judge, Room
 
 if TYPE_CHECKING:
+    from postgres_server import PostgresServer
     from proctor.sandbox import Limits, Program, Verdict
 
 # The same examples every time and no clock: a test must not fail because the machine is busy or the day is bad.
@@ -71,6 +72,34 @@ def _away_from_the_users_things(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A real one, of this test process alone."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    from postgres_server import PostgresServer, find_programs
+
+    programs = find_programs()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed")
+    server = PostgresServer(programs)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def postgres(postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An empty database, which is the store unless another is named."""
+    url = postgres_server.create_database()
+    monkeypatch.setenv("PROCTOR_STORE", url)
+    return url
+
+
+@pytest.fixture(params=["folder", "postgres"])
+def each_store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The test is run with each kind of store."""
+    return request.getfixturevalue("postgres") if request.param == "postgres" else str(tmp_path / "store")
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """What lists, filters, comparisons and reviewers ask of a store."""
 
 import os
-import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -38,13 +38,14 @@ RECORDS = [
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    store = open_store(str(tmp_path / "store"))
+def store(each_store: str) -> Iterator[Store]:
+    store = open_store(each_store)
     store.save(RUN)
     with Writer(store, RUN) as writer:
         for record in reversed(RECORDS):
             writer.put(record, sample_digest(record.sample))
-    return store
+    yield store
+    store.close()
 
 
 def places(store: Store, **wanted) -> list[tuple[int, int]]:
@@ -226,6 +227,7 @@ def test_files_of_a_sample(store: Store):
     for name in ("000000-0-1/film.mp4", "000000-0-2/deep/log", "000000-1-1/film.mp4", "process-1.log"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)
+    store._database.artifacts.keep(RUN.id)
     assert store.artifacts(RUN, 0) == ["000000-0-1/film.mp4", "000000-0-2/deep/log"]
     assert store.artifacts(RUN, 0, 1) == ["000000-1-1/film.mp4"]
     assert store.artifacts(RUN, 7) == []
@@ -240,6 +242,7 @@ def test_no_file_outside_of_the_run(store: Store, tmp_path: Path):
     (tmp_path / "secret").write_text("secret")
     (folder / "000000-0-1" / "link").symlink_to(tmp_path / "secret")
     (folder / "000000-0-1" / "folder").symlink_to(tmp_path)
+    store._database.artifacts.keep(RUN.id)
     assert store.artifacts(RUN, 0) == []
     up = os.path.relpath(tmp_path / "secret", folder)
     for name in (
@@ -260,16 +263,14 @@ def test_no_file_outside_of_the_run(store: Store, tmp_path: Path):
 # -- tags -------------------------------------------------------------------------------------
 
 
-def test_tags_are_kept_with_the_run(adding: str):
+def test_tags_are_kept_with_the_run(adding: str, each_store: str):
     from proctor.evaluation import resume
 
     run = proctor.evaluate(adding, "scripted/oracle", tags=["night", "v2"]).run
     assert open_store().run(run.id).tags == ["night", "v2"]
     assert resume(run.id, {}).run.tags == ["night", "v2"]
     assert resume(run.id, {"tags": ["day"]}).run.tags == ["day"]
-    with sqlite3.connect(Path(open_store().url) / "runs.db") as db:
-        assert db.execute("SELECT tags FROM runs").fetchall() == [('["day"]',)]
-    db.close()
+    assert open_store()._database.execute("SELECT tags FROM runs") == [('["day"]',)]
 
 
 def test_the_tag_flag(adding: str, proctor):

@@ -11,7 +11,7 @@ from proctor.store import open_store
 from proctor.types import Metric
 
 
-def test_prints_as_a_table(adding: str):
+def test_prints_as_a_table(adding: str, each_store: str):
     text = str(proctor.evaluate(adding, "scripted/oracle", group_by=["odd"]))
     assert "accuracy       1.000 ± 0.000   95 % interval 0.722 – 1.000 (wilson)" in text
     assert "odd = 0" in text
@@ -24,12 +24,12 @@ def test_settings_are_said_in_full_where_there_are_any(adding: str):
     assert "  settings  " not in str(proctor.evaluate(adding, "scripted/oracle"))
 
 
-def test_dict_is_plain_json(adding: str):
+def test_dict_is_plain_json(adding: str, each_store: str):
     report = proctor.evaluate(adding, "scripted/oracle")
     assert json.loads(json.dumps(report.to_dict())) == report.to_dict()
 
 
-def test_pandas(adding: str):
+def test_pandas(adding: str, each_store: str):
     frame = proctor.evaluate(adding, "scripted/oracle", limit=4).to_pandas()
     assert list(frame["score"]) == [1.0] * 4
     assert list(frame["metadata.odd"]) == [0, 1, 0, 1]
@@ -51,7 +51,7 @@ def test_notebook_display_is_escaped(task_file):
     assert "<table>" in report._repr_html_()
 
 
-def test_nothing_scored_is_said(adding: str):
+def test_nothing_scored_is_said(adding: str, each_store: str):
     with pytest.raises(HopelessRunError) as caught:
         proctor.evaluate(adding, "scripted/random", limit=3)
     report = proctor.Report(caught.value.run, open_store().url)

@@ -2,13 +2,11 @@
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -57,7 +55,9 @@ def stored(run_id: str | None = None) -> int:
 
 
 @pytest.mark.parametrize("answered", [0, 1, 17, 44, LIMIT - 1])
-def test_killed_while_the_model_answers(adding: str, stalling, answered: int, monkeypatch: pytest.MonkeyPatch):
+def test_killed_while_the_model_answers(
+    adding: str, stalling, answered: int, monkeypatch: pytest.MonkeyPatch, each_store: str
+):
     """The server answers some requests and then no more; what was answered is in the store when the kill comes."""
     server = stalling(answered)
     process = start("run", adding, "--model", "openai/m", "--base-url", server.url, "--limit", str(LIMIT))
@@ -82,7 +82,7 @@ def test_killed_while_the_model_answers(adding: str, stalling, answered: int, mo
 
 
 @pytest.mark.parametrize("seen", [1, 3_000, 20_000])
-def test_killed_while_writing_at_full_speed(adding: str, seen: int):
+def test_killed_while_writing_at_full_speed(adding: str, seen: int, each_store: str):
     process = start("run", adding, "--model", "scripted/oracle", "--limit", "60000")
     until(lambda: stored() >= seen, process)
     process.send_signal(signal.SIGKILL)
@@ -94,7 +94,7 @@ def test_killed_while_writing_at_full_speed(adding: str, seen: int):
     assert [record.sample.index for record in report.records()] == list(range(60_000))
 
 
-def test_an_answer_that_was_stored_is_judged_without_asking_again(task_file, serve):
+def test_an_answer_that_was_stored_is_judged_without_asking_again(task_file, serve, each_store: str):
     """Killed in the middle of judging: the outputs are there already."""
     path = task_file(
         """
@@ -129,7 +129,7 @@ def test_an_answer_that_was_stored_is_judged_without_asking_again(task_file, ser
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_stopped_by_hand(adding: str, stalling, number: int):
+def test_stopped_by_hand(adding: str, stalling, number: int, each_store: str):
     server = stalling(10)
     process = start("run", adding, "--model", "openai/m", "--base-url", server.url, "--limit", "30")
     until(lambda: len(server.requests) > 10 and stored() >= 10, process)
@@ -141,7 +141,7 @@ def test_stopped_by_hand(adding: str, stalling, number: int):
     assert resume("latest", {}).run.n == 30
 
 
-def test_failed_samples_are_tried_again(adding: str, serve):
+def test_failed_samples_are_tried_again(adding: str, serve, each_store: str):
     ill = threading.Event()
     ill.set()
 
@@ -161,7 +161,7 @@ def test_failed_samples_are_tried_again(adding: str, serve):
     assert len(server.requests) in (15 + 20, 16 + 20), "one more may have been under way when the fifth failed"
 
 
-def test_completions_that_were_stored_are_not_asked_for_again(adding: str, serve):
+def test_completions_that_were_stored_are_not_asked_for_again(adding: str, serve, each_store: str):
     """Of the seven completions of the only sample the fifth fails: the first four are kept."""
     ill = threading.Event()
     ill.set()
@@ -195,7 +195,7 @@ def _requests_of_a_whole_run(adding: str, serve) -> list[dict[str, Any]]:
     return server.requests
 
 
-def test_a_changed_configuration_is_refused_by_name(adding: str):
+def test_a_changed_configuration_is_refused_by_name(adding: str, each_store: str):
     run_id = proctor.evaluate(adding, "scripted/oracle", limit=5).run.id
     with pytest.raises(UsageError) as caught:
         resume(run_id, {"temperature": 0.5, "seed": 3, "concurrency": 2})
@@ -226,11 +226,10 @@ def test_a_changed_task_is_refused(task_file):
     assert open_store().run("latest").status == "done", "a refusal changes nothing"
 
 
-def test_changed_data_are_refused(task_file, tmp_path):
+def test_changed_data_are_refused(task_file, tmp_path, each_store: str):
     path = task_file(
         """
-        from pathlib import Path
-        from adding import *
+                from adding import *
 
         class FromFile(Adding):
             def samples(self, config):
@@ -246,7 +245,7 @@ def test_changed_data_are_refused(task_file, tmp_path):
     assert open_store().run("latest").status == "done", "a refusal changes nothing"
 
 
-def test_an_option_that_is_newer_than_the_run(adding: str):
+def test_an_option_that_is_newer_than_the_run(adding: str, each_store: str):
     """A run stored before an option existed had its default."""
     run = proctor.evaluate(adding, "scripted/oracle", limit=5).run
     store = open_store()
@@ -273,8 +272,7 @@ def test_a_server_that_cannot_describe_its_model_for_once(adding: str, serve):
 def test_a_failed_judgement_costs_no_new_answer(task_file, serve):
     path = task_file(
         """
-        import os
-        from adding import *
+                from adding import *
 
         class Ill(Adding):
             def score_text(self, sample, text):
@@ -310,7 +308,7 @@ def test_a_changed_model_file_is_refused(adding: str, tmp_path):
         resume(run_id, {})
 
 
-def test_a_done_run_has_nothing_left_to_do(adding: str, serve):
+def test_a_done_run_has_nothing_left_to_do(adding: str, serve, each_store: str):
     server = serve(right_sum)
     first = proctor.evaluate(adding, "openai/m", base_url=server.url)
     again = resume(first.run.id, {})
@@ -318,7 +316,7 @@ def test_a_done_run_has_nothing_left_to_do(adding: str, serve):
     assert again.metrics == first.metrics
 
 
-def test_a_run_in_progress_cannot_be_resumed_beside_it(adding: str, stalling):
+def test_a_run_in_progress_cannot_be_resumed_beside_it(adding: str, stalling, each_store: str):
     server = stalling(0)
     process = start("run", adding, "--model", "openai/m", "--base-url", server.url)
     until(lambda: server.requests, process)
@@ -326,4 +324,4 @@ def test_a_run_in_progress_cannot_be_resumed_beside_it(adding: str, stalling):
         resume("latest", {})
     server.open_gate()
     assert process.wait(60) == 0
-    assert os.listdir(Path(open_store().url) / "locks") == []
+    assert open_store().status(msgspec.structs.replace(open_store().run("latest"), status="running")) == "killed"

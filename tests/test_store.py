@@ -1,10 +1,10 @@
 import os
 import resource
 import shutil
-import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,8 +28,10 @@ def make_record(index: int, value: float | None = 1.0, epoch: int = 0) -> Record
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return open_store(str(tmp_path / "store"))
+def store(each_store: str) -> Iterator[Store]:
+    store = open_store(each_store)
+    yield store
+    store.close()
 
 
 def test_a_run_reads_back_as_it_was(store: Store):
@@ -97,7 +99,7 @@ def test_more_than_the_backlog_can_hold(store: Store):
 
 
 def test_a_newer_store_is_left_alone(store: Store):
-    store._database.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    store._database.set_version(SCHEMA_VERSION + 1)
     with pytest.raises(StoreError, match="written by a newer proctor"):
         open_store(store.url)
 
@@ -121,7 +123,7 @@ def test_only_one_process_works_on_a_run(store: Store):
         pass
 
 
-def test_two_runs_write_one_store_at_once(adding: str, tmp_path: Path):
+def test_two_runs_write_one_store_at_once(adding: str, each_store: str):
     """Eight processes at the same time, on a store that does not exist yet."""
     command = [sys.executable, "-m", "proctor", "run", adding, "--model", "scripted/oracle", "--limit", "3000", "-q"]
     processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(8)]
@@ -236,7 +238,7 @@ def test_a_failing_writer_tells_the_run(store: Store):
             for index in range(10_000_000):
                 writer.put(make_record(index), b"")
 
-    with pytest.raises(StoreWriteError, match="no such table"):
+    with pytest.raises(StoreWriteError, match=r"no such table|does not exist"):
         exam()
 
 
@@ -255,8 +257,4 @@ def test_rows_hold_what_queries_need(store: Store):
     store.save(run)
     with Writer(store, run) as writer:
         writer.put(make_record(0, 0.0), b"")
-    with sqlite3.connect(Path(store.url) / "runs.db") as db:
-        assert db.execute("SELECT sample, state, outcome, value FROM records").fetchall() == [
-            (0, "scored", "wrong", 0.0)
-        ]
-    db.close()
+    assert store._database.execute("SELECT sample, state, outcome, value FROM records") == [(0, "scored", "wrong", 0.0)]

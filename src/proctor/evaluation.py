@@ -145,16 +145,16 @@ async def _go_on(run: Run, task: Task, config: RunConfig, store: Store, out: Pat
         provenance = run.provenance | {"candidate": candidate.identity()}
         run = msgspec.structs.replace(run, status="running", reason="", provenance=provenance)
         store.save(run)
-        task.artifacts = store.artifact_folder(run)
-        async with opened(task, config):
-            if judging:
-                run = _with_sandbox(run, task.sandbox.level)
-                store.save(run)
-            try:
-                run = await run_exam(run, task, candidate, config, store, observer)
-            except ChangedSampleError:
-                store.save(before)  # a refusal changes nothing
-                raise
+        with store.workplace(run) as task.artifacts:
+            async with opened(task, config):
+                if judging:
+                    run = _with_sandbox(run, task.sandbox.level)
+                    store.save(run)
+                try:
+                    run = await run_exam(run, task, candidate, config, store, observer)
+                except ChangedSampleError:
+                    store.save(before)  # a refusal changes nothing
+                    raise
     finally:
         await candidate.close()
     report = Report(run, store.url)

@@ -17,7 +17,15 @@ from msgspec import Struct
 
 from proctor.candidate import Candidate
 from proctor.config import RunConfig
-from proctor.errors import ChangedSampleError, HopelessRunError, ModelError, ProctorError, StoreWriteError, TaskError
+from proctor.errors import (
+    ChangedSampleError,
+    HopelessRunError,
+    ModelError,
+    ProctorError,
+    StoreError,
+    StoreWriteError,
+    TaskError,
+)
 from proctor.metrics.summary import summarise
 from proctor.store.store import Store
 from proctor.store.writer import Writer
@@ -61,7 +69,7 @@ async def run_exam(
             await sitting.examine_all(writer)
     except BaseException as error:
         stopped_by_hand = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
-        with suppress(StoreWriteError, TaskError):  # the first error is the one to tell
+        with suppress(StoreError, StoreWriteError, TaskError):  # the first error is the one to tell
             closed = close("interrupted" if stopped_by_hand else "failed", str(error))
             if isinstance(error, ProctorError):
                 error.run = closed

@@ -21,7 +21,8 @@ from msgspec import Struct
 from proctor import __version__, machine
 from proctor.cli.options import add_store_flag
 from proctor.cli.output import print_json
-from proctor.store import store_folder
+from proctor.errors import StoreError
+from proctor.store import is_server, open_database, place_of, store_url
 
 WIDTH = 110
 INDENT = " " * 26
@@ -86,10 +87,16 @@ def _machine() -> Symptom:
 
 
 def _store(store: str | None) -> Symptom:
-    place = store_folder(store).absolute()
+    url = store_url(store)
+    if is_server(url):
+        try:
+            open_database(url, "read").close()
+        except StoreError as error:
+            return Symptom("store", False, str(error), "Name another with --store or PROCTOR_STORE.", needed=True)
+        return Symptom("store", True, f"{place_of(url)} answers")
     return _writable(
         "store",
-        place,
+        Path(url),
         "Name another folder with --store or PROCTOR_STORE.",
         f"SQLite {sqlite3.sqlite_version}",
     )

@@ -6,35 +6,61 @@ import os
 from pathlib import Path
 
 from proctor.config import user_path
-from proctor.errors import StoreError
-from proctor.store.database import Mode
+from proctor.errors import MissingExtraError, StoreError
+from proctor.store.database import Database, Mode
 from proctor.store.sqlite import Sqlite
 from proctor.store.store import Store
 
 DEFAULT = "proctor-runs"
+SERVERS = ("postgresql", "postgres")
 
 
 def open_store(name: str | None = None, mode: Mode = "create") -> Store:
     """The store of this URL or path, of $PROCTOR_STORE, or the one in the working directory."""
-    return Store(Sqlite(store_folder(name), mode))
+    return Store(open_database(name, mode))
+
+
+def open_database(name: str | None, mode: Mode) -> Database:
+    """What is under that store, as it is."""
+    url = _named(name)
+    if not is_server(url):
+        return Sqlite(user_path(url), mode)
+    try:
+        from proctor.store.postgres import Postgres
+    except ImportError:
+        raise MissingExtraError("A store on a PostgreSQL server", "postgres") from None
+    return Postgres(url, mode)
 
 
 def store_url(name: str | None = None) -> str:
-    """What opens this store from any working directory."""
-    return str(store_folder(name).absolute())
+    """What opens that store from any working directory; may hold a password."""
+    url = _named(name)
+    return url if is_server(url) else str(user_path(url).absolute())
 
 
 def place_of(url: str, short: bool = False) -> str:
-    """A store in words, for people; a folder as it is seen from here, where it is short."""
+    """A store in words, for people, without its password; a folder as it is seen from here, where it is short."""
+    if is_server(url):
+        from proctor.store.postgres import place_of_server
+
+        return place_of_server(url)
     here = Path.cwd()
     return str(Path(url).relative_to(here)) if short and Path(url).is_relative_to(here) else url
 
 
-def store_folder(name: str | None) -> Path:
-    place = name or os.environ.get("PROCTOR_STORE") or DEFAULT
-    if "://" in place:
-        scheme, _, rest = place.partition("://")
-        if scheme not in ("file", "sqlite"):
-            raise StoreError(f"No store of kind {scheme!r}: give a folder, for example --store {DEFAULT}.")
-        place = rest
-    return user_path(place)
+def is_server(url: str) -> bool:
+    return url.partition("://")[0] in SERVERS and "://" in url
+
+
+def _named(name: str | None) -> str:
+    """A path, or the URL of a server."""
+    url = name or os.environ.get("PROCTOR_STORE") or DEFAULT
+    scheme, colon, rest = url.partition("://")
+    if not colon or scheme in SERVERS:
+        return url
+    if scheme not in ("file", "sqlite"):
+        raise StoreError(
+            f"No store of kind {scheme!r}: give a folder, for example --store {DEFAULT}, or the URL of a server, "
+            "postgresql://HOST/DATABASE."
+        )
+    return rest

@@ -49,7 +49,7 @@ class Database(ABC):
     def _execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None: ...
 
     @abstractmethod
-    def _transaction(self) -> AbstractContextManager[None]:
+    def _transaction(self) -> AbstractContextManager[Any]:
         """All or nothing of what is executed inside."""
 
     @abstractmethod
@@ -70,6 +70,14 @@ class Database(ABC):
     @abstractmethod
     def check(self) -> None:
         """Raises when what is written no longer reaches the place that was opened."""
+
+    def reconnect(self) -> bool:
+        """Whether the connection had been lost, and is there again with all that was held through it."""
+        return False
+
+    def told(self, error: Exception) -> str:
+        """A failure of the driver in words that may be shown."""
+        return str(error)
 
     @abstractmethod
     def hold(self, run_id: str) -> AbstractContextManager[bool]:

@@ -110,6 +110,16 @@ STEPS = [
             )
             """,
             "CREATE INDEX reviews_by_run ON reviews (run, number)",
+            # For the files of runs, where there is no folder that all who use the store can see.
+            """
+            CREATE TABLE artifacts (
+                run TEXT NOT NULL REFERENCES runs (id),
+                name TEXT NOT NULL,
+                part BIGINT NOT NULL,
+                body {blob} NOT NULL,
+                PRIMARY KEY (run, name, part)
+            )
+            """,
         ),
         _fill_searched,
     ),

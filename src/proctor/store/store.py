@@ -1,23 +1,25 @@
-"""The store: runs, their records, and what people say of them. All SQL is here, for every database."""
+"""The store: runs, their records, and what people say of them, in SQL that every database understands."""
 
 from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from proctor.errors import StoreError, StoreWriteError, UnknownNameError, UsageError
-from proctor.store.database import Database
+from proctor.store.database import Database, Row
 from proctor.store.schema import SCHEMA_VERSION, migrate
 from proctor.store.search import as_text, searched_form, searched_key, searched_pair, searched_row, value_after
 from proctor.store.types import Line, Neighbours, Place, Review, Values, Wanted
 from proctor.types import Output, Record, Run
+
+T = TypeVar("T")
 
 BATCH = 1_000  # records that are fetched at once
 ANSWER = 200  # letters of an answer in a line
@@ -53,7 +55,8 @@ class Store:
             self._migrate()
         except database.failure as error:
             database.close()
-            raise StoreError(f"Cannot use the store {self.place}: {error}. Name another with --store.") from None
+            told = database.told(error)
+            raise StoreError(f"Cannot use the store {self.place}: {told}. Name another with --store.") from None
         except BaseException:
             database.close()
             raise
@@ -80,7 +83,7 @@ class Store:
             )
         if version == SCHEMA_VERSION:
             return
-        if version == 0 and self._database.mode == "read":
+        if version == 0 and self._database.mode != "create":
             raise StoreError(f"Nothing is in the store {self.place} yet: its first run is just being begun.")
         try:
             with self._database.migration():
@@ -90,58 +93,73 @@ class Store:
         except (self._database.failure, msgspec.MsgspecError) as error:
             if version == 0:
                 raise
+            told = self._database.told(error)
             raise StoreError(
                 f"The store {self.place} was written by an older proctor (store version {version}, now it is "
-                f"{SCHEMA_VERSION}) and could not be brought up to date: {error}. Use it once where it may be written."
+                f"{SCHEMA_VERSION}) and could not be brought up to date: {told}. Use it once where it may be written."
             ) from None
 
+    def _read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        with self._reading():
+            return self._database.execute(sql, values)
+
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _reading(self) -> Iterator[None]:
         try:
-            with self._database.transaction():
-                yield
+            yield
         except self._database.failure as error:
-            raise StoreWriteError(f"Writing to {self.place} failed: {error}.") from None
+            raise StoreError(f"Reading the store {self.place} failed: {self._database.told(error)}.") from None
+
+    def _write(self, work: Callable[[], object]) -> None:
+        """Does the work in one transaction; once more, when only the connection had been lost."""
+        try:
+            try:
+                with self._database.transaction():
+                    work()
+            except self._database.failure:
+                if not self._database.reconnect():
+                    raise
+                with self._database.transaction():
+                    work()
+            self._database.check()
+        except (self._database.failure, OSError) as error:
+            raise StoreWriteError(f"Writing to {self.place} failed: {self._database.told(error)}.") from None
 
     def change_mark(self) -> str:
         """Another text whenever anything in the store may have changed: cheap to ask, again and again."""
-        return self._database.change_mark()
+        with self._reading():
+            return self._database.change_mark()
 
     # -- runs ---------------------------------------------------------------------------------
 
     def save(self, run: Run) -> None:
         """Insert the run, or replace what is known of it."""
-        with self._writing():
-            self._database.execute(
+        tags = _encode(run.tags).decode()
+        row = (run.id, run.task, run.candidate, run.status, run.created, tags, _encode(run))
+        self._write(
+            lambda: self._database.execute(
                 "INSERT INTO runs (id, task, candidate, status, created, tags, body) VALUES (?, ?, ?, ?, ?, ?, ?) "
                 "ON CONFLICT (id) DO UPDATE SET status = excluded.status, tags = excluded.tags, body = excluded.body",
-                (
-                    run.id,
-                    run.task,
-                    run.candidate,
-                    run.status,
-                    run.created,
-                    _encode(run.tags).decode(),
-                    _encode(run),
-                ),
+                row,
             )
+        )
 
     def runs(self) -> list[Run]:
         """All runs, newest first."""
-        rows = self._database.execute("SELECT body FROM runs ORDER BY created DESC, id DESC")
+        rows = self._read("SELECT body FROM runs ORDER BY created DESC, id DESC")
         return [_decode_run(body) for (body,) in rows]
 
     def run(self, name: str) -> Run:
         """The run with this id, or the only one whose id starts so; `latest` is the newest."""
         if name == "latest":
-            rows = self._database.execute("SELECT body FROM runs ORDER BY created DESC, id DESC LIMIT 1")
+            rows = self._read("SELECT body FROM runs ORDER BY created DESC, id DESC LIMIT 1")
         else:
-            rows = self._database.execute(
+            rows = self._read(
                 "SELECT body FROM runs WHERE substr(id, 1, ?) = ? ORDER BY length(id), id LIMIT 2", (len(name), name)
             )
         found = [_decode_run(body) for (body,) in rows]
         if not found:
-            known = [i for (i,) in self._database.execute("SELECT id FROM runs")]
+            known = [i for (i,) in self._read("SELECT id FROM runs")]
             raise UnknownNameError("run", name, known, "`proctor list runs` shows all.")
         if len(found) > 1 and found[0].id != name:
             raise StoreError(f"{name!r} could be {found[0].id} or {found[1].id}: type more of the id.")
@@ -150,14 +168,17 @@ class Store:
     @contextmanager
     def hold(self, run_id: str) -> Iterator[None]:
         """Only one process at a time works on a run; a killed one lets go."""
-        with self._database.hold(run_id) as held:
+        with ExitStack() as stack:
+            with self._reading():
+                held = stack.enter_context(self._database.hold(run_id))
             if not held:
                 raise StoreError(f"Run {run_id} is still being worked on by another process.")
             yield
 
     def status(self, run: Run) -> str:
         """The run's status; a run that nobody holds any more was killed, whatever it last said."""
-        return "killed" if run.status == "running" and not self._database.is_held(run.id) else run.status
+        with self._reading():
+            return "killed" if run.status == "running" and not self._database.is_held(run.id) else run.status
 
     # -- records, whole -----------------------------------------------------------------------
 
@@ -167,7 +188,8 @@ class Store:
         for record, digest in records:
             rows.append(_row(run.id, record, digest))
             searched.append(searched_row(run.id, record))
-        with self._database.transaction():
+
+        def work() -> None:
             self._database.execute_many(
                 "INSERT INTO records (run, sample, epoch, sample_id, cluster, state, outcome, value, digest, body) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run, sample, epoch) DO UPDATE SET "
@@ -180,12 +202,16 @@ class Store:
                 "ON CONFLICT (run, sample, epoch) DO UPDATE SET words = excluded.words, metadata = excluded.metadata",
                 searched,
             )
-        self._database.check()
+
+        # The files first: a record that is there has all that it needs to be gone on with elsewhere.
+        starts = tuple(_files_of(row[1], row[2]) for row in rows)
+        self._with_files(lambda: self._database.artifacts.keep(run.id, starts))
+        self._write(work)
 
     def records(self, run: Run) -> Iterator[Record]:
         """All records of a run in the order of the exam."""
         last: Place = (-1, -1)
-        while rows := self._database.execute(
+        while rows := self._read(
             "SELECT sample, epoch, body FROM records WHERE run = ? AND (sample, epoch) > (?, ?) "
             f"ORDER BY sample, epoch LIMIT {BATCH}",
             (run.id, *last),
@@ -195,7 +221,7 @@ class Store:
             last = rows[-1][:2]
 
     def record(self, run: Run, sample: int, epoch: int = 0) -> Record:
-        rows = self._database.execute(
+        rows = self._read(
             "SELECT body FROM records WHERE run = ? AND sample = ? AND epoch = ?", (run.id, sample, epoch)
         )
         if not rows:
@@ -204,22 +230,18 @@ class Store:
 
     def scored(self, run: Run) -> dict[Place, bytes]:
         """Which samples have been scored, as (index, epoch), each with the digest of what was asked."""
-        rows = self._database.execute(
-            "SELECT sample, epoch, digest FROM records WHERE run = ? AND state = 'scored'", (run.id,)
-        )
+        rows = self._read("SELECT sample, epoch, digest FROM records WHERE run = ? AND state = 'scored'", (run.id,))
         return {(sample, epoch): digest for sample, epoch, digest in rows}
 
     def answered(self, run: Run) -> dict[Place, Record]:
         """Records with outputs that still need more of them, or their judge."""
-        rows = self._database.execute("SELECT body FROM records WHERE run = ? AND state != 'scored'", (run.id,))
+        rows = self._read("SELECT body FROM records WHERE run = ? AND state != 'scored'", (run.id,))
         records = [record for (body,) in rows if (record := _decode_record(body)).outputs]
         return {(record.sample.index, record.epoch): msgspec.structs.replace(record, error=None) for record in records}
 
     def sample_digests(self, run: Run) -> Iterator[bytes]:
         """What was asked, sample by sample in the order of the exam."""
-        rows = self._database.execute(
-            "SELECT sample, digest FROM records WHERE run = ? ORDER BY sample, epoch", (run.id,)
-        )
+        rows = self._read("SELECT sample, digest FROM records WHERE run = ? ORDER BY sample, epoch", (run.id,))
         last = None
         for sample, digest in rows:
             if sample != last:
@@ -230,13 +252,13 @@ class Store:
 
     def counts(self, run: Run) -> dict[str, int]:
         """Records by outcome; failed ones count as 'error'."""
-        rows = self._database.execute(
+        rows = self._read(
             "SELECT outcome, count(*) FROM records WHERE run = ? GROUP BY outcome ORDER BY outcome", (run.id,)
         )
         return {outcome: count for outcome, count in rows}  # noqa: C416 - a row is any tuple
 
     def values(self, run: Run) -> Values:
-        rows = self._database.execute(
+        rows = self._read(
             "SELECT sample, sample_id, epoch, outcome, value, digest, cluster FROM records WHERE run = ? "
             "ORDER BY sample, epoch",
             (run.id,),
@@ -260,14 +282,13 @@ class Store:
         if not places:
             return []
         opinions = Opinions(self.reviews(run))
-        rows = self._database.execute(
+        rows = self._read(
             f"WITH page (sample, epoch) AS (VALUES {', '.join(['(?, ?)'] * len(places))}) "
             "SELECT r.sample, r.epoch, r.sample_id, r.outcome, r.value, r.cluster, r.body FROM page "
-            "JOIN records r ON r.run = ? AND r.sample = page.sample AND r.epoch = page.epoch "
-            "ORDER BY r.sample, r.epoch",
+            "JOIN records r ON r.run = ? AND r.sample = page.sample AND r.epoch = page.epoch",
             (*(number for place in places for number in place), run.id),
         )
-        return [_line(row, opinions) for row in rows]
+        return [_line(row, opinions) for row in sorted(rows)]
 
     def neighbours(self, run: Run, wanted: Wanted, sample: int, epoch: int) -> Neighbours:
         places = self._find(run, wanted)
@@ -309,30 +330,49 @@ class Store:
 
     def _places(self, table: str, run: Run, conditions: Sequence[str], values: Sequence[Any]) -> list[Place]:
         where = " AND ".join(["run = ?", *conditions])
-        return self._database.execute(
-            f"SELECT sample, epoch FROM {table} WHERE {where} ORDER BY sample, epoch", (run.id, *values)
-        )
+        return self._read(f"SELECT sample, epoch FROM {table} WHERE {where} ORDER BY sample, epoch", (run.id, *values))
 
     # -- files --------------------------------------------------------------------------------
 
     def artifact_folder(self, run: Run) -> Path:
-        """Where the files of a run are written while it goes on."""
+        """Where the files of a run are written while it goes on, on this machine."""
         return self._database.artifacts.folder(run.id)
+
+    @contextmanager
+    def workplace(self, run: Run) -> Iterator[Path]:
+        """The same, for as long as somebody works on the run: with what is stored of unfinished samples."""
+        unfinished = self._read("SELECT sample, epoch FROM records WHERE run = ? AND state != 'scored'", (run.id,))
+        if unfinished:
+            starts = tuple(_files_of(sample, epoch) for sample, epoch in unfinished)
+            self._with_files(lambda: self._database.artifacts.fetch(run.id, starts))
+        try:
+            yield self.artifact_folder(run)
+        except BaseException:
+            with suppress(StoreWriteError):  # the first error is the one to tell
+                self._with_files(lambda: self._database.artifacts.leave(run.id))
+            raise
+        self._with_files(lambda: self._database.artifacts.leave(run.id))
+
+    def _with_files(self, work: Callable[[], T]) -> T:
+        try:
+            return work()
+        except (self._database.failure, OSError) as error:
+            told = self._database.told(error)
+            raise StoreWriteError(f"Copying files of the run to or from {self.place} failed: {told}.") from None
 
     def artifacts(self, run: Run, sample: int, epoch: int = 0) -> list[str]:
         """The files of all attempts at a sample, as names within the run."""
-        start = f"{sample:06}-{epoch}-"
-        return [name for name in self._database.artifacts.names(run.id) if name.startswith(start)]
+        return self._with_files(lambda: self._database.artifacts.names(run.id, (_files_of(sample, epoch),)))
 
     def open_artifact(self, run: Run, name: str) -> tuple[int, BinaryIO]:
         """The size of a file, and the file."""
-        return self._database.artifacts.open(run.id, name)
+        return self._with_files(lambda: self._database.artifacts.open(run.id, name))
 
     # -- reviews ------------------------------------------------------------------------------
 
     def reviews(self, run: Run) -> list[Review]:
         """All that was ever said, oldest first."""
-        rows = self._database.execute(
+        rows = self._read(
             "SELECT run, sample, epoch, author, kind, body, created FROM reviews WHERE run = ? ORDER BY number",
             (run.id,),
         )
@@ -344,19 +384,21 @@ class Store:
     def add_review(self, review: Review) -> Review:
         """Stores it with the time of now. Nothing is ever taken away: a later review takes its place."""
         review = msgspec.structs.replace(review, created=time.time())
-        with self._writing():
-            self._database.execute(
+        row = (
+            review.run,
+            review.sample,
+            review.epoch,
+            review.author,
+            review.kind,
+            _encode(review.body).decode(),
+            review.created,
+        )
+        self._write(
+            lambda: self._database.execute(
                 "INSERT INTO reviews (run, sample, epoch, author, kind, body, created) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (
-                    review.run,
-                    review.sample,
-                    review.epoch,
-                    review.author,
-                    review.kind,
-                    _encode(review.body).decode(),
-                    review.created,
-                ),
+                row,
             )
+        )
         return review
 
 
@@ -376,6 +418,11 @@ class Opinions:
         for (place, kind, _), review in newest.items():
             if kind == "score" or review.body:
                 kinds[kind].setdefault(place, []).append(review)
+
+
+def _files_of(sample: int, epoch: int) -> str:
+    """How the folders of all attempts at a sample begin."""
+    return f"{sample:06}-{epoch}-"
 
 
 def _searching(wanted: Wanted) -> tuple[list[str], list[str]]:
@@ -403,7 +450,7 @@ def _with_outcome(outcome: str) -> tuple[list[str], list[str]]:
             return ["outcome = ?"], [outcome]
 
 
-def _line(row: tuple[Any, ...], opinions: Opinions) -> Line:
+def _line(row: Row, opinions: Opinions) -> Line:
     sample, epoch, sample_id, outcome, value, cluster, body = row
     brief = _decode_brief(body)
     answer = as_text(brief.score.answer) if brief.score else ""
@@ -424,7 +471,7 @@ def _line(row: tuple[Any, ...], opinions: Opinions) -> Line:
     )
 
 
-def _row(run_id: str, record: Record, digest: bytes) -> tuple[Any, ...]:
+def _row(run_id: str, record: Record, digest: bytes) -> Row:
     state = "scored" if record.score else "failed" if record.error else "answered"
     value = record.score.value if record.score else None
     sample = record.sample

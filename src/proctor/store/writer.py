@@ -23,7 +23,7 @@ class Writer:
         self._waiting: dict[tuple[int, int], tuple[Record, bytes]] = {}
         self._changed = threading.Condition()
         self._closing = False
-        self._failure: Exception | None = None
+        self._failure = ""
         self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
 
     def __enter__(self) -> Writer:
@@ -46,14 +46,13 @@ class Writer:
             waiting = len(self._waiting)
             if waiting == BATCH:
                 self._changed.notify_all()
-            while len(self._waiting) >= BACKLOG and self._failure is None:
+            while len(self._waiting) >= BACKLOG and not self._failure:
                 self._changed.wait()
 
     def _raise_failure(self) -> None:
-        if self._failure is not None:
+        if self._failure:
             raise StoreWriteError(
-                f"Writing to {self._store.place} failed: {self._failure}. What was stored before stays readable; "
-                f"make room and go on with: proctor resume {self._run.id}"
+                f"{self._failure} What was stored before stays. When the cause is mended: proctor resume {self._run.id}"
             )
 
     def _work(self) -> None:
@@ -71,5 +70,6 @@ class Writer:
                     return
         except Exception as error:  # whatever it is, the run must hear of it instead of waiting for ever
             with self._changed:
-                self._failure = error
+                told = str(error) if isinstance(error, StoreWriteError) else f"{type(error).__name__}: {error}."
+                self._failure = told
                 self._changed.notify_all()
