@@ -124,13 +124,13 @@ def test_steps_are_few_and_hold_all(one: float, other: float, most: int):
     slack = 1e-6 * max(abs(low), abs(high))
     assert steps[0] <= low + slack
     assert steps[-1] >= high - slack
-    assert len(steps) <= max(most, 2)
+    assert len(steps) <= most
     assert all(a < b for a, b in pairwise(steps))
 
 
 def test_steps_are_round():
     assert round_steps(0, 1, 6) == [0, 0.2, 0.4, 0.6, 0.8, 1]
-    assert round_steps(0.13, 0.31, 5) == [0.1, 0.15, 0.2, 0.25, 0.3, 0.35] or len(round_steps(0.13, 0.31, 5)) <= 5
+    assert round_steps(0.13, 0.31, 5) == [0.1, 0.2, 0.3, 0.4]
     assert round_steps(-30, 120, 5) == [-50, 0, 50, 100, 150]
     assert round_powers(3, 900, 9) == [5, 10, 20, 50, 100, 200, 500]
     assert round_powers(1e-3, 1e6, 6) == [1e-3, 1e-1, 1e1, 1e3, 1e5]

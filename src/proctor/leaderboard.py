@@ -55,11 +55,11 @@ class Board(Struct, frozen=True):
     entries: list[Entry]
 
 
-def rank_runs(runs: Iterable[Run], task: str = "") -> list[Board]:
+def rank_runs(runs: Iterable[Run]) -> list[Board]:
     """A board for each exam that was done to its end, the tasks in order, those with most candidates first."""
     exams: dict[str, list[Run]] = {}
     for run in runs:
-        if run.status == "done" and run.main_metric and (not task or run.task == task):
+        if run.status == "done" and run.main_metric:
             exams.setdefault(_exam(run), []).append(run)
     boards = [board for found in exams.values() if (board := _board(found)) is not None]
     return sorted(boards, key=lambda board: (board.task, board.version, -len(board.entries), -_newest(board)))
@@ -83,10 +83,11 @@ def _board(runs: Sequence[Run]) -> Board | None:
     best = [max(found, key=_standing) for found in by_candidate.values()]
     best.sort(key=_standing, reverse=True)
     metrics = [run.metrics[run.main_metric] for run in best]
+    values = [_value(metric) for metric in metrics]
     ranges = rank_ranges(metrics)
     entries = [
         Entry(
-            rank=1 + sum(_value(other) > _value(metric) for other in metrics),
+            rank=1 + values.index(_value(metric)),
             best_rank=first,
             worst_rank=last,
             candidate=run.candidate,
@@ -122,22 +123,20 @@ def rank_ranges(metrics: Sequence[Metric]) -> list[tuple[int, int]]:
     others, so that the whole range is right in 95 of 100 cases. As if the runs were independent: that they have their
     samples in common makes most differences surer than is said here; `proctor compare` pairs them.
     """
+    import numpy as np
+
     others = max(1, len(metrics) - 1)
     normal = NormalDist()
     wider = normal.inv_cdf(1 - (1 - CONFIDENCE) / (2 * others)) / normal.inv_cdf((1 + CONFIDENCE) / 2)
+    # What is not known is no number, and no number is larger than another.
+    low, value, high = (np.array([getattr(m, end) for m in metrics], float) for end in ("low", "value", "high"))
+    down, up = value - low, high - value
     found = []
-    for one in metrics:
-        better = sum(_is_better(other, one, wider) for other in metrics)
-        worse = sum(_is_better(one, other, wider) for other in metrics)
-        found.append((1 + better, len(metrics) - worse))
+    for i in range(len(metrics)):
+        better = value - value[i] > wider * np.hypot(down, up[i])
+        worse = value[i] - value > wider * np.hypot(down[i], up)
+        found.append((1 + int(better.sum()), len(metrics) - int(worse.sum())))
     return found
-
-
-def _is_better(one: Metric, other: Metric, wider: float) -> bool:
-    if one.low is None or other.high is None or one.value is None or other.value is None:
-        return False
-    least = one.value - other.value - wider * math.hypot(one.value - one.low, other.high - other.value)
-    return least > 0
 
 
 def _standing(run: Run) -> tuple[float, float, float]:

@@ -112,7 +112,7 @@ class Report:
 
 def figures(metric: Metric) -> list[str]:
     """Value and interval of a metric, as far as there are any."""
-    value = "–" if metric.value is None else f"{metric.value:.3f}"
+    value = "–" if metric.value is None else _value(metric.value, metric)
     return [value, "" if metric.low is None or metric.high is None else f"{metric.low:.3f} – {metric.high:.3f}"]
 
 
@@ -123,10 +123,14 @@ def html_table(caption: str, titles: Sequence[str], rows: Iterable[Sequence[str]
     return f"<table><caption>{html.escape(caption)}</caption><tr>{head}</tr>{body}</table>"
 
 
+def _value(value: float, metric: Metric) -> str:
+    return f"{value:,.0f}" if metric.method == "count" else f"{value:.3f}"
+
+
 def _metric(metric: Metric) -> str:
     if metric.value is None:
         return "– (nothing scored)"
-    text = f"{metric.value:,.0f}" if metric.method == "count" else f"{metric.value:.3f}"
+    text = _value(metric.value, metric)
     if metric.stderr is not None and metric.low is not None and metric.high is not None:
         text += f" ± {metric.stderr:.3f}   95 % interval {metric.low:.3f} – {metric.high:.3f} ({metric.method})"
     return text

@@ -22,10 +22,11 @@ class Linear(Struct, frozen=True):
     end: float
 
     def place(self, x: float) -> float:
-        if self.high == self.low:
-            return (self.start + self.end) / 2
         # Halved first: the distance of two figures may be more than the largest one.
-        share = (x / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
+        span = self.high / 2 - self.low / 2
+        if span == 0:
+            return (self.start + self.end) / 2
+        share = (x / 2 - self.low / 2) / span
         return self.start + min(max(share, 0.0), 1.0) * (self.end - self.start)
 
 
@@ -45,7 +46,8 @@ def round_steps(low: float, high: float, most: int) -> list[float]:
     if not high > low:
         return [low]
     rough = max((high / 2 - low / 2) / max(1, most - 1) * 2, 5e-300)
-    for power in range(math.floor(math.log10(rough)), 309):
+    start = math.floor(math.log10(rough))
+    for power in range(start, min(start + 3, 309)):  # beyond, the steps would be larger than what they are to show
         for factor in (1, 2, 5):
             step = float(f"{factor}e{power}")
             if step < rough * 0.999:

@@ -101,9 +101,7 @@ class Export:
         alike = ((a.id, b.id) for a, b in combinations(self._runs, 2) if (a.task, a.version) == (b.task, b.version))
         for pair in islice(alike, MOST_PAIRS):
             together = sorted(pair)
-            key = "+".join(together)
-            self._put(f"comparisons/{key}", self._answers.comparison(together))
-            self._put(f"plots/{key}", self._answers.plots(together))
+            self._put(f"comparisons/{'+'.join(together)}", self._answers.comparison(together))
 
     def _put(self, name: str, content: Any) -> None:
         """A script that hands its content over: a page from a file:// address may load nothing else."""

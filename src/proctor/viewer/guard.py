@@ -6,6 +6,7 @@ import hmac
 import ipaddress
 import secrets
 import socket
+from urllib.parse import urlsplit
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -77,8 +78,9 @@ class Guard:
 
 
 def _is_from_the_page(request: web.Request) -> bool:
-    origin = f"{request.url.scheme}://{request.headers.get('Host', '')}"
-    return request.headers.get("Origin") == origin and request.content_type == "application/json"
+    origin = urlsplit(request.headers.get("Origin", ""))
+    own = bool(origin.netloc) and origin.netloc == request.headers.get("Host")
+    return own and request.content_type == "application/json"
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:

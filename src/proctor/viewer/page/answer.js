@@ -7,24 +7,20 @@ function outputView(output, place, all) {
     { class: "message assistant" },
     element("h3", { class: "role" }, all > 1 ? `answer ${place + 1} of ${all}` : "answer"),
     told ? objectTable(told) : output.text ? verbatim(output.text) : element("p", { class: "soft" }, "(nothing)"),
-    outputFacts(output),
+    outputFacts(output, all === 1),
   );
 }
 
-function outputFacts(output) {
-  const { usage } = output;
+// What a single answer took stands above it, with the verdict.
+function outputFacts({ usage, seconds, finish, attempts, cached }, alone) {
+  const tokens = usage.input_tokens + usage.output_tokens;
   return facts([
-    ["time", output.seconds ? duration(output.seconds) : null],
-    [
-      "tokens",
-      usage.input_tokens + usage.output_tokens
-        ? `${count(usage.input_tokens)} in, ${count(usage.output_tokens)} out`
-        : null,
-    ],
-    ["cost", cost(usage.cost)],
-    ["ended by", output.finish === "stop" ? null : output.finish],
-    ["tries", output.attempts > 1 ? String(output.attempts) : null],
-    ["cached", output.cached ? "yes" : null],
+    ["time", seconds && !alone ? duration(seconds) : null],
+    ["tokens", tokens && !alone ? `${count(usage.input_tokens)} in, ${count(usage.output_tokens)} out` : null],
+    ["cost", alone ? null : cost(usage.cost)],
+    ["ended by", finish === "stop" ? null : finish],
+    ["tries", attempts > 1 ? String(attempts) : null],
+    ["cached", cached ? "yes" : null],
   ]);
 }
 

@@ -197,6 +197,7 @@ class ComparisonPage {
   }
 
   plots() {
+    if (!this.data.live) return null;
     const place = element("div", {});
     const show = async (event) => {
       const open = !place.firstChild;

@@ -61,8 +61,8 @@ class FileData {
     return this.#piece(`comparisons/${[...runs].sort().join("+")}`);
   }
 
-  plots(runs) {
-    return this.#piece(runs.length === 1 ? `${runs[0]}/plots` : `plots/${[...runs].sort().join("+")}`);
+  plots([run]) {
+    return this.#piece(`${run}/plots`);
   }
 
   async leaderboard(task) {

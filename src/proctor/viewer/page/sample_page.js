@@ -161,9 +161,9 @@ class SamplePage {
             ? null
             : element("q", {}, shortened(asText(sample.target), 300)),
         ],
-        ["answering took", spent(record.outputs.reduce((sum, output) => sum + output.seconds, 0))],
-        ["asking took", spent(timing.ask)],
-        ["judging took", spent(timing.judge)],
+        ["time", spent(record.outputs.reduce((sum, output) => sum + output.seconds, 0))],
+        ["with waiting", spent(timing.ask)],
+        ["judging", spent(timing.judge)],
         ["tokens", usage.input + usage.output ? `${count(usage.input)} in, ${count(usage.output)} out` : null],
         ["cost", cost(usage.cost)],
         [
