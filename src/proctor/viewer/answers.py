@@ -147,7 +147,8 @@ class Answers:
 
     def leaderboard(self, task: str, among: Sequence[Run] | None = None) -> dict[str, Any]:
         """Of some runs, or of all in the store."""
-        return {"boards": rank_runs(self._store.runs() if among is None else among, task)}
+        runs = self._store.runs() if among is None else among
+        return {"boards": rank_runs(run for run in runs if run.task == task)}
 
     def review(self, review: Review) -> Review:
         """Stores what a reviewer says of a sample that there is."""
