@@ -29,6 +29,7 @@ from proctor.viewer.assets import page_files
 from results_store import HOSTILE, made_record, made_run
 from test_viewer_server import Viewer
 
+expect.set_options(timeout=30_000)  # much more than is ever needed, on a machine that has other work too
 LONG = 20_000
 FIRST, SECOND, LONGEST, EVIL = (f"20260101-00000{number}-aaaaaa" for number in range(4))
 PROGRAMS = """
@@ -129,7 +130,7 @@ class Watched:
         self.page, self.url = page, url
         self.troubles: list[str] = []
         self.requests: list[str] = []
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(30_000)
         page.on("console", lambda message: self.troubles.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: self.troubles.append(str(error)))
         page.on("dialog", lambda dialog: self.troubles.append(f"a dialog: {dialog.message}"))
@@ -255,6 +256,7 @@ def test_a_long_table_scrolls(view: Watched):
         expect(rows(page).first).to_be_attached()
         expect(page.locator(".row.empty")).to_have_count(0)
         shown = [int(text.removeprefix("made-")) for text in rows(page).locator(".sample").all_inner_texts()]
+        assert shown == sorted(shown), "also for those who read them one after the other"
         assert min(abs(index - near) for index in shown) < 100
     page.locator(".outcomes").get_by_role("button", name="failed").click()
     expect(page.locator(".found")).to_have_text("5,000 found")
@@ -515,6 +517,14 @@ def test_a_live_run_appears_and_grows(view: Watched, folder: Path, adding: str, 
     finally:
         server.open_gate()
         assert run.wait(60) == 0
+
+
+def test_a_page_without_its_server_says_so(context: BrowserContext, folder: Path):
+    viewer = Viewer("--store", str(folder / "store"))
+    page = Watched(context.new_page(), viewer.url).open()
+    assert viewer.stop() == 0
+    expect(page.locator(".live")).to_contain_text("does not answer")
+    expect(rows(page).first).to_be_visible()
 
 
 # -- texts that would like to be more -----------------------------------------------------------------

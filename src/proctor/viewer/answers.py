@@ -33,17 +33,18 @@ class Answers:
         self._store = store
         self._author = author  # who reviews; nobody, where the store is only looked at
         self._drawings = Drawings()
+        self._apart: dict[str, str] = {}  # run -> settings; those of a run never change
 
     def changes(self) -> dict[str, Any]:
         return {"mark": self._store.change_mark()}
 
     def runs(self) -> dict[str, Any]:
         runs = self._store.runs()
-        settings = told_apart(runs)
-        return {"runs": [self._listed(run, settings[run.id]) for run in runs]}
+        if self._apart.keys() != {run.id for run in runs}:
+            self._apart = told_apart(runs)
+        return {"runs": [self._listed(run, self._apart[run.id]) for run in runs]}
 
     def _listed(self, run: Run, settings: str) -> dict[str, Any]:
-        name = next(iter(run.metrics), "")
         n, errors = self._progress(run)
         return {
             "id": run.id,
@@ -56,8 +57,8 @@ class Answers:
             "total": run.total,
             "n": n,
             "errors": errors,
-            "metric_name": name,
-            "metric": run.metrics.get(name),
+            "metric_name": run.main_metric,
+            "metric": run.metrics.get(run.main_metric),
         }
 
     def _progress(self, run: Run) -> tuple[int, int]:

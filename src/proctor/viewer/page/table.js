@@ -92,11 +92,12 @@ class VirtualTable {
       row.remove();
       this.rows.delete(position);
     }
-    const fresh = document.createDocumentFragment();
-    for (let position = from; position < to; position++) {
-      if (!this.rows.has(position)) fresh.append(this.makeRow(position, height));
+    // From below, so that each new row can be put before the next: their order is that of the table, for all who read it.
+    let after = null;
+    for (let position = to - 1; position >= from; position--) {
+      if (!this.rows.has(position)) this.body.insertBefore(this.makeRow(position), after);
+      after = this.rows.get(position);
     }
-    this.body.append(fresh);
     for (const [position, row] of this.rows) row.style.transform = `translateY(${position * height}px)`;
     if (this.refocus !== undefined && this.rows.get(this.refocus)?.filled) {
       this.rows.get(this.refocus).querySelector("a")?.focus({ preventScroll: true });
@@ -105,7 +106,7 @@ class VirtualTable {
     this.askFor(from, to);
   }
 
-  makeRow(position, height) {
+  makeRow(position) {
     const line = this.line(position);
     const chosen = position === this.selected ? " chosen" : "";
     const row = element("div", {
