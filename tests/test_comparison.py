@@ -140,6 +140,13 @@ def test_clusters_count_once(put: Put):
     assert compare("a", "b").baseline.score.n == 10
 
 
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+def test_a_run_from_before_clusters_takes_those_of_the_other(put: Put, order: tuple[str, str]):
+    put("a", [0, 1] * 10)
+    put("b", [1, 1] * 10, cluster=lambda index: f"c{index // 4}")
+    assert compare(*order).contrasts[0].difference.units == 5
+
+
 def test_several_runs_are_corrected(put: Put):
     put("a", [0] * 50)
     put("b", [1] * 7 + [0] * 43)
@@ -170,6 +177,15 @@ def test_groups_that_the_runs_have(put: Put):
     assert {value: d.value for value, d in contrast.groups["size"].items()} == {"2": 1.0, "10": 0.0}
     assert list(contrast.groups["size"]) == ["2", "10"]
     assert "model-b, by size" in str(compare("a", "b"))
+
+
+def test_every_kind_of_store_will_do(put: Put, each_store: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PROCTOR_STORE", each_store)
+    for name, values in (("a", [[0, 0], [1, 0]]), ("b", [[1, 1], [1, None]])):
+        put(name, values, cluster=lambda index: f"c{index}", metadata=lambda index: {"half": index})
+    (contrast,) = compare("a", "b", group_by=["half"]).contrasts
+    assert (contrast.difference.n, contrast.difference.value) == (2, 0.75)
+    assert {value: d.value for value, d in contrast.groups["half"].items()} == {"0": 1.0, "1": 0.5}
 
 
 def test_groups_that_are_asked_for(put: Put):

@@ -305,6 +305,9 @@ def test_one_cluster_tells_nothing():
     found = compare_pairs([0, 0], [1, 1], ["a", "a"])
     assert (found.value, found.low, found.p) == (1.0, None, None)
     assert compare_pairs([], []).value is None
+    single = compare_pairs([0], [1])
+    assert (single.value, single.stderr, single.p) == (1.0, None, 1.0)
+    assert single.low < 0
 
 
 # -- whatever the data ----------------------------------------------------------------------------

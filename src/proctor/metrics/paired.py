@@ -86,7 +86,8 @@ def compare_pairs(
         p, test = sign_flip(totals, seed), "sign-flip"
         if units < n:
             interval, test = f"clustered-{interval}", f"clustered-{test}"
-    return Difference(value, stderr, low, high, p, n, units, gained, lost, whole, spread, design, interval, test)
+    known = stderr if units > 1 else None
+    return Difference(value, known, low, high, p, n, units, gained, lost, whole, spread, design, interval, test)
 
 
 # -- pass and fail --------------------------------------------------------------------------------
