@@ -40,10 +40,13 @@ lint: setup
 .venv/desktop: .venv/ready scripts/setup-desktop
 	@scripts/setup-desktop
 
+.venv/postgres: .venv/ready scripts/setup-postgres
+	@scripts/setup-postgres
+
 .venv/browser: .venv/ready scripts/setup-browser
 	@scripts/setup-browser
 
-test: lint .venv/reasoning-gym .venv/hf .venv/sandbox .venv/desktop .venv/browser
+test: lint .venv/reasoning-gym .venv/hf .venv/sandbox .venv/desktop .venv/postgres .venv/browser
 	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 bench: setup
@@ -58,7 +61,7 @@ bench: setup
 
 lock: setup
 	@$(BIN)/python -m pip install --quiet uv
-	@$(COMPILE) --extra embedded --extra desktop --extra pandas --extra parquet --extra dev --output-file requirements.lock
+	@$(COMPILE) --extra embedded --extra desktop --extra pandas --extra parquet --extra postgres --extra dev --output-file requirements.lock
 	@$(COMPILE) --extra reasoning-gym --constraints requirements.lock --output-file requirements-reasoning-gym.lock
 
 clean:

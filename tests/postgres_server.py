@@ -29,7 +29,7 @@ def find_programs() -> Path | None:
 
 class PostgresServer:
     def __init__(self, programs: Path) -> None:
-        self._programs = programs
+        self.programs = programs
         self._numbers = itertools.count(1)
         self._folder = Path(tempfile.mkdtemp(prefix="proctor-pg-"))  # short: the path of a socket must be
         self._as_user: dict[str, Any] = {}
@@ -51,7 +51,7 @@ class PostgresServer:
         with (self._folder / "log").open("ab") as log:
             start = log.tell()
             self.process = subprocess.Popen(
-                [self._programs / "postgres", "-D", self._folder / "data", "-k", self._folder, "-h", "", "-F",
+                [self.programs / "postgres", "-D", self._folder / "data", "-k", self._folder, "-h", "", "-F",
                  "-c", "max_connections=60"],
                 stderr=log, cwd=self._folder, preexec_fn=kernel.die_with_parent,  # noqa: PLW1509 - a single system call
                 env={"PATH": os.defpath, "LC_ALL": "C"}, **self._as_user,

@@ -82,7 +82,7 @@ def test_killed_while_the_model_answers(
 
 
 @pytest.mark.parametrize("seen", [1, 3_000, 20_000])
-def test_killed_while_writing_at_full_speed(adding: str, seen: int, each_store: str):
+def test_killed_while_writing_at_full_speed(adding: str, seen: int):
     process = start("run", adding, "--model", "scripted/oracle", "--limit", "60000")
     until(lambda: stored() >= seen, process)
     process.send_signal(signal.SIGKILL)
@@ -229,7 +229,8 @@ def test_a_changed_task_is_refused(task_file):
 def test_changed_data_are_refused(task_file, tmp_path, each_store: str):
     path = task_file(
         """
-                from adding import *
+        from pathlib import Path
+        from adding import *
 
         class FromFile(Adding):
             def samples(self, config):
@@ -272,7 +273,8 @@ def test_a_server_that_cannot_describe_its_model_for_once(adding: str, serve):
 def test_a_failed_judgement_costs_no_new_answer(task_file, serve):
     path = task_file(
         """
-                from adding import *
+        import os
+        from adding import *
 
         class Ill(Adding):
             def score_text(self, sample, text):

@@ -107,9 +107,10 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     unsafe: Annotated[bool, Meta(description="run programs even where this machine cannot contain them")] = False
     cache: Annotated[bool, Meta(description="reuse stored responses to identical requests")] = False
     group_by: Annotated[list[str], Meta(description="metadata keys to break the metrics down by")] = []
-    store: Annotated[str | None, Meta(description="folder of the store (default: $PROCTOR_STORE or proctor-runs)")] = (
-        None
-    )
+    store: Annotated[
+        str | None,
+        Meta(description="folder or postgresql:// address of the store (default: $PROCTOR_STORE or proctor-runs)"),
+    ] = None
     tags: Annotated[list[str], Meta(description="words by which runs are found again in the store")] = []
     out: Annotated[str | None, Meta(description="folder for a copy of report and records as files")] = None
 

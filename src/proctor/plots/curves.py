@@ -9,15 +9,16 @@ from typing import Any
 from msgspec import Struct
 
 from proctor.plots.drawing import Drawing
-from proctor.plots.head import GUESS, PAD, Entry, Head, check_width, fit_height, fitting
+from proctor.plots.head import APART, GUESS, PAD, Entry, Head, check_width, fit_height, fitting
 from proctor.plots.lettering import shorten, text_width
-from proctor.plots.scales import Linear, Logarithmic, Scale, bounds_of, round_steps, score_text, written
+from proctor.plots.scales import Linear, Logarithmic, Scale, bounds_of, round_powers, round_steps, score_text, written
 from proctor.plots.scores import drawable
 from proctor.plots.style import SERIES
 from proctor.types import Metric
 
 _NAME, _LEAST, _AXIS = 24.0, 120.0, 40.0  # of what stands above the field, of the field, and below it
 _WIDE_RANGE = 25  # from here on, the smaller ones of the values would lie upon each other
+_FEW = 3  # so many bands may lie upon each other
 _DENSE = 16  # points that are nearer than this are not marked one by one
 
 
@@ -65,7 +66,7 @@ class Curves(Struct, frozen=True):
         self._draw_values(drawing, along, bottom)
         if along.numbers:
             for series, line in enumerate(self.lines):
-                _draw_band(drawing, along, across, line, series)
+                _draw_band(drawing, along, across, line, series, faint=len(self.lines) > _FEW)
         guesses = sorted((along.place(x), across.place(share)) for x, share in self.chance)
         if len(guesses) == 1:  # one place is no line
             guesses = [(x, guesses[0][1]) for x in (left, right)]
@@ -83,16 +84,18 @@ class Curves(Struct, frozen=True):
     def _draw_values(self, drawing: Drawing, along: _Along, bottom: float) -> None:
         values = along.values
         if len(values) > 12 and along.numbers:
-            steps = [float(step) for step in round_steps(float(values[0]), float(values[-1]), 8)]
-            values = [values[0], *(step for step in steps if values[0] < step <= values[-1])]
-        room = (along.end - along.start) / max(1, len(values)) + 8
-        labels = [_label(value) if along.numbers else _shortened(_label(value), room) for value in values]
+            low, high = float(values[0]), float(values[-1])
+            steps = round_powers(low, high, 9) if along.logarithmic else round_steps(low, high, 8)
+            values = [low, *(step for step in steps if low < step <= high)]
+        room = max((along.end - along.start) / max(1, len(values)) - APART - 1, 18.0)
+        wholes = [_label(value) for value in values]
+        labels = wholes if along.numbers else [shorten(whole, room, "pp-small") for whole in wholes]
         places = [along.place(value) for value in values]
         for i in fitting(labels, places):
             half = text_width(labels[i], "pp-small") / 2
             x = min(max(places[i], PAD / 2 + half), drawing.width - PAD / 2 - half)
             drawing.line(places[i], bottom, places[i], bottom + 4, "pp-axis")
-            drawing.text(x, bottom + 18, labels[i], "pp-small", anchor="middle")
+            drawing.text(x, bottom + 18, wholes[i], "pp-small", anchor="middle", room=0 if along.numbers else room)
         middle = (along.start + along.end) / 2
         room = 2 * min(middle - PAD, drawing.width - PAD - middle)
         drawing.text(middle, bottom + 38, self.x, anchor="middle", room=room)
@@ -110,10 +113,12 @@ class _Along:
 
     def __init__(self, values: Sequence[Any], start: float, end: float) -> None:
         self.start, self.end = start, end
+        self.logarithmic = False
         self.numbers = all(isinstance(x, int | float) and not isinstance(x, bool) for x in values)
         if self.numbers:
             self.values: list[Any] = sorted(set(values))
             self._scale = _numeric(self.values, start, end)
+            self.logarithmic = isinstance(self._scale, Logarithmic)
             return
         self.values = list({_key(x): x for x in values}.values())
         self._order = {_key(x): i for i, x in enumerate(self.values)}
@@ -141,10 +146,6 @@ def _label(x: Any) -> str:
     return x if isinstance(x, str) else _key(x)
 
 
-def _shortened(label: str, room: float) -> str:
-    return shorten(label, max(room - 12, 24), "pp-small")
-
-
 def _figure(metric: Metric) -> str:
     low, value, high = drawable(metric)
     if value is None:
@@ -153,7 +154,7 @@ def _figure(metric: Metric) -> str:
     return f"{score_text(value)}{interval}"
 
 
-def _draw_band(drawing: Drawing, along: _Along, across: Linear, line: Line, series: int) -> None:
+def _draw_band(drawing: Drawing, along: _Along, across: Linear, line: Line, series: int, *, faint: bool) -> None:
     lower, upper = [], []
     for point in sorted(line.points, key=lambda point: along.place(point.x)):
         low, _, high = drawable(point.metric)
@@ -161,7 +162,8 @@ def _draw_band(drawing: Drawing, along: _Along, across: Linear, line: Line, seri
             lower.append((along.place(point.x), across.place(low)))
             upper.append((along.place(point.x), across.place(high)))
     if len(lower) > 1:
-        drawing.path([*upper, *reversed(lower)], f"pp-band pp-fill-{series % SERIES}", closed=True)
+        kind = "pp-faint" if faint else "pp-band"
+        drawing.path([*upper, *reversed(lower)], f"{kind} pp-fill-{series % SERIES}", closed=True)
 
 
 def _draw_line(

@@ -16,6 +16,7 @@ PAD = 16.0
 TITLE_LINE, SMALL_LINE, LEGEND_LINE = 20.0, 16.0, 20.0
 GAP = 10.0
 _KEY, _BETWEEN = 22.0, 18.0  # the mark before a name, and the room after it
+APART = 12.0  # the room between labels of an axis
 GUESS = -1  # the series of chance
 
 
@@ -85,12 +86,12 @@ def fit_height(height: int | None, needed: float, usual: float) -> float:
     return float(height)
 
 
-def fitting(labels: Sequence[str], places: Sequence[float], between: float = 12.0) -> list[int]:
+def fitting(labels: Sequence[str], places: Sequence[float]) -> list[int]:
     """Which of the labels under an axis can stand there without touching: the ends first, then as many as can."""
     half = [text_width(label, "pp-small") / 2 for label in labels]
     order = sorted(range(len(labels)), key=lambda i: places[i])
     for step in range(1, max(2, len(order))):
         chosen = order[::step]
-        if all(places[b] - places[a] >= half[a] + half[b] + between for a, b in pairwise(chosen)):
+        if all(places[b] - places[a] >= half[a] + half[b] + APART for a, b in pairwise(chosen)):
             return chosen
     return order[:1]

@@ -79,6 +79,7 @@ def _rules(palette: Palette) -> str:
         ".pp-line": "stroke-width:2;stroke-linejoin:round;stroke-linecap:round;fill:none",
         ".pp-interval": "stroke-width:2;stroke-linecap:round;fill:none",
         ".pp-band": "fill-opacity:.16",
+        ".pp-faint": "fill-opacity:.07",
         ".pp-point": f"stroke:{palette.surface};stroke-width:1.5",
     }
     for i, colour in enumerate(palette.series):

@@ -28,6 +28,8 @@ SESSION = {
 }
 DEFAULTS: dict[str, int | str] = {"connect_timeout": 10, "application_name": "proctor", **KEEPALIVES}
 
+PATIENCE = 2  # seconds in which a server notices that a process was killed
+
 MIGRATION = int.from_bytes(b"proctor")  # the key of the lock under which tables change
 
 
@@ -134,7 +136,13 @@ class Postgres(Database):
                 self.execute("SELECT pg_advisory_unlock(?)", (_key(run_id),))
 
     def _take(self, run_id: str) -> bool:
-        return self.execute("SELECT pg_try_advisory_lock(?)", (_key(run_id),)) == [(True,)]
+        try:
+            with self.transaction():
+                self.execute(f"SET LOCAL lock_timeout = '{PATIENCE}s'")
+                self.execute("SELECT pg_advisory_lock(?)", (_key(run_id),))
+        except psycopg.errors.LockNotAvailable:
+            return False
+        return True
 
     def is_held(self, run_id: str) -> bool:
         key = _key(run_id)
@@ -172,9 +180,10 @@ def place_of_server(url: str) -> str:
     host = str(given.get("host") or "")
     user = f"{given['user']}@" if given.get("user") else ""
     port = f":{given['port']}" if given.get("port") else ""
-    folder = host.startswith("/")  # of a Unix socket
-    named = f"postgresql://{user}{'' if folder else host}{port}/{given.get('dbname') or ''}"
-    return f"{named}?host={host}" if folder else named
+    database = given.get("dbname") or ""
+    if host.startswith("/"):  # the folder of a Unix socket
+        return f"postgresql://{user}{port}/{database}?host={host}"
+    return f"postgresql://{user}{f'[{host}]' if ':' in host else host}{port}/{database}"
 
 
 def _key(run_id: str) -> int:

@@ -1,0 +1,391 @@
+"""The team store, on a real PostgreSQL server: several machines at once, lost connections, passwords, files."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from postgres_server import PASSWORD, SPELT, PostgresServer
+from proctor import evaluate
+from proctor.errors import StoreError, StoreWriteError
+from proctor.evaluation import resume
+from proctor.store import open_store, place_of
+from proctor.store.artifacts import PART
+from proctor.store.schema import SCHEMA_VERSION
+from proctor.store.types import Wanted
+from proctor.store.writer import Writer
+from proctor.types import Record, Run, Sample, Score
+from test_resume import start, stored, until
+
+RUN = Run("20260101-000000-aaaaaa", "t", "1", "scripted/oracle", {"seed": 0}, {}, 0.0)
+
+
+def database_of(url: str) -> str:
+    return url.partition("@/")[2].partition("?")[0]
+
+
+def end_sessions(server: PostgresServer, url: str) -> None:
+    """As a broken line does."""
+    server.execute(
+        "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "
+        f"WHERE datname = '{database_of(url)}' AND pid != pg_backend_pid()"
+    )
+
+
+def a_record(index: int) -> Record:
+    return Record(Sample(f"s{index}", index, "q"), 0, (), Score(1.0))
+
+
+# -- several at once --------------------------------------------------------------------------
+
+
+def test_three_processes_with_two_runs_each(adding: str, postgres: str):
+    """At the same time, on a database in which nothing is yet."""
+    code = f"import proctor\nfor _ in range(2): proctor.evaluate({adding!r}, 'scripted/oracle', limit=1000)"
+    processes = [subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE) for _ in range(3)]
+    errors = [process.communicate(timeout=200)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0] * 3, errors
+    store = open_store(mode="read")
+    assert [(run.status, run.n) for run in store.runs()] == [("done", 1000)] * 6
+    assert all(len(store.scored(run)) == store.count(run, Wanted(text="add-")) == 1000 for run in store.runs())
+
+
+def test_two_processes_bring_it_up_to_date_at_once(postgres: str, monkeypatch: pytest.MonkeyPatch):
+    """Both see the old version; the one that waits for the other finds nothing left to do."""
+    from proctor.store import schema
+
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", 1)
+    monkeypatch.setattr(schema, "STEPS", schema.STEPS[:1])
+    monkeypatch.setattr("proctor.store.store.SCHEMA_VERSION", 1)
+    old = open_store()
+    body = msgspec.json.encode(RUN)
+    old._database.execute("INSERT INTO runs VALUES (?, 't', 'c', 'done', 0, ?)", (RUN.id, body))
+    row = (RUN.id, b"d", msgspec.json.encode(a_record(0)))
+    old._database.execute("INSERT INTO records VALUES (?, 0, 's0', 0, 'scored', 'correct', 1, ?, ?)", row)
+    monkeypatch.undo()
+    monkeypatch.setenv("PROCTOR_STORE", postgres)
+    with old._database.migration():  # the queue forms behind this one
+        command = [sys.executable, "-m", "proctor", "list", "runs"]
+        processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
+        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        while old._database.execute(waiting) != [(2,)]:
+            assert all(process.poll() is None for process in processes)
+    said = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], said
+    store = open_store(mode="read")
+    assert store._database.version() == SCHEMA_VERSION
+    assert store.count(RUN, Wanted(text="s0")) == 1
+
+
+def test_a_killed_process_holds_nothing_any_more(adding: str, postgres: str, stalling):
+    server = stalling(3)
+    process = start("run", adding, "--model", "openai/m", "--base-url", server.url)
+    until(lambda: len(server.requests) > 3 and stored() == 3, process)
+    store = open_store(mode="read")
+    run = store.run("latest")
+    assert store.status(run) == "running"
+    with pytest.raises(StoreError, match="still being worked on"):
+        resume(run.id, {})
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    server.open_gate()
+    assert resume(run.id, {}).run.n == 10
+
+
+def test_killed_while_writing_at_full_speed(adding: str, postgres: str):
+    process = start("run", adding, "--model", "scripted/oracle", "--limit", "8000")
+    until(lambda: stored() >= 500, process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    report = resume("latest", {})
+    assert (report.run.status, report.run.n) == ("done", 8000)
+    assert [record.sample.index for record in report.records()] == list(range(8000))
+
+
+def test_the_holder_itself_is_not_taken_for_dead(postgres: str):
+    store = open_store()
+    with store.hold(RUN.id):
+        assert store.status(RUN) == "running"
+    assert store.status(RUN) == "killed"
+
+
+# -- lost connections -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own_server(postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch):
+    """One that may be killed."""
+    server = PostgresServer(postgres_server.programs)
+    monkeypatch.setenv("PROCTOR_STORE", server.create_database())
+    yield server
+    server.stop()
+
+
+def test_a_server_that_is_killed_in_the_middle_of_a_run(adding: str, own_server: PostgresServer, stalling):
+    models = stalling(4)
+    command = [sys.executable, "-m", "proctor", "run", adding, "-m", "openai/m", "--base-url", models.url, "-q"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until(lambda: len(models.requests) > 4 and stored() == 4, process)
+    own_server.kill()
+    models.open_gate()
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert len(said.splitlines()) == 1, said
+    assert said.startswith("proctor: Writing to postgresql://team@")
+    assert "What was stored before stays. When the cause is mended: proctor resume 20" in said
+    assert PASSWORD not in said
+    assert SPELT not in said
+    with pytest.raises(StoreError, match=r"Cannot use the store postgresql://team@/exams1\?host=.*connection"):
+        open_store(mode="read")
+    own_server.start()
+    store = open_store(mode="read")
+    assert store.status(store.run("latest")) == "killed"
+    before = len(models.requests)
+    report = resume("latest", {})
+    assert (report.run.status, report.run.n) == ("done", 10)
+    assert len(models.requests) == before + 6
+
+
+def test_a_line_that_breaks_for_a_moment(postgres: str, postgres_server: PostgresServer):
+    """The writer connects again, and has the run to itself again."""
+    store = open_store()
+    store.save(RUN)
+    with store.hold(RUN.id), Writer(store, RUN) as writer:
+        writer.put(a_record(0), b"")
+        end_sessions(postgres_server, postgres)
+        writer.put(a_record(1), b"")
+        other = open_store()
+        while (1, 0) not in other.scored(RUN):
+            pass
+        with pytest.raises(StoreError, match="still being worked on"), other.hold(RUN.id):
+            pass
+    assert [record.sample.index for record in store.records(RUN)] == [0, 1]
+    with other.hold(RUN.id):
+        pass
+
+
+def test_a_run_that_another_process_took_over_meanwhile(postgres: str, postgres_server: PostgresServer):
+    store = open_store()
+    store.save(RUN)
+
+    def exam() -> None:
+        with store.hold(RUN.id), Writer(store, RUN) as writer:
+            end_sessions(postgres_server, postgres)
+            with open_store().hold(RUN.id):
+                while True:
+                    writer.put(a_record(0), b"")
+
+    with pytest.raises(StoreWriteError, match=f"another process has gone on with run {RUN.id}"):
+        exam()
+
+
+def test_reading_through_a_broken_line_is_told_in_a_sentence(postgres: str, postgres_server: PostgresServer):
+    store = open_store()
+    end_sessions(postgres_server, postgres)
+    with pytest.raises(StoreError, match=r"Reading the store postgresql://team@/exams.* failed: "):
+        store.runs()
+    for ask in (store.change_mark, lambda: store.status(RUN), lambda: store.artifacts(RUN, 0)):
+        with pytest.raises((StoreError, StoreWriteError), match=r"postgresql://team@/exams.* failed: "):
+            ask()
+
+
+# -- addresses and passwords ------------------------------------------------------------------
+
+
+def test_the_password_is_shown_nowhere(adding: str, postgres: str, proctor, tmp_path: Path):
+    out = tmp_path / "out"
+    said = [
+        proctor("run", adding, "-m", "scripted/oracle", "--json", "--out", str(out)),
+        proctor("run", adding, "-m", "scripted/oracle", "--max-errors", "1", "--store", postgres),
+        proctor("show", "latest"),
+        proctor("show", "latest", "--json"),
+        proctor("list", "runs"),
+        proctor("resume", "latest", "--json"),
+        proctor("export", "latest"),
+        proctor("doctor"),
+        proctor("show", "20990101"),
+    ]
+    assert [done.returncode for done in said[:7]] == [0] * 7, said
+    assert json.loads(said[0].stdout)["runs"][0]["store"] == place_of(postgres)
+    everything = "".join(done.stdout + done.stderr for done in said)
+    everything += "".join(path.read_text() for path in out.iterdir())
+    everything += open_store()._database.execute("SELECT string_agg(encode(body, 'escape'), '') FROM runs")[0][0]
+    assert place_of(postgres) in everything
+    for secret in (PASSWORD, SPELT, "sesame"):
+        assert secret not in everything
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("postgresql://ann:se%40cret@db.example:5433/exams", "postgresql://ann@db.example:5433/exams"),
+        ("postgres://ann:secret@db.example/exams?sslmode=require", "postgresql://ann@db.example/exams"),
+        ("postgresql://db.example/exams?user=ann&password=secret", "postgresql://ann@db.example/exams"),
+        ("postgresql:///exams", "postgresql:///exams"),
+        ("postgresql://ann@/exams?host=/run/pg", "postgresql://ann@/exams?host=/run/pg"),
+        ("postgresql://[::1]:5432/exams", "postgresql://[::1]:5432/exams"),
+    ],
+)
+def test_a_store_in_words(url: str, place: str):
+    assert place_of(url) == place
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:sec@ret@db.example/exams",
+        "postgresql://ann:sec/ret@db.example/exams",
+        "postgresql://ann:sec?ret@db.example/exams",
+        "postgresql://ann:sec#ret@db.example/exams",
+        "postgresql://ann:sec%ret@db.example/exams",
+        "postgresql://ann:secret@[::1/exams",
+        "postgresql://ann@db.example/exams?passwort=secret",
+    ],
+)
+def test_an_address_in_which_the_password_cannot_be_told_apart(url: str, proctor):
+    done = proctor("list", "runs", "--store", url)
+    assert done.returncode == 2
+    assert "The address of the store cannot be understood: expected postgresql://" in done.stderr
+    assert "sec" not in done.stderr
+    assert "ret" not in done.stderr.replace("store", "")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_servers_that_do_not_let_us_in(postgres_server: PostgresServer, proctor, tmp_path: Path):
+    wrong = proctor("list", "runs", "--store", postgres_server.url("postgres", "wrong%20word"))
+    nowhere = proctor("run", "shapes/count", "-m", "scripted/oracle", "--store", f"postgresql:///x?host={tmp_path}")
+    absent = proctor("list", "runs", "--store", postgres_server.url("absent"))
+    for done, words in (
+        (wrong, "password authentication failed"),
+        (nowhere, "No such file or directory"),
+        (absent, 'database "absent" does not exist'),
+    ):
+        assert done.returncode == 2
+        assert "Cannot use the store postgresql://" in done.stderr
+        assert words in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+        assert "wrong" not in done.stderr
+
+
+def test_a_database_in_which_nothing_is_yet(postgres: str, proctor):
+    done = proctor("list", "runs")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Nothing is in the store postgresql://team@/exams" in done.stderr
+    assert proctor("resume", "latest").returncode == 2
+    assert proctor("list").returncode == 0
+
+
+def test_a_newer_store_is_left_alone(postgres: str, proctor):
+    open_store()._database.set_version(SCHEMA_VERSION + 1)
+    done = proctor("list", "runs")
+    assert done.returncode == 2
+    assert f"written by a newer proctor (store version {SCHEMA_VERSION + 1}" in done.stderr
+
+
+def test_without_the_driver(postgres: str):
+    code = (
+        "import sys; sys.modules['psycopg'] = None\nfrom proctor.cli.main import main\nsys.exit(main(['list', 'runs']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "A store on a PostgreSQL server needs the extra 'postgres': pip install 'proctor[postgres]'" in done.stderr
+
+
+def test_the_doctor_asks_the_server(postgres: str, postgres_server: PostgresServer, proctor):
+    assert f"{place_of(postgres)} answers" in " ".join(proctor("doctor").stdout.split())
+    done = proctor("doctor", "--store", postgres_server.url("absent"))
+    assert done.returncode == 1
+    assert "does not exist" in " ".join(done.stdout.split())
+
+
+# -- texts and files --------------------------------------------------------------------------
+
+
+def test_texts_with_a_nul(postgres: str):
+    store = open_store()
+    store.save(RUN)
+    record = Record(Sample("a\0b", 0, "x\0y", metadata={"k\0": "v\0"}), 0, (), Score(1.0, "o\0"))
+    with Writer(store, RUN) as writer:
+        writer.put(record, b"")
+    assert list(store.records(RUN)) == [record]
+    assert store.count(RUN, Wanted(text="xy", metadata={"k": "v"})) == 1
+
+
+def test_files_are_read_part_by_part(postgres: str):
+    store = open_store()
+    store.save(RUN)
+    folder = store.artifact_folder(RUN)
+    (folder / "000000-0-1").mkdir(parents=True)
+    content = os.urandom(2 * PART + 12_345)
+    (folder / "000000-0-1" / "film.mp4").write_bytes(content)
+    (folder / "000000-0-1" / "empty").touch()
+    (folder / "000000-0-1" / os.fsdecode(b"odd-\xff")).touch()
+    with store.workplace(RUN):
+        pass
+    assert not folder.exists(), "the copy is enough"
+    assert store.artifacts(RUN, 0) == ["000000-0-1/empty", "000000-0-1/film.mp4", "000000-0-1/odd-?"]
+    size, file = store.open_artifact(RUN, "000000-0-1/film.mp4")
+    with file:
+        assert size == len(content)
+        assert file.read() == content
+        for place, length in ((PART - 10, 20), (5, 3), (2 * PART + 12_000, 999), (size, 1), (0, PART + 1)):
+            file.seek(place)
+            assert file.read(length) == content[place : place + length]
+        assert file.seek(-5, io.SEEK_END) == size - 5
+        assert file.read() == content[-5:]
+    assert store.open_artifact(RUN, "000000-0-1/empty")[0] == 0
+
+
+def test_files_are_there_with_their_record(postgres: str):
+    """Not only at the end: others look on, and the machine may die."""
+    store, other = open_store(), open_store()
+    store.save(RUN)
+    with store.workplace(RUN) as folder, Writer(store, RUN) as writer:
+        for index in (0, 1):
+            (folder / f"{index:06}-0-1").mkdir(parents=True)
+            (folder / f"{index:06}-0-1" / "events.jsonl").write_text(f"of {index}")
+        writer.put(a_record(0), b"")
+        while not other.scored(RUN):
+            pass
+        assert other.open_artifact(RUN, "000000-0-1/events.jsonl")[1].read() == b"of 0"
+        assert other.artifacts(RUN, 1) == []
+        (folder / "000000-0-1" / "events.jsonl").write_text("of 0, later")
+    assert other.open_artifact(RUN, "000000-0-1/events.jsonl")[1].read() == b"of 0, later"
+    assert other.open_artifact(RUN, "000001-0-1/events.jsonl")[1].read() == b"of 1"
+
+
+def test_a_run_goes_on_on_another_machine(postgres: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Of a sample that was played but not judged, the files come along."""
+    store = open_store()
+    store.save(RUN)
+    with store.workplace(RUN) as folder, Writer(store, RUN) as writer:
+        for index in (0, 1):
+            (folder / f"{index:06}-0-1").mkdir(parents=True)
+            (folder / f"{index:06}-0-1" / "events.jsonl").write_text(f"of {index}")
+        writer.put(a_record(0), b"")
+        writer.put(msgspec.structs.replace(a_record(1), score=None), b"")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
+    with open_store().workplace(RUN) as folder:
+        assert folder.is_relative_to(tmp_path / "elsewhere")
+        assert [path.name for path in folder.iterdir()] == ["000001-0-1"], "what is scored is not needed any more"
+        assert (folder / "000001-0-1" / "events.jsonl").read_text() == "of 1"
+    assert store.artifacts(RUN, 0) + store.artifacts(RUN, 1) == ["000000-0-1/events.jsonl", "000001-0-1/events.jsonl"]
+
+
+def test_an_agent_leaves_its_files_for_all_to_see(postgres: str):
+    report = evaluate("agents/catch", agent="random", limit=2)
+    store = open_store(mode="read")
+    assert not store.artifact_folder(report.run).exists()
+    (name,) = store.artifacts(report.run, 1)
+    assert name == "000001-0-1/events.jsonl"
+    header, *_ = store.open_artifact(report.run, name)[1].read().splitlines()
+    assert json.loads(header)["agent"] == "random"
+    assert "process-1.log" in store._database.artifacts.names(report.run.id)
