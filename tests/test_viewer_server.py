@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+import proctor as proctor_package
 from proctor.store import open_store
 from proctor.viewer.assets import page_files
 from proctor.viewer.timeline import read_timeline
@@ -335,3 +336,29 @@ def test_an_export_writes_over_nothing_else(proctor, folder: Path, tmp_path: Pat
     assert done.returncode == 2
     assert "not empty" in done.stderr
     assert os.listdir(tmp_path / "mine") == ["thesis.txt"]
+
+
+def test_a_team_store_is_shown_the_same(postgres: str):
+    for agent in ("random", "proctor.agents.worlds.catch:Catcher"):
+        proctor_package.evaluate("agents/catch", agent=agent, limit=3, store=postgres)
+    viewer = Viewer("--store", postgres, "--review", "anna")
+    try:
+        first, second = (run["id"] for run in viewer.ask("/api/runs").json["runs"])
+        shown = viewer.ask(f"/api/sample?run={first}&sample=1").json
+        assert shown["artifacts"] == ["000001-0-1/events.jsonl"]
+        assert viewer.ask(f"/api/events?run={first}&name={shown['artifacts'][0]}").json["by_step"]
+        path = f"/files/{first}/{shown['artifacts'][0]}"
+        whole = viewer.ask(path)
+        assert whole.body.startswith(b'{"task":"agents/catch"')
+        assert viewer.ask(path, Range="bytes=10-99").body == whole.body[10:100]
+        assert viewer.ask(f"/files/{first}/../{second}/000001-0-1/events.jsonl").status == 404
+        assert viewer.ask(f"/api/comparison?runs={first},{second}").json["contrasts"]
+        assert viewer.ask(f"/api/plots?runs={first}").json["plots"]
+        star = {"run": first, "sample": 1, "epoch": 0, "kind": "star", "body": True}
+        own = {"Origin": f"http://127.0.0.1:{viewer.port}", "Content_Type": "application/json"}
+        before = viewer.ask("/api/changes").json
+        assert viewer.ask("/api/reviews", method="POST", body=json.dumps(star), **own).status == 200
+        assert viewer.ask("/api/changes").json != before
+        assert viewer.ask(f"/api/lines?run={first}&starred=1").json["total"] == 1
+    finally:
+        assert viewer.stop() == 0
