@@ -395,8 +395,12 @@ def test_the_keyboard_is_enough(view: Watched):
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("u")
     expect(page.locator(".found")).to_have_text("20 found")
+    expect(page.locator(".row.chosen")).to_contain_text("made-3")
+    page.keyboard.press("j")
+    expect(page.locator(".row.chosen")).to_contain_text("made-6")
     page.keyboard.press("Escape")
     expect(page.locator(".summary")).to_be_visible()
+    expect(page.locator(".row.chosen")).to_contain_text("made/first")
 
 
 def test_the_way_back_leads_to_the_same_place(view: Watched):
@@ -476,13 +480,12 @@ def test_samples_are_reviewed(watch: Callable[[str], Watched], folder: Path):
         expect(page.locator(".reviews")).to_contain_text("<script>window.hacked")
         page.get_by_text("Comment or score as anna").click()
         page.get_by_label("Score, from 0 to 1").fill("0.5")
-        page.get_by_role("button", name="Score again").click()
+        page.keyboard.press("Enter")
         expect(page.locator(".reviews")).to_contain_text("would score 0.500")
         expect(page.locator(".verdict-panel")).to_contain_text("0")
         expect(page.locator(".verdict-panel .badge")).to_contain_text("wrong")
         assert page.evaluate("window.hacked") is None
-        page.keyboard.press("Escape")
-        page.keyboard.press("Escape")
+        page.locator(".crumbs a").click()
         page.get_by_label("starred").check()
         expect(page.locator(".found")).to_have_text("1 found")
         expect(rows(page)).to_contain_text("★")

@@ -38,3 +38,6 @@ function comparisonAddress(runs, query) {
 function replaceAddress(address) {
   history.replaceState(null, "", address);
 }
+
+// Where the reader was last: the list marks it, and goes on from there.
+const visited = { run: null, sample: null };

@@ -58,6 +58,8 @@ class Page {
     scrollTo(0, this.places.get(location.hash) ?? 0);
     shown.table?.draw();
     shown.arrived?.();
+    if (this.shownBefore) this.main.focus({ preventScroll: true }); // what has changed is what is read next
+    this.shownBefore = true;
     this.address = location.hash;
     document.documentElement.dataset.shown = location.hash;
   }

@@ -25,6 +25,7 @@ class RunList {
       fetch: async (start, limit) => ({ total: this.shown.length, lines: this.shown.slice(start, start + limit) }),
       cells: (run) => this.cells(run),
       address: (run) => runAddress(run.id),
+      isVisited: (run) => visited.run === run.id,
     });
     this.filters = element("form", {
       class: "filters",

@@ -29,6 +29,7 @@ class RunPage {
       fetch: (start, limit) => data.lines(this.id, wantedOf(this.query), start, limit),
       cells: (line) => this.cells(line),
       address: (line) => sampleAddress(this.id, line.sample, line.epoch, this.query),
+      isVisited: (line) => visited.sample === sampleAddress(this.id, line.sample, line.epoch),
     });
     this.header = element("header", { class: "run-header" });
     this.actions = element("div", { class: "actions" });
@@ -69,7 +70,7 @@ class RunPage {
     this.take(await this.data.run(this.id));
     this.showActions();
     await this.fillTable(rows);
-    this.table.selected = -1;
+    visited.run = this.id;
   }
 
   async refresh() {

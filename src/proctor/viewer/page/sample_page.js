@@ -18,17 +18,18 @@ class SamplePage {
     const { run, sample, epoch } = this.place;
     this.shown = await this.data.sample(run, sample, epoch, wantedOf(this.query));
     this.place.run = this.shown.run.id;
+    visited.sample = sampleAddress(this.place.run, sample, epoch);
     this.kept = JSON.stringify(this.shown);
     this.show();
   }
 
   // Only what has changed is shown anew: a film that is playing plays on.
-  async refresh() {
+  async refresh(written = false) {
     const { run, sample, epoch } = this.place;
     const now = await this.data.sample(run, sample, epoch, wantedOf(this.query));
     const kept = JSON.stringify(now);
     const typing = document.activeElement?.closest(".review-forms :is(textarea, input)");
-    if (kept === this.kept || typing) return;
+    if (kept === this.kept || (typing && !written)) return;
     const same = JSON.stringify(now.record) === JSON.stringify(this.shown.record);
     this.shown = now;
     this.kept = kept;
@@ -81,7 +82,7 @@ class SamplePage {
   // The way to the neighbours, and what people say: they change while the sample stays.
   showAround() {
     const { run, record, previous, next, position: at, total: all, author, reviews } = this.shown;
-    const review = new Review(this.data, author, this.place, reviews, () => this.refresh());
+    const review = new Review(this.data, author, this.place, reviews, () => this.refresh(true));
     const to = (place, label, key) =>
       place
         ? link(

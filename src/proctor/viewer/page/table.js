@@ -5,12 +5,13 @@ const BEYOND = 8; // rows made above and below what can be seen
 const CALM = 40; // milliseconds for which a place must stay in sight before its rows are asked for
 
 class VirtualTable {
-  // `fetch(start, limit)` gives {total, lines}; `cells(line)` the cells of a row; `address(line)` where it leads.
-  constructor({ label, columns, fetch, cells, address, kind, identity }) {
+  // `fetch(start, limit)` gives {total, lines}; `cells(line)` the cells of a row; `address(line)` where it leads;
+  // `isVisited(line)` says which row the reader comes back from.
+  constructor({ label, columns, fetch, cells, address, kind, isVisited }) {
     this.fetch = fetch;
     this.cells = cells;
     this.address = address;
-    this.identity = identity ?? (() => null);
+    this.isVisited = isVisited ?? (() => false);
     this.total = 0;
     this.selected = -1;
     this.pages = new Map(); // number → lines
@@ -108,6 +109,7 @@ class VirtualTable {
 
   makeRow(position) {
     const line = this.line(position);
+    if (line && this.selected < 0 && this.isVisited(line)) this.selected = position;
     const chosen = position === this.selected ? " chosen" : "";
     const row = element("div", {
       class: `row${line ? "" : " empty"}${chosen}`,
