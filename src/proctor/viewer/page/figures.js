@@ -59,6 +59,12 @@ function asText(value) {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }
 
+// The same as the store writes it.
+function onOneLine(value) {
+  if (value === null || value === undefined) return "";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
 function shortened(text, most) {
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }

@@ -139,14 +139,14 @@ function lineFits(line, wanted) {
 function recordFits(record, wanted) {
   for (const [key, value] of Object.entries(wanted.metadata)) {
     const held = record.sample.metadata?.[key];
-    if (held === undefined || (typeof held === "string" ? held : JSON.stringify(held)) !== value) return false;
+    if (held === undefined || onOneLine(held) !== value) return false;
   }
   const { sample, outputs, score, error } = record;
   const searched = [
     sample.id,
     promptText(sample.input),
     ...outputs.map((output) => output.text),
-    asText(score?.answer),
+    onOneLine(score?.answer),
     score?.why ?? "",
     error?.type ?? "",
     error?.message ?? "",

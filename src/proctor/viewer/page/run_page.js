@@ -172,11 +172,7 @@ class RunPage {
       element(
         "tr",
         {},
-        element(
-          "th",
-          { scope: "row" },
-          link(runAddress(this.id, { q: `${key}:${/\s/.test(value) ? `"${value}"` : value}` }), {}, value),
-        ),
+        element("th", { scope: "row" }, link(runAddress(this.id, { q: searchFor(key, value) }), {}, value)),
         element("td", { class: "figure" }, metricText(metric)),
         element("td", { class: "bar" }, metric ? intervalBar(metric, scale) : null),
         element("td", { class: "figure soft" }, intervalText(metric)),

@@ -1,5 +1,7 @@
 // A sample of a run: what was asked, what came back, how it was judged.
 
+const LONG_TEXT = 80; // letters of a value that is folded away
+
 class SamplePage {
   constructor(data, run, sample, epoch, query) {
     this.data = data;
@@ -215,22 +217,19 @@ class SamplePage {
     if (choices.length)
       parts.push(folded(`Possible answers (${count(choices.length)})`, element("p", {}, choices.join(", "))));
     for (const [key, value] of Object.entries(metadata)) {
-      if (asText(value).length > 80) parts.push(folded(key, verbatim(asText(value))));
+      if (onOneLine(value).length > LONG_TEXT) parts.push(folded(key, verbatim(asText(value))));
     }
-    const short = Object.entries(metadata).filter(([, value]) => asText(value).length <= 80);
+    const short = Object.entries(metadata).filter(
+      ([, value]) => onOneLine(value) && onOneLine(value).length <= LONG_TEXT,
+    );
+    const sameValue = (key, value) => runAddress(this.shown.run.id, { q: searchFor(key, value) });
     return section(
       "More of this sample",
       { class: "more" },
       facts(
         short.map(([key, value]) => [
           key,
-          link(
-            runAddress(this.shown.run.id, {
-              q: `${key}:${/\s/.test(asText(value)) ? `"${asText(value)}"` : asText(value)}`,
-            }),
-            { title: "all samples with this value" },
-            asText(value),
-          ),
+          link(sameValue(key, value), { title: "all samples with this value" }, onOneLine(value)),
         ]),
       ),
       parts,

@@ -27,6 +27,12 @@ function readSearch(typed) {
   return { text: words.join(" "), metadata };
 }
 
+// What is typed to find all samples with this value.
+function searchFor(key, value) {
+  const text = onOneLine(value);
+  return `${key}:${/\s/.test(text) ? `"${text}"` : text}`;
+}
+
 function filterQuery(query) {
   const { outcome, q, starred, commented } = query;
   return { outcome, q, starred, commented };
