@@ -53,6 +53,7 @@ bench: setup
 	@$(BIN)/python bench/code_family.py
 	@$(BIN)/python bench/agents_worlds.py
 	@$(BIN)/python bench/desktop.py
+	@$(BIN)/python bench/results_page.py
 
 lock: setup
 	@$(BIN)/python -m pip install --quiet uv

@@ -14,7 +14,7 @@ import pytest
 
 from conftest import right_sum
 
-VERBS = ["run", "resume", "list", "show", "check", "export", "sandbox", "new", "doctor"]
+VERBS = ["run", "resume", "list", "show", "check", "compare", "export", "sandbox", "new", "doctor"]
 
 
 def test_help_names_every_verb(proctor):

@@ -277,3 +277,9 @@ def test_the_tag_flag(adding: str, proctor):
     done = proctor("run", adding, "-m", "scripted/oracle", "--tag", "a", "--tag", "b", "-q")
     assert done.returncode == 0, done.stderr
     assert open_store().run("latest").tags == ["a", "b"]
+
+
+def test_metadata_by_sample(store: Store):
+    assert store.metadata(RUN, "colour") == {0: "red", 1: "reddish"}
+    assert store.metadata(RUN, "n") == {0: "1", 1: "12"}
+    assert store.metadata(RUN, "col") == {}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from proctor.comparison import Comparison, compare
     from proctor.config import RunConfig
     from proctor.curve import Curve
     from proctor.evaluation import evaluate
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from proctor.types import Image, Message, Output, Record, Sample, Score, Text
 
 __all__ = [
+    "Comparison",
     "Curve",
     "Image",
     "Message",
@@ -27,11 +29,14 @@ __all__ = [
     "Score",
     "Task",
     "Text",
+    "compare",
     "evaluate",
     "sweep",
 ]
 
 _HOMES = {
+    "compare": "comparison",
+    "Comparison": "comparison",
     "evaluate": "evaluation",
     "sweep": "sweeps",
     "Curve": "curve",

@@ -18,7 +18,7 @@ from msgspec import Struct
 from proctor.config import user_path
 from proctor.errors import UnknownNameError, UsageError, did_you_mean
 from proctor.task import Task
-from proctor.userfile import import_file, said_where
+from proctor.userfile import import_file, is_file, said_where
 
 ENTRY_POINT_GROUP = "proctor.tasks"
 
@@ -132,10 +132,6 @@ def _from_entry_point(point: EntryPoint) -> type[Task]:
     except (Exception, SystemExit) as error:
         raise UsageError(f"Task {point.name} ({point.value}) could not be loaded: {said_where(error)}") from error
     return checked(found, point.name)
-
-
-def is_file(name: str) -> bool:
-    return name.partition(":")[0].endswith(".py")
 
 
 def is_wildcard(pattern: str) -> bool:

@@ -83,6 +83,10 @@ class ChangedSampleError(UsageError):
     """A resumed run would mix samples of two kinds."""
 
 
+class NotComparableError(UsageError):
+    """A comparison of these runs would compare different things."""
+
+
 class HopelessRunError(ProctorError):
     """Too many samples failed; going on would only cost."""
 

@@ -30,6 +30,7 @@ from proctor.store.export import as_jsonl
 from proctor.store.store import Store
 from proctor.task import Task, create_task, opened, take_samples
 from proctor.types import Run
+from proctor.userfile import is_file
 
 T = TypeVar("T")
 
@@ -222,7 +223,7 @@ def _refuse_changes(run: Run, config: RunConfig, task: Task) -> None:
             "start a new run."
         )
     # A task of the package says by its version what changed; a user's file says it by its content.
-    if catalog.is_file(run.task) and provenance.source_of(type(task)) != run.provenance.get("task_source"):
+    if is_file(run.task) and provenance.source_of(type(task)) != run.provenance.get("task_source"):
         raise UsageError(f"Run {run.id} cannot go on: the file of {run.task} has changed since. Start a new run.")
 
 

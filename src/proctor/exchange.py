@@ -17,6 +17,7 @@ from proctor.evaluation import run_to_end
 from proctor.models.generations import write_generations, write_json
 from proctor.report import Report
 from proctor.task import create_task
+from proctor.userfile import is_file
 
 
 class Names:
@@ -40,11 +41,11 @@ _NO_NAME = re.compile(r"[^\w.,+-]+")
 
 def _short_name(task: str) -> str:
     """Without its family, or folder and class."""
-    return Path(task.partition(":")[0]).stem if catalog.is_file(task) else task.rpartition("/")[2]
+    return Path(task.partition(":")[0]).stem if is_file(task) else task.rpartition("/")[2]
 
 
 def _long_name(task: str) -> str:
-    if not catalog.is_file(task):
+    if not is_file(task):
         return task.replace("/", "_")
     return f"{_short_name(task)}_{task.rpartition(':')[2]}" if ":" in task else _short_name(task)
 

@@ -74,6 +74,10 @@ class Task(ABC):
         """The picture, as png or svg, of a row that `json_lines` has written, for tasks that have pictures."""
         raise UsageError(f"{self.name} has no pictures to draw.")
 
+    def draw_sample(self, sample: Sample, config: RunConfig) -> str | None:
+        """The sample as a picture for people, as SVG, where it can be drawn; None if it is not this task's."""
+        return None
+
     def count(self, config: RunConfig) -> int | None:
         """How many samples there will be, where that is known beforehand."""
         return config.limit

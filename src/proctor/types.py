@@ -157,7 +157,7 @@ class Metric(Struct, frozen=True):
     stderr: float | None
     low: float | None
     high: float | None
-    n: int  # independent units: samples, whatever the number of epochs
+    n: int  # independent units: samples, whatever the number of epochs; clusters, where samples share them
     method: str  # how the interval was made
 
 

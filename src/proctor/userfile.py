@@ -13,6 +13,11 @@ from proctor.errors import UsageError
 PREFIX = "proctor_task_"
 
 
+def is_file(name: str) -> bool:
+    """Whether a task of this name is a class in a file: path/to/file.py:Class."""
+    return name.partition(":")[0].endswith(".py")
+
+
 def import_file(path: Path, loader: type[Loader] | None = None) -> ModuleType:
     """The file as a module; imported by a loader of this class, where the ordinary one will not do."""
     path = path.resolve()

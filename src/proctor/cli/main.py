@@ -21,6 +21,8 @@ VERBS = {
     "show": "show an example of a task, or the report of a run",
     "generate": "write the samples of a task to a file",
     "check": "prove a task right without a model",
+    "compare": "say which of several runs is better, and how sure that is",
+    "view": "show the results in a browser",
     "export": "write the records of a run to a file",
     "plot": "plot runs as an SVG or PNG file",
     "leaderboard": "rank the candidates of a store, exam by exam",

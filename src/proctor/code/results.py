@@ -51,6 +51,7 @@ class Results:
         self._generations: dict[int, list[str]] = {}
         self._references: dict[int, Any] = {}
         self._alone: dict[int, dict[str, float]] = {}
+        self._clusters: dict[int, str] = {}
         self._trials: list[Trial] = []
         self._counted: dict[tuple[int, ...], dict[str, float]] = {}
 
@@ -64,6 +65,7 @@ class Results:
             self._alone[index] = {}
         else:
             self._generations[index] = list(answer["generations"])
+            self._clusters[index] = record.sample.cluster
             # Not the one that was stored: JSON has neither tuples nor numbers for keys.
             self._references[index] = self._task.get_reference(self._task.rows()[index])
             self._alone[index] = answer["metrics"]
@@ -101,8 +103,9 @@ class Results:
         alone = [self._alone[i].get(name, math.nan) for i in indices]
         mean = math.fsum(alone) / len(alone)
         if abs(mean - value) <= _EQUAL and all(0 <= one <= 1 for one in alone):
-            return score_mean(alone)
-        unknown = Metric(value, None, None, None, len(indices), "jackknife")
+            return score_mean(alone, clusters=[self._clusters[i] for i in indices])
+        units = self._units(indices)
+        unknown = Metric(value, None, None, None, len(units), "jackknife")
         if any(self._alone.values()) and all(map(math.isnan, alone)):
             return unknown  # a figure that only all have is called after their number, or their places
         # By contract, the first one is the score; the others may be counts of something.
@@ -112,10 +115,17 @@ class Results:
         bounds = marks if is_score else (-math.inf, math.inf)
         try:
             return grouped_jackknife(
-                lambda kept: self._count([indices[i] for i in kept])[name], len(indices), bounds=bounds
+                lambda kept: self._count(sorted(i for k in kept for i in units[k]))[name], len(units), bounds=bounds
             )
         except Exception:  # without some of the problems, the figure is not there, or the task cannot count
             return unknown
+
+    def _units(self, indices: Sequence[int]) -> list[list[int]]:
+        """Problems that are left out together: those of a cluster."""
+        units: dict[str | int, list[int]] = {}
+        for index in indices:
+            units.setdefault(self._clusters[index] or index, []).append(index)
+        return list(units.values())
 
 
 def numbers(counted: Any) -> dict[str, float]:

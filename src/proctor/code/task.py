@@ -241,7 +241,12 @@ class Task(core.Task):
             with self._given.offered():
                 metadata = {**self.describe(doc), "reference": self.get_reference(doc)}
                 return Sample(
-                    self.identify(doc, index), index, self._shown(doc, config), self.solution(doc), metadata=metadata
+                    self.identify(doc, index),
+                    index,
+                    self._shown(doc, config),
+                    self.solution(doc),
+                    metadata=metadata,
+                    cluster=self.cluster_of(doc),
                 )
         except KeyError as error:
             if not isinstance(doc, Mapping) or error.args[0] in doc:
@@ -263,6 +268,10 @@ class Task(core.Task):
     def describe(self, doc: Any) -> dict[str, Any]:
         """Metadata of a problem, by which the metrics can be broken down."""
         return {"language": self.language} if self.requires_execution else {}
+
+    def cluster_of(self, doc: Any) -> str:
+        """Names what a problem shares with others, such as the problem that they are variants of; '' if nothing."""
+        return ""
 
     async def open(self, config: RunConfig) -> None:
         self._config = config

@@ -93,6 +93,7 @@ class Passing:
         self._ks = sorted({1, *ks})
         self._tries: Counter[int] = Counter()
         self._passed: Counter[int] = Counter()
+        self._clusters: dict[int, str] = {}
 
     def add(self, record: Record) -> None:
         if record.score is None or not record.score.answer:
@@ -100,10 +101,13 @@ class Passing:
         verdicts = [bool(verdict["passed"]) for verdict in record.score.answer]
         self._tries[record.sample.index] += len(verdicts)
         self._passed[record.sample.index] += sum(verdicts)
+        if record.sample.cluster:
+            self._clusters[record.sample.index] = record.sample.cluster
 
     def metrics(self) -> dict[str, Metric]:
         counts = [(tries, self._passed[index]) for index, tries in self._tries.items()]
-        at_least_one = {f"pass@{k}": score_mean(values) for k, values in estimates(counts, self._ks).items()}
         several = [k for k in self._ks if k > 1]
-        all_of_them = {f"pass^{k}": score_mean(values) for k, values in estimates(counts, several, pass_hat_k).items()}
-        return at_least_one | all_of_them
+        at_least_one = {f"pass@{k}": values for k, values in estimates(counts, self._ks).items()}
+        all_of_them = {f"pass^{k}": values for k, values in estimates(counts, several, pass_hat_k).items()}
+        clusters = [self._clusters.get(index, "") for index in self._tries]
+        return {name: score_mean(values, clusters=clusters) for name, values in (at_least_one | all_of_them).items()}

@@ -51,15 +51,35 @@ def student_mean(values: Sequence[float], confidence: float = CONFIDENCE) -> Met
     return Metric(m, stderr, m - half, m + half, n, "student-t")
 
 
-def score_mean(values: Sequence[float], confidence: float = CONFIDENCE) -> Metric:
-    """The mean of scores, whose interval cannot leave [0, 1]."""
-    metric = mean(values, confidence)
+def score_mean(values: Sequence[float], confidence: float = CONFIDENCE, clusters: Sequence[str] = ()) -> Metric:
+    """The mean of scores, whose interval cannot leave [0, 1].
+
+    Values that name the same cluster are not independent; '' is a cluster of its own.
+    """
+    metric = clustered_mean(values, clusters, confidence) if any(clusters) else mean(values, confidence)
     if metric.value is None or metric.low is None or metric.high is None:
         return metric
     if metric.stderr == 0:
         # Equal values do not make the mean certain. A proportion varies most of all scores with this mean.
         return proportion(metric.value * metric.n, metric.n, confidence)
     return Metric(metric.value, metric.stderr, max(0.0, metric.low), min(1.0, metric.high), metric.n, metric.method)
+
+
+def clustered_mean(values: Sequence[float], clusters: Sequence[str], confidence: float = CONFIDENCE) -> Metric:
+    """The mean over all values, with the cluster-robust standard error (Liang and Zeger 1986) and Student's interval.
+
+    The unit is the cluster: n and the degrees of freedom count clusters.
+    """
+    residuals: dict[str | int, float] = {}
+    m = math.fsum(values) / len(values)
+    for place, (value, cluster) in enumerate(zip(values, clusters, strict=True)):
+        residuals[cluster or place] = residuals.get(cluster or place, 0.0) + value - m
+    n = len(residuals)
+    if n == 1:
+        return Metric(m, None, None, None, 1, "clustered")
+    stderr = math.sqrt(n / (n - 1) * math.fsum(r * r for r in residuals.values())) / len(values)
+    half = student_t_quantile((1 + confidence) / 2, n - 1) * stderr
+    return Metric(m, stderr, m - half, m + half, n, "clustered")
 
 
 def bootstrap(

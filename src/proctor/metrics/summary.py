@@ -19,21 +19,25 @@ class Tally(Protocol):
 
 
 class MeanScore:
-    """The mean score. Epochs of one sample are not independent, so the unit is the sample."""
+    """The mean score. Epochs of one sample are not independent, so the unit is the sample, or the cluster it is in."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._sums: dict[int, float] = {}
         self._counts: dict[int, int] = {}
+        self._clusters: dict[int, str] = {}
 
     def add(self, record: Record) -> None:
         if record.score is not None and record.score.value is not None:
             index = record.sample.index
             self._sums[index] = self._sums.get(index, 0.0) + record.score.value
             self._counts[index] = self._counts.get(index, 0) + 1
+            if record.sample.cluster:
+                self._clusters[index] = record.sample.cluster
 
     def metrics(self) -> dict[str, Metric]:
-        return {self._name: score_mean([total / self._counts[i] for i, total in self._sums.items()])}
+        values = [total / self._counts[i] for i, total in self._sums.items()]
+        return {self._name: score_mean(values, clusters=[self._clusters.get(i, "") for i in self._sums])}
 
 
 Groups = dict[str, dict[str, dict[str, Metric]]]
@@ -56,13 +60,13 @@ def summarise(
                     tallies[value] = new_tally()
                 tallies[value].add(record)
     return overall.metrics(), {
-        key: {value: tallies[value].metrics() for value in sorted(tallies, key=_natural)}
+        key: {value: tallies[value].metrics() for value in sorted(tallies, key=natural)}
         for key, tallies in groups.items()
         if tallies
     }
 
 
-def _natural(value: str) -> tuple[float, str]:
+def natural(value: str) -> tuple[float, str]:
     """Numbers in their order before words in theirs: 2 comes before 10."""
     try:
         return float(value), value

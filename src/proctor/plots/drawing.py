@@ -40,11 +40,16 @@ class Drawing:
         self._title, self._description = title, description
         self._elements: list[str] = []
 
+    @property
+    def words(self) -> str:
+        """For those who cannot see it."""
+        return f"{self._title}. {self._description}".strip()
+
     def svg(self, theme: Theme | None = "auto") -> str:
         """The whole as text. Without a theme it has no style: the page around it has `style_sheet`."""
         style = f"<style>{style_sheet(theme)}</style>" if theme else ""
         size = f'width="{self.width:g}" height="{self.height:g}" viewBox="0 0 {self.width:g} {self.height:g}"'
-        label = clean(f"{self._title}. {self._description}".strip())
+        label = clean(self.words)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="{ROOT}" role="img" aria-label="{label}" {size}>'
             f"<title>{clean(self._title)}</title><desc>{clean(self._description)}</desc>{style}"

@@ -99,6 +99,16 @@ class Task(CoreTask):
         shapes = msgspec.convert(row["shapes"], list[Shape])
         return png(shapes, self.board) if ending == "png" else svg(shapes, self.board).encode()
 
+    def draw_sample(self, sample: Sample, config: RunConfig) -> str | None:
+        self.seed = config.seed
+        item = load_item(self, sample.index, config.limit_start + self.count(config))
+        made = (sample.seed, sample.metadata.get("question"), sample.target)
+        if not item.canvas or made != (self.item_key(sample.index), item.question, item.answer):
+            return None
+        from proctor.shapes.drawing import svg  # numpy
+
+        return svg(item.shapes, self.board)
+
     def proofs(self, sample: Sample) -> Iterator[str]:
         solve = None if type(self).solve is Task.solve else self.solve
         return find_faults(sample, self.describe, solve, self.instruction)

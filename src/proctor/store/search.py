@@ -39,6 +39,16 @@ def searched_pair(key: str, value: str) -> str:
     return f"{MARK}{_pair(key, value)}{MARK}"
 
 
+def searched_key(key: str) -> str:
+    """What is found in the metadata of a record that has any value there."""
+    return f"{MARK}{_pair(key, '')}"
+
+
+def value_after(key: str, metadata: str) -> str:
+    """The value of a searched key that is there."""
+    return metadata.partition(key)[2].partition(MARK)[0]
+
+
 def _pair(key: str, value: Any) -> str:
     return f"{key}={as_text(value)}".replace("\0", "").replace(MARK, "")
 

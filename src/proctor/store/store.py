@@ -16,7 +16,7 @@ from proctor.config import MOST
 from proctor.errors import StoreError, StoreWriteError, UnknownNameError, UsageError
 from proctor.store.database import Database, Row
 from proctor.store.schema import SCHEMA_VERSION, migrate
-from proctor.store.search import as_text, searched_form, searched_pair, searched_row
+from proctor.store.search import as_text, searched_form, searched_key, searched_pair, searched_row, value_after
 from proctor.store.types import Line, Neighbours, Place, Review, Values, Wanted
 from proctor.types import Output, Record, Run, Score
 
@@ -289,6 +289,14 @@ class Store:
             (run.id,),
         )
         return Values(*zip(*rows, strict=True)) if rows else Values()
+
+    def metadata(self, run: Run, key: str) -> dict[int, str]:
+        """The value that samples have for a metadata key, as text, by their index."""
+        rows = self._database.execute(
+            "SELECT sample, metadata FROM searched WHERE run = ? AND {find}(metadata, ?) > 0",
+            (run.id, mark := searched_key(key)),
+        )
+        return {sample: value_after(mark, metadata) for sample, metadata in rows}
 
     def count(self, run: Run, wanted: Wanted) -> int:
         return len(self._find(run, wanted))

@@ -98,6 +98,12 @@ class DS1000(LibraryTask):
         told = {key: doc["metadata"].get(key, "") for key in ("library", "perturbation_type")}
         return {**super().describe(doc), **told}
 
+    def cluster_of(self, doc: Any) -> str:
+        """A question, and others that were made of it by changing its words or what it asks for."""
+        about = doc["metadata"]
+        origin = about.get("perturbation_origin_id")
+        return "" if origin is None else f"{about['library']}/{origin}"
+
     def postprocess_generation(self, generation: str, idx: int) -> str:
         """The answer alone."""
         form = self._form(idx)

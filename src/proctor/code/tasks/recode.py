@@ -70,6 +70,9 @@ class PerturbedHumanEval(KeyedTask):
     def describe(self, doc: Any) -> dict[str, Any]:
         return {**super().describe(doc), "perturbation_name": doc["perturbation_name"]}
 
+    def cluster_of(self, doc: Any) -> str:
+        return str(doc["task_id"])
+
     def process_results(self, generations: list[list[str]], references: list[Any]) -> dict[str, float]:
         robustness = Robustness()
         for of_one, reference in zip(generations, references, strict=True):

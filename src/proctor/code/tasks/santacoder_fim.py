@@ -49,6 +49,9 @@ class SantaCoderFIM(Task):
     def describe(self, doc: Any) -> dict[str, Any]:
         return {"language": doc["language"]}
 
+    def cluster_of(self, doc: Any) -> str:
+        return f"{doc['language']}/{doc['name']}"
+
     def postprocess_generation(self, generation: str, idx: int) -> str:
         """The middle alone."""
         doc = self.rows()[idx]

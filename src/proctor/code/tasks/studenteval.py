@@ -51,6 +51,9 @@ class StudentEval(Task):
     def describe(self, doc: Any) -> dict[str, Any]:
         return {**super().describe(doc), "problem": doc["problem"], "group": _group(doc)}
 
+    def cluster_of(self, doc: Any) -> str:
+        return str(doc["problem"])
+
 
 def _group(row: Any) -> str | None:
     return next((name for flag, name in _GROUPS.items() if row.get(flag)), None)

@@ -1,0 +1,92 @@
+"""Show the results in a browser: runs, samples, comparisons, live while runs go on.
+
+The page is served to this machine only, and only to whoever has the address with its token. It reads; with
+--review it also takes stars, comments and scores. With --export it becomes a folder that any web server shows, or a
+file:// address."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import getpass
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from proctor.cli.options import add_store_flag
+from proctor.errors import UsageError
+
+if TYPE_CHECKING:
+    from proctor.viewer.server import Server
+
+LONGEST_NAME = 80
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "runs", nargs="*", metavar="RUN", help="runs to export (default: all), or the one to begin with"
+    )
+    add_store_flag(parser)
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="port (default: a free one)")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
+    parser.add_argument("--no-browser", action="store_true", help="print the address, and do not open it")
+    parser.add_argument(
+        "--review",
+        nargs="?",
+        const="",
+        default=None,
+        metavar="AUTHOR",
+        help="let samples be starred, commented and scored again, by this name (default: the user's)",
+    )
+    parser.add_argument("--export", metavar="DIR", help="write the page and its data to this folder instead")
+
+
+def call(args: argparse.Namespace) -> int:
+    store = getattr(args, "store", None)
+    if args.export is not None:
+        from proctor.viewer.export import export
+
+        place = export(store, args.export, args.runs)
+        print(f"{place}: open it in a browser, or put the folder on any web server.")
+        return 0
+    if not 0 <= args.port < 65_536:
+        raise UsageError(f"--port: expected a number from 1 to 65535, got {args.port}.")
+    if len(args.runs) > 1:
+        raise UsageError("The page begins with one run; several are for --export, or are chosen on the page.")
+    from proctor.viewer.server import Server
+
+    server = Server(store, args.host, args.port, "" if args.review is None else _author(args.review))
+    asyncio.run(_serve(server, args.runs, browse=not args.no_browser))
+    return 0
+
+
+def _author(given: str) -> str:
+    name = given.strip() or getpass.getuser()
+    if len(name) > LONGEST_NAME or not name.isprintable():
+        raise UsageError(f"--review: expected a name of at most {LONGEST_NAME} letters, got {given!r}.")
+    return name
+
+
+async def _serve(server: Server, runs: list[str], *, browse: bool) -> None:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    await server.open()
+    try:
+        url = server.url + "".join(f"#/run/{run}" for run in runs)
+        print(url, flush=True)
+        print("Ctrl-C ends it.", file=sys.stderr)
+        if browse and _has_screen():
+            import webbrowser
+
+            await asyncio.to_thread(webbrowser.open, url)
+        await stopped.wait()
+    finally:
+        await server.close()
+
+
+def _has_screen() -> bool:
+    """Without one, a browser for the terminal would take it over."""
+    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -1,0 +1,124 @@
+// What came back, and what was made of it: texts, programs with their verdicts, episodes.
+
+function outputView(output, place, all) {
+  const told = readObject(output.text);
+  return element(
+    "div",
+    { class: "message assistant" },
+    element("h3", { class: "role" }, all > 1 ? `answer ${place + 1} of ${all}` : "answer"),
+    told ? objectTable(told) : output.text ? verbatim(output.text) : element("p", { class: "soft" }, "(nothing)"),
+    outputFacts(output, all === 1),
+  );
+}
+
+// What a single answer took stands above it, with the verdict.
+function outputFacts({ usage, seconds, finish, attempts, cached }, alone) {
+  const tokens = usage.input_tokens + usage.output_tokens;
+  return facts([
+    ["time", seconds && !alone ? duration(seconds) : null],
+    ["tokens", tokens && !alone ? `${count(usage.input_tokens)} in, ${count(usage.output_tokens)} out` : null],
+    ["cost", alone ? null : cost(usage.cost)],
+    ["ended by", finish === "stop" ? null : finish],
+    ["tries", attempts > 1 ? String(attempts) : null],
+    ["cached", cached ? "yes" : null],
+  ]);
+}
+
+// What agents leave is an object in JSON, for people a table.
+function readObject(text) {
+  if (!text.startsWith("{")) return null;
+  try {
+    const told = JSON.parse(text);
+    return told && typeof told === "object" ? told : null;
+  } catch {
+    return null;
+  }
+}
+
+function objectTable(told) {
+  const rows = flattened(told).filter(([, value]) => value !== null && value !== "" && value !== undefined);
+  return element(
+    "table",
+    { class: "pairs" },
+    element(
+      "tbody",
+      {},
+      rows.map(([key, value]) => element("tr", {}, element("th", { scope: "row" }, key), element("td", {}, value))),
+    ),
+  );
+}
+
+// One level of names deep; what lies deeper is shown as it is written.
+function flattened(told, before = "") {
+  return Object.entries(told).flatMap(([key, value]) => {
+    if (value && typeof value === "object" && !Array.isArray(value)) {
+      const inside = Object.entries(value);
+      if (!before && inside.length && inside.every(([, deeper]) => deeper === null || typeof deeper !== "object"))
+        return flattened(value, `${key}.`);
+      if (!inside.length) return [];
+      return [
+        [
+          `${before}${key}`,
+          folded(plural(inside.length, "entry", "entries"), verbatim(JSON.stringify(value, null, 1))),
+        ],
+      ];
+    }
+    if (typeof value === "number") return [[`${before}${key}`, Number.isInteger(value) ? count(value) : number(value)]];
+    return [[`${before}${key}`, typeof value === "string" ? value : JSON.stringify(value)]];
+  });
+}
+
+// Programs that were run: as a list of trials, or beside the generations that a task counted itself.
+function trialsOf(answer) {
+  if (
+    Array.isArray(answer) &&
+    answer.length &&
+    answer.every((trial) => trial && typeof trial === "object" && "generation" in trial)
+  )
+    return answer;
+  if (answer && Array.isArray(answer.generations)) {
+    const trials = answer.trials ?? [];
+    return answer.generations.map((generation, place) => ({
+      ...(trials.length === answer.generations.length ? trials[place] : {}),
+      generation,
+    }));
+  }
+  return null;
+}
+
+function trialView(trial, place, all) {
+  const passed = trial.passed ?? (trial.outcome ? trial.outcome === "passed" : null);
+  const heading = all > 1 ? `program ${place + 1} of ${all}` : "program";
+  return element(
+    "div",
+    { class: "trial" },
+    element(
+      "h3",
+      { class: "role" },
+      heading,
+      " ",
+      trial.outcome ? outcomeBadge(passed === null ? null : passed ? 1 : 0, trial.outcome) : null,
+    ),
+    codeView(trial.generation),
+    trial.detail
+      ? element("div", { class: "detail" }, element("h4", {}, "what it said"), verbatim(trial.detail, "verbatim fault"))
+      : null,
+    trial.reading !== null && trial.reading !== undefined
+      ? element("div", { class: "detail" }, element("h4", {}, "what was read off it"), verbatim(asText(trial.reading)))
+      : null,
+    facts([
+      ["time", trial.seconds ? duration(trial.seconds) : null],
+      ["tests", trial.testing],
+    ]),
+  );
+}
+
+// Numbered lines; the numbers are not part of what is copied.
+function codeView(source) {
+  const lines = source.replace(/\n$/, "").split("\n");
+  return element(
+    "pre",
+    { class: "verbatim code", tabindex: "0" },
+    lines.map((line) => element("span", { class: "line" }, `${line}\n`)),
+  );
+}

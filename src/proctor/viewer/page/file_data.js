@@ -1,0 +1,165 @@
+// What the page shows, from the files of an export. A page that is opened as a file may not fetch other files, but it may
+// load scripts: each file of data is one, which hands its content over under its name.
+
+class FileData {
+  live = false;
+  #pieces = new Map(); // name → promise of its content
+  #waiting = new Map();
+  #found = new Map(); // run and filter → positions of the lines that fit
+
+  constructor() {
+    window.proctorData = (name, content) => this.#waiting.get(name)?.(content);
+  }
+
+  runs() {
+    return this.#piece("runs");
+  }
+
+  run(run) {
+    return this.#piece(`${run}/run`);
+  }
+
+  async lines(run, wanted, start, limit) {
+    const about = await this.run(run);
+    if (isEverything(wanted)) {
+      return {
+        total: about.lines.total,
+        lines: await this.#linesAt(run, about, range(start, Math.min(start + limit, about.lines.total))),
+      };
+    }
+    const positions = await this.#positions(run, about, wanted);
+    return { total: positions.length, lines: await this.#linesAt(run, about, positions.slice(start, start + limit)) };
+  }
+
+  async sample(run, sample, epoch, wanted) {
+    const about = await this.run(run);
+    const everything = range(0, about.lines.total);
+    const lines = await this.#linesAt(run, about, everything);
+    const place = lines.findIndex((line) => line.sample === sample && line.epoch === epoch);
+    if (place < 0) throw new Error("There is no such sample in this run.");
+    const records = await this.#piece(`${run}/records-${Math.floor(place / about.records.size)}`);
+    const positions = isEverything(wanted) ? everything : await this.#positions(run, about, wanted);
+    const here = positions.indexOf(place);
+    const neighbour = (at) =>
+      at in positions ? { sample: lines[positions[at]].sample, epoch: lines[positions[at]].epoch } : null;
+    const before = here < 0 ? positions.findLastIndex((position) => position < place) : here - 1;
+    const after = here < 0 ? positions.findIndex((position) => position > place) : here + 1;
+    return {
+      ...records[place % about.records.size],
+      previous: neighbour(before),
+      next: neighbour(after),
+      position: here < 0 ? null : here,
+      total: positions.length,
+    };
+  }
+
+  events(run, name) {
+    return this.#piece(`${run}/events/${name}`);
+  }
+
+  comparison(runs) {
+    return this.#piece(`comparisons/${[...runs].sort().join("+")}`);
+  }
+
+  plots([run]) {
+    return this.#piece(`${run}/plots`);
+  }
+
+  async leaderboard(task) {
+    const { leaderboards } = await this.runs();
+    return this.#piece(`leaderboards/${leaderboards.indexOf(task)}`);
+  }
+
+  file(run, name) {
+    return `files/${encodeURIComponent(run)}/${name.split("/").map(encodeURIComponent).join("/")}`;
+  }
+
+  async #linesAt(run, about, positions) {
+    const size = about.lines.size;
+    const needed = [...new Set(positions.map((position) => Math.floor(position / size)))];
+    const pieces = new Map(await Promise.all(needed.map(async (n) => [n, await this.#piece(`${run}/lines-${n}`)])));
+    return positions.map((position) => pieces.get(Math.floor(position / size))[position % size]);
+  }
+
+  // Texts and metadata are in the records: a search in an export reads them all, once.
+  #positions(run, about, wanted) {
+    const key = JSON.stringify([run, wanted]);
+    if (!this.#found.has(key)) this.#found.set(key, this.#search(run, about, wanted));
+    return this.#found.get(key);
+  }
+
+  async #search(run, about, wanted) {
+    const lines = await this.#linesAt(run, about, range(0, about.lines.total));
+    let positions = range(0, lines.length).filter((position) => lineFits(lines[position], wanted));
+    if (!wanted.text && !Object.keys(wanted.metadata).length) return positions;
+    const size = about.records.size;
+    const found = [];
+    for (const position of positions) {
+      const records = await this.#piece(`${run}/records-${Math.floor(position / size)}`);
+      if (recordFits(records[position % size].record, wanted)) found.push(position);
+    }
+    return found;
+  }
+
+  #piece(name) {
+    if (!this.#pieces.has(name)) this.#pieces.set(name, this.#load(name));
+    return this.#pieces.get(name);
+  }
+
+  #load(name) {
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(name, resolve);
+      const path = name.split("/").map(encodeURIComponent).join("/");
+      const script = element("script", {
+        src: `data/${path}.js`,
+        on: {
+          load: () => script.remove(),
+          error: () => {
+            script.remove();
+            reject(new Error("This is not part of the export."));
+          },
+        },
+      });
+      document.head.append(script);
+    });
+  }
+}
+
+function range(start, end) {
+  return Array.from({ length: Math.max(0, end - start) }, (_, place) => start + place);
+}
+
+function lineFits(line, wanted) {
+  const scored = line.value !== null;
+  const kind = { "": true, pass: scored && line.value >= 1, fail: scored && line.value < 1 }[wanted.outcome];
+  if (!kind && line.outcome !== wanted.outcome) return false;
+  return (!wanted.starred || line.starred) && (!wanted.commented || line.comments > 0);
+}
+
+function recordFits(record, wanted) {
+  for (const [key, value] of Object.entries(wanted.metadata)) {
+    const held = record.sample.metadata?.[key];
+    if (held === undefined || onOneLine(held) !== value) return false;
+  }
+  const { sample, outputs, score, error } = record;
+  const searched = [
+    sample.id,
+    promptText(sample.input),
+    ...outputs.map((output) => output.text),
+    onOneLine(score?.answer),
+    score?.why ?? "",
+    error?.type ?? "",
+    error?.message ?? "",
+  ];
+  const text = wanted.text.toLowerCase();
+  return searched.some((part) => part.toLowerCase().includes(text));
+}
+
+function promptText(prompt) {
+  if (typeof prompt === "string") return prompt;
+  return prompt
+    .flatMap((message) =>
+      typeof message.content === "string" ? [message.content] : message.content.map((part) => part.text ?? ""),
+    )
+    .join("\n");
+}

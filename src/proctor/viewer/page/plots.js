@@ -1,0 +1,15 @@
+// Plots: pictures that the server draws, each with its words for those who cannot see it.
+
+async function plotsSection(data, runs) {
+  const { plots } = await data.plots(runs);
+  if (!plots.length) return section("Plots", {}, element("p", { class: "soft" }, "There is nothing to plot yet."));
+  return section(
+    "Plots",
+    { class: "plots-section" },
+    element(
+      "div",
+      { class: "plots" },
+      plots.map((plot) => element("figure", {}, svgPicture(plot.svg, plot.words))),
+    ),
+  );
+}

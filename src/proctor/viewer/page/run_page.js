@@ -1,0 +1,298 @@
+// A run: what it was, what came out, and its samples.
+
+const SAMPLE_COLUMNS = [
+  ["", "verdict"],
+  ["Sample", "sample"],
+  ["Outcome", "outcome"],
+  ["Score", "figure score"],
+  ["Answer", "answer"],
+  ["Tokens", "figure tokens"],
+  ["Time", "figure time"],
+];
+const KINDS = [
+  ["pass", "passed"],
+  ["fail", "failed"],
+  ["error", "errors"],
+  ["unparsed", "unparsed"],
+];
+const TYPING = 120; // milliseconds after a letter before the search begins
+
+class RunPage {
+  constructor(data, run, query) {
+    this.data = data;
+    this.id = run;
+    this.query = filterQuery(query);
+    this.table = new VirtualTable({
+      label: "Samples",
+      kind: "samples",
+      columns: SAMPLE_COLUMNS,
+      fetch: (start, limit) => data.lines(this.id, wantedOf(this.query), start, limit),
+      cells: (line) => this.cells(line),
+      address: (line) => sampleAddress(this.id, line.sample, line.epoch, this.query),
+      isVisited: (line) => visited.sample === sampleAddress(this.id, line.sample, line.epoch),
+    });
+    this.header = element("header", { class: "run-header" });
+    this.actions = element("div", { class: "actions" });
+    this.results = element("div", { class: "results" });
+    this.outcomes = element("div", { class: "outcomes", role: "group", "aria-label": "Outcomes: show only" });
+    this.search = element("input", {
+      type: "search",
+      value: this.query.q ?? "",
+      placeholder: "text, or key:value of the metadata",
+      "aria-label": "Search in prompts, answers and metadata",
+      "data-search": true,
+      autocomplete: "off",
+      on: { input: () => this.typed() },
+    });
+    this.found = element("span", { class: "found", role: "status" });
+    this.filters = element("div", { class: "filters sticky" }, this.search, this.marks(), this.found);
+    this.plots = element("div", {});
+    this.node = element(
+      "div",
+      { class: "view" },
+      this.header,
+      this.actions,
+      this.results,
+      this.plots,
+      this.outcomes,
+      this.filters,
+      this.table.node,
+    );
+  }
+
+  get title() {
+    return this.run ? `${shortTask(this.run.task)} · ${this.run.candidate}` : this.id;
+  }
+
+  async start() {
+    const rows = this.data.lines(this.id, wantedOf(this.query), 0, ROWS_AT_ONCE);
+    rows.catch(() => {}); // an unknown run is told by the other answer
+    this.take(await this.data.run(this.id));
+    this.showActions();
+    await this.fillTable(rows);
+    visited.run = this.id;
+  }
+
+  async refresh() {
+    this.take(await this.data.run(this.id));
+    await this.fillTable();
+  }
+
+  async fillTable(rows) {
+    this.filters.classList.add("busy");
+    try {
+      await this.table.renew(rows);
+    } finally {
+      this.filters.classList.remove("busy");
+    }
+    const some = isEverything(wantedOf(this.query))
+      ? plural(this.table.total, "record")
+      : `${count(this.table.total)} found`;
+    if (this.found.textContent !== some) this.found.textContent = some;
+  }
+
+  take(about) {
+    this.run = about.run;
+    this.id = about.run.id;
+    this.counts = about.counts;
+    this.kinds = about.kinds;
+    this.showHeader();
+    this.showResults();
+    this.showOutcomes();
+  }
+
+  showHeader() {
+    const run = this.run;
+    const settings = Object.entries(run.config.settings ?? {}).map(
+      ([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
+    );
+    const done = run.status === "running" ? progressBar(total(this.counts), run.total) : null;
+    fill(
+      this.header,
+      element(
+        "h1",
+        { title: run.task },
+        shortTask(run.task),
+        element("span", { class: "soft" }, ` version ${run.version}`),
+      ),
+      element(
+        "p",
+        { class: "candidate" },
+        run.candidate,
+        " ",
+        statusBadge(run.status),
+        done,
+        run.tags.map((tag) => element("span", { class: "tag" }, tag)),
+      ),
+      run.reason ? element("p", { class: "notice" }, run.reason) : "",
+      facts([
+        ["begun", moment(run.created)],
+        ["took", run.seconds ? duration(run.seconds) : null],
+        ["seed", run.config.seed === undefined ? null : String(run.config.seed)],
+        [
+          "tokens",
+          run.usage.input_tokens + run.usage.output_tokens
+            ? `${count(run.usage.input_tokens)} in, ${count(run.usage.output_tokens)} out`
+            : null,
+        ],
+        ["cost", cost(run.usage.cost)],
+        ["run", element("code", {}, run.id)],
+      ]),
+      settings.length ? element("p", { class: "soft settings" }, settings.join("  ")) : "",
+    );
+  }
+
+  // Made once: what is unfolded stays so while a run grows.
+  showActions() {
+    const { config, provenance, task } = this.run;
+    fill(
+      this.actions,
+      link(taskAddress(task), {}, "Leaderboard of this task"),
+      button("Plots", (event) => this.togglePlots(event), { class: "quiet", "aria-expanded": "false" }),
+      folded("Configuration and provenance", verbatim(JSON.stringify({ config, provenance }, null, 2))),
+    );
+  }
+
+  showResults() {
+    const groups = Object.entries(this.run.groups).map(([key, values]) => this.group(key, values));
+    fill(
+      this.results,
+      Object.keys(this.run.metrics).length
+        ? section("Result", {}, metricsTable(this.run.metrics, "Metrics with 95 % intervals"))
+        : "",
+      ...groups,
+    );
+  }
+
+  group(key, values) {
+    const names = [...new Set(Object.values(values).flatMap(Object.keys))];
+    const shown = Object.entries(values).map(([value, metrics]) => [value, metrics[names[0]]]);
+    const scale = scaleOf(shown.map(([, metric]) => metric).filter(Boolean));
+    const rows = shown.map(([value, metric]) =>
+      element(
+        "tr",
+        {},
+        element("th", { scope: "row" }, link(runAddress(this.id, { q: searchFor(key, value) }), {}, value)),
+        element("td", { class: "figure" }, metricText(metric)),
+        element("td", { class: "bar" }, metric ? intervalBar(metric, scale) : null),
+        element("td", { class: "figure soft" }, intervalText(metric)),
+        element("td", { class: "figure soft wide" }, metric?.n ? `n ${count(metric.n)}` : ""),
+      ),
+    );
+    return section(`${names[0]} by ${key}`, {}, element("table", { class: "metrics" }, element("tbody", {}, rows)));
+  }
+
+  // Every outcome is a button that shows only its samples.
+  showOutcomes() {
+    const chip = (value, words, n, mark) =>
+      button([mark, ` ${words} `, element("span", { class: "figure" }, count(n))], () => this.only(value), {
+        class: "chip",
+        "aria-pressed": String((this.query.outcome ?? "") === value),
+      });
+    const named = this.tellingNames();
+    const focused =
+      document.activeElement?.closest(".outcomes") === this.outcomes
+        ? [...this.outcomes.children].indexOf(document.activeElement)
+        : -1;
+    fill(
+      this.outcomes,
+      chip("", "all", total(this.counts), ""),
+      ...KINDS.filter(([kind]) => this.kinds[kind]).map(([kind, words]) =>
+        chip(kind, words, this.kinds[kind], verdictMark(kind)),
+      ),
+      named.length ? element("span", { class: "divider", "aria-hidden": "true" }) : "",
+      ...named.map(([name, n]) => chip(name, name, n, "")),
+    );
+    if (focused >= 0) this.outcomes.children[focused]?.focus();
+  }
+
+  // Names of outcomes, where they say more than passed and failed do.
+  tellingNames() {
+    const named = Object.entries(this.counts).filter(([name]) => !(name in this.kinds));
+    const alike = [this.kinds.pass, this.kinds.fail - this.kinds.unparsed];
+    return named.every(([, n]) => alike.includes(n)) ? [] : named;
+  }
+
+  marks() {
+    const box = (name, words) =>
+      element(
+        "label",
+        { class: "tick" },
+        element("input", {
+          type: "checkbox",
+          checked: this.query[name] === "1",
+          on: { change: (event) => this.ask({ [name]: event.target.checked ? "1" : undefined }) },
+        }),
+        ` ${words}`,
+      );
+    return [box("starred", "starred"), box("commented", "commented")];
+  }
+
+  only(outcome) {
+    this.ask({ outcome });
+    this.showOutcomes();
+  }
+
+  typed() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.ask({ q: this.search.value.trim() }), TYPING);
+  }
+
+  ask(change) {
+    this.query = { ...this.query, ...change };
+    replaceAddress(runAddress(this.id, this.query));
+    this.table.selected = -1;
+    const top = this.outcomes.offsetTop;
+    if (scrollY > top) scrollTo(0, top);
+    return this.fillTable();
+  }
+
+  async togglePlots(event) {
+    const open = !this.plots.firstChild;
+    event.currentTarget.setAttribute("aria-expanded", String(open));
+    fill(this.plots);
+    if (open) this.plots.append(await plotsSection(this.data, [this.id]));
+  }
+
+  cells(line) {
+    const cell = (style, ...inside) => element("div", { class: `cell ${style}`, role: "cell" }, ...inside);
+    return [
+      cell("verdict", verdictMark(verdictOf(line.value, line.outcome))),
+      cell(
+        "sample",
+        link(
+          sampleAddress(this.id, line.sample, line.epoch, this.query),
+          { class: "opens" },
+          line.sample_id,
+          line.epoch ? ` (${line.epoch + 1})` : "",
+        ),
+        line.starred ? element("span", { class: "star", title: "starred" }, "★") : null,
+        line.comments
+          ? element("span", { class: "comments", title: plural(line.comments, "comment") }, `❝${line.comments}`)
+          : null,
+      ),
+      cell("outcome", line.outcome),
+      cell("figure score", line.value === null ? NONE : number(line.value, Number.isInteger(line.value) ? 0 : 2)),
+      cell("answer", line.answer),
+      cell("figure tokens", line.tokens ? count(line.tokens) : NONE),
+      cell("figure time", line.seconds ? duration(line.seconds) : NONE),
+    ];
+  }
+
+  key(event) {
+    return tableKey(this.table, event);
+  }
+
+  up() {
+    return addressOf([]);
+  }
+
+  close() {
+    this.table.close();
+    clearTimeout(this.timer);
+  }
+}
+
+function total(counts) {
+  return Object.values(counts).reduce((sum, n) => sum + n, 0);
+}
