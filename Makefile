@@ -57,7 +57,7 @@ bench: setup
 
 lock: setup
 	@$(BIN)/python -m pip install --quiet uv
-	@$(COMPILE) --extra embedded --extra desktop --extra pandas --extra parquet --extra postgres --extra dev --output-file requirements.lock
+	@$(COMPILE) --extra embedded --extra desktop --extra pandas --extra parquet --extra postgres --extra plots --extra dev --output-file requirements.lock
 	@$(COMPILE) --extra reasoning-gym --constraints requirements.lock --output-file requirements-reasoning-gym.lock
 
 clean:
