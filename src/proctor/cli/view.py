@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import getpass
 import os
 import signal
 import sys
@@ -19,8 +18,6 @@ from proctor.errors import UsageError
 
 if TYPE_CHECKING:
     from proctor.viewer.server import Server
-
-LONGEST_NAME = 80
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,18 +51,12 @@ def call(args: argparse.Namespace) -> int:
         raise UsageError(f"--port: expected a number from 1 to 65535, got {args.port}.")
     if len(args.runs) > 1:
         raise UsageError("The page begins with one run; several are for --export, or are chosen on the page.")
+    from proctor.reviews import reviewer
     from proctor.viewer.server import Server
 
-    server = Server(store, args.host, args.port, "" if args.review is None else _author(args.review))
+    server = Server(store, args.host, args.port, "" if args.review is None else reviewer(args.review))
     asyncio.run(_serve(server, args.runs, browse=not args.no_browser))
     return 0
-
-
-def _author(given: str) -> str:
-    name = given.strip() or getpass.getuser()
-    if len(name) > LONGEST_NAME or not name.isprintable():
-        raise UsageError(f"--review: expected a name of at most {LONGEST_NAME} letters, got {given!r}.")
-    return name
 
 
 async def _serve(server: Server, runs: list[str], *, browse: bool) -> None:

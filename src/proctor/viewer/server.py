@@ -80,7 +80,7 @@ class Server:
         self.guard = Guard(host)
         self._quick = Desk(store, author)  # what must come at once is not behind …
         self._thorough = Desk(store, author)  # … what takes its time: statistics
-        self._reviewed = bool(author)
+        self._author = author
         self._runner: web.AppRunner | None = None
 
     async def open(self) -> None:
@@ -120,7 +120,7 @@ class Server:
         for name, question in QUESTIONS.items():
             routes.add_get(f"/api/{name}", self._answer(question, self._thorough if name in SLOW else self._quick))
         routes.add_get("/files/{run}/{name:.+}", self._file)
-        if self._reviewed:
+        if self._author:
             routes.add_post("/api/reviews", self._review)
         return application
 
@@ -139,7 +139,7 @@ class Server:
         return answer
 
     async def _review(self, request: web.Request) -> web.StreamResponse:
-        review = checked_review(await request.read())
+        review = review_of(await request.read(), self._author)
         stored = await self._quick.ask(lambda answers: answers.review(review))
         return web.Response(body=_encode(stored), content_type="application/json")
 
@@ -201,21 +201,13 @@ QUESTIONS: dict[str, Question] = {
 SLOW = ("comparison", "plots")
 
 
-def checked_review(body: bytes) -> Review:
-    """A review of the right kind; its author and its time are not the browser's to say."""
+def review_of(body: bytes, author: str) -> Review:
+    """What the page sends; author and time are not the browser's to say."""
     try:
         told = msgspec.json.decode(body, type=dict[str, Any])
-        review = msgspec.convert(told | {"author": "", "created": 0.0}, Review)
+        return msgspec.convert(told | {"author": author, "created": 0.0}, Review)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise QuestionError(f"This is no review: {error}.") from None
-    fitting = {
-        "star": isinstance(review.body, bool),
-        "comment": isinstance(review.body, str),
-        "score": isinstance(review.body, int | float) and not isinstance(review.body, bool) and 0 <= review.body <= 1,
-    }
-    if not fitting[review.kind]:
-        raise QuestionError("A star is true or false, a comment a text, a score a number between 0 and 1.")
-    return review
 
 
 @web.middleware
