@@ -486,6 +486,10 @@ def test_samples_are_reviewed(watch: Callable[[str], Watched], folder: Path):
         expect(page.locator(".verdict-panel .badge")).to_contain_text("wrong")
         assert page.evaluate("window.hacked") is None
         page.locator(".crumbs a").click()
+        expect(page.locator(".results .metrics").first).to_contain_text("0.667")
+        page.get_by_text("Count the scores of people (1)").click()
+        expect(page.locator(".reviewed")).to_contain_text("0.675")
+        expect(page.locator(".reviewed")).to_contain_text("anna 1")
         page.get_by_label("starred").check()
         expect(page.locator(".found")).to_have_text("1 found")
         expect(rows(page)).to_contain_text("★")

@@ -11,6 +11,7 @@ import msgspec
 from proctor.errors import NotComparableError, UsageError
 from proctor.leaderboard import rank_runs
 from proctor.particulars import differing, particulars, written
+from proctor.reviews import count_reviews
 from proctor.store.store import Opinions, Store
 from proctor.store.types import Place, Review, Wanted
 from proctor.types import Record, Run
@@ -82,7 +83,13 @@ class Answers:
             "n": n,
             "errors": errors,
         }
-        return {"run": told, "counts": counts, "kinds": kinds}
+        rescored = len(Opinions(self._store.reviews(run)).scores)
+        return {"run": told, "counts": counts, "kinds": kinds, "rescored": rescored}
+
+    def reviewed(self, name: str) -> dict[str, Any]:
+        """What came out with the scores of people in the place of the original ones."""
+        counted, reviews = count_reviews(self._store, self._store.run(name))
+        return {"metrics": counted.metrics, "words": str(reviews)}
 
     def lines(self, name: str, wanted: Wanted, start: int, limit: int) -> dict[str, Any]:
         run = self._store.run(name)

@@ -79,6 +79,8 @@ class Export:
                 self._copy(run, name)
         sizes = {"lines": {"total": total, "size": LINES}, "records": {"size": RECORDS}}
         self._put(f"{run.id}/run", self._answers.run(run.id) | sizes)
+        if opinions.scores:
+            self._put(f"{run.id}/reviewed", self._answers.reviewed(run.id))
         self._put(f"{run.id}/plots", self._answers.plots([run.id]))
 
     def _copy(self, run: Run, name: str) -> None:

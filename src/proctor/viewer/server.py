@@ -191,6 +191,7 @@ QUESTIONS: dict[str, Question] = {
     "changes": lambda answers, q: answers.changes(),
     "runs": lambda answers, q: answers.runs(),
     "run": lambda answers, q: answers.run(q.text("run")),
+    "reviewed": lambda answers, q: answers.reviewed(q.text("run")),
     "lines": lambda answers, q: answers.lines(q.text("run"), q.wanted, q.number("start", 0), q.number("limit", 100)),
     "sample": lambda answers, q: answers.sample(q.text("run"), q.number("sample"), q.number("epoch", 0), q.wanted),
     "events": lambda answers, q: answers.events(q.text("run"), q.text("name")),
@@ -198,7 +199,7 @@ QUESTIONS: dict[str, Question] = {
     "plots": lambda answers, q: answers.plots(q.runs),
     "leaderboard": lambda answers, q: answers.leaderboard(q.text("task")),
 }
-SLOW = ("comparison", "plots")
+SLOW = ("comparison", "plots", "reviewed")
 
 
 def review_of(body: bytes, author: str) -> Review:

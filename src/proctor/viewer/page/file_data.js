@@ -19,6 +19,10 @@ class FileData {
     return this.#piece(`${run}/run`);
   }
 
+  reviewed(run) {
+    return this.#piece(`${run}/reviewed`);
+  }
+
   async lines(run, wanted, start, limit) {
     const about = await this.run(run);
     if (isEverything(wanted)) {

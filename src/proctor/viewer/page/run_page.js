@@ -92,10 +92,14 @@ class RunPage {
   }
 
   take(about) {
+    const told = JSON.stringify(about);
+    if (told === this.told) return; // what is unfolded stays so
+    this.told = told;
     this.run = about.run;
     this.id = about.run.id;
     this.counts = about.counts;
     this.kinds = about.kinds;
+    this.rescored = about.rescored;
     this.showHeader();
     this.showResults();
     this.showOutcomes();
@@ -161,7 +165,21 @@ class RunPage {
         ? section("Result", {}, metricsTable(this.run.metrics, "Metrics with 95 % intervals"))
         : "",
       ...groups,
+      this.rescored ? this.reviewed() : null,
     );
+  }
+
+  // People's scores are counted only when somebody asks.
+  reviewed() {
+    const counted = element("div", {});
+    const count = async (event) => {
+      if (!event.target.open || counted.firstChild) return;
+      const { metrics, words } = await this.data.reviewed(this.id);
+      fill(counted, metricsTable(metrics, "With the scores of people"), element("p", { class: "soft" }, `${words}.`));
+    };
+    const parts = folded(`Count the scores of people (${this.rescored})`, counted);
+    parts.addEventListener("toggle", count);
+    return element("div", { class: "reviewed" }, parts);
   }
 
   group(key, values) {

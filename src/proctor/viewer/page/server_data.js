@@ -11,6 +11,10 @@ class ServerData {
     return this.#ask("run", { run });
   }
 
+  reviewed(run) {
+    return this.#ask("reviewed", { run });
+  }
+
   lines(run, wanted, start, limit) {
     return this.#ask("lines", { run, start, limit, ...asParameters(wanted) });
   }
