@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -337,6 +338,41 @@ def frames(film: Path) -> int:
         ["ffprobe", "-v", "error", "-count_frames", *entries], capture_output=True, text=True, check=True
     )
     return int(done.stdout)
+
+
+FILMING = """
+import sys, time
+from pathlib import Path
+from proctor.agents.desktop.display import VirtualDisplay
+from proctor.agents.desktop.film import Film
+display = VirtualDisplay()
+display.start()
+film = Film(display.name, display.size, Path(sys.argv[1]))
+print("filming", flush=True)
+time.sleep(1000)
+"""
+
+
+def test_nobody_films_for_one_who_was_killed(tmp_path: Path):
+    if shutil.which("ffmpeg") is None:
+        pytest.skip("ffmpeg is not installed")
+
+    folder = tmp_path / "film"
+    folder.mkdir()
+
+    def filming() -> bool:
+        for link in Path("/proc").glob("[0-9]*/cwd"):
+            with suppress(OSError):
+                if link.readlink() == folder:
+                    return True
+        return False
+
+    with subprocess.Popen([sys.executable, "-c", FILMING, str(folder)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        until(filming)
+        process.kill()
+    until(lambda: not filming())
 
 
 @pytest.mark.parametrize(
