@@ -416,6 +416,16 @@ def test_a_model_that_sees_plays(serve: Callable[[Any], Any]):
     assert record.usage.output_tokens > 0
 
 
+def test_a_model_that_never_answers_has_not_played(stalling: Callable[[int], Any]):
+    """Its server may be broken; to press nothing would be a score."""
+    settings = {"window_name": "Arrow", "timeout": 2.0}
+    url = stalling(0).url
+    report = evaluate(f"{FILE}:ArrowGame", "openai/eyes", base_url=url, limit=1, settings=settings, film=False)
+    (record,) = report.records()
+    assert record.outcome == "agent_hang", record.score
+    assert record.score.value is None
+
+
 @pytest.mark.parametrize(
     ("text", "strokes"),
     [
