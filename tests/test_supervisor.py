@@ -314,7 +314,7 @@ def test_a_stop_from_outside_in_the_middle_of_a_long_thought(tmp_path: Path):
         hall = Hall(tmp_path, fa.Sleeping, fa.Watching)
         supervisor = Supervisor(hall.judge, hall.player)
         evaluation = asyncio.create_task(supervisor.evaluate(Task(env_name="none", timeout=600)))
-        while hall.player._playing is None:
+        while hall.player._playing is None:  # noqa: ASYNC110 - nobody tells when an agent has begun
             await asyncio.sleep(0.001)
         supervisor.stop()
         result = await evaluation
