@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -339,6 +340,41 @@ def frames(film: Path) -> int:
     return int(done.stdout)
 
 
+FILMING = """
+import sys, time
+from pathlib import Path
+from proctor.agents.desktop.display import VirtualDisplay
+from proctor.agents.desktop.film import Film
+display = VirtualDisplay()
+display.start()
+film = Film(display.name, display.size, Path(sys.argv[1]))
+print("filming", flush=True)
+time.sleep(1000)
+"""
+
+
+def test_nobody_films_for_one_who_was_killed(tmp_path: Path):
+    if shutil.which("ffmpeg") is None:
+        pytest.skip("ffmpeg is not installed")
+
+    folder = tmp_path / "film"
+    folder.mkdir()
+
+    def filming() -> bool:
+        for link in Path("/proc").glob("[0-9]*/cwd"):
+            with suppress(OSError):
+                if link.readlink() == folder:
+                    return True
+        return False
+
+    with subprocess.Popen([sys.executable, "-c", FILMING, str(folder)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        until(filming)
+        process.kill()
+    until(lambda: not filming())
+
+
 @pytest.mark.parametrize(
     ("agent", "outcome", "why"),
     [
@@ -378,6 +414,16 @@ def test_a_model_that_sees_plays(serve: Callable[[Any], Any]):
     assert record.outcome == "completed", record.score
     assert record.score.value == 1.0
     assert record.usage.output_tokens > 0
+
+
+def test_a_model_that_never_answers_has_not_played(stalling: Callable[[int], Any]):
+    """Its server may be broken; to press nothing would be a score."""
+    settings = {"window_name": "Arrow", "timeout": 2.0}
+    url = stalling(0).url
+    report = evaluate(f"{FILE}:ArrowGame", "openai/eyes", base_url=url, limit=1, settings=settings, film=False)
+    (record,) = report.records()
+    assert record.outcome == "agent_hang", record.score
+    assert record.score.value is None
 
 
 @pytest.mark.parametrize(

@@ -171,8 +171,8 @@ def test_escape_ends_it_and_what_it_told_remains(sit_down):
 
 
 def test_without_a_display_it_says_so(proctor, monkeypatch):
-    monkeypatch.setenv("SDL_VIDEODRIVER", "x11")
-    monkeypatch.delenv("DISPLAY", raising=False)
+    for name in ("SDL_VIDEODRIVER", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
     done = proctor("play", "hexagon")
     assert done.returncode == 2
     assert "No window can be opened here" in done.stderr

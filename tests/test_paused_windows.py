@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +115,24 @@ def test_nothing_is_left_of_a_program(tmp_path: Path) -> None:
     assert not clock.parent.exists()
     assert program.poll() == -signal.SIGKILL
     assert not [name for name in os.listdir("/dev/shm") if name.endswith(f"_{program.pid}")]
+
+
+def test_nothing_is_left_of_what_a_program_has_started(tmp_path: Path) -> None:
+    """A game behind a script: its window would be there when the next episode looks for its own."""
+    file = tmp_path / "child"
+    program = Program(["sh", "-c", f"sleep 1000 & echo $! > {file}.new; mv {file}.new {file}; wait"])
+    deadline = time.monotonic() + PATIENCE
+    while not file.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    child = os.pidfd_open(int(file.read_text()))
+    try:
+        program.end()
+        assert select.select([child], [], [], PATIENCE)[0], "it is still there"
+    finally:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(child, signal.SIGKILL)
+        os.close(child)
 
 
 def test_the_game_waits_for_an_agent_that_thinks(tmp_path: Path) -> None:

@@ -307,6 +307,23 @@ def test_a_stop_from_outside(tmp_path: Path):
     assert asyncio.run(stopped()).outcome is Outcome.STOPPED
 
 
+def test_a_stop_from_outside_in_the_middle_of_a_long_thought(tmp_path: Path):
+    """Whoever stops it does not ask what the agent is doing: that it hangs could be seen only when time is up."""
+
+    async def stopped() -> EvaluationResult:
+        hall = Hall(tmp_path, fa.Sleeping, fa.Watching)
+        supervisor = Supervisor(hall.judge, hall.player)
+        evaluation = asyncio.create_task(supervisor.evaluate(Task(env_name="none", timeout=600)))
+        while hall.player._playing is None:  # noqa: ASYNC110 - nobody tells when an agent has begun
+            await asyncio.sleep(0.001)
+        supervisor.stop()
+        result = await evaluation
+        await hall.close()
+        return result
+
+    assert asyncio.run(stopped()).outcome is Outcome.STOPPED
+
+
 @pytest.mark.parametrize("whom", ["starter", "guardian"])
 def test_all_is_ended_with_whoever_started_it_and_with_the_guardian(tmp_path: Path, whom: str):
     """One is gone without a word, the other is ended: nothing is left."""

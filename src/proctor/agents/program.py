@@ -134,7 +134,10 @@ class Program:
             reached |= new
 
     def end(self) -> None:
-        self._process.kill()
+        """With all that it has started: games of distributions are often behind a script."""
+        if self.poll() is None:
+            self._signal(signal.SIGSTOP)  # so that none of them starts another
+            self._signal(signal.SIGKILL)
         self._process.wait()
         if self._folder is not None:
             self._folder.cleanup()

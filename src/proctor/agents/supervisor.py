@@ -142,6 +142,8 @@ class Supervisor:
 
     def _outcome(self, ending: Ending, agent: bool, judge: bool, hand: bool) -> tuple[Outcome, str]:
         """Of the play, from how the agent was found at its end, and from who ended it."""
+        if hand and ending.outcome is Outcome.AGENT_HANG:  # whoever ends an episode has no need to wait for a thought
+            return Outcome.STOPPED, "stopped by hand"
         if ending.outcome is not Outcome.COMPLETED:
             return ending.outcome, ending.error
         if ending.error:

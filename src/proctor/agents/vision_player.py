@@ -44,7 +44,7 @@ class VisionPlayer:
         self._desktop: XDesktop | None = None
         self._playing: asyncio.Task[Ending] | None = None
         self._recording = Recording()
-        self._actions = 0
+        self._actions = self._answers = 0
         self.sample: Sample  # the episode that is under way
         self.usage = Usage()
         self.unreadable = 0
@@ -61,7 +61,7 @@ class VisionPlayer:
     async def start(self, task: Task) -> None:
         await self.prepare()
         self._recording.begin(str(self.folder or ""))
-        self._actions, self.unreadable, self.usage = 0, 0, Usage()
+        self._actions, self._answers, self.unreadable, self.usage = 0, 0, 0, Usage()
         self._playing = asyncio.create_task(self._play(task))
 
     async def _play(self, task: Task) -> Ending:
@@ -98,6 +98,7 @@ class VisionPlayer:
         words = INSTRUCTION.format(description=task.task_description, hold=HOLD)
         prompt = (Message("user", (Text(words), Image(picture))),)
         output = await self._model.generate(Request(prompt, self._sampling, self._actions, self.sample))
+        self._answers += 1
         self.usage += output.usage
         strokes = parse_strokes(output.text)
         self.unreadable += strokes is None
@@ -125,6 +126,8 @@ class VisionPlayer:
             self._playing.cancel()
             with suppress(asyncio.CancelledError):
                 await self._playing
+            if not self._answers:  # its server may be broken: that nothing was pressed is no play
+                return Ending(outcome=Outcome.AGENT_HANG, error="the model had not answered even once")
             return Ending(actions=self._actions, lags=self._lags())
         return self._playing.result()
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import signal
-import subprocess
-from contextlib import suppress
 from pathlib import Path
 
 from proctor.agents.desktop.interface import DesktopError
+from proctor.agents.hosting.guarded import Guarded
 from proctor.agents.recording import KEYS
 
 FPS = 30
@@ -25,47 +23,21 @@ class Film:
             raise DesktopError("a film needs ffmpeg: apt-get install ffmpeg; or leave it out with --no-film")
         (folder / KEYS).write_text(" ")  # ffmpeg wants a file with something in it
         style = "x=8:y=h-th-8:fontsize=18:fontcolor=white:box=1:boxcolor=black@0.5"
-        with (folder / "film.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [
-                    *(program, "-nostdin", "-loglevel", "error", "-y"),
-                    *(
-                        "-f",
-                        "x11grab",
-                        "-draw_mouse",
-                        "0",
-                        "-framerate",
-                        str(FPS),
-                        "-video_size",
-                        f"{size[0]}x{size[1]}",
-                        "-i",
-                        display,
-                    ),
-                    *("-vf", f"drawtext=textfile={KEYS}:reload=1:{style}", "-c:v", "libx264", "-preset", "ultrafast"),
-                    *("-pix_fmt", "yuv420p", "-threads", "1", "-g", str(FPS)),
-                    *("-movflags", "+frag_keyframe+empty_moov", NAME),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=folder,  # names in filters of ffmpeg must not contain any of its many signs
-            )
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
+        command = [
+            *(program, "-nostdin", "-loglevel", "error", "-y"),
+            *("-f", "x11grab", "-draw_mouse", "0", "-framerate", str(FPS)),
+            *("-video_size", f"{size[0]}x{size[1]}", "-i", display),
+            *("-vf", f"drawtext=textfile={KEYS}:reload=1:{style}", "-c:v", "libx264", "-preset", "ultrafast"),
+            *("-pix_fmt", "yuv420p", "-threads", "1", "-g", str(FPS)),
+            *("-movflags", "+frag_keyframe+empty_moov", NAME),
+        ]
+        # Guarded, as it does not notice the end of a display; there, as names in its filters must not contain any of
+        # its many signs.
+        self._ffmpeg = Guarded(command, (), folder / "film.log", folder=folder)
 
     def close(self) -> str:
         """What went wrong with it, if anything did."""
-        broken = self._process.poll()
-        if broken is not None:
-            return f"the film broke off: ffmpeg ended with status {broken}"
-        with suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGINT)
-        try:
-            self._process.wait(ENDING)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-            return "the film lacks its end: ffmpeg did not come to it"
-        return ""
+        if not self._ffmpeg.is_alive:
+            self._ffmpeg.end()
+            return "the film broke off: ffmpeg ended before the episode"
+        return "" if self._ffmpeg.end(ENDING) else "the film lacks its end: ffmpeg did not come to it"

@@ -12,6 +12,7 @@ from proctor.agents.hexagon.options import Options
 from proctor.agents.hexagon.rules import TICKS, Game
 from proctor.agents.hexagon.state import StateFile, state_of
 
+UNSEEN = ("offscreen", "dummy", "evdev")  # what SDL falls back on where there is no display, without a word
 LONGEST_STALL = 0.25  # seconds that the game makes up for; when it was kept longer than that, it was a pause
 
 
@@ -65,6 +66,8 @@ class Window:
         # Pictures go to the display as they are: where there is no graphics card, anything else is slower.
         os.environ.setdefault("SDL_FRAMEBUFFER_ACCELERATION", "0")
         pygame.display.init()  # and nothing else: the game makes no sound
+        if pygame.display.get_driver() in UNSEEN and "SDL_VIDEODRIVER" not in os.environ:
+            raise pygame.error("there is no display")
         pygame.display.set_caption(options.title)
         self._options = options
         self._surface = pygame.display.set_mode(options.size)

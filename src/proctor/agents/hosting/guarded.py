@@ -25,36 +25,46 @@ class Guarded:
     """A running program. Its `control` is the line to the guardian; closed, it is the end."""
 
     def __init__(
-        self, command: list[str], handed: tuple[int, ...], log: Path, environment: Mapping[str, str] | None = None
+        self,
+        command: list[str],
+        handed: tuple[int, ...],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        folder: Path | None = None,
     ) -> None:
+        """It works in the folder, if there is one, and in ours else."""
         self._mark = secrets.token_hex(16)
         self._killed: set[int] = set()  # by us, and not yet known to be gone
         self.control, theirs = socket.socketpair()
         with theirs:
-            files = ",".join(map(str, handed))
+            told = [str(theirs.fileno()), str(log.absolute()), ",".join(map(str, handed))]
             self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", guardian.__file__, str(theirs.fileno()), str(log), files, *command],
+                [sys.executable, "-I", "-S", guardian.__file__, *told, *command],
                 pass_fds=(theirs.fileno(), *handed),
                 env={**os.environ, **(environment or {}), MARK: self._mark},
                 stdin=subprocess.DEVNULL,
+                cwd=folder,
             )
 
     @property
     def is_alive(self) -> bool:
         return self.process.poll() is None
 
-    def end(self, grace: float = 0.0) -> None:
-        """With a grace, the program is asked first: seconds in which it may put its things in order."""
+    def end(self, grace: float = 0.0) -> bool:
+        """With a grace, the program is asked first: seconds in which it may put its things in order. Whether it did."""
+        in_order = False
         if grace and self.is_alive:
             with suppress(OSError, subprocess.TimeoutExpired):
                 self.control.send(guardian.TERMINATE)
                 self.process.wait(grace)
+                in_order = True
         self.control.close()
         try:
             self.process.wait(ANSWERING)
         except subprocess.TimeoutExpired:
             self.kill()
         self.bury()
+        return in_order
 
     def kill(self) -> None:
         """For a guardian that does not answer: what it guards may have stopped it."""

@@ -111,7 +111,7 @@ def main() -> None:
     transcript = Transcript(log)
     try:
         main_child = start(command, written, control)
-        for file in (*map(int, handed.split(",")), written):
+        for file in (*map(int, filter(None, handed.split(","))), written):
             os.close(file)  # the process has them now
         poll = select.poll()
         for source in (control, woken, output):
