@@ -32,6 +32,7 @@ from proctor.agents.desktop.interface import make_active, window_titled
 from proctor.agents.desktop.vk import BUTTONS, KEYSYMS, SIDES
 from proctor.agents.desktop.x11 import XDesktop
 from proctor.agents.vision_player import parse_strokes
+from proctor.errors import UsageError
 
 FILE = str(Path(__file__).parent / "desktop_players.py")
 
@@ -391,6 +392,25 @@ def test_what_can_go_wrong_on_a_display(agent: str, outcome: str, why: tuple[str
         assert any(said in record.score.why for said in why)
 
 
+def test_one_keyboard_is_for_one_agent():
+    with pytest.raises(UsageError, match="one keyboard"):
+        exam("Pressing", parallel=2, display=":7")
+
+
+@pytest.mark.parametrize("name", ["agents/hexagon", "agents/window"])
+def test_an_exam_in_a_window_needs_a_display(name: str):
+    settings = {"command": "true", "window": "x", "text": "y"} if name == "agents/window" else {}
+    with pytest.raises(UsageError, match="--display none"):
+        evaluate(name, agent=f"{FILE}:Idle", display="none", limit=1, settings=settings)
+
+
+def test_a_game_that_is_lost_in_play_is_a_failure_if_faults_fail():
+    settings = {"window_name": "Arrow", "timeout": 20.0}
+    report = evaluate(f"{FILE}:ArrowGame", agent=f"{FILE}:Closing", limit=1, settings=settings)
+    assert report.metrics["success"].n == 0
+    assert report.metrics["success_if_faults_fail"].value == 0.0
+
+
 def test_a_display_that_is_killed(tmp_path: Path):
     """The first display dies in the middle; the episode is tried again on another."""
     (record,) = exam("KillingTheDisplay", episodes=1, timeout=3.0)
@@ -434,6 +454,9 @@ def test_a_model_that_never_answers_has_not_played(stalling: Callable[[int], Any
         ("NONE", []),
         ("a 1", [(65, 0.1), (49, 0.1)]),
         ("RIGHT:99", [(39, 5.0)]),
+        ("SPACE:0", [(32, 0.01)]),
+        ("I think a LEFT is best", [(37, 0.1)]),
+        ("F10", None),
         ("", None),
         ("...", None),
     ],

@@ -26,7 +26,7 @@ from proctor.agents.hosting.recipe import recipe_of
 from proctor.agents.judge import Judge
 from proctor.agents.locking import EnvLock
 from proctor.agents.player import LocalPlayer
-from proctor.agents.supervisor import Supervisor
+from proctor.agents.supervisor import Supervisor, _as_the_agent_hears_it
 
 TIMEOUT = 0.6
 
@@ -365,3 +365,11 @@ def await_end(pids: list[int]) -> None:
     for pid in pids:
         while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
             time.sleep(0.01)  # ends with the test's own limit, if it ends at all
+
+
+def test_the_agent_is_not_told_the_seed_of_the_world():
+    task = Task(env_name="none", timeout=1, seed=12345)
+    told = _as_the_agent_hears_it(task)
+    assert told.seed != task.seed
+    assert told == task.model_copy(update={"seed": told.seed}) == _as_the_agent_hears_it(task)
+    assert _as_the_agent_hears_it(Task(env_name="none", timeout=1)).seed is None

@@ -57,6 +57,7 @@ class EvaluatorExam(Task):
 
     evaluator: ClassVar[Recipe]
     uses_desktop: ClassVar[bool] = True
+    needs_window: ClassVar[bool] = False
     can_pause: ClassVar[bool] = True
     Settings: ClassVar[type[Struct]] = EpisodeSettings
     metric = "success"
@@ -87,6 +88,12 @@ class EvaluatorExam(Task):
         return config.parallel
 
     async def open(self, config: RunConfig) -> None:
+        if self.needs_window and config.display == "none":
+            raise UsageError(f"{self.name} is played in a window: --display none leaves none to play in.")
+        if self.uses_desktop and config.parallel > 1 and not config.display.startswith(("virtual", "none")):
+            raise UsageError(
+                f"--display {config.display} has one keyboard: leave out --parallel, or play on virtual displays."
+            )
         if self.settings.clock == "paused" and not self.can_pause:
             raise UsageError(
                 f"{self.name}: its evaluator cannot stop the environment, as clock=paused would need: "

@@ -43,6 +43,7 @@ class HexagonExam(EvaluatorExam):
     """Played in a real window."""
 
     Settings = HexagonSettings
+    needs_window = True
     summary = "walls close in from six sides, in a real window"
 
     def evaluator_recipe(self) -> Recipe:

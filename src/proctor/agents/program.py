@@ -80,6 +80,10 @@ class Program:
         fresh.replace(self._file)
 
     @property
+    def is_paused(self) -> bool:
+        return self._paused_at is not None
+
+    @property
     def pid(self) -> int:
         return self._process.pid
 

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from hashlib import blake2b
 from typing import Any, Protocol
 
 from proctor.agents.clock import Clock
@@ -99,7 +100,7 @@ class Supervisor:
     async def _play(self, task: Task) -> tuple[Outcome, str]:
         if self._stopped.is_set():
             return Outcome.STOPPED, "stopped by hand"
-        await self._player.start(task)
+        await self._player.start(_as_the_agent_hears_it(task))
         self._clock.start()
         self._journal.note("started", timeout=task.timeout)
         ends: dict[str, asyncio.Task[Any]] = {
@@ -142,11 +143,11 @@ class Supervisor:
 
     def _outcome(self, ending: Ending, agent: bool, judge: bool, hand: bool) -> tuple[Outcome, str]:
         """Of the play, from how the agent was found at its end, and from who ended it."""
-        if hand and ending.outcome is Outcome.AGENT_HANG:  # whoever ends an episode has no need to wait for a thought
-            return Outcome.STOPPED, "stopped by hand"
-        if ending.outcome is not Outcome.COMPLETED:
+        # Who was in the middle of a thought has only missed the end if it was the clock that ran out.
+        thinking = ending.outcome is Outcome.AGENT_HANG and (hand or (judge and ending.actions > 0))
+        if ending.outcome is not Outcome.COMPLETED and not thinking:
             return ending.outcome, ending.error
-        if ending.error:
+        if ending.error and not thinking:
             self._errors.append(ending.error)
         if hand:
             return Outcome.STOPPED, "stopped by hand"
@@ -165,3 +166,11 @@ class Supervisor:
 
     def _result(self, task: Task, outcome: Outcome, why: str) -> EvaluationResult:
         return EvaluationResult(task_id=task.task_id, outcome=outcome, notes="; ".join([why, *self._errors]))
+
+
+def _as_the_agent_hears_it(task: Task) -> Task:
+    """With a seed of its own: by that of the world it could foresee what comes."""
+    if task.seed is None:
+        return task
+    digest = blake2b(str(task.seed).encode(), digest_size=4, person=b"proctor agent").digest()
+    return task.model_copy(update={"seed": int.from_bytes(digest) >> 1})

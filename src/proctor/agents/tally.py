@@ -39,7 +39,9 @@ class EpisodeTally:
         if score is None or not record.outputs:
             return
         self._played.add(record)
-        failed = score.outcome in AGENTS_FAULTS
+        # An environment that was lost while the agent played may have been ended by it.
+        lost = score.outcome == Outcome.ENV_CRASH and record.outputs[-1].seconds > 0
+        failed = lost or score.outcome in AGENTS_FAULTS
         self._with_faults.add(msgspec.structs.replace(record, score=Score(0, score.outcome)) if failed else record)
         facts = self._facts_of(record.outputs[-1])
         if facts is not None:

@@ -28,7 +28,7 @@ You play the game in the window that is shown. {description}
 Answer with the keys to press next, separated by spaces, and nothing else; NONE for no key.
 Keys: LEFT RIGHT UP DOWN SPACE RETURN ESCAPE, letters, digits. A key is held for {hold:g} s; RIGHT:0.5 for 0.5 s."""
 HOLD = 0.1  # seconds
-LONGEST_HOLD = 5.0
+SHORTEST_HOLD, LONGEST_HOLD = 0.01, 5.0
 MOST_KEYS = 16
 _STROKE = re.compile(r"\b([A-Z][A-Z0-9_]*|[A-Z0-9])(?::([0-9]*\.?[0-9]+))?\b")
 
@@ -151,10 +151,13 @@ def parse_strokes(text: str) -> list[tuple[int, float]] | None:
     if not lines:
         return None
     found = []
-    for name, seconds in _STROKE.findall(lines[-1]):
-        key = VK.__members__.get(name) or VK.__members__.get(f"KEY_{name}")
+    said = _STROKE.findall(lines[-1])
+    keys = [VK.__members__.get(name) or VK.__members__.get(f"KEY_{name}") for name, _ in said]
+    in_words = any(key is None and name != "NONE" for key, (name, _) in zip(keys, said, strict=True))
+    for key, (name, seconds) in zip(keys, said, strict=True):
         if name == "NONE":
             return []
-        if key is not None:
-            found.append((int(key), min(float(seconds or HOLD), LONGEST_HOLD)))
+        if key in (None, VK.F10) or (in_words and len(name) == 1):  # "I go LEFT" names one key
+            continue
+        found.append((int(key), min(max(float(seconds or HOLD), SHORTEST_HOLD), LONGEST_HOLD)))
     return found[:MOST_KEYS] or None

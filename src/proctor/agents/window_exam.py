@@ -41,6 +41,7 @@ class WindowExam(EvaluatorExam):
     """Judged by what the window shows, or by how the program exits."""
 
     Settings = WindowSettings
+    needs_window = True
     summary = "any program with a window: --command, --window, and what success looks like"
 
     def evaluator_recipe(self) -> Recipe:

@@ -30,7 +30,7 @@ class HexagonEvaluator(ProgramEvaluator):
     """How long does the agent survive among walls that close in on it?"""
 
     def __init__(self, level: int = 1, size: str = "640x480", fps: int = 60) -> None:
-        self._options = ["--level", str(level), "--size", size, "--fps", str(fps), "--rounds", "1"]
+        self._options = ["--level", str(level), "--size", size, "--fps", str(fps), "--rounds", "1", "--locked"]
         self._told = os.memfd_create("hexagon-state")  # gone with the last process that has it
 
     def _setup_environment(self, task: Task) -> None:
@@ -57,7 +57,8 @@ class HexagonEvaluator(ProgramEvaluator):
 
     def _check_env_continue(self, task: Task) -> bool:
         state = self._living_state(task)
-        if state.phase is Phase.READY:  # if that key should be lost, the next check finds it waiting again
+        # If that key should be lost, the next check finds the game waiting again.
+        if state.phase is Phase.READY and not self._running().is_paused:
             with env_lock:
                 CALLABLES["window.make_active"](_title(task))
                 CALLABLES["keyboard.press"](VK.SPACE)

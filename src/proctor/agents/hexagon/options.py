@@ -24,6 +24,7 @@ class Options(Struct, frozen=True):
     title: str = TITLE
     state: str | None = None  # a file
     rounds: int | None = None  # after which the space bar starts no other
+    locked: bool = False  # escape does not end it
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,10 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rounds", type=_rounds, default=None, metavar="N", help="how many may be played (default: any)"
     )
 
+    parser.add_argument("--locked", action="store_true", help="escape does not end the program")
+
 
 def parsed(args: argparse.Namespace) -> Options:
     seed = secrets.randbelow(1 << 31) if args.seed is None else args.seed
-    return Options(seed, args.level, args.size, args.fps, args.title, args.state, args.rounds)
+    return Options(seed, args.level, args.size, args.fps, args.title, args.state, args.rounds, args.locked)
 
 
 def _size(text: str) -> tuple[int, int]:

@@ -94,7 +94,7 @@ class Window:
             if event.type == pygame.QUIT:
                 return False
             if event.type == pygame.KEYDOWN:
-                if event.key == pygame.K_ESCAPE:
+                if event.key == pygame.K_ESCAPE and not self._options.locked:
                     return False
                 if event.key == pygame.K_SPACE:
                     self._game.start()
