@@ -81,7 +81,13 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     price_output: Annotated[
         Annotated[float, Meta(ge=0)] | None, Meta(description="price of a million output tokens")
     ] = None
-    concurrency: Annotated[int, Meta(ge=1, le=4_096, description="requests in flight at once")] = 16
+    concurrency: Annotated[
+        Annotated[int, Meta(ge=1, le=4_096)] | None,
+        Meta(
+            description="most requests in flight at once (default: as many as a server takes, found out from 16 on "
+            "up to 256; 16 for a model without a server)"
+        ),
+    ] = None
     display: Annotated[
         str, Meta(description="where windows are shown: virtual, virtual:WIDTHxHEIGHT, :0 for your own, or none")
     ] = "virtual"

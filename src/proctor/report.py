@@ -95,6 +95,9 @@ class Report:
         if run.usage.input_tokens or run.usage.output_tokens:
             cost = "" if run.usage.cost is None else f", cost {run.usage.cost:.4f}"
             lines.append(f"  tokens         {run.usage.input_tokens} in, {run.usage.output_tokens} out{cost}")
+        if limit := run.provenance.get("concurrency"):
+            pushed = f", pushed back {limit['pushbacks']} times" if limit["pushbacks"] else ""
+            lines.append(f"  concurrency    {limit['settled']} of at most {limit['most']}{pushed}")
         lines.append(f"  run            {run.id} in {_short(self.folder)}")
         return "\n".join(lines)
 

@@ -52,7 +52,8 @@ async def run_exam(
 
     def close(status: Status, reason: str = "") -> Run:
         seconds = run.seconds + time.monotonic() - started
-        return close_run(run, task, config, store, status, reason, seconds)
+        found = msgspec.structs.replace(run, provenance=run.provenance | candidate.findings())
+        return close_run(found, task, config, store, status, reason, seconds)
 
     try:
         sitting = Sitting(run, task, candidate, config, store, observer)
@@ -84,22 +85,36 @@ class Sitting:
     async def examine_all(self, writer: Writer) -> None:
         self._observer.started(self._run, len(self._scored))
         queue = self._queue()
+        at_work = 0
 
-        async def work() -> None:
+        def hire(workers: asyncio.TaskGroup) -> None:
+            nonlocal at_work
+            while at_work < self._samples_at_once():
+                at_work += 1
+                workers.create_task(work(workers))
+
+        async def work(workers: asyncio.TaskGroup) -> None:
+            nonlocal at_work
             for sample, epoch, digest in queue:
+                hire(workers)  # the candidate may have more places than a moment ago
                 record = await self._examine(sample, epoch, digest, writer)
                 self._observer.recorded(record)
                 self._stop_if_hopeless(record)
                 await asyncio.sleep(0)  # a model that never waits must not starve the others
+                if at_work > self._samples_at_once():
+                    break
+            at_work -= 1
 
         try:
             async with asyncio.TaskGroup() as workers:
-                for _ in range(self._task.samples_at_once(self._candidate, self._config)):
-                    workers.create_task(work())
+                hire(workers)
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
         if 0 < self._errors == self._finished:
             self._give_up()  # an exam too short for the rule above, of which nothing could be scored
+
+    def _samples_at_once(self) -> int:
+        return self._task.samples_at_once(self._candidate, self._config)
 
     def _queue(self) -> Iterator[tuple[Sample, int, bytes]]:
         """Samples still to be examined. All are made again on a resume, and must be what they were."""

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
-import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 
 from proctor.config import RunConfig
 from proctor.errors import TransientModelError, UsageError
 from proctor.models.cache import ResponseCache
+from proctor.models.limit import START, ServerLimit, limit_of
 from proctor.models.model import Model, Request, has_pictures
 from proctor.types import Output, Sample
 
-logger = logging.getLogger(__name__)
-
 FIRST_WAIT = 0.5  # seconds before the second try; doubled before each further one
 LONGEST_WAIT = 60.0
-LONG_QUIET = 10.0  # seconds of a rate limit's pause that are worth a word
 PATIENCE = 900.0  # seconds that one request may wait for rate limits to end, all together
 
 
@@ -29,11 +26,17 @@ class Gateway(Model):
         self.name = model.name
         self._model = model
         self._cache = cache
-        self.places = max(config.concurrency, model.places)
-        self._free = asyncio.Semaphore(self.places)
+        if model.server:
+            self._limit = limit_of(model.server, config.concurrency)
+        else:
+            places = max(config.concurrency or START, model.places)
+            self._limit = ServerLimit(model.name, places, places)
         self._retries = config.retries
         self._prices = (config.price_input, config.price_output)
-        self._quiet = self._quiet_until = 0.0  # length and end of the pause that the server asked for
+
+    @property
+    def places(self) -> int:  # type: ignore[override]  # they come and go
+        return self._limit.places
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
         # Found out before weights are fetched or a server is asked.
@@ -48,6 +51,12 @@ class Gateway(Model):
     def identity(self) -> dict[str, str]:
         return self._model.identity()
 
+    def findings(self) -> dict[str, Any]:
+        if not self._model.server:
+            return {}
+        limit = self._limit
+        return {"concurrency": {"settled": limit.places, "most": limit.most, "pushbacks": limit.pushbacks}}
+
     async def close(self) -> None:
         if self._cache is not None:
             self._cache.close()
@@ -56,25 +65,25 @@ class Gateway(Model):
     async def generate(self, request: Request) -> Output:
         output = self._cache.get(self.identity(), request) if self._cache is not None else None
         if output is None:
-            async with self._free:
-                output = await self._try(request)
+            output = await self._try(request)
             if self._cache is not None:
                 self._cache.put(self.identity(), request, output)
         return self._priced(output)
 
     async def _try(self, request: Request) -> Output:
         attempt = 1
-        patience = time.monotonic() + PATIENCE
+        clock = asyncio.get_running_loop().time
+        patience = clock() + PATIENCE
         while True:
-            await self._wait_for_quiet_to_end()
             try:
-                output = await self._model.generate(request)
+                async with self._limit.place():
+                    output = await self._model.generate(request)
             except TransientModelError as error:
                 if error.retry_after is not None:
                     # Waiting as told is no failed try, as long as it comes to an end.
-                    if time.monotonic() + error.retry_after > patience:
+                    if clock() + error.retry_after > patience:
                         raise
-                    self._keep_quiet(error.retry_after)
+                    self._limit.keep_quiet(error.retry_after)
                     continue
                 if attempt > self._retries:
                     raise
@@ -83,20 +92,6 @@ class Gateway(Model):
                 attempt += 1
             else:
                 return msgspec.structs.replace(output, attempts=attempt) if attempt > 1 else output
-
-    def _keep_quiet(self, seconds: float) -> None:
-        if seconds >= LONG_QUIET and time.monotonic() > self._quiet_until:
-            logger.warning("%s asks to wait %.0f s (rate limit)", self.name, seconds)
-        self._quiet = max(seconds, FIRST_WAIT)
-        self._quiet_until = max(self._quiet_until, time.monotonic() + self._quiet)
-
-    async def _wait_for_quiet_to_end(self) -> None:
-        """A rate limit met by one request holds back all of them, and they come back one after another."""
-        while True:
-            wait = self._quiet_until - time.monotonic()
-            if wait <= 0:
-                return
-            await asyncio.sleep(wait + random.uniform(0, self._quiet))
 
     def _priced(self, output: Output) -> Output:
         price_input, price_output = self._prices
