@@ -11,10 +11,10 @@ ROOT = Path(__file__).parents[1] / "src" / "proctor"
 LAYERS = [
     ["proctor"],
     ["types", "errors", "randomness", "machine", "thoughts"],
-    ["config", "metrics", "candidate", "sandbox", "userfile"],
+    ["config", "metrics", "candidate", "sandbox", "userfile", "budget"],
     ["models", "datafile"],
     ["task", "store", "provenance"],
-    ["report", "run"],
+    ["report", "run", "estimate"],
     ["catalog", "curve"],
     ["evaluation", "check"],
     ["sweeps", "exchange"],

@@ -100,6 +100,11 @@ class TransientModelError(ModelError):
         self.overloaded = overloaded  # fewer requests at once may be what helps
 
 
+class OutOfBudgetError(BaseException):
+    """Nothing new may begin: the sample stays unasked. No Exception: a task that survives all of those must not
+    take it for a failure of the model."""
+
+
 class RefusedByModelError(UsageError):
     """The server will refuse every request alike (key, model name): the run stops at once."""
 

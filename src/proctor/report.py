@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from proctor.errors import MissingExtraError
+from proctor.metrics.precision import NO_INTERVAL
 from proctor.store import open_store
 from proctor.types import Metric, Record, Run
 
@@ -55,8 +56,9 @@ class Report:
         }
         if run.reason:
             result["reason"] = run.reason
-        if "sandbox" in run.provenance:
-            result["sandbox"] = run.provenance["sandbox"]
+        for key in ("sandbox", "budget"):
+            if key in run.provenance:
+                result[key] = run.provenance[key]
         built: dict[str, Any] = msgspec.to_builtins(result)
         return built
 
@@ -83,6 +85,8 @@ class Report:
         lines = [f"{title} · {run.seconds:.1f} s"]
         if run.status != "done":
             lines.append(f"  NOT COMPLETE: {run.status}{f' ({run.reason})' if run.reason else ''}")
+        elif run.reason:
+            lines.append(f"  ended          {run.reason}")
         if settings := run.config.get("settings"):
             lines.append("  settings       " + ", ".join(f"{key}={value}" for key, value in settings.items()))
         lines += [f"  {name:<14} {_metric(metric)}" for name, metric in run.metrics.items()]
@@ -121,6 +125,7 @@ def _metric(metric: Metric) -> str:
     if metric.value is None:
         return "– (nothing scored)"
     text = f"{metric.value:,.0f}" if metric.method == "count" else f"{metric.value:.3f}"
-    if metric.stderr is not None and metric.low is not None and metric.high is not None:
-        text += f" ± {metric.stderr:.3f}   95 % interval {metric.low:.3f} – {metric.high:.3f} ({metric.method})"
-    return text
+    if metric.low is not None and metric.high is not None:
+        stderr = "" if metric.stderr is None else f" ± {metric.stderr:.3f}"
+        return f"{text}{stderr}   95 % interval {metric.low:.3f} – {metric.high:.3f} ({metric.method})"
+    return f"{text}   ({metric.method})" if metric.method == NO_INTERVAL else text

@@ -7,17 +7,28 @@ import hashlib
 import time
 import traceback
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing, suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal
 
 import msgspec
 
+from proctor.budget import Budget
 from proctor.candidate import Candidate
 from proctor.config import RunConfig
-from proctor.errors import ChangedSampleError, HopelessRunError, ModelError, ProctorError, StoreWriteError, TaskError
-from proctor.metrics.summary import summarise
+from proctor.errors import (
+    ChangedSampleError,
+    HopelessRunError,
+    ModelError,
+    OutOfBudgetError,
+    ProctorError,
+    StoreWriteError,
+    TaskError,
+)
+from proctor.metrics.precision import Precision, SequentialTally, place_in_exam
+from proctor.metrics.summary import Tally, summarise
 from proctor.store.sqlite import Store
 from proctor.store.writer import Writer
 from proctor.task import Task, take_samples
@@ -37,6 +48,9 @@ class Observer:
     ) -> None:
         pass
 
+    def planned(self, estimate: str) -> None:
+        pass
+
     def started(self, run: Run, done: int) -> None:
         pass
 
@@ -45,18 +59,24 @@ class Observer:
 
 
 async def run_exam(
-    run: Run, task: Task, candidate: Candidate, config: RunConfig, store: Store, observer: Observer
+    run: Run,
+    task: Task,
+    candidate: Candidate,
+    config: RunConfig,
+    store: Store,
+    observer: Observer,
+    budget: Budget,
 ) -> Run:
     """Runs what is not yet done of a stored run; whatever happens, the run is left with its status."""
     started = time.monotonic()
 
     def close(status: Status, reason: str = "") -> Run:
         seconds = run.seconds + time.monotonic() - started
-        found = msgspec.structs.replace(run, provenance=run.provenance | candidate.findings())
+        found = msgspec.structs.replace(run, provenance=run.provenance | candidate.findings() | budget.account())
         return close_run(found, task, config, store, status, reason, seconds)
 
     try:
-        sitting = Sitting(run, task, candidate, config, store, observer)
+        sitting = Sitting(run, task, candidate, config, store, observer, budget)
         with Writer(store, run) as writer:
             await sitting.examine_all(writer)
     except BaseException as error:
@@ -66,16 +86,29 @@ async def run_exam(
             if isinstance(error, ProctorError):
                 error.run = closed
         raise
-    return close("done")
+    if budget.ended and sitting.cut_short:
+        return close("interrupted", f"{budget.reason}; with more of it, proctor resume {run.id} goes on")
+    return close("done", sitting.precision_reached())
 
 
 class Sitting:
     """One go at a run: a few workers share one lazy queue of samples."""
 
     def __init__(
-        self, run: Run, task: Task, candidate: Candidate, config: RunConfig, store: Store, observer: Observer
+        self,
+        run: Run,
+        task: Task,
+        candidate: Candidate,
+        config: RunConfig,
+        store: Store,
+        observer: Observer,
+        budget: Budget,
     ) -> None:
         self._run, self._task, self._candidate, self._config, self._observer = run, task, candidate, config, observer
+        self._budget = budget
+        self.cut_short = False  # samples were left by the budget
+        self._precision = Precision(config.until_ci, config.epochs) if config.until_ci is not None else None
+        self._values = store.values(run) if config.until_ci is not None else {}
         self._scored = store.scored(run)
         self._answered = store.answered(run)
         self._finished = len(self._scored)
@@ -97,17 +130,22 @@ class Sitting:
             nonlocal at_work
             for sample, epoch, digest in queue:
                 hire(workers)  # the candidate may have more places than a moment ago
-                record = await self._examine(sample, epoch, digest, writer)
-                self._observer.recorded(record)
-                self._stop_if_hopeless(record)
+                try:
+                    record = await self._examine(sample, epoch, digest, writer)
+                except OutOfBudgetError:
+                    self.cut_short = True
+                    break
+                self._note(record)
                 await asyncio.sleep(0)  # a model that never waits must not starve the others
                 if at_work > self._samples_at_once():
                     break
             at_work -= 1
 
         try:
-            async with asyncio.TaskGroup() as workers:
+            async with asyncio.timeout(self._budget.seconds_left()), asyncio.TaskGroup() as workers:
                 hire(workers)
+        except TimeoutError:
+            self.cut_short = True
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
         if 0 < self._errors == self._finished:
@@ -118,17 +156,52 @@ class Sitting:
 
     def _queue(self) -> Iterator[tuple[Sample, int, bytes]]:
         """Samples still to be examined. All are made again on a resume, and must be what they were."""
-        for sample in take_samples(self._task, self._config):
+        for sample in self._samples():
             digest = sample_digest(sample)
             for epoch in range(self._config.epochs):
                 before = self._scored.get((sample.index, epoch))
                 if before is None:
+                    if self._budget.ended:
+                        self.cut_short = True
+                        return
                     yield sample, epoch, digest
                 elif before != digest:
                     raise ChangedSampleError(
                         f"Sample {sample.id} is not what it was when the run began: the task or its data has "
                         "changed. Start a new run."
                     )
+
+    def _samples(self) -> Iterator[Sample]:
+        """As many as it takes, where a precision is wanted; else all."""
+        samples: Iterable[Sample] = take_samples(self._task, self._config)
+        if self._precision is None:
+            yield from samples
+            return
+        if self._task.fixed:
+            samples = sorted(samples, key=lambda sample: place_in_exam(sample.index, self._config.seed, fixed=True))
+        for sample in samples:
+            if self._precision.reached:
+                return
+            self._precision.expect(sample.index)
+            for epoch in range(self._config.epochs):
+                if (sample.index, epoch) in self._values:
+                    self._precision.add(sample.index, self._values[sample.index, epoch])
+            yield sample
+
+    def _note(self, record: Record) -> None:
+        self._observer.recorded(record)
+        self._stop_if_hopeless(record)
+        if self._precision is not None:
+            self._precision.add(record.sample.index, record.score.value if record.score else None)
+
+    def precision_reached(self) -> str:
+        """How an exam that asks as many samples as it takes came to its end."""
+        if self._precision is None:
+            return ""
+        wanted, metric = self._config.until_ci, self._precision.sequence.metric()
+        if self._precision.reached:
+            return f"the score is known to ± {wanted:g}, after {metric.n:,} samples"
+        return f"all samples were asked, {metric.n:,} of them: too few to know the score to ± {wanted:g}"
 
     async def _examine(self, sample: Sample, epoch: int, digest: bytes, writer: Writer) -> Record:
         """Ask, judge, store. The one place where a failure becomes a record instead of an exception."""
@@ -216,8 +289,14 @@ def close_run(
             usage += record.usage
             yield record
 
+    def tally() -> Tally:
+        if config.until_ci is None:
+            return task.tally()
+        place = partial(place_in_exam, seed=config.seed, fixed=task.fixed)
+        return SequentialTally(task.tally(), task.metric, config.until_ci, place)
+
     try:
-        metrics, groups = summarise(watched(), task.tally, (*task.group_by, *config.group_by))
+        metrics, groups = summarise(watched(), tally, (*task.group_by, *config.group_by))
     except (Exception, SystemExit) as error:
         failure = f"{task.name} failed to sum up run {run.id}: {type(error).__name__}: {error}"
         store.save(msgspec.structs.replace(run, status="failed", reason=failure, seconds=seconds))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
+from proctor.budget import Budget
 from proctor.config import RunConfig
 from proctor.errors import TransientModelError, UsageError
 from proctor.models.cache import ResponseCache
 from proctor.models.limit import START, ServerLimit, limit_of
-from proctor.models.model import Model, Request, has_pictures
-from proctor.types import Output, Sample
+from proctor.models.model import Model, Request, estimate_tokens, has_pictures
+from proctor.types import Output, Sample, Usage
 
 FIRST_WAIT = 0.5  # seconds before the second try; doubled before each further one
 LONGEST_WAIT = 60.0
@@ -22,10 +24,14 @@ PATIENCE = 900.0  # seconds that one request may wait for rate limits to end, al
 
 
 class Gateway(Model):
-    def __init__(self, model: Model, config: RunConfig, cache: ResponseCache | None = None) -> None:
+    def __init__(
+        self, model: Model, config: RunConfig, cache: ResponseCache | None = None, budget: Budget | None = None
+    ) -> None:
         self.name = model.name
         self._model = model
         self._cache = cache
+        self._budget = budget or Budget()
+        self._underestimated = 1.0  # how many times longer than estimated a prompt has turned out to be
         if model.server:
             self._limit = limit_of(model.server, config.concurrency)
         else:
@@ -65,7 +71,9 @@ class Gateway(Model):
     async def generate(self, request: Request) -> Output:
         output = self._cache.get(self.identity(), request) if self._cache is not None else None
         if output is None:
-            output = await self._try(request)
+            async with self._budget.reserved(self._most(request)):
+                output = await self._try(request)
+                self._account(request, output)
             if self._cache is not None:
                 self._cache.put(self.identity(), request, output)
         return self._priced(output)
@@ -77,6 +85,8 @@ class Gateway(Model):
         while True:
             try:
                 async with self._limit.place():
+                    if attempt == 1:
+                        self._budget.refuse_if_ended()  # the time may have come while it waited for its place
                     output = await self._model.generate(request)
             except TransientModelError as error:
                 if error.retry_after is not None:
@@ -93,12 +103,32 @@ class Gateway(Model):
             else:
                 return msgspec.structs.replace(output, attempts=attempt) if attempt > 1 else output
 
+    def _most(self, request: Request) -> Usage:
+        """The most that a request may use, as far as the length of its prompt can be estimated."""
+        length = math.ceil(estimate_tokens(request.prompt) * self._underestimated)
+        return price(Usage(length, request.sampling.max_tokens), *self._prices)
+
+    def _account(self, request: Request, output: Output) -> None:
+        if not self._budget.counts_tokens:
+            return
+        used = output.usage.input_tokens
+        if self._model.server and used + output.usage.output_tokens == 0:
+            raise UsageError(f"{self.name} does not say how many tokens it used: only --time-limit can be kept here.")
+        self._underestimated = max(self._underestimated, used / estimate_tokens(request.prompt))
+        self._budget.use(price(output.usage, *self._prices))
+
     def _priced(self, output: Output) -> Output:
-        price_input, price_output = self._prices
-        if price_input is None and price_output is None:
+        usage = price(output.usage, *self._prices)
+        if usage.cost is None:
             return output
-        usage = output.usage
-        cost = (usage.input_tokens * (price_input or 0) + usage.output_tokens * (price_output or 0)) / 1e6
-        # What comes from the cache was paid for before.
-        usage = msgspec.structs.replace(usage, cost=0.0 if output.cached else cost)
+        if output.cached:
+            usage = msgspec.structs.replace(usage, cost=0.0)  # it was paid for before
         return msgspec.structs.replace(output, usage=usage)
+
+
+def price(usage: Usage, price_input: float | None, price_output: float | None) -> Usage:
+    """The same with its cost, where there is a price for a million tokens."""
+    if price_input is None and price_output is None:
+        return usage
+    cost = (usage.input_tokens * (price_input or 0) + usage.output_tokens * (price_output or 0)) / 1e6
+    return msgspec.structs.replace(usage, cost=cost)

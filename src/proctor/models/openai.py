@@ -33,6 +33,7 @@ CONNECT_TIMEOUT = 15.0  # seconds: a host that does not even accept is not worth
 TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 OVERLOADED = frozenset({429, 503, 529})
 REFUSED = frozenset({401, 403, 404})
+JSON = {"Content-Type": "application/json"}
 PATHS = {"chat": "chat/completions", "completions": "completions", "responses": "responses"}
 
 
@@ -97,7 +98,8 @@ class OpenAI(Model):
         try:
             # A redirect would drop the prompt on its way.
             url = f"{self._url}/{PATHS[self._api]}"
-            async with self._session.post(url, json=self._body(request), allow_redirects=False) as response:
+            body = msgspec.json.encode(self._body(request))
+            async with self._session.post(url, data=body, headers=JSON, allow_redirects=False) as response:
                 content = await response.read()
                 if response.status != 200:
                     raise self._failure(response, content)

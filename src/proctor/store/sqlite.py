@@ -150,6 +150,13 @@ class Store:
         )
         return {(sample, epoch): digest for sample, epoch, digest in rows}
 
+    def values(self, run: Run) -> dict[tuple[int, int], float | None]:
+        """The scores' values, where there are scores, by (index, epoch)."""
+        rows = self._db.execute(
+            "SELECT sample, epoch, value FROM records WHERE run = ? AND state = 'scored'", (run.id,)
+        )
+        return {(sample, epoch): value for sample, epoch, value in rows}
+
     def answered(self, run: Run) -> dict[tuple[int, int], Record]:
         """Records with outputs that still need more of them, or their judge."""
         rows = self._db.execute("SELECT body FROM records WHERE run = ? AND state != 'scored'", (run.id,))
