@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -72,10 +72,12 @@ class Budget:
             raise OutOfBudgetError(self.reason)
 
     @asynccontextmanager
-    async def reserved(self, most: Usage) -> AsyncIterator[None]:
-        """Room for one request while it is under way. Waits if others must first turn out to have used less."""
-        amounts = _amounts(most)
-        while (lacking := self._lacking(amounts)) and self._under_way and not self.ended:
+    async def reserved(self, most: Callable[[], Usage]) -> AsyncIterator[None]:
+        """Room for one request while it is under way. Waits if others must first turn out to have used less.
+
+        By what others used, the most that this one may use can turn out otherwise, too.
+        """
+        while (lacking := self._lacking(amounts := _amounts(most()))) and self._under_way and not self.ended:
             turn = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
             await turn

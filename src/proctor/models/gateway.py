@@ -20,6 +20,7 @@ from proctor.types import Output, Sample, Usage
 
 FIRST_WAIT = 0.5  # seconds before the second try; doubled before each further one
 LONGEST_WAIT = 60.0
+CAUTION = 4.0  # how many times longer than estimated a prompt may be, as long as no answer has told
 PATIENCE = 900.0  # seconds that one request may wait for rate limits to end, all together
 
 
@@ -31,7 +32,7 @@ class Gateway(Model):
         self._model = model
         self._cache = cache
         self._budget = budget or Budget()
-        self._underestimated = 1.0  # how many times longer than estimated a prompt has turned out to be
+        self._stretch: float | None = None  # how many times longer than estimated a prompt has turned out to be
         if model.server:
             self._limit = limit_of(model.server, config.concurrency)
         else:
@@ -71,7 +72,7 @@ class Gateway(Model):
     async def generate(self, request: Request) -> Output:
         output = self._cache.get(self.identity(), request) if self._cache is not None else None
         if output is None:
-            async with self._budget.reserved(self._most(request)):
+            async with self._budget.reserved(lambda: self._most(request)):
                 output = await self._try(request)
                 self._account(request, output)
             if self._cache is not None:
@@ -105,7 +106,8 @@ class Gateway(Model):
 
     def _most(self, request: Request) -> Usage:
         """The most that a request may use, as far as the length of its prompt can be estimated."""
-        length = math.ceil(estimate_tokens(request.prompt) * self._underestimated)
+        stretch = CAUTION if self._stretch is None else self._stretch
+        length = math.ceil(estimate_tokens(request.prompt) * stretch)
         return price(Usage(length, request.sampling.max_tokens), *self._prices)
 
     def _account(self, request: Request, output: Output) -> None:
@@ -114,7 +116,7 @@ class Gateway(Model):
         used = output.usage.input_tokens
         if self._model.server and used + output.usage.output_tokens == 0:
             raise UsageError(f"{self.name} does not say how many tokens it used: only --time-limit can be kept here.")
-        self._underestimated = max(self._underestimated, used / estimate_tokens(request.prompt))
+        self._stretch = max(self._stretch or 0.0, used / estimate_tokens(request.prompt))
         self._budget.use(price(output.usage, *self._prices))
 
     def _priced(self, output: Output) -> Output:
