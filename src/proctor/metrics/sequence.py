@@ -15,20 +15,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from proctor.metrics.statistics import CONFIDENCE
 from proctor.types import Metric
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 METHOD = "betting confidence sequence"
 MOST_STAKED = 0.5  # of a gambler's capital, on one sample
 FIRST_LOOK = 8
 LOOKS = 50  # a look at the interval each time the number of samples has grown by a fiftieth
-STEPS = 40  # of a bisection of [0, 1]
-
-Floats = NDArray[np.float64]
+EXACTNESS = 1e-3  # of the ends, in half widths; they err outwards
 
 
 class ConfidenceSequence:
@@ -65,13 +65,14 @@ class ConfidenceSequence:
 
     def look(self) -> None:
         """What is outside of the interval now, and what was before, is out."""
+        import numpy as np
+
         stakes, scores = np.array(list(self._seen), dtype=np.float64).reshape(-1, 2).T
         times = np.array(list(self._seen.values()), dtype=np.float64)
-        low = self._lower_end(stakes, scores, times)
-        high = 1 - self._lower_end(stakes, 1 - scores, times)
-        if max(low, self.low) <= min(high, self.high):  # else one of them missed the mean, and nobody knows which
-            low, high = max(low, self.low), min(high, self.high)
-        self.low, self.high = low, high
+        low = self._lower_end(stakes, scores, times, self.low)
+        high = 1 - self._lower_end(stakes, 1 - scores, times, 1 - self.high)
+        if low <= high:  # else the mean was missed, now or before
+            self.low, self.high = low, high
 
     def metric(self) -> Metric:
         if self.n == 0:
@@ -85,15 +86,20 @@ class ConfidenceSequence:
         variance = (self._squares + 0.25 - 2 * mean * self._sum + mean * mean * self.n) / (self.n + 1)
         return self.half_width / variance
 
-    def _lower_end(self, stakes: Floats, scores: Floats, times: Floats) -> float:
-        """The lowest mean that whoever bets on higher scores has not disproved; all above it are not, either."""
+    def _lower_end(
+        self, stakes: NDArray[np.float64], scores: NDArray[np.float64], times: NDArray[np.float64], low: float
+    ) -> float:
+        """The lowest mean from `low` on that whoever bets on higher scores has not disproved, nor any above it."""
+        import numpy as np
 
         def is_out(mean: float) -> bool:
             staked = np.minimum(stakes, MOST_STAKED / mean)
             return float(times @ np.log1p(staked * (scores - mean))) >= self._to_exclude
 
-        low, high = 0.0, 1.0
-        for _ in range(STEPS):
+        high, exactness = 1.0, EXACTNESS * self.half_width
+        if not is_out(low + exactness):
+            return low
+        while high - low > exactness:
             middle = (low + high) / 2
             low, high = (middle, high) if is_out(middle) else (low, middle)
         return low
