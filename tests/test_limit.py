@@ -79,7 +79,7 @@ async def ask(door: Gateway, number: int) -> None:
 @pytest.mark.parametrize("at_once", [1, 3, 10, 50, 120])
 def test_it_finds_what_a_server_takes(at_once: int, retry_after: float | None):
     server = Server(at_once, retry_after)
-    door = gateway(server, retries=50)
+    door = gateway(server)
     run_at_once(ask(door, 100 * at_once + 500))
     assert server.answered == 100 * at_once + 500
     late = server.crowds[len(server.crowds) // 2 :]
@@ -132,7 +132,7 @@ def test_a_few_requests_do_not_make_it_grow():
 
 def test_a_server_that_recovers_gets_more_again():
     server = Server(4)
-    door = gateway(server, retries=50)
+    door = gateway(server)
 
     async def scene() -> int:
         await ask(door, 600)
@@ -159,7 +159,7 @@ class Hanging(Server):
 
 def test_timeouts_push_back():
     server = Hanging(5)
-    door = gateway(server, retries=50)
+    door = gateway(server)
     run_at_once(ask(door, 1_000))
     assert server.answered == 1_000
     assert door.places <= 7
@@ -289,7 +289,7 @@ def test_nothing_is_lost_or_doubled_at_a_server_that_refuses(adding: str, serve,
 
     answered: Counter[str] = Counter()
     server = serve(reply)
-    report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=120, retries=30)
+    report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=120)
     assert (report.run.n, report.run.errors) == (120, 0)
     assert report.metrics["accuracy"].value == 1
     assert set(answered.values()) == {1}

@@ -126,8 +126,8 @@ def test_nothing_is_known_of_nothing():
 
 def test_quick_answers_wait_for_those_before_them():
     precision = Precision(0.1, epochs=2)
-    for index in (7, 3, 9):
-        precision.expect(index)
+    exam = precision.until_reached([Sample(str(index), index, "?") for index in (7, 3, 9)], {})
+    assert [sample.index for sample in exam] == [7, 3, 9]
     precision.add(3, 1.0)
     precision.add(3, 0.0)
     precision.add(9, 1.0)

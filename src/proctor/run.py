@@ -88,7 +88,7 @@ async def run_exam(
         raise
     if budget.ended and sitting.cut_short:
         return close("interrupted", f"{budget.reason}; with more of it, proctor resume {run.id} goes on")
-    return close("done", sitting.precision_reached())
+    return close("done", sitting.verdict)
 
 
 class Sitting:
@@ -171,22 +171,14 @@ class Sitting:
                         "changed. Start a new run."
                     )
 
-    def _samples(self) -> Iterator[Sample]:
+    def _samples(self) -> Iterable[Sample]:
         """As many as it takes, where a precision is wanted; else all."""
         samples: Iterable[Sample] = take_samples(self._task, self._config)
         if self._precision is None:
-            yield from samples
-            return
+            return samples
         if self._task.fixed:
             samples = sorted(samples, key=lambda sample: place_in_exam(sample.index, self._config.seed, fixed=True))
-        for sample in samples:
-            if self._precision.reached:
-                return
-            self._precision.expect(sample.index)
-            for epoch in range(self._config.epochs):
-                if (sample.index, epoch) in self._values:
-                    self._precision.add(sample.index, self._values[sample.index, epoch])
-            yield sample
+        return self._precision.until_reached(samples, self._values)
 
     def _note(self, record: Record) -> None:
         self._observer.recorded(record)
@@ -194,14 +186,10 @@ class Sitting:
         if self._precision is not None:
             self._precision.add(record.sample.index, record.score.value if record.score else None)
 
-    def precision_reached(self) -> str:
+    @property
+    def verdict(self) -> str:
         """How an exam that asks as many samples as it takes came to its end."""
-        if self._precision is None:
-            return ""
-        wanted, metric = self._config.until_ci, self._precision.sequence.metric()
-        if self._precision.reached:
-            return f"the score is known to ± {wanted:g}, after {metric.n:,} samples"
-        return f"all samples were asked, {metric.n:,} of them: too few to know the score to ± {wanted:g}"
+        return self._precision.verdict if self._precision is not None else ""
 
     async def _examine(self, sample: Sample, epoch: int, digest: bytes, writer: Writer) -> Record:
         """Ask, judge, store. The one place where a failure becomes a record instead of an exception."""

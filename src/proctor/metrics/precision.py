@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from statistics import fmean
 
 from proctor.metrics.sequence import ConfidenceSequence
 from proctor.metrics.summary import Tally
 from proctor.randomness import mix, name_key
-from proctor.types import Metric, Record
+from proctor.types import Metric, Record, Sample
 
 NO_INTERVAL = "no interval: the number of samples was not fixed"
 _SHUFFLE = name_key("order of a fixed exam")
@@ -41,10 +41,26 @@ class Precision:
     def reached(self) -> bool:
         return self.sequence.narrow_enough
 
-    def expect(self, index: int) -> None:
-        """This sample is the next of the exam."""
-        self._order.append(index)
-        self._values[index] = []
+    @property
+    def verdict(self) -> str:
+        n, wanted = self.sequence.n, f"± {self.sequence.half_width:g}"
+        if self.reached:
+            return f"the score is known to {wanted}, after {n:,} samples"
+        return f"all samples were asked, {n:,} of them: too few to know the score to {wanted}"
+
+    def until_reached(
+        self, samples: Iterable[Sample], known: Mapping[tuple[int, int], float | None]
+    ) -> Iterator[Sample]:
+        """The samples, in the order of the exam, as long as more are needed; some epochs may be scored already."""
+        for sample in samples:
+            if self.reached:
+                return
+            self._order.append(sample.index)
+            self._values[sample.index] = []
+            for epoch in range(self._epochs):
+                if (sample.index, epoch) in known:
+                    self.add(sample.index, known[sample.index, epoch])
+            yield sample
 
     def add(self, index: int, value: float | None) -> None:
         """The score of one epoch of a sample; None if there is none to be had."""
