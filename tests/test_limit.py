@@ -14,7 +14,6 @@ import proctor
 from conftest import right_sum
 from proctor.config import build_config
 from proctor.errors import TransientModelError
-from proctor.models import limit
 from proctor.models.gateway import Gateway
 from proctor.models.limit import MOST, START, ServerLimit, limit_of
 from proctor.models.model import Model, Request, Sampling
@@ -367,7 +366,3 @@ def test_half_a_response_is_asked_for_again(adding: str, tmp_path):
     thread.join(30)
     (record,) = report.records()
     assert record.outputs[0].attempts == asked == 2
-
-
-def test_the_limit_is_forgotten_between_tests():
-    assert limit.SERVERS == {}
