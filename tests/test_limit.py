@@ -217,6 +217,15 @@ def test_the_next_exam_goes_on_where_the_last_one_ended():
     assert limit_of("elsewhere", 100).places == 100
 
 
+def test_pushbacks_are_those_of_the_run():
+    server = Server(3)
+    first = gateway(server)
+    run_at_once(ask(first, 200))
+    second = gateway(server)
+    assert first.findings()["concurrency"]["pushbacks"] == server.refused > 0
+    assert second.findings()["concurrency"]["pushbacks"] == 0
+
+
 def test_a_place_is_not_lost_with_a_request_that_is_called_off():
     async def scene() -> None:
         places = ServerLimit("there", 2, 2)

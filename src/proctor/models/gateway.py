@@ -38,6 +38,7 @@ class Gateway(Model):
         else:
             places = max(config.concurrency or START, model.places)
             self._limit = ServerLimit(model.name, places, places)
+        self._pushbacks_before = self._limit.pushbacks  # by exams before this one
         self._retries = config.retries
         self._prices = (config.price_input, config.price_output)
 
@@ -62,7 +63,8 @@ class Gateway(Model):
         if not self._model.server:
             return {}
         limit = self._limit
-        return {"concurrency": {"settled": limit.places, "most": limit.most, "pushbacks": limit.pushbacks}}
+        pushbacks = limit.pushbacks - self._pushbacks_before
+        return {"concurrency": {"settled": limit.places, "most": limit.most, "pushbacks": pushbacks}}
 
     async def close(self) -> None:
         if self._cache is not None:

@@ -78,6 +78,7 @@ class ServerLimit:
             loop = asyncio.get_running_loop()
             turn: asyncio.Future[None] = loop.create_future()
             self._waiting.append((loop, turn))
+            self._hand_out()  # those before it may belong to a loop that is gone
         try:
             await turn
         except asyncio.CancelledError:
