@@ -74,12 +74,22 @@ class Gateway(Model):
     async def generate(self, request: Request) -> Output:
         output = self._cache.get(self.identity(), request) if self._cache is not None else None
         if output is None:
-            async with self._budget.reserved(lambda: self._most(request)):
-                output = await self._try(request)
-                self._account(request, output)
+            output = await (self._try_within_budget(request) if self._budget.counts_tokens else self._try(request))
             if self._cache is not None:
                 self._cache.put(self.identity(), request, output)
         return self._priced(output)
+
+    async def _try_within_budget(self, request: Request) -> Output:
+        async with self._budget.reserved(lambda: self._most(request)):
+            output = await self._try(request)
+            used = output.usage.input_tokens
+            if self._model.server and used + output.usage.output_tokens == 0:
+                raise UsageError(
+                    f"{self.name} does not say how many tokens it used: only --time-limit can be kept here."
+                )
+            self._stretch = max(self._stretch or 0.0, used / estimate_tokens(request.prompt))
+            self._budget.use(price(output.usage, *self._prices))
+            return output
 
     async def _try(self, request: Request) -> Output:
         attempt = 1
@@ -104,6 +114,9 @@ class Gateway(Model):
                 await asyncio.sleep(random.uniform(longest / 2, longest))
                 attempt += 1
             else:
+                if self._model.server:
+                    # Whoever got the place goes first: a server waits for it, the judge of this answer does not.
+                    await asyncio.sleep(0)
                 return msgspec.structs.replace(output, attempts=attempt) if attempt > 1 else output
 
     def _most(self, request: Request) -> Usage:
@@ -111,15 +124,6 @@ class Gateway(Model):
         stretch = CAUTION if self._stretch is None else self._stretch
         length = math.ceil(estimate_tokens(request.prompt) * stretch)
         return price(Usage(length, request.sampling.max_tokens), *self._prices)
-
-    def _account(self, request: Request, output: Output) -> None:
-        if not self._budget.counts_tokens:
-            return
-        used = output.usage.input_tokens
-        if self._model.server and used + output.usage.output_tokens == 0:
-            raise UsageError(f"{self.name} does not say how many tokens it used: only --time-limit can be kept here.")
-        self._stretch = max(self._stretch or 0.0, used / estimate_tokens(request.prompt))
-        self._budget.use(price(output.usage, *self._prices))
 
     def _priced(self, output: Output) -> Output:
         usage = price(output.usage, *self._prices)
