@@ -13,10 +13,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
+from typing import Any
+
+import aiohttp
 
 from process import say
 
@@ -27,11 +30,12 @@ REPEAT = 5
 
 
 def measure_api() -> dict[str, object]:
-    """By the gateway alone, and by whole exams: with what makes, judges and stores every sample."""
+    """By aiohttp alone, by the gateway, and by whole exams: with what makes, judges and stores every sample."""
     best = CONCURRENCY / LATENCY
-    rates: dict[str, list[float]] = {"gateway": [], "evaluate": []}
+    rates: dict[str, list[float]] = {"aiohttp": [], "gateway": [], "evaluate": []}
     with slow_server() as url:
         for _ in range(REPEAT):
+            rates["aiohttp"].append(REQUESTS / asyncio.run(ask_aiohttp(url)))
             rates["gateway"].append(REQUESTS / asyncio.run(ask_gateway(url)))
             with tempfile.TemporaryDirectory() as folder:
                 rates["evaluate"].append(REQUESTS / run_exam(url, folder))
@@ -56,8 +60,33 @@ def slow_server() -> Iterator[str]:
         process.stdout.close()
 
 
-async def ask_gateway(url: str) -> float:
+async def time_requests(ask: Callable[[], Coroutine[Any, Any, object]], at_once: int) -> float:
     """Seconds for all requests, connections included."""
+    left = REQUESTS
+
+    async def work() -> None:
+        nonlocal left
+        while left > 0:
+            left -= 1
+            await ask()
+
+    started = time.perf_counter()
+    await asyncio.gather(*(work() for _ in range(at_once)))
+    return time.perf_counter() - started
+
+
+async def ask_aiohttp(url: str) -> float:
+    """The client library with nothing of ours: what is lost here is lost to all who use it."""
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+
+        async def ask() -> None:
+            async with session.post(f"{url}/chat/completions", data=b"{}") as response:
+                await response.read()
+
+        return await time_requests(ask, CONCURRENCY)
+
+
+async def ask_gateway(url: str) -> float:
     from proctor.config import build_config
     from proctor.models import open_model
     from proctor.models.model import Request, Sampling
@@ -67,9 +96,7 @@ async def ask_gateway(url: str) -> float:
     model = open_model(build_config(options))
     await model.prepare(lambda: ())
     request = Request("What is 21 + 21?", Sampling(max_tokens=8), 0, Sample("s", 0, "?"))
-    started = time.perf_counter()
-    await asyncio.gather(*(model.generate(request) for _ in range(REQUESTS)))
-    seconds = time.perf_counter() - started
+    seconds = await time_requests(lambda: model.generate(request), 2 * CONCURRENCY)
     await model.close()
     return seconds
 
