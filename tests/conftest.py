@@ -72,6 +72,7 @@ def _away_from_the_users_things(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PROCTOR_STORE", str(tmp_path / "store"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setattr("proctor.models.limit.SERVERS", {})  # a port may be another server's by now
     monkeypatch.chdir(tmp_path)
 
 

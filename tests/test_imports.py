@@ -11,11 +11,11 @@ ROOT = Path(__file__).parents[1] / "src" / "proctor"
 LAYERS = [
     ["proctor"],
     ["types", "errors", "randomness", "machine", "thoughts"],
-    ["config", "metrics", "candidate", "sandbox", "userfile", "plots"],
+    ["config", "metrics", "candidate", "sandbox", "userfile", "plots", "budget"],
     ["models", "datafile"],
     ["task", "store", "provenance", "particulars"],
     ["reviews"],
-    ["report", "run", "pairing"],
+    ["report", "run", "pairing", "estimate"],
     ["catalog", "curve", "comparison"],
     ["evaluation", "check"],
     ["sweeps", "exchange"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from proctor.types import Sample
 
@@ -18,6 +19,10 @@ class Candidate(ABC):
     def identity(self) -> dict[str, str]:
         """All that could change an answer besides the request: file hash, server, endpoint."""
         return {"model": self.name}
+
+    def findings(self) -> dict[str, Any]:
+        """What it found out while it worked, for the provenance of the run."""
+        return {}
 
     async def close(self) -> None:  # noqa: B027
         """Called once at the end."""

@@ -35,6 +35,13 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(description="file with the problems: .jsonl or .json, also .gz, or .parquet (default: the hub)"),
     ] = None
     limit: Annotated[Positive | None, Meta(description="how many samples (default: the task's own number)")] = None
+    until_ci: Annotated[
+        Annotated[float, Meta(gt=0, lt=0.5)] | None,
+        Meta(
+            description="ask until the score is known to ± this (half the width of its 95 % interval), up to --limit "
+            "samples; the interval allows for it"
+        ),
+    ] = None
     limit_start: Annotated[Count, Meta(description="index of the first sample")] = 0
     seed: Annotated[int, Meta(description="seed of samples and sampling")] = 0
     few_shot: Annotated[int, Meta(ge=0, le=1_000, description="worked examples shown before the question")] = 0
@@ -81,7 +88,23 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     price_output: Annotated[
         Annotated[float, Meta(ge=0)] | None, Meta(description="price of a million output tokens")
     ] = None
-    concurrency: Annotated[int, Meta(ge=1, le=4_096, description="requests in flight at once")] = 16
+    concurrency: Annotated[
+        Annotated[int, Meta(ge=1, le=4_096)] | None,
+        Meta(
+            description="most requests in flight at once (default: as many as a server takes, found out from 16 on "
+            "up to 256; 16 for a model without a server)"
+        ),
+    ] = None
+    max_cost: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(description="stop before the run, or all runs of the command together, cost more; needs a price"),
+    ] = None
+    max_tokens_total: Annotated[
+        Positive | None, Meta(description="stop before more tokens are used, of prompts and completions together")
+    ] = None
+    time_limit: Annotated[
+        Annotated[float, Meta(gt=0)] | None, Meta(description="stop after so long: seconds, or 90s, 30m, 2h")
+    ] = None
     display: Annotated[
         str, Meta(description="where windows are shown: virtual, virtual:WIDTHxHEIGHT, :0 for your own, or none")
     ] = "virtual"
@@ -129,6 +152,9 @@ OPERATIONAL = frozenset(
         "timeout",
         "retries",
         "max_errors",
+        "max_cost",
+        "max_tokens_total",
+        "time_limit",
         "batch_size",
         "generation_only",
         "allow_code_execution",
@@ -143,6 +169,7 @@ OPERATIONAL = frozenset(
         "api_key_env",
     }
 )
+UNITS = {"s": 1, "m": 60, "h": 3600}
 PLACES = frozenset({"store", "out"})
 FIELDS = {field.name: field for field in msgspec.structs.fields(RunConfig)}
 
@@ -153,6 +180,8 @@ def build_config(options: Mapping[str, Any]) -> RunConfig:
     for key in options:
         if key not in FIELDS:
             raise UsageError(f"Unknown option {key!r}{did_you_mean(key, FIELDS)} Options: {', '.join(FIELDS)}.")
+    if isinstance(options.get("time_limit"), str):
+        options["time_limit"] = _seconds(options["time_limit"])
     if not options.get("task"):
         raise UsageError("No task given: a run needs a task, and a model or an agent.")
     if bool(options.get("model")) == bool(options.get("agent")):
@@ -171,6 +200,12 @@ def build_config(options: Mapping[str, Any]) -> RunConfig:
     config = msgspec.convert(options, RunConfig, strict=False)
     if config.base_url is not None:
         _check_base_url(config.base_url)
+    if config.max_cost is not None and config.price_input is None and config.price_output is None:
+        raise UsageError("max_cost: no price is known: give --price-input and --price-output, for a million tokens.")
+    if config.agent and (config.max_cost is not None or config.max_tokens_total is not None):
+        raise UsageError("max_cost, max_tokens_total: what an agent uses cannot be seen; time_limit can be kept.")
+    if config.until_ci is not None and config.generation_only:
+        raise UsageError("until_ci: without judging no score gets known; leave out --generation-only.")
     if config.instruction_tokens is not None:
         _check_instruction_tokens(config.instruction_tokens, config.api)
     return config
@@ -182,6 +217,15 @@ def user_path(text: str) -> Path:
         return Path(text).expanduser()
     except RuntimeError as error:
         raise UsageError(f"{text!r} names no place: {error}") from None
+
+
+def _seconds(text: str) -> float | str:
+    """Seconds from 90s, 30m or 2h; what is nothing of the kind is left to be refused."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
+    try:
+        return float(number) * UNITS[unit]
+    except ValueError:
+        return text
 
 
 def _is_infinite(value: float | str) -> bool:

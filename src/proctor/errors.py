@@ -98,9 +98,15 @@ class ModelError(Exception):
 class TransientModelError(ModelError):
     """A failure worth another try: connection, timeout, rate limit, server error."""
 
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
+    def __init__(self, message: str, retry_after: float | None = None, overloaded: bool = False) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.overloaded = overloaded  # fewer requests at once may be what helps
+
+
+class OutOfBudgetError(BaseException):
+    """Nothing new may begin: the sample stays unasked. No Exception: a task that survives all of those must not
+    take it for a failure of the model."""
 
 
 class RefusedByModelError(UsageError):

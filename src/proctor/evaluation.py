@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import secrets
 import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from proctor import catalog, provenance
+from proctor.budget import Budget
 from proctor.candidate import Candidate
 from proctor.catalog import at
 from proctor.config import FIELDS, OPERATIONAL, RunConfig, build_config, changed_keys, stored_form, user_path
 from proctor.errors import ChangedSampleError, StoreWriteError, TaskError, UsageError
+from proctor.estimate import describe_estimate
 from proctor.models import open_model
 from proctor.models.model import Model
 from proctor.particulars import CHANGED, changed_settings
@@ -29,19 +33,35 @@ from proctor.store import open_store
 from proctor.store.export import as_jsonl
 from proctor.store.store import Store
 from proctor.task import Task, create_task, opened, take_samples
-from proctor.types import Run
+from proctor.types import Record, Run, Usage
 from proctor.userfile import is_file
 
 T = TypeVar("T")
 
+MOST_SAMPLES = 100_000  # of an exam without end that asks as many as it takes, unless --limit says it
+COLLECTING = (20_000, 20, 100)  # thresholds of the garbage collector's generations while an exam runs
 AGENTS = "proctor.agents.candidate:open_agent"  # as text: the core imports no family
 
 
-def evaluate(task: str | type[Task], model: str = "", *, observer: Observer | None = None, **options: Any) -> Report:
-    """Runs an exam and returns its report: the same as `proctor run TASK --model MODEL`, or `agent=` for an agent."""
+def evaluate(
+    task: str | type[Task],
+    model: str = "",
+    *,
+    observer: Observer | None = None,
+    budget: Budget | None = None,
+    **options: Any,
+) -> Report:
+    """Runs an exam and returns its report: the same as `proctor run TASK --model MODEL`, or `agent=` for an agent.
+
+    A budget that several runs share can be given in place of max_cost, max_tokens_total and time_limit.
+    """
     name, task_class = catalog.resolve(task)
     config = build_config({"task": name, "model": model, **options})
-    return run_to_end(_start(task_class, config, observer or Observer()))
+    return run_to_end(_start(task_class, config, observer or Observer(), budget or budget_of(config)))
+
+
+def budget_of(config: RunConfig) -> Budget:
+    return Budget(config.max_cost, config.max_tokens_total, config.time_limit)
 
 
 def resume(run_id: str, overrides: Mapping[str, Any], observer: Observer | None = None) -> Report:
@@ -79,17 +99,12 @@ def _run(job: Coroutine[Any, Any, T]) -> T:
         raise KeyboardInterrupt from None
 
 
-async def _start(task_class: type[Task], config: RunConfig, observer: Observer) -> Report:
+async def _start(task_class: type[Task], config: RunConfig, observer: Observer, budget: Budget) -> Report:
     task = create_task(task_class, config.task, config.settings, config.modality, config.data)
     config = _with_full_settings(config, task)
-    try:
-        count = task.count(config)
-    except UsageError:
-        raise
-    except Exception as error:
-        raise TaskError(f"{task.name} cannot count its samples: {type(error).__name__}: {error}") from error
-    if count is not None and not isinstance(count, int):
-        raise TaskError(f"{task.name}: count must give a number or None, not {count!r}.")
+    if config.until_ci is not None and config.limit is None and not task.fixed:
+        config = msgspec.structs.replace(config, limit=MOST_SAMPLES)
+    count = _count(task, config)
     out = _make_folder(config.out)
     store = open_store(config.store)
     try:
@@ -104,9 +119,22 @@ async def _start(task_class: type[Task], config: RunConfig, observer: Observer) 
             total=None if count is None else count * config.epochs,
         )
         with store.hold(run.id):
-            return await _go_on(run, task, config, store, out, observer)
+            return await _go_on(run, task, config, store, out, observer, budget)
     finally:
         store.close()
+
+
+def _count(task: Task, config: RunConfig) -> int | None:
+    """How many samples there will be; None if nobody knows."""
+    try:
+        count = task.count(config)
+    except UsageError:
+        raise
+    except Exception as error:
+        raise TaskError(f"{task.name} cannot count its samples: {type(error).__name__}: {error}") from error
+    if count is not None and not isinstance(count, int):
+        raise TaskError(f"{task.name}: count must give a number or None, not {count!r}.")
+    return None if config.until_ci is not None else count
 
 
 async def _resume(run_id: str, overrides: Mapping[str, Any], observer: Observer) -> Report:
@@ -122,19 +150,30 @@ async def _resume(run_id: str, overrides: Mapping[str, Any], observer: Observer)
             task = create_task(task_class, config.task, config.settings, config.modality, config.data)
             config = _with_full_settings(config, task)
             _refuse_changes(run, config, task)
-            return await _go_on(run, task, config, store, _make_folder(config.out), observer)
+            budget = budget_of(config)
+            if budget.account():
+                budget.count_before(_paid_usage(store.records(run)), run.seconds)
+            return await _go_on(run, task, config, store, _make_folder(config.out), observer, budget)
     finally:
         store.close()
 
 
-async def _go_on(run: Run, task: Task, config: RunConfig, store: Store, out: Path | None, observer: Observer) -> Report:
+def _paid_usage(records: Iterable[Record]) -> Usage:
+    """What the answers used, without those from the cache: also of a run that was killed and has no totals."""
+    usages = (output.usage for record in records for output in record.outputs if not output.cached)
+    return sum(usages, Usage())
+
+
+async def _go_on(
+    run: Run, task: Task, config: RunConfig, store: Store, out: Path | None, observer: Observer, budget: Budget
+) -> Report:
     judging = task.executes and not config.generation_only
     if judging and not config.allow_code_execution:
         raise UsageError(
             f"{task.name} runs the programs that a model writes: say --allow-code-execution to let them run, in the "
             "sandbox; or --generation-only to judge them later."
         )
-    candidate = _open_candidate(config)
+    candidate = _open_candidate(config, budget)
     try:
         await candidate.prepare(lambda: take_samples(task, config))
         _refuse_another_candidate(run, candidate.identity())
@@ -151,8 +190,11 @@ async def _go_on(run: Run, task: Task, config: RunConfig, store: Store, out: Pat
                 if judging:
                     run = _with_sandbox(run, task.sandbox.level)
                     store.save(run)
+                if estimate := describe_estimate(task, config, run.total, len(store.scored(run))):
+                    observer.planned(estimate)
                 try:
-                    run = await run_exam(run, task, candidate, config, store, observer)
+                    with _seldom_collecting():
+                        run = await run_exam(run, task, candidate, config, store, observer, budget)
                 except ChangedSampleError:
                     store.save(before)  # a refusal changes nothing
                     raise
@@ -164,9 +206,20 @@ async def _go_on(run: Run, task: Task, config: RunConfig, store: Store, out: Pat
     return report
 
 
-def _open_candidate(config: RunConfig) -> Candidate:
+@contextmanager
+def _seldom_collecting() -> Iterator[None]:
+    """Hardly any garbage of an exam is cyclic; looking for it as often as usual takes a fifth of the time."""
+    before = gc.get_threshold()
+    gc.set_threshold(*COLLECTING)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def _open_candidate(config: RunConfig, budget: Budget) -> Candidate:
     if config.model:
-        return open_model(config)
+        return open_model(config, budget)
     opener: Callable[[str], Candidate] = at(AGENTS)
     return opener(config.agent)
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from proctor.errors import MissingExtraError
+from proctor.metrics.precision import NO_INTERVAL
 from proctor.reviews import Reviews, count_reviews
 from proctor.store import open_store, place_of, store_url
 from proctor.types import Metric, Record, Run
@@ -67,8 +68,9 @@ class Report:
             result["reviews"] = self.reviews
         if run.reason:
             result["reason"] = run.reason
-        if "sandbox" in run.provenance:
-            result["sandbox"] = run.provenance["sandbox"]
+        for key in ("sandbox", "budget"):
+            if key in run.provenance:
+                result[key] = run.provenance[key]
         built: dict[str, Any] = msgspec.to_builtins(result)
         return built
 
@@ -95,6 +97,8 @@ class Report:
         lines = [f"{title} · {run.seconds:.1f} s"]
         if run.status != "done":
             lines.append(f"  NOT COMPLETE: {run.status}{f' ({run.reason})' if run.reason else ''}")
+        elif run.reason:
+            lines.append(f"  ended          {run.reason}")
         if self.reviews is not None:
             lines.append(f"  REVIEWED       {self.reviews}")
         if settings := run.config.get("settings"):
@@ -109,6 +113,9 @@ class Report:
         if run.usage.input_tokens or run.usage.output_tokens:
             cost = "" if run.usage.cost is None else f", cost {run.usage.cost:.4f}"
             lines.append(f"  tokens         {run.usage.input_tokens} in, {run.usage.output_tokens} out{cost}")
+        if limit := run.provenance.get("concurrency"):
+            pushed = f", pushed back {limit['pushbacks']} times" if limit["pushbacks"] else ""
+            lines.append(f"  concurrency    {limit['settled']} of at most {limit['most']}{pushed}")
         lines.append(f"  run            {run.id} in {place_of(self.store, short=True)}")
         return "\n".join(lines)
 
@@ -146,6 +153,7 @@ def _metric(metric: Metric) -> str:
     if metric.value is None:
         return "– (nothing scored)"
     text = _value(metric.value, metric)
-    if metric.stderr is not None and metric.low is not None and metric.high is not None:
-        text += f" ± {metric.stderr:.3f}   95 % interval {metric.low:.3f} – {metric.high:.3f} ({metric.method})"
-    return text
+    if metric.low is not None and metric.high is not None:
+        stderr = "" if metric.stderr is None else f" ± {metric.stderr:.3f}"
+        return f"{text}{stderr}   95 % interval {metric.low:.3f} – {metric.high:.3f} ({metric.method})"
+    return f"{text}   ({metric.method})" if metric.method == NO_INTERVAL else text

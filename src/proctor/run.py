@@ -7,26 +7,30 @@ import hashlib
 import time
 import traceback
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Container, Iterable, Iterator
 from contextlib import aclosing, suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
+from proctor.budget import Budget
 from proctor.candidate import Candidate
 from proctor.config import RunConfig
 from proctor.errors import (
     ChangedSampleError,
     HopelessRunError,
     ModelError,
+    OutOfBudgetError,
     ProctorError,
     StoreError,
     StoreWriteError,
     TaskError,
 )
-from proctor.metrics.summary import summarise
+from proctor.metrics.precision import Precision, SequentialTally, place_in_exam
+from proctor.metrics.summary import Tally, summarise
 from proctor.store.store import Store
 from proctor.store.writer import Writer
 from proctor.task import Task, take_samples
@@ -46,6 +50,9 @@ class Observer:
     ) -> None:
         pass
 
+    def planned(self, estimate: str) -> None:
+        pass
+
     def started(self, run: Run, done: int) -> None:
         pass
 
@@ -54,17 +61,24 @@ class Observer:
 
 
 async def run_exam(
-    run: Run, task: Task, candidate: Candidate, config: RunConfig, store: Store, observer: Observer
+    run: Run,
+    task: Task,
+    candidate: Candidate,
+    config: RunConfig,
+    store: Store,
+    observer: Observer,
+    budget: Budget,
 ) -> Run:
     """Runs what is not yet done of a stored run; whatever happens, the run is left with its status."""
     started = time.monotonic()
 
     def close(status: Status, reason: str = "") -> Run:
         seconds = run.seconds + time.monotonic() - started
-        return close_run(run, task, config, store, status, reason, seconds)
+        found = msgspec.structs.replace(run, provenance=run.provenance | candidate.findings() | budget.account())
+        return close_run(found, task, config, store, status, reason, seconds)
 
     try:
-        sitting = Sitting(run, task, candidate, config, store, observer)
+        sitting = Sitting(run, task, candidate, config, store, observer, budget)
         with Writer(store, run) as writer:
             await sitting.examine_all(writer)
     except BaseException as error:
@@ -74,17 +88,30 @@ async def run_exam(
             if isinstance(error, ProctorError):
                 error.run = closed
         raise
-    return close("done")
+    if budget.ended and sitting.cut_short:
+        return close("interrupted", f"{budget.reason}; with more of it, proctor resume {run.id} goes on")
+    return close("done", sitting.verdict)
 
 
 class Sitting:
     """One go at a run: a few workers share one lazy queue of samples."""
 
     def __init__(
-        self, run: Run, task: Task, candidate: Candidate, config: RunConfig, store: Store, observer: Observer
+        self,
+        run: Run,
+        task: Task,
+        candidate: Candidate,
+        config: RunConfig,
+        store: Store,
+        observer: Observer,
+        budget: Budget,
     ) -> None:
         self._run, self._task, self._candidate, self._config, self._observer = run, task, candidate, config, observer
+        self._budget = budget
+        self.cut_short = False  # samples were left by the budget
+        self._precision = Precision(config.until_ci, config.epochs) if config.until_ci is not None else None
         self._scored = store.scored(run)
+        self._values = _known_values(store, run, self._scored) if config.until_ci is not None else {}
         self._answered = store.answered(run)
         self._finished = len(self._scored)
         self._errors = 0
@@ -93,36 +120,78 @@ class Sitting:
     async def examine_all(self, writer: Writer) -> None:
         self._observer.started(self._run, len(self._scored))
         queue = self._queue()
+        at_work = 0
 
-        async def work() -> None:
+        def hire(workers: asyncio.TaskGroup) -> None:
+            nonlocal at_work
+            while at_work < self._samples_at_once():
+                at_work += 1
+                workers.create_task(work(workers))
+
+        async def work(workers: asyncio.TaskGroup) -> None:
+            nonlocal at_work
             for sample, epoch, digest in queue:
-                record = await self._examine(sample, epoch, digest, writer)
-                self._observer.recorded(record)
-                self._stop_if_hopeless(record)
+                hire(workers)  # the candidate may have more places than a moment ago
+                try:
+                    record = await self._examine(sample, epoch, digest, writer)
+                except OutOfBudgetError:
+                    self.cut_short = True
+                    break
+                self._note(record)
                 await asyncio.sleep(0)  # a model that never waits must not starve the others
+                if at_work > self._samples_at_once():
+                    break
+            at_work -= 1
 
         try:
-            async with asyncio.TaskGroup() as workers:
-                for _ in range(self._task.samples_at_once(self._candidate, self._config)):
-                    workers.create_task(work())
+            async with asyncio.timeout(self._budget.seconds_left()), asyncio.TaskGroup() as workers:
+                hire(workers)
+        except TimeoutError:
+            self.cut_short = True
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
         if 0 < self._errors == self._finished:
             self._give_up()  # an exam too short for the rule above, of which nothing could be scored
 
+    def _samples_at_once(self) -> int:
+        return self._task.samples_at_once(self._candidate, self._config)
+
     def _queue(self) -> Iterator[tuple[Sample, int, bytes]]:
         """Samples still to be examined. All are made again on a resume, and must be what they were."""
-        for sample in take_samples(self._task, self._config):
+        for sample in self._samples():
             digest = sample_digest(sample)
             for epoch in range(self._config.epochs):
                 before = self._scored.get((sample.index, epoch))
                 if before is None:
+                    if self._budget.ended:
+                        self.cut_short = True
+                        return
                     yield sample, epoch, digest
                 elif before != digest:
                     raise ChangedSampleError(
                         f"Sample {sample.id} is not what it was when the run began: the task or its data has "
                         "changed. Start a new run."
                     )
+
+    def _samples(self) -> Iterable[Sample]:
+        """As many as it takes, where a precision is wanted; else all."""
+        samples: Iterable[Sample] = take_samples(self._task, self._config)
+        if self._precision is None:
+            return samples
+        if self._task.fixed:
+            samples = sorted(samples, key=lambda sample: place_in_exam(sample.index, self._config.seed, fixed=True))
+        return self._precision.until_reached(samples, self._values)
+
+    def _note(self, record: Record) -> None:
+        self._observer.recorded(record)
+        self._stop_if_hopeless(record)
+        if self._precision is not None:
+            self._precision.add(record.sample.index, record.score.value if record.score else None)
+
+    @property
+    def verdict(self) -> str:
+        """How an exam that asks as many samples as it takes came to its end."""
+        return self._precision.verdict if self._precision is not None else ""
 
     async def _examine(self, sample: Sample, epoch: int, digest: bytes, writer: Writer) -> Record:
         """Ask, judge, store. The one place where a failure becomes a record instead of an exception."""
@@ -210,8 +279,14 @@ def close_run(
             usage += record.usage
             yield record
 
+    def tally() -> Tally:
+        if config.until_ci is None:
+            return task.tally()
+        place = partial(place_in_exam, seed=config.seed, fixed=task.fixed)
+        return SequentialTally(task.tally(), task.metric, config.until_ci, place)
+
     try:
-        metrics, groups = summarise(watched(), task.tally, (*task.group_by, *config.group_by))
+        metrics, groups = summarise(watched(), tally, (*task.group_by, *config.group_by))
     except (Exception, SystemExit) as error:
         failure = f"{task.name} failed to sum up run {run.id}: {type(error).__name__}: {error}"
         store.save(msgspec.structs.replace(run, status="failed", reason=failure, seconds=seconds))
@@ -273,3 +348,10 @@ def _encodable(text: str) -> str:
 def _is_being_cancelled() -> bool:
     worker = asyncio.current_task()
     return worker is not None and worker.cancelling() > 0
+
+
+def _known_values(store: Store, run: Run, scored: Container[tuple[int, int]]) -> dict[tuple[int, int], float | None]:
+    """Of those that have been scored, by sample and epoch."""
+    columns = store.values(run)
+    rows = zip(columns.sample, columns.epoch, columns.value, strict=True)
+    return {(sample, epoch): value for sample, epoch, value in rows if (sample, epoch) in scored}

@@ -12,7 +12,7 @@ from proctor import catalog
 from proctor.config import RunConfig, build_config
 from proctor.curve import Curve
 from proctor.errors import SettingError, UsageError
-from proctor.evaluation import evaluate
+from proctor.evaluation import budget_of, evaluate
 from proctor.run import Observer
 from proctor.task import Task, create_task
 
@@ -35,10 +35,14 @@ def sweep(
     name, task_class = catalog.resolve(task)
     plan = read_sweep({setting: list(values)})
     runs, _ = plan_runs(plan, {name: task_class}, {name: {"model": model, **options}})
-    return Curve(
-        setting,
-        [evaluate(**(msgspec.structs.asdict(config) | {"task": task}), observer=observer) for config in runs],
-    )
+    budget = budget_of(runs[0])
+    reports = []
+    for config in runs:
+        if not budget.ended:
+            reports.append(
+                evaluate(**msgspec.structs.asdict(config) | {"task": task}, observer=observer, budget=budget)
+            )
+    return Curve(setting, reports)
 
 
 def read_sweep(table: Any) -> Sweep:

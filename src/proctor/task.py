@@ -83,8 +83,8 @@ class Task(ABC):
         return config.limit
 
     def samples_at_once(self, candidate: Candidate, config: RunConfig) -> int:
-        """How many samples are examined at once."""
-        return max(config.concurrency, candidate.places) * SAMPLES_PER_PLACE
+        """How many samples are examined at once; asked again and again, since places may come and go."""
+        return candidate.places * SAMPLES_PER_PLACE
 
     async def open(self, config: RunConfig) -> None:  # noqa: B027
         """Called once before the first sample is asked: the place to start what asking and judging need."""

@@ -196,7 +196,7 @@ class Run(Struct, frozen=True):
     provenance: dict[str, Any]
     created: float
     status: Status = "running"
-    reason: str = ""  # why a run failed
+    reason: str = ""  # why a run failed or was stopped, or why it needed no more samples
     total: int | None = None  # records expected; None when the task cannot say
     n: int = 0  # records scored
     errors: int = 0

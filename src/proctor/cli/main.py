@@ -42,7 +42,8 @@ first steps:
   proctor run shapes/existence --model smollm2          a real exam with the embedded model
   proctor run 'shapes/*' --model openai/NAME --base-url http://localhost:8000/v1
 
-`proctor VERB --help` explains a verb. Exit codes: 0 done, 1 the run failed, 2 bad usage.
+`proctor VERB --help` explains a verb. Exit codes: 0 done, 1 the run failed, 2 bad usage,
+3 stopped by its budget.
 """
 
 

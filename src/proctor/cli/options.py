@@ -28,6 +28,7 @@ GROUPS = {
         "settings",
         "data",
         "limit",
+        "until_ci",
         "limit_start",
         "seed",
         "few_shot",
@@ -39,6 +40,7 @@ GROUPS = {
     "sampling": ("temperature", "top_p", "top_k", "max_tokens", "max_length", "stop"),
     "code prompts": ("prefix", "instruction_tokens", "fim"),
     "model server": ("base_url", "api", "api_key_env", "price_input", "price_output", "cache"),
+    "budget": ("max_cost", "max_tokens_total", "time_limit"),
     "local model": (
         "batch_size",
         "precision",

@@ -35,10 +35,13 @@ class Tracker:
         self.errors = 0
         self.scored = 0
         self.value = 0.0
+        self.cost: float | None = None
         self.clock = time.monotonic()
 
     def count(self, record: Record) -> None:
         self.done += 1
+        if (cost := record.usage.cost) is not None:
+            self.cost = (self.cost or 0.0) + cost
         if record.error is not None:
             self.errors += 1
         elif record.score is not None and record.score.value is not None:
@@ -52,7 +55,17 @@ class Tracker:
 
     def figures(self) -> str:
         score = f"score {self.value / self.scored:.3f}" if self.scored else "score –"
-        return f"{self.rate:.1f}/s  {score}  {self.errors} errors"
+        return f"{self.rate:.1f}/s  {score}  {self.errors} errors{self._costs()}"
+
+    def _costs(self) -> str:
+        """What was paid, and what it will come to if it goes on like this."""
+        if self.run is None or self.cost is None:
+            return ""
+        paid = (self.run.usage.cost or 0.0) + self.cost
+        if self.run.total is None:
+            return f"  cost {paid:.4f}"
+        ahead = (self.run.total - self.done) * self.cost / max(1, self.done - self.before)
+        return f"  cost {paid:.4f} of about {paid + ahead:.4f}"
 
     def eta(self) -> str:
         if self.run is None or self.run.total is None or self.done == self.before:
@@ -60,7 +73,12 @@ class Tracker:
         return _duration((self.run.total - self.done) / self.rate)
 
 
-class LineDisplay(Observer):
+class Display(Observer):
+    def planned(self, estimate: str) -> None:
+        print(estimate, file=sys.stderr, flush=True)
+
+
+class LineDisplay(Display):
     """A line at the start, one every few seconds, one at the end."""
 
     def __init__(self) -> None:
@@ -95,7 +113,7 @@ class LineDisplay(Observer):
         )
 
 
-class LiveDisplay(Observer):
+class LiveDisplay(Display):
     """A bar with done/total, rate, time left, running score and errors."""
 
     def __init__(self) -> None:

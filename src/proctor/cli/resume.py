@@ -12,7 +12,7 @@ from contextlib import nullcontext, redirect_stdout
 from proctor.cli import harness
 from proctor.cli.options import add_config_flags, add_output_flags, given_options
 from proctor.cli.progress import open_display
-from proctor.cli.run import print_reports
+from proctor.cli.run import exit_code, print_reports
 from proctor.evaluation import resume
 from proctor.exchange import Names
 
@@ -35,4 +35,4 @@ def call(args: argparse.Namespace) -> int:
         print_reports([report])
     else:
         print(report)
-    return 0
+    return exit_code(report)

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from proctor import catalog
+from proctor.budget import Budget
 from proctor.cli import harness
 from proctor.cli.options import (
     add_config_flags,
@@ -27,11 +28,13 @@ from proctor.cli.progress import open_display
 from proctor.config import RunConfig, build_config
 from proctor.curve import Curve, trace_curves
 from proctor.errors import MissingDataError, ProctorError, SettingError, UsageError
-from proctor.evaluation import evaluate
+from proctor.evaluation import budget_of, evaluate
 from proctor.report import Report
 from proctor.store import store_url
 from proctor.sweeps import plan_runs, read_sweep
 from proctor.task import create_task
+
+OUT_OF_BUDGET = 3  # the exit code of runs that a budget has stopped
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -110,13 +113,18 @@ def _sweep(names: list[str], options_of: dict[str, dict[str, Any]], named: set[s
 def _run_all(configurations: list[RunConfig], swept: str, args: argparse.Namespace) -> tuple[list[Report], int]:
     reports: list[Report] = []
     code = 0
+    budget = budget_of(configurations[0]) if configurations else Budget()
     for number, config in enumerate(configurations, 1):
+        if budget.ended:
+            left = ", ".join(dict.fromkeys(config.task for config in configurations[number - 1 :]))
+            say(f"not begun ({budget.reason}): {left}.")
+            return reports, max(code, OUT_OF_BUDGET)
         if swept and not args.quiet:
             where = f"{config.task} at {swept}={config.settings[swept]}"
             print(f"{number} of {len(configurations)}: {where}", file=sys.stderr)
         try:
             with open_display(args.quiet) as display:
-                reports.append(evaluate(**msgspec.structs.asdict(config), observer=display))
+                reports.append(evaluate(**msgspec.structs.asdict(config), observer=display, budget=budget))
         except ProctorError as error:
             say(str(error))
             code = max(code, error.exit_code)
@@ -125,11 +133,16 @@ def _run_all(configurations: list[RunConfig], swept: str, args: argparse.Namespa
             if isinstance(error, UsageError) and not isinstance(error, MissingDataError):
                 break  # the next exam would meet the same
             continue
+        code = max(code, exit_code(reports[-1]))
         if not args.json:
             print(reports[-1])
         if not args.quiet:
             _comment(reports[-1], config)
     return reports, code
+
+
+def exit_code(report: Report) -> int:
+    return OUT_OF_BUDGET if report.run.status == "interrupted" else 0
 
 
 def _comment(report: Report, config: RunConfig) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
+from proctor.budget import Budget
 from proctor.config import RunConfig, user_path
 from proctor.errors import UnknownNameError
 from proctor.models.gateway import Gateway
@@ -26,7 +27,7 @@ FAMILIES = tuple(dict.fromkeys(name.partition("/")[0] for name in NAMES if "/" i
 TYPING_ERROR = 0.8  # so near to one of ours, a name before the slash is not somebody else's
 
 
-def open_model(config: RunConfig) -> Gateway:
+def open_model(config: RunConfig, budget: Budget | None = None) -> Gateway:
     model = _open(config)
     cache = None
     if config.cache and not config.model.startswith("scripted/"):
@@ -34,7 +35,7 @@ def open_model(config: RunConfig) -> Gateway:
         from proctor.models.weights import cache_dir
 
         cache = ResponseCache(cache_dir() / "responses.db")
-    return Gateway(model, config, cache)
+    return Gateway(model, config, cache, budget)
 
 
 def _open(config: RunConfig) -> Model:

@@ -3,37 +3,48 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import math
 import random
-import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 
+from proctor.budget import Budget
 from proctor.config import RunConfig
 from proctor.errors import TransientModelError, UsageError
 from proctor.models.cache import ResponseCache
-from proctor.models.model import Model, Request, has_pictures
-from proctor.types import Output, Sample
-
-logger = logging.getLogger(__name__)
+from proctor.models.limit import START, ServerLimit, limit_of
+from proctor.models.model import Model, Request, estimate_tokens, has_pictures
+from proctor.types import Output, Sample, Usage
 
 FIRST_WAIT = 0.5  # seconds before the second try; doubled before each further one
 LONGEST_WAIT = 60.0
-LONG_QUIET = 10.0  # seconds of a rate limit's pause that are worth a word
+CAUTION = 4.0  # how many times longer than estimated a prompt may be, as long as no answer has told
 PATIENCE = 900.0  # seconds that one request may wait for rate limits to end, all together
 
 
 class Gateway(Model):
-    def __init__(self, model: Model, config: RunConfig, cache: ResponseCache | None = None) -> None:
+    def __init__(
+        self, model: Model, config: RunConfig, cache: ResponseCache | None = None, budget: Budget | None = None
+    ) -> None:
         self.name = model.name
         self._model = model
         self._cache = cache
-        self.places = max(config.concurrency, model.places)
-        self._free = asyncio.Semaphore(self.places)
+        self._budget = budget or Budget()
+        self._stretch: float | None = None  # how many times longer than estimated a prompt has turned out to be
+        if model.server:
+            self._limit = limit_of(model.server, config.concurrency)
+        else:
+            places = max(config.concurrency or START, model.places)
+            self._limit = ServerLimit(model.name, places, places)
+        self._pushbacks_before = self._limit.pushbacks  # by exams before this one
         self._retries = config.retries
         self._prices = (config.price_input, config.price_output)
-        self._quiet = self._quiet_until = 0.0  # length and end of the pause that the server asked for
+
+    @property
+    def places(self) -> int:  # type: ignore[override]  # they come and go
+        return self._limit.places
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
         # Found out before weights are fetched or a server is asked.
@@ -48,6 +59,13 @@ class Gateway(Model):
     def identity(self) -> dict[str, str]:
         return self._model.identity()
 
+    def findings(self) -> dict[str, Any]:
+        if not self._model.server:
+            return {}
+        limit = self._limit
+        pushbacks = limit.pushbacks - self._pushbacks_before
+        return {"concurrency": {"settled": limit.places, "most": limit.most, "pushbacks": pushbacks}}
+
     async def close(self) -> None:
         if self._cache is not None:
             self._cache.close()
@@ -56,25 +74,39 @@ class Gateway(Model):
     async def generate(self, request: Request) -> Output:
         output = self._cache.get(self.identity(), request) if self._cache is not None else None
         if output is None:
-            async with self._free:
-                output = await self._try(request)
+            output = await (self._try_within_budget(request) if self._budget.counts_tokens else self._try(request))
             if self._cache is not None:
                 self._cache.put(self.identity(), request, output)
         return self._priced(output)
 
+    async def _try_within_budget(self, request: Request) -> Output:
+        async with self._budget.reserved(lambda: self._most(request)):
+            output = await self._try(request)
+            used = output.usage.input_tokens
+            if self._model.server and used + output.usage.output_tokens == 0:
+                raise UsageError(
+                    f"{self.name} does not say how many tokens it used: only --time-limit can be kept here."
+                )
+            self._stretch = max(self._stretch or 0.0, used / estimate_tokens(request.prompt))
+            self._budget.use(price(output.usage, *self._prices))
+            return output
+
     async def _try(self, request: Request) -> Output:
         attempt = 1
-        patience = time.monotonic() + PATIENCE
+        clock = asyncio.get_running_loop().time
+        patience = clock() + PATIENCE
         while True:
-            await self._wait_for_quiet_to_end()
             try:
-                output = await self._model.generate(request)
+                async with self._limit.place():
+                    if attempt == 1:
+                        self._budget.refuse_if_ended()  # the time may have come while it waited for its place
+                    output = await self._model.generate(request)
             except TransientModelError as error:
                 if error.retry_after is not None:
                     # Waiting as told is no failed try, as long as it comes to an end.
-                    if time.monotonic() + error.retry_after > patience:
+                    if clock() + error.retry_after > patience:
                         raise
-                    self._keep_quiet(error.retry_after)
+                    self._limit.keep_quiet(error.retry_after)
                     continue
                 if attempt > self._retries:
                     raise
@@ -82,28 +114,29 @@ class Gateway(Model):
                 await asyncio.sleep(random.uniform(longest / 2, longest))
                 attempt += 1
             else:
+                if self._model.server:
+                    # Whoever got the place goes first: a server waits for it, the judge of this answer does not.
+                    await asyncio.sleep(0)
                 return msgspec.structs.replace(output, attempts=attempt) if attempt > 1 else output
 
-    def _keep_quiet(self, seconds: float) -> None:
-        if seconds >= LONG_QUIET and time.monotonic() > self._quiet_until:
-            logger.warning("%s asks to wait %.0f s (rate limit)", self.name, seconds)
-        self._quiet = max(seconds, FIRST_WAIT)
-        self._quiet_until = max(self._quiet_until, time.monotonic() + self._quiet)
-
-    async def _wait_for_quiet_to_end(self) -> None:
-        """A rate limit met by one request holds back all of them, and they come back one after another."""
-        while True:
-            wait = self._quiet_until - time.monotonic()
-            if wait <= 0:
-                return
-            await asyncio.sleep(wait + random.uniform(0, self._quiet))
+    def _most(self, request: Request) -> Usage:
+        """The most that a request may use, as far as the length of its prompt can be estimated."""
+        stretch = CAUTION if self._stretch is None else self._stretch
+        length = math.ceil(estimate_tokens(request.prompt) * stretch)
+        return price(Usage(length, request.sampling.max_tokens), *self._prices)
 
     def _priced(self, output: Output) -> Output:
-        price_input, price_output = self._prices
-        if price_input is None and price_output is None:
+        usage = price(output.usage, *self._prices)
+        if usage.cost is None:
             return output
-        usage = output.usage
-        cost = (usage.input_tokens * (price_input or 0) + usage.output_tokens * (price_output or 0)) / 1e6
-        # What comes from the cache was paid for before.
-        usage = msgspec.structs.replace(usage, cost=0.0 if output.cached else cost)
+        if output.cached:
+            usage = msgspec.structs.replace(usage, cost=0.0)  # it was paid for before
         return msgspec.structs.replace(output, usage=usage)
+
+
+def price(usage: Usage, price_input: float | None, price_output: float | None) -> Usage:
+    """The same with its cost, where there is a price for a million tokens."""
+    if price_input is None and price_output is None:
+        return usage
+    cost = (usage.input_tokens * (price_input or 0) + usage.output_tokens * (price_output or 0)) / 1e6
+    return msgspec.structs.replace(usage, cost=cost)

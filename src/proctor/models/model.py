@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, Literal
@@ -11,6 +12,10 @@ from msgspec import Struct
 from proctor.candidate import Candidate
 from proctor.errors import ModelError, TransientModelError
 from proctor.types import Image, Message, Output, Prompt, Sample, Usage
+
+TOKEN_LENGTH = 4  # characters, of English text
+MESSAGE_TOKENS = 8  # that a chat template puts around each message
+PICTURE_TOKENS = 1_000
 
 
 class Sampling(Struct, frozen=True):
@@ -72,6 +77,14 @@ def as_text(prompt: Prompt) -> str:
     if has_pictures(prompt):
         raise ModelError("a picture cannot be put into a prompt of plain text")
     return "\n\n".join(message.text for message in prompt)
+
+
+def estimate_tokens(prompt: Prompt) -> int:
+    """About how many tokens a prompt has, for whoever has no tokenizer of the model."""
+    messages = [Message("user", prompt)] if isinstance(prompt, str) else prompt
+    characters = sum(len(message.text) for message in messages)
+    pictures = sum(len(message.images) for message in messages)
+    return math.ceil(characters / TOKEN_LENGTH) + MESSAGE_TOKENS * len(messages) + PICTURE_TOKENS * pictures
 
 
 def cut(completion: str, stop: Iterable[str]) -> str:
@@ -137,6 +150,7 @@ class Model(Candidate):
     """Answers requests. A transient failure raises TransientModelError and is tried again."""
 
     blind: str = ""  # why it cannot be shown pictures, where it cannot
+    server: str = ""  # whose places it shares with all other models there; empty for a model in this process
     usual_api: Literal["chat", "completions"] = "chat"  # how it is asked unless a run says it; known once prepared
 
     @abstractmethod

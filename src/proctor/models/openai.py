@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
@@ -30,7 +31,9 @@ OPENAI_URL = "https://api.openai.com/v1"
 MOST_STOPS = 4  # that OpenAI takes; the servers compatible with it take any number
 CONNECT_TIMEOUT = 15.0  # seconds: a host that does not even accept is not worth the whole timeout
 TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+OVERLOADED = frozenset({429, 503, 529})
 REFUSED = frozenset({401, 403, 404})
+JSON = {"Content-Type": "application/json"}
 PATHS = {"chat": "chat/completions", "completions": "completions", "responses": "responses"}
 
 
@@ -41,6 +44,7 @@ class OpenAI(Model):
         self.name = f"openai/{name}"
         self._server_name = name
         self._url = (base_url or OPENAI_URL).rstrip("/")
+        self.server = urlsplit(self._url).netloc
         self._api = api
         self.blind = "the completions endpoint takes text only, unlike --api chat" if api == "completions" else ""
         self._timeout = timeout
@@ -94,17 +98,18 @@ class OpenAI(Model):
         try:
             # A redirect would drop the prompt on its way.
             url = f"{self._url}/{PATHS[self._api]}"
-            async with self._session.post(url, json=self._body(request), allow_redirects=False) as response:
+            body = msgspec.json.encode(self._body(request))
+            async with self._session.post(url, data=body, headers=JSON, allow_redirects=False) as response:
                 content = await response.read()
                 if response.status != 200:
                     raise self._failure(response, content)
         except TimeoutError:
-            raise TransientModelError(f"no answer within {self._timeout:g} s") from None
+            raise TransientModelError(f"no answer within {self._timeout:g} s", overloaded=True) from None
         except aiohttp.ClientError as error:
             raise TransientModelError(f"connection to {self._url} failed: {_reason(error)}") from None
         try:
             reply = msgspec.json.decode(content)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise TransientModelError(f"the reply is not JSON ({error})") from None
         read = read_response if self._api == "responses" else read_completion
         output = read(reply, time.perf_counter() - started)
@@ -155,7 +160,7 @@ class OpenAI(Model):
         text = self._without_key(_error_message(content))
         if response.status in TRANSIENT:
             wait = _retry_after(response.headers.get("Retry-After"))
-            return TransientModelError(f"HTTP {response.status}: {text}", wait)
+            return TransientModelError(f"HTTP {response.status}: {text}", wait, response.status in OVERLOADED)
         if 300 <= response.status < 400:
             text = f"redirected to {response.headers.get('Location', 'nowhere')}, give that as {self.url_option}"
         if (response.status in REFUSED or 300 <= response.status < 400) and not self._answered:
