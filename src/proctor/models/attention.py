@@ -1,8 +1,8 @@
 """Attention over pages, for any model of transformers that lets its attention be chosen.
 
-Such a model looks up how it attends by a name. Under the name here it hands over queries, keys and values of a pass, and
-is given what came of them; what a row has said before it does not know. The pass is one of two: prompts that are read,
-packed into one row, or a step, in which every row has one new token.
+Such a model looks up how it attends by a name. Under the name here it hands over queries, keys and values of a pass,
+and is given what came of them; what a row has said before it does not know. The pass is one of two: prompts that are
+read, packed into one row, or a step, in which every row has one new token.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
+from proctor.models.memory import sent
 from proctor.models.pages import PAGE, Layer, Pages
 
+kernels: Any  # None where Triton, which comes with torch for a GPU, is not there
 try:
     from proctor.models import kernels
-except ImportError:  # Triton comes with torch where there can be a GPU for it
-    kernels = None  # type: ignore[assignment]
+except ImportError:
+    kernels = None
 
 NAME = "proctor_pages"
 
 
-class Unfit(Exception):
+class UnfitError(Exception):
     """The model does something in its attention that is not known here."""
 
 
@@ -37,7 +39,7 @@ class Pass(ABC):
     def attend(
         self, layer: int, query: Tensor, key: Tensor, value: Tensor, scaling: float, window: int | None
     ) -> Tensor:
-        """Of tensors [rows, heads, tokens, width], the keys and values with fewer heads: [rows, tokens, heads, width]."""
+        """From [rows, heads, tokens, width], with fewer heads of keys and values: [rows, tokens, heads, width]."""
 
 
 _here = threading.local()
@@ -66,9 +68,9 @@ def _attend(
 ) -> tuple[Tensor, None]:
     for name in ("softcap", "s_aux", "position_bias", "head_mask"):
         if others.get(name) is not None:
-            raise Unfit(f"its attention has {name}")
+            raise UnfitError(f"its attention has {name}")
     if attention_mask is not None:
-        raise Unfit("its attention has a mask of its own")
+        raise UnfitError("its attention has a mask of its own")
     current: Pass = _here.current
     width = query.shape[-1]
     return (
@@ -94,7 +96,7 @@ class Look(Pass):
         self, layer: int, query: Tensor, key: Tensor, value: Tensor, scaling: float, window: int | None
     ) -> Tensor:
         if layer in self.layers:
-            raise Unfit("a layer attends more than once")
+            raise UnfitError("a layer attends more than once")
         self.layers[layer] = Layer(key.shape[1], key.shape[-1], value.shape[-1], key.dtype)
         if window is not None:
             self.windows.add(window)
@@ -107,18 +109,17 @@ class Reading(Pass):
     def __init__(self, pages: Pages, device: torch.device, prompts: Sequence[tuple[Sequence[int], list[int]]]) -> None:
         """Each with its tokens and the pages for them."""
         self._pages = pages
-        lengths = [len(tokens) for tokens, _ in prompts]
-        longest = max(lengths)
-        place = torch.arange(longest, device=device)[None]
-        inside = place < torch.tensor(lengths, device=device)[:, None]
-        self._rows, self.positions = inside.nonzero(as_tuple=True)
-        starts = torch.tensor([sum(lengths[:row]) for row in range(len(lengths))], device=device)
-        # Where the tokens of a prompt lie in the row; behind its end it does not matter.
-        self._packed = torch.where(inside, starts[:, None] + place, 0)
+        lengths = torch.tensor([len(tokens) for tokens, _ in prompts], device="cpu")
+        place = torch.arange(int(lengths.max()), device="cpu")[None]
+        inside = place < lengths[:, None]
+        rows, positions = inside.nonzero(as_tuple=True)
+        starts = lengths.cumsum(0) - lengths
         most = max(len(numbers) for _, numbers in prompts)
-        table = torch.tensor([[*numbers, *[0] * (most - len(numbers))] for _, numbers in prompts], device=device)
-        self._numbers = table[self._rows, self.positions // PAGE]
-        self._offsets = self.positions % PAGE
+        table = torch.tensor([[*numbers, *[0] * (most - len(numbers))] for _, numbers in prompts], device="cpu")
+        self._rows, self.positions = sent(rows, device), sent(positions, device)
+        # Where the tokens of a prompt lie in the row; behind its end it does not matter.
+        self._packed = sent(torch.where(inside, starts[:, None] + place, 0), device)
+        self._numbers, self._offsets = sent(table[rows, positions // PAGE], device), sent(positions % PAGE, device)
 
     def attend(
         self, layer: int, query: Tensor, key: Tensor, value: Tensor, scaling: float, window: int | None

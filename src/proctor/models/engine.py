@@ -64,11 +64,7 @@ class Worker(ABC):
         except Exception as error:
             if ran_out_of_memory(error):
                 return False
-            if not isinstance(error, ProctorError):
-                failure = ModelError(f"decoding failed: {type(error).__name__}: {error}")
-                failure.__cause__ = error
-                error = failure
-            self._fail_all(error)
+            self._fail_all(as_failure(error))
         return True
 
     def _take_arrived(self) -> bool:
@@ -120,6 +116,15 @@ class Worker(ABC):
     @abstractmethod
     def _clear(self) -> None:
         """Lets go of everything."""
+
+
+def as_failure(error: Exception) -> Exception:
+    """What becomes of a completion when the libraries fail."""
+    if isinstance(error, ProctorError):
+        return error
+    failure = ModelError(f"decoding failed: {type(error).__name__}: {error}")
+    failure.__cause__ = error
+    return failure
 
 
 def too_large(job: Job) -> ModelError:

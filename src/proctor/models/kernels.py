@@ -4,6 +4,10 @@ What they compute is written down without them, in `attention` and `sampler`; he
 nothing else. A row's result depends on that row alone, so it is the same in every batch.
 """
 
+# What Triton compiles is its own language: constants in capitals, and types that only it knows.
+# ruff: noqa: N803
+# mypy: disable-error-code="no-untyped-def, untyped-decorator, import-not-found, import-untyped"
+
 from __future__ import annotations
 
 from typing import Any
@@ -14,7 +18,8 @@ import triton.language as tl
 from torch import Tensor
 
 LEAST_TILE = 16  # rows and columns of the smallest product that the hardware has
-VOCABULARY_TILE = 4_096
+ATTENTION_WARPS, ATTENTION_STAGES = 2, 3
+VOCABULARY_TILE, VOCABULARY_WARPS = 4_096, 8
 
 
 def attend(
@@ -64,8 +69,8 @@ def attend(
         VALUE_TILE=max(LEAST_TILE, triton.next_power_of_2(value_width)),
         WINDOWED=window is not None,
         PRECISION="ieee" if query.dtype == torch.float32 else "tf32",
-        num_warps=2,
-        num_stages=3,
+        num_warps=ATTENTION_WARPS,
+        num_stages=ATTENTION_STAGES,
     )
     return out
 
@@ -194,7 +199,7 @@ def pick(logits: Tensor, temperature: Tensor, top_k: Tensor, top_p: Tensor, draw
         logits.stride(0),
         logits.shape[-1],
         TILE=VOCABULARY_TILE,
-        num_warps=8,
+        num_warps=VOCABULARY_WARPS,
     )
     return chosen
 

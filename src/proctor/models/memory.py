@@ -1,8 +1,9 @@
-"""Whether memory ran out, and how what is not needed any more is handed back."""
+"""Memory of the host and of a device: when it has run out, and what goes from the one to the other."""
 
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 
 def ran_out_of_memory(error: Exception) -> bool:
@@ -15,3 +16,11 @@ def ran_out_of_memory(error: Exception) -> bool:
 def release() -> None:
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
+
+
+def sent(tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor of the host on the device, without waiting for what the device is doing."""
+    if device.type != "cuda":
+        return tensor
+    # From memory that the device can read by itself.
+    return tensor.pin_memory().to(device, non_blocking=True)

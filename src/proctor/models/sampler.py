@@ -80,7 +80,7 @@ def _cut(logits: Tensor, top_k: Tensor | None, most: int, top_p: Tensor | None) 
     """The chances without what top_k and top_p leave out; `most` is the greatest top_k that is a limit."""
     if top_k is not None:
         # Rows without a limit take the last of those that were looked for, and are let through.
-        least = logits.topk(most).values.gather(-1, top_k.clamp(max=most)[:, None] - 1)
+        least = logits.topk(most).values.gather(-1, top_k.clamp(1, most)[:, None] - 1)
         unlimited = (top_k >= logits.shape[-1])[:, None]
         logits = logits.masked_fill((logits < least) & ~unlimited, -torch.inf)
     chances = logits.softmax(-1)

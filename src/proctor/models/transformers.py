@@ -18,12 +18,13 @@ from proctor.models.model import Model, Request, as_text
 from proctor.types import Output, Prompt, Sample
 
 if TYPE_CHECKING:
-    from proctor.models.engine import Engine
+    from proctor.models.engine import Worker
 
 logger = logging.getLogger(__name__)
 
 MOST_PLACES = 4_096  # as many as --concurrency may ask for
 SPACE = "\u2581"  # as tokenizers write it: at the start of Code Llama's tokens, for example
+FAST_DEVICES = frozenset({"cuda"})  # where slots are faster than a batch that is put together anew for every token
 PROMPTS_KEPT = 256  # as tokens, for the next completion of the same
 
 
@@ -38,7 +39,7 @@ class Transformers(Model):
         self.places = min(2 * config.batch_size, MOST_PLACES)
         self._source, self._config = name, config
         self._identity = {"model": self.name}
-        self._engine: Engine | None = None
+        self._engine: Worker | None = None
         self._arrived: list[Job] = []
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
@@ -61,17 +62,13 @@ class Transformers(Model):
         if self._engine is not None:
             await asyncio.to_thread(self._engine.close)
 
-    def _hand_over(self, engine: Engine) -> None:
+    def _hand_over(self, engine: Worker) -> None:
         """Requests of the same moment go to the engine together, so that equal prompts are read once."""
         jobs, self._arrived = self._arrived, []
         engine.submit(jobs)
 
-    def _start(self) -> Engine:
+    def _start(self) -> Worker:
         model, tokenizer, identity = load(self._source, self._config)
-        # Only now: without the libraries they cannot even be imported.
-        from proctor.models.decoder import CausalDecoder, Seq2SeqDecoder
-        from proctor.models.engine import Engine
-
         causal = self._config.modeltype == "causal"
         if not tokenizer.chat_template:
             self.usual_api = "completions"
@@ -79,9 +76,9 @@ class Transformers(Model):
                 logger.warning("note: %s has no chat template, so it is asked with --api completions.", self.name)
         api = self._config.api or self.usual_api
         reader = Reader(model, tokenizer, api == "chat", causal)
-        decoder = CausalDecoder(model) if causal else Seq2SeqDecoder(model, _decoder_start(model))
-        self._identity = identity | {"api": api}
-        return Engine(self.name, decoder, reader.begin, self._config.batch_size)
+        engine, decoding = _open_engine(self.name, model, reader.begin, causal, self._config.batch_size)
+        self._identity = identity | {"api": api, "decoding": decoding}
+        return engine
 
 
 class Reader:
@@ -147,6 +144,31 @@ class Reader:
         except (TemplateError, ValueError) as error:
             raise ModelError(f"the chat template does not take this prompt: {error}") from None
         return text
+
+
+def _open_engine(
+    name: str, model: Any, begin: Callable[[Request], Completion], causal: bool, batch_size: int
+) -> tuple[Worker, str]:
+    """The engine that is fastest for the model, and in a few words how it decodes."""
+    # Only now: without the libraries they cannot even be imported.
+    from proctor.models.decoder import CausalDecoder, Seq2SeqDecoder
+    from proctor.models.engine import Engine
+
+    if not causal:
+        return Engine(name, Seq2SeqDecoder(model, _decoder_start(model)), begin, batch_size), "plain: it has an encoder"
+    reason = "there is no GPU"
+    if model.device.type in FAST_DEVICES:
+        from proctor.models.attention import UnfitError
+        from proctor.models.slots import SlotEngine
+        from proctor.models.stepper import Stepper
+
+        try:
+            stepper = Stepper(model, batch_size)
+        except UnfitError as unfit:
+            reason = str(unfit)
+        else:
+            return SlotEngine(name, stepper, begin, batch_size), "slots" if stepper.graphs else "slots without graphs"
+    return Engine(name, CausalDecoder(model), begin, batch_size), f"plain: {reason}"
 
 
 def _left(name: str, limit: int | None, prompt: tuple[int, ...], shared: bool) -> float:
