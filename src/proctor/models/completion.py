@@ -66,23 +66,31 @@ class Completion:
         """
         self._ahead.append(token)
         full = len(self.tokens) + len(self._ahead) >= self.room
-        if not self._stops or full or token in self._ends or len(self._ahead) == STRIDE:
+        if not self._stops:
+            self._ahead.clear()
+            self.add(token)
+        elif full or token in self._ends or len(self._ahead) >= STRIDE:
             self._look()
 
     def _look(self) -> None:
-        ahead, self._ahead = self._ahead, []
-        before = len(self.tokens), len(self._read), self._known, self.text
+        ahead, known = self._ahead, self._known
+        before = len(self.tokens), len(self._read), self.text
         self.tokens += ahead[:-1]
         self._read += ahead[:-1]
         self.add(ahead[-1])
-        if self.finish == "stop" and len(ahead) > 1:
-            # Which of them was the last is found by going through them again.
-            length, read, self._known, self.text = before
-            self.finish = ""
+        undecided = not self.finish and self._known == known
+        if undecided or (self.finish == "stop" and len(ahead) > 1):
+            # Back to where it was. What may still become another text waits for more; and which token was the last
+            # is found by going through them again.
+            stopped, self.finish, self._known = bool(self.finish), "", known
+            length, read, self.text = before
             del self.tokens[length:], self._read[read:]
+            if not stopped:
+                return
             for token in ahead:
                 if not self.finish:
                     self.add(token)
+        self._ahead = []
 
     def _grow(self, to_the_end: bool) -> bool:
         """Adds the text that has become certain; true when it is cut at a stop string."""

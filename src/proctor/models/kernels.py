@@ -18,7 +18,7 @@ import triton.language as tl
 from torch import Tensor
 
 LEAST_TILE = 16  # rows and columns of the smallest product that the hardware has
-ATTENTION_WARPS, ATTENTION_STAGES = 2, 3
+ATTENTION_WARPS, ATTENTION_STAGES = 1, 3
 VOCABULARY_TILE, VOCABULARY_WARPS = 4_096, 8
 
 
@@ -248,39 +248,71 @@ def _pick(
         mass = tl.load(masses + row)
         farthest = 0x7F7FFFFF  # of all that are finite
         if k < size:
-            # The nearest distance within which there are k tokens, found by halving.
+            # The nearest distance within which there are k tokens. Three guesses at a time quarter what is left.
             low = 0
             high = farthest
             while low < high:
-                middle = low + (high - low) // 2
-                count = 0
+                quarter = (high - low) // 4
+                one = low + quarter
+                two = low + (high - low) // 2
+                three = high - quarter - 1
+                within_one = tl.zeros([TILE], tl.int32)
+                within_two = tl.zeros([TILE], tl.int32)
+                within_three = tl.zeros([TILE], tl.int32)
                 for start in range(0, size, TILE):
-                    distance = _distances(logits, start, size, best, temperature, TILE)
-                    count += tl.sum((_bits(distance) <= middle).to(tl.int32), 0)
-                if count >= k:
-                    high = middle
+                    bits = _bits(_distances(logits, start, size, best, temperature, TILE))
+                    within_one += (bits <= one).to(tl.int32)
+                    within_two += (bits <= two).to(tl.int32)
+                    within_three += (bits <= three).to(tl.int32)
+                if tl.sum(within_two, 0) >= k:
+                    high = two
+                    if tl.sum(within_one, 0) >= k:
+                        high = one
+                    else:
+                        low = one + 1
                 else:
-                    low = middle + 1
+                    low = two + 1
+                    if tl.sum(within_three, 0) >= k:
+                        high = three
+                    else:
+                        low = tl.maximum(low, three + 1)
             farthest = high
         if mass < 1:
-            total = 0.0
+            weights = tl.zeros([TILE], tl.float32)
             for start in range(0, size, TILE):
                 distance = _distances(logits, start, size, best, temperature, TILE)
-                total += tl.sum(tl.where(_bits(distance) <= farthest, tl.exp(-distance), 0.0), 0)
-            wanted = total * mass.to(tl.float32)
+                weights += tl.where(_bits(distance) <= farthest, tl.exp(-distance), 0.0)
+            wanted = tl.sum(weights, 0) * mass.to(tl.float32)
             # The farthest distance that has less than the mass before it.
             low = 0
             high = farthest
             while low < high:
-                middle = high - (high - low) // 2
-                ahead = 0.0
+                quarter = (high - low) // 4
+                one = low + quarter + 1
+                two = high - (high - low) // 2
+                three = high - quarter
+                before_one = tl.zeros([TILE], tl.float32)
+                before_two = tl.zeros([TILE], tl.float32)
+                before_three = tl.zeros([TILE], tl.float32)
                 for start in range(0, size, TILE):
                     distance = _distances(logits, start, size, best, temperature, TILE)
-                    ahead += tl.sum(tl.where(_bits(distance) < middle, tl.exp(-distance), 0.0), 0)
-                if ahead < wanted:
-                    low = middle
+                    bits = _bits(distance)
+                    weight = tl.exp(-distance)
+                    before_one += tl.where(bits < one, weight, 0.0)
+                    before_two += tl.where(bits < two, weight, 0.0)
+                    before_three += tl.where(bits < three, weight, 0.0)
+                if tl.sum(before_two, 0) < wanted:
+                    low = two
+                    if tl.sum(before_three, 0) < wanted:
+                        low = three
+                    else:
+                        high = three - 1
                 else:
-                    high = middle - 1
+                    high = two - 1
+                    if tl.sum(before_one, 0) < wanted:
+                        low = one
+                    else:
+                        high = tl.minimum(high, one - 1)
             farthest = low
         # Side by side in the order of the vocabulary, each as wide as its chance: where does the draw point?
         width = tl.zeros([], tl.float64)

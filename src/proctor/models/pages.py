@@ -34,7 +34,7 @@ class Pages:
         self.keys: dict[int, Tensor] = {}  # of each layer: pages, heads, tokens, width
         self.values: dict[int, Tensor] = {}
         self._free: list[int] = []
-        self._full = False  # there is no memory for more
+        self.full = False  # there is no memory for more
         self.count = 0
         self._resize(1)
         self._free.remove(WASTE)
@@ -63,13 +63,13 @@ class Pages:
 
         The tensors are others afterwards.
         """
-        while wanted and not self._full:
+        while wanted and not self.full:
             if self._try(wanted):
                 self._resize(self.count + wanted)
                 return True
             wanted //= 2
             if not wanted:
-                self._full = True
+                self.full = True
         return False
 
     def _try(self, wanted: int) -> bool:

@@ -43,8 +43,14 @@ class Row:
     def __init__(self, job: Job, prompt: SharedPrompt) -> None:
         self.job, self.prompt = job, prompt
         self.pages: list[int] = []
+        self.slot = -1
         self.steps = 0  # that were started for it
         self.gone = False  # whatever else comes back for it is dropped
+
+    @property
+    def complete(self) -> bool:
+        """Whether all the steps that it may have are under way."""
+        return self.steps >= self.job.completion.room
 
 
 class SlotEngine(Worker):
@@ -73,11 +79,14 @@ class SlotEngine(Worker):
         self._waiting.append(Row(job, prompt))
 
     def _unanswered(self) -> Iterable[Job]:
-        return [row.job for row in (*self._rows.values(), *self._waiting)]
+        return [row.job for row in (*self._flying(), *self._rows.values(), *self._waiting)]
+
+    def _flying(self) -> list[Row]:
+        return self._flight[0] if self._flight else []
 
     def _advance(self) -> None:
-        for slot in [slot for slot, row in self._rows.items() if not row.job.wanted]:
-            self._leave(slot)
+        for row in [row for row in self._rows.values() if not row.job.wanted]:
+            self._dismiss(row)
         self._seat()
         flight = self._launch()
         landed, self._flight = self._flight, flight
@@ -103,7 +112,7 @@ class SlotEngine(Worker):
                 self._take_seat(row)
 
     def _take_seat(self, row: Row) -> None:
-        slot = self._vacant.pop()
+        slot = row.slot = self._vacant.pop()
         prompt = row.prompt
         prompt.users += 1
         self._rows[slot] = row
@@ -113,6 +122,8 @@ class SlotEngine(Worker):
 
     def _read(self) -> bool:
         """Reads the prompt of who waits first, and those after it that can be read along; false without memory."""
+        if missing := self._foreseen():
+            self._stepper.grow(missing)
         chosen: list[SharedPrompt] = []
         longest = needed = 0
         for prompt in dict.fromkeys(row.prompt for row in self._waiting if row.prompt.pages is None):
@@ -158,46 +169,52 @@ class SlotEngine(Worker):
     def _launch(self) -> tuple[list[Row], Flight] | None:
         """Starts the next step of everyone who may have another token."""
         while True:
-            going = {slot: row for slot, row in self._rows.items() if row.steps < row.job.completion.room}
-            needy = [(slot, row) for slot, row in going.items() if row.steps == len(row.pages) * PAGE]
+            going = list(self._rows.values())
+            needy = [row for row in going if row.steps == len(row.pages) * PAGE]
             if len(needy) <= self._pages.free or self._make_room(len(needy)):
                 break
             self._halve()
         if not going:
             return None
-        for slot, row in needy:
+        for row in needy:
             column = len(row.prompt.pages or ()) + len(row.pages)
             row.pages += self._pages.take(1)
-            self._entries.append(Entry(slot, column, row.pages[-1]))
+            self._entries.append(Entry(row.slot, column, row.pages[-1]))
         if needy:
-            self._stepper.widen(max(len(row.prompt.pages or ()) + len(row.pages) for _, row in needy))
-        flight = self._stepper.launch(list(going), self._seats, self._entries)
+            self._stepper.widen(max(len(row.prompt.pages or ()) + len(row.pages) for row in needy))
+        flight = self._stepper.launch(list(self._rows), self._seats, self._entries)
         self._seats, self._entries = [], []
-        for row in going.values():
+        for row in going:
             row.steps += 1
-        return list(going.values()), flight
+            if row.complete:
+                self._leave(row)  # somebody else may sit there in the next step already
+        return going, flight
 
     def _collect(self, rows: list[Row], flight: Flight) -> None:
         for row, token in zip(rows, flight.tokens(), strict=True):
             if not row.gone:
                 row.job.completion.take(token)
                 if row.job.completion.finish:
+                    self._dismiss(row)
                     row.job.succeed()
-                    row.gone = True
 
     # Leaving
 
-    def _leave(self, slot: int) -> Row:
-        row = self._rows.pop(slot)
+    def _dismiss(self, row: Row) -> None:
         row.gone = True
-        self._vacant.append(slot)
+        if not row.complete:
+            self._leave(row)
+
+    def _leave(self, row: Row) -> None:
+        """Its slot and its pages are for others: what they do with them comes after all that is under way."""
+        del self._rows[row.slot]
+        self._vacant.append(row.slot)
         self._pages.give(row.pages)
         row.prompt.users -= 1
         self._ask_no_more(row)
         # It may have sat down only just now.
-        self._seats = [seat for seat in self._seats if seat.slot != slot]
-        self._entries = [entry for entry in self._entries if entry.slot != slot]
-        return row
+        self._seats = [seat for seat in self._seats if seat.slot != row.slot]
+        self._entries = [entry for entry in self._entries if entry.slot != row.slot]
 
     def _ask_no_more(self, row: Row) -> None:
         prompt = row.prompt
@@ -209,8 +226,8 @@ class SlotEngine(Worker):
     def _make_room(self, needed: int) -> bool:
         """Sees to it that so many pages are free, if there is memory for them."""
         while self._pages.free < needed:
-            grown = self._stepper.grow(max(needed - self._pages.free, self._foreseen() - self._pages.count))
-            if not grown:
+            half_as_many = self._pages.count // 2
+            if not self._stepper.grow(max(needed - self._pages.free, self._foreseen(), half_as_many)):
                 break
         # What was read ahead can be read again.
         for row in reversed(self._waiting):
@@ -222,33 +239,35 @@ class SlotEngine(Worker):
         return self._pages.free >= needed
 
     def _foreseen(self) -> int:
-        """Pages for full slots, or for half as many again as there are."""
+        """Pages that full slots will need, those that there are not counted in."""
         rows = [*self._rows.values(), *self._waiting]
         longest = max(pages_for(min(row.job.completion.room, FORESEEN)) for row in rows)
         prompts = max(pages_for(len(prompt.tokens)) for prompt in self._prompts.values())
-        return max(self._most * longest + pages_for(self._readable) + 2 * prompts, self._pages.count * 3 // 2)
+        return max(0, self._most * longest + pages_for(self._readable) + 2 * prompts - self._pages.count)
 
     def _halve(self) -> None:
         """The half that has come last begins anew; the others go on, for whom a step that broke off is made again."""
         self._stepper.forget_graphs()
         release()
         if len(self._rows) == 1:
-            row = self._leave(next(iter(self._rows)))
+            (row,) = self._rows.values()
+            self._dismiss(row)
             row.job.fail(too_large(row.job))
             return
         self._most = len(self._rows) // 2
         self._say_halved(len(self._rows), self._most)
-        for slot in list(self._rows)[: self._most - 1 : -1]:
-            row = self._rows[slot]
+        for row in list(self._rows.values())[: self._most - 1 : -1]:
             row.prompt.askers += 1
-            self._leave(slot)
+            self._dismiss(row)
             row.job.completion.restart()
             self._waiting.appendleft(Row(row.job, row.prompt))
 
     def _fail_all(self, error: Exception) -> None:
+        for row in dict.fromkeys([*self._flying(), *self._rows.values()]):
+            if not row.gone:
+                self._dismiss(row)
+                row.job.fail(error)
         self._flight = None
-        for slot in list(self._rows):
-            self._leave(slot).job.fail(error)
 
     def _clear(self) -> None:
         self._rows.clear()

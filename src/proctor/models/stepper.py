@@ -123,9 +123,10 @@ class Stepper:
         except Exception as error:
             with _quietly():
                 model.set_attn_implementation(own)
-            if isinstance(error, UnfitError) or ran_out_of_memory(error):
+            if isinstance(error, UnfitError):
                 raise
-            raise UnfitError(f"{type(error).__name__} in its attention") from error
+            reason = "there is no memory to try" if ran_out_of_memory(error) else f"{type(error).__name__} in a trial"
+            raise UnfitError(reason) from error
 
     def read(self, prompts: Sequence[tuple[Sequence[int], list[int]]]) -> None:
         """Puts the keys and values of all these tokens into the pages that stand beside them."""
@@ -152,6 +153,8 @@ class Stepper:
 
     def grow(self, pages: int) -> bool:
         """Makes memory for so many more pages, or for as many as there can be; false when for none."""
+        if self.pages.full:
+            return False
         self.forget_graphs()
         return self.pages.grow(pages)
 
@@ -267,8 +270,9 @@ class Stepper:
         probes = self._probes()
         tolerance = EXACT if self._model.dtype == torch.float32 else ROUGH
         needed = [pages_for(len(probe) - 2) + 1 for probe in probes]
-        if not self.grow(sum(needed)):
-            raise torch.OutOfMemoryError("no memory for a page")
+        self.grow(max(needed))
+        if self.pages.free < max(needed):
+            raise torch.OutOfMemoryError("no memory for a few pages")
         for probe, count, logits in zip(probes, needed, expected, strict=True):
             pages = self.pages.take(count)
             self.read([(probe[:-2], pages[:-1])])
