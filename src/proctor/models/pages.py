@@ -14,6 +14,7 @@ from torch import Tensor
 from proctor.models.memory import ran_out_of_memory, release
 
 PAGE = 32  # tokens
+RESERVE = 2**29  # bytes that are left for what a pass needs besides
 WASTE = 0  # the page of rows that are nobody's: written to, and never looked at
 
 
@@ -73,9 +74,9 @@ class Pages:
         return False
 
     def _try(self, wanted: int) -> bool:
-        """Whether there is memory for so many more, and for the largest block a second time while it is copied."""
+        """Whether there is memory for so many more, for the largest block twice while it is copied, and some to spare."""
         largest = max(layer.heads * max(layer.key_width, layer.value_width) for layer in self._layers.values())
-        size = wanted * self.bytes_each + (self.count + wanted) * largest * PAGE * 4
+        size = wanted * self.bytes_each + (self.count + wanted) * largest * PAGE * 4 + RESERVE
         try:
             torch.empty(size, dtype=torch.uint8, device=self._device)
         except Exception as error:
