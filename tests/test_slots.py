@@ -15,7 +15,7 @@ import pytest
 from hypothesis import strategies
 
 from proctor.config import build_config
-from proctor.errors import ModelError
+from proctor.errors import ModelError, UsageError
 from proctor.models import open_model
 from proctor.models.completion import STRIDE, Completion
 from proctor.models.job import Job
@@ -29,7 +29,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the backend does it, w
 torch = pytest.importorskip("torch", reason="the extra hf is not installed: pip install 'proctor[hf]'")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed: pip install 'proctor[hf]'")
 
-from proctor.models import attention, sampler, slots  # noqa: E402
+from proctor.models import attention, sampler, stepper  # noqa: E402
 from proctor.models.attention import Step, UnfitError  # noqa: E402
 from proctor.models.decoder import CausalDecoder  # noqa: E402
 from proctor.models.engine import Engine, Worker  # noqa: E402
@@ -212,14 +212,14 @@ def test_the_kernel_of_attention(
     )
     tables = (torch.randperm(40, device=device).reshape(5, 8) + 1).int()
     shared, own = torch.tensor([[0, 5, 32, 64, 70], [3, 0, 32, 40, 95]], device=device)
-    kernels = attention.kernels
-    for which in (kernels, None):
+    kernel = attention.attend_by_kernel
+    for which in (kernel, None):
         torch.manual_seed(1)
         pages = Pages({0: Layer(kv_heads, width, width, getattr(torch, dtype))}, device)
         pages.grow(40)
         pages.keys[0].normal_()
         pages.values[0].normal_()
-        monkeypatch.setattr(attention, "kernels", which)
+        monkeypatch.setattr(attention, "attend_by_kernel", which)
         step = Step(pages, tables, shared, own)
         found.append(step.attend(0, query, key, value, 0.1, window).float())
         found.append(pages.keys[0].float())
@@ -237,7 +237,7 @@ def test_the_kernel_that_picks():
     top_p = torch.tensor([2.0, 2.0, 2.0, 0.6, 0.95, 0.9, 0.5, 0.3], dtype=torch.float64, device="cuda")
     for _ in range(50):
         draws = torch.rand(8, dtype=torch.float64, device="cuda")
-        ours = attention.kernels.pick(logits, temperature, top_k, top_p, draws)
+        ours = stepper.pick_by_kernel(logits, temperature, top_k, top_p, draws)
         assert ours.tolist() == sampler.pick(logits, temperature, top_k, top_p, draws).tolist()
 
 
@@ -258,6 +258,7 @@ def test_prompts_that_wait_are_read_together_in_one_row(tokenizer: Any):
     engine = in_slots(model, tokenizer, 2)
     spy = Spy(model)
     completions = answered(engine, [request(prompt, max_tokens=4) for prompt in PROMPTS])
+    assert len(completions[-1].prompt) > PAGE + 1
     assert spy.shapes[0] == (1, sum(len(completion.prompt) - 1 for completion in completions))
     assert {width for _, width in spy.shapes[1:]} == {1}
 
@@ -266,9 +267,9 @@ def test_slots_are_filled_again_and_nobody_is_carried_on(tokenizer: Any, monkeyp
     rows: list[int] = []
     launch = Stepper.launch
 
-    def noting(stepper: Stepper, slots: list[int], *changes: Any) -> Any:
+    def noting(self: Stepper, slots: list[int], *changes: Any) -> Any:
         rows.append(len(slots))
-        return launch(stepper, slots, *changes)
+        return launch(self, slots, *changes)
 
     monkeypatch.setattr(Stepper, "launch", noting)
     requests = [request(PROMPTS[i % 6], seed=i, max_tokens=3 + 5 * i % 17) for i in range(20)]
@@ -311,8 +312,8 @@ def test_every_tensor_is_made_where_the_model_is(tokenizer: Any, monkeypatch: py
     monkeypatch.setattr(Worker, "_work", work_elsewhere)
     model = make_model("Llama")
     with torch.device("meta"):
-        stepper = Stepper(model, 3)
-    engine = SlotEngine("hf/tiny", stepper, Reader(model, tokenizer, False, True).begin, 3)
+        elsewhere = Stepper(model, 3)
+    engine = SlotEngine("hf/tiny", elsewhere, Reader(model, tokenizer, False, True).begin, 3)
     assert [completion.tokens for completion in answered(engine, requests)] == expected
 
 
@@ -522,6 +523,34 @@ def test_the_record_says_how_it_was_decoded(
     assert asyncio.run(scene()) == (how, plain)
 
 
-def test_a_page_and_what_is_read_together_are_of_a_size_that_the_tests_go_beyond(tokenizer: Any):
-    assert len(tokenizer(PROMPTS[-1])["input_ids"]) > PAGE + 1
-    assert slots.READ_TOGETHER > 1_000
+def test_a_copy_of_the_model_on_each_device(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch):
+    model = make_model("Llama")
+    transformers.utils.logging.disable_progress_bar()
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    requests = [request(PROMPTS[i % 6], seed=i, **SAMPLED) for i in range(12)]
+    expected = [completion.text for completion in answered(plainly(model, tokenizer), requests)]
+    seated: dict[str, set[int]] = {}
+    take_seat = SlotEngine._take_seat
+
+    def noting(engine: SlotEngine, row: Any) -> None:
+        seated.setdefault(row.job.request.prompt, set()).add(id(engine))
+        take_seat(engine, row)
+
+    async def scene() -> list[str]:
+        config = build_config({"task": "t", "model": f"hf/{tmp_path}", "api": "completions", "devices": 2})
+        opened = open_model(config)
+        await opened.prepare(list)
+        outputs = await asyncio.gather(*(opened.generate(each) for each in requests))
+        await opened.close()
+        return [output.text for output in outputs]
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with pytest.raises(UsageError, match="--devices 2: there are 0 GPUs here"):
+        asyncio.run(scene())
+    monkeypatch.setattr("proctor.models.transformers.find_devices", lambda count: ["cpu"] * count)
+    monkeypatch.setattr("proctor.models.transformers.FAST_DEVICES", {"cpu"})
+    monkeypatch.setattr(SlotEngine, "_take_seat", noting)
+    assert asyncio.run(scene()) == expected
+    assert {len(engines) for engines in seated.values()} == {1}, "each prompt is read on one of them"
+    assert len(set().union(*seated.values())) == 2

@@ -40,6 +40,7 @@ GROUPS = {
     "model server": ("base_url", "api", "api_key_env", "price_input", "price_output", "cache"),
     "local model": (
         "batch_size",
+        "devices",
         "precision",
         "load_in_8bit",
         "load_in_4bit",

@@ -21,11 +21,11 @@ from transformers import AttentionInterface
 from proctor.models.memory import sent
 from proctor.models.pages import PAGE, Layer, Pages
 
-kernels: Any  # None where Triton, which comes with torch for a GPU, is not there
+attend_by_kernel: Any  # None where Triton, which comes with torch for a GPU, is not there
 try:
-    from proctor.models import kernels
+    from proctor.models.kernels import attend as attend_by_kernel
 except ImportError:
-    kernels = None
+    attend_by_kernel = None
 
 NAME = "proctor_pages"
 
@@ -140,7 +140,7 @@ class Step(Pass):
     def __init__(self, pages: Pages, tables: Tensor, shared: Tensor, own: Tensor) -> None:
         """For each row its pages, how many tokens of a prompt they begin with, and how many of its own follow."""
         self._pages, self._tables, self._shared, self._own = pages, tables, shared, own
-        self._by_kernel = kernels is not None and tables.is_cuda
+        self._by_kernel = attend_by_kernel is not None and tables.is_cuda
         if not self._by_kernel:
             self._lay_out()
 
@@ -160,7 +160,8 @@ class Step(Pass):
         keys, values = self._pages.keys[layer], self._pages.values[layer]
         if self._by_kernel:
             given = (query, key, value, keys, values, self._tables, self._shared, self._own, scaling, window)
-            return kernels.attend(*given)[:, None]
+            attended: Tensor = attend_by_kernel(*given)
+            return attended[:, None]
         keys[self._number, :, self._own % PAGE] = key[:, :, 0]
         values[self._number, :, self._own % PAGE] = value[:, :, 0]
         visible = self._visible if window is None else self._visible & (self._age < window)

@@ -27,6 +27,7 @@ class Completion:
         self.sampling = sampling
         self.room = room  # most tokens that it may have
         self._ends = ends  # tokens that end it, and are not part of its text
+        self._phase = sampling.seed % STRIDE  # so that of many not all are looked at in the same moment
         self._stops = [stop for stop in sampling.stop if stop]
         self._tokenizer = tokenizer
         self._context = list(context)
@@ -64,12 +65,13 @@ class Completion:
 
         That costs a fraction. The end is found late, and is where `add` would have found it.
         """
-        self._ahead.append(token)
-        full = len(self.tokens) + len(self._ahead) >= self.room
         if not self._stops:
-            self._ahead.clear()
             self.add(token)
-        elif full or token in self._ends or len(self._ahead) >= STRIDE:
+            return
+        self._ahead.append(token)
+        count = len(self.tokens) + len(self._ahead)
+        due = (count + self._phase) % STRIDE == 0 or len(self._ahead) > STRIDE
+        if due or count >= self.room or token in self._ends:
             self._look()
 
     def _look(self) -> None:

@@ -74,7 +74,7 @@ class Pages:
         return False
 
     def _try(self, wanted: int) -> bool:
-        """Whether there is memory for so many more, for the largest block twice while it is copied, and some to spare."""
+        """Whether there is memory for so many more, for the largest block twice while it is copied, and to spare."""
         largest = max(layer.heads * max(layer.key_width, layer.value_width) for layer in self._layers.values())
         size = wanted * self.bytes_each + (self.count + wanted) * largest * PAGE * 4 + RESERVE
         try:

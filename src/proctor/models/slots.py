@@ -68,6 +68,10 @@ class SlotEngine(Worker):
         self._flight: tuple[list[Row], Flight] | None = None
         self._thread.start()
 
+    def _work(self) -> None:
+        with self._stepper.at_home():
+            super()._work()
+
     @property
     def _busy(self) -> bool:
         return bool(self._waiting or self._rows or self._flight)

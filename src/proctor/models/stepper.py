@@ -11,19 +11,25 @@ import inspect
 import logging
 import struct
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
 import transformers
 from torch import Tensor
 
-from proctor.models import attention, sampler
-from proctor.models.attention import Look, Reading, Step, UnfitError
+from proctor.models.attention import NAME, Look, Reading, Step, UnfitError, under
 from proctor.models.memory import ran_out_of_memory, sent
 from proctor.models.model import Sampling
 from proctor.models.pages import Layer, Pages, pages_for
+from proctor.models.sampler import EVERYTHING, draw_numbers, pick
 from proctor.randomness import mix
+
+pick_by_kernel: Any  # None where Triton is not there
+try:
+    from proctor.models.kernels import pick as pick_by_kernel
+except ImportError:
+    pick_by_kernel = None
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +61,7 @@ class Seat(NamedTuple):
             _signed(mix(wanted.seed)),
             wanted.top_k or 2**31 - 1,
             _bits(wanted.temperature),
-            _bits(sampler.EVERYTHING if everything else wanted.top_p or 0.0),
+            _bits(EVERYTHING if everything else wanted.top_p or 0.0),
         ]
 
 
@@ -90,20 +96,23 @@ class Flight:
 
 class Stepper:
     def __init__(self, model: Any, slots: int) -> None:
-        with torch.inference_mode():
+        self._device: torch.device = model.device
+        with torch.inference_mode(), self.at_home():
             self._prepare(model, slots)
+
+    def at_home(self) -> AbstractContextManager[Any]:
+        """Kernels and streams are those of the device of the thread that calls, which must be the model's."""
+        return torch.cuda.device(self._device) if self._device.type == "cuda" else nullcontext()
 
     def _prepare(self, model: Any, slots: int) -> None:
         """Raises UnfitError when the model is not one for this, with the reason; then it is as it was."""
         self._model, self._slots = model, slots
-        self._device: torch.device = model.device
         _refuse(model)
         # Of what is read only keys and values are of interest.
         accepted = inspect.signature(model.forward).parameters
         self._least = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
-        self._pick = sampler.pick
-        if self._device.type == "cuda" and attention.kernels is not None:
-            self._pick = attention.kernels.pick
+        by_kernel = self._device.type == "cuda" and pick_by_kernel is not None
+        self._pick = pick_by_kernel if by_kernel else pick
         self._nobody = slots  # a slot that fills up the rows of a graph
         self._state = torch.zeros(slots + 1, TOP_P + 1, dtype=torch.int64, device=self._device)
         self._tables = torch.zeros(slots + 1, NARROWEST, dtype=torch.int32, device=self._device)
@@ -117,7 +126,7 @@ class Stepper:
         expected = self._expected()
         try:
             with _quietly():
-                model.set_attn_implementation(attention.NAME)
+                model.set_attn_implementation(NAME)
             self.pages = Pages(self._look(), self._device)
             self._try(expected)
         except Exception as error:
@@ -132,7 +141,7 @@ class Stepper:
         """Puts the keys and values of all these tokens into the pages that stand beside them."""
         reading = Reading(self.pages, self._device, prompts)
         tokens = torch.tensor([token for each, _ in prompts for token in each], device="cpu")
-        with attention.under(reading):
+        with under(reading):
             self._model(
                 input_ids=sent(tokens, self._device)[None],
                 position_ids=reading.positions[None],
@@ -208,14 +217,14 @@ class Stepper:
         rows = self._rows[:size]
         state = self._state[rows].t().contiguous()
         shared, own = state[SHARED], state[OWN]
-        with attention.under(Step(self.pages, self._tables[rows], shared, own)):
+        with under(Step(self.pages, self._tables[rows], shared, own)):
             output = self._model(input_ids=state[TOKEN, :, None], position_ids=(shared + own)[:, None], use_cache=False)
         return rows, state, output.logits[:, -1]
 
     def _step(self, size: int) -> None:
         rows, state, logits = self._forward(size)
         real = state.view(torch.float64)
-        draws = sampler.draw_numbers(state[KEY], state[OWN])
+        draws = draw_numbers(state[KEY], state[OWN])
         chosen = self._pick(logits, real[TEMPERATURE], state[TOP_K], real[TOP_P], draws)
         self._state[rows, TOKEN] = chosen
         self._state[rows, OWN] = state[OWN] + 1
@@ -256,7 +265,7 @@ class Stepper:
         look = Look()
         probe = torch.tensor(self._probes()[:1], device=self._device)
         positions = torch.arange(probe.shape[1], device=self._device)[None]
-        with attention.under(look):
+        with under(look):
             self._model(input_ids=probe, position_ids=positions, use_cache=False)
         config = self._model.config.get_text_config()
         if len(look.layers) != config.num_hidden_layers:

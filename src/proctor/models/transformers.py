@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.config import RunConfig
 from proctor.errors import ModelError, UsageError
-from proctor.models.checkpoint import load
+from proctor.models.checkpoint import find_devices, load
 from proctor.models.completion import CONTEXT, Completion
+from proctor.models.crew import Crew
 from proctor.models.job import Job
 from proctor.models.model import Model, Request, as_text
 from proctor.types import Output, Prompt, Sample
@@ -36,39 +37,42 @@ class Transformers(Model):
     def __init__(self, name: str, config: RunConfig) -> None:
         self.name = f"hf/{name}"
         # Twice the batch: whoever leaves it has a successor waiting.
-        self.places = min(2 * config.batch_size, MOST_PLACES)
+        self.places = min(2 * config.batch_size * config.devices, MOST_PLACES)
         self._source, self._config = name, config
         self._identity = {"model": self.name}
-        self._engine: Worker | None = None
+        self._crew: Crew | None = None
         self._arrived: list[Job] = []
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
-        if self._engine is None:
-            self._engine = await asyncio.to_thread(self._start)
+        if self._crew is None:
+            self._crew = await asyncio.to_thread(self._start)
 
     def identity(self) -> dict[str, str]:
         return self._identity
 
     async def generate(self, request: Request) -> Output:
-        if self._engine is None:
+        if self._crew is None:
             raise RuntimeError("prepare() comes before generate()")
         job = Job(request)
         if not self._arrived:
-            asyncio.get_running_loop().call_soon(self._hand_over, self._engine)
+            asyncio.get_running_loop().call_soon(self._hand_over, self._crew)
         self._arrived.append(job)
         return await asyncio.wrap_future(job.future)
 
     async def close(self) -> None:
-        if self._engine is not None:
-            await asyncio.to_thread(self._engine.close)
+        if self._crew is not None:
+            await asyncio.to_thread(self._crew.close)
 
-    def _hand_over(self, engine: Worker) -> None:
-        """Requests of the same moment go to the engine together, so that equal prompts are read once."""
+    def _hand_over(self, crew: Crew) -> None:
+        """Requests of the same moment are handed over together, so that equal prompts are read once."""
         jobs, self._arrived = self._arrived, []
-        engine.submit(jobs)
+        crew.submit(jobs)
 
-    def _start(self) -> Worker:
-        model, tokenizer, identity = load(self._source, self._config)
+    def _start(self) -> Crew:
+        return Crew([self._start_engine(device) for device in find_devices(self._config.devices)])
+
+    def _start_engine(self, device: str) -> Worker:
+        model, tokenizer, identity = load(self._source, self._config, device)
         causal = self._config.modeltype == "causal"
         if not tokenizer.chat_template:
             self.usual_api = "completions"
