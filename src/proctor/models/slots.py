@@ -18,7 +18,8 @@ from proctor.models.model import Request
 from proctor.models.pages import PAGE, pages_for
 from proctor.models.stepper import Entry, Flight, Seat, Stepper
 
-READ_TOGETHER = 8_192  # tokens of prompts, what fills up the shorter ones counted in
+READ_TOGETHER = 8_192  # tokens of prompts
+FILLED_UP = 4  # times as many, with what makes all of them as long as the longest, for attention alone
 FORESEEN = 256  # tokens of a completion that memory is made for at once; more as they come
 
 
@@ -129,7 +130,7 @@ class SlotEngine(Worker):
         if missing := self._foreseen():
             self._stepper.grow(missing)
         chosen: list[SharedPrompt] = []
-        longest = needed = 0
+        longest = total = needed = 0
         for prompt in dict.fromkeys(row.prompt for row in self._waiting if row.prompt.pages is None):
             length = len(prompt.read_part)
             if length == 0:
@@ -137,13 +138,13 @@ class SlotEngine(Worker):
                 continue
             more = needed + pages_for(length)
             longest = max(longest, length)
-            full = (len(chosen) + 1) * longest > self._readable or more > self._pages.free
-            if chosen and full:
+            full = total + length > self._readable or (len(chosen) + 1) * longest > FILLED_UP * self._readable
+            if chosen and (full or more > self._pages.free):
                 break
             if more > self._pages.free and not self._make_room(more):
                 return False
             chosen.append(prompt)
-            needed = more
+            total, needed = total + length, more
         if not chosen:
             return True
         pages = [self._pages.take(pages_for(len(prompt.read_part))) for prompt in chosen]
