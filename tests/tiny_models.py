@@ -40,6 +40,20 @@ SHAPES: dict[str, dict[str, Any]] = {
     "GPT2": {"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 256},
     "Mistral": LLAMA | {"head_dim": 8, "sliding_window": 8},  # looks back eight tokens and no further
     "Lfm2": LLAMA | {"layer_types": ["conv", "full_attention"], "block_multiple_of": 8},  # a layer without keys
+    # Layers that look back eight tokens beside one that sees everything, with rotations of their own.
+    "Gemma3Text": LLAMA
+    | {
+        "head_dim": 8,
+        "sliding_window": 8,
+        "layer_types": ["sliding_attention", "full_attention"],
+        "tie_word_embeddings": False,
+    },
+    "Qwen3": LLAMA | {"head_dim": 8},
+    "Starcoder2": LLAMA | {"sliding_window": 40},  # longer than a page
+    "GPTNeoX": LLAMA,
+    "Mixtral": LLAMA | {"num_local_experts": 4, "num_experts_per_tok": 2},
+    "Gemma2": LLAMA | {"head_dim": 8, "query_pre_attn_scalar": 8, "sliding_window": 8},  # caps what it attends to
+    "GPTJ": {"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 256, "rotary_dim": 4},  # attends in its own way
     "T5": {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_heads": 4, "num_layers": 2, "decoder_start_token_id": 1},
 }
 

@@ -67,6 +67,7 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         FimFamily | None, Meta(description="tokens for filling in the middle (default: by the model's name)")
     ] = None
     batch_size: Annotated[Positive, Meta(description="completions that a local model makes at once (hf/)")] = 16
+    devices: Annotated[Positive, Meta(description="GPUs that have a copy of a local model each (hf/)")] = 1
     precision: Annotated[
         Literal["fp32", "fp16", "bf16"] | None, Meta(description="numbers of a local model (default: as stored)")
     ] = None
@@ -156,6 +157,7 @@ OPERATIONAL = frozenset(
         "max_tokens_total",
         "time_limit",
         "batch_size",
+        "devices",
         "generation_only",
         "allow_code_execution",
         "sandbox",

@@ -43,6 +43,7 @@ GROUPS = {
     "budget": ("max_cost", "max_tokens_total", "time_limit"),
     "local model": (
         "batch_size",
+        "devices",
         "precision",
         "load_in_8bit",
         "load_in_4bit",

@@ -36,9 +36,18 @@ class Source(NamedTuple):
     commit: str  # of what lies on the hub
 
 
-def load(name: str, config: RunConfig) -> Checkpoint:
+def find_devices(count: int) -> list[str]:
+    """So many GPUs; one processor is there for everybody who has none."""
+    torch, _ = _import_libraries()
+    found = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+    if count > max(len(found), 1):
+        raise UsageError(f"--devices {count}: there are {len(found)} GPUs here.")
+    return found[:count] or ["cpu"]
+
+
+def load(name: str, config: RunConfig, device: str) -> Checkpoint:
     torch, transformers = _import_libraries()
-    quantization = _quantization(config, torch, transformers)
+    quantization = _quantization(config, device, transformers)
     if config.peft_model and importlib.util.find_spec("peft") is None:
         raise MissingExtraError("An adapter (peft_model)", "peft")
     source = _find(name, config.revision)
@@ -63,8 +72,8 @@ def load(name: str, config: RunConfig) -> Checkpoint:
         if missing := sorted(found["missing_keys"]):
             # The library fills them with random numbers, and the model would answer accordingly.
             raise UsageError(f"hf/{name} lacks {len(missing)} of its weights, {missing[0]} for example.")
-        if not quantization and torch.cuda.is_available():
-            model = model.to("cuda")
+        if not quantization:
+            model = model.to(device)
     adapter = "none"
     if config.peft_model:
         model, adapter = _adapted(model, config.peft_model)
@@ -91,7 +100,7 @@ def _import_libraries() -> tuple[Any, Any]:
     return torch, transformers
 
 
-def _quantization(config: RunConfig, torch: Any, transformers: Any) -> dict[str, Any]:
+def _quantization(config: RunConfig, device: str, transformers: Any) -> dict[str, Any]:
     if not (config.load_in_8bit or config.load_in_4bit):
         return {}
     if config.load_in_8bit and config.load_in_4bit:
@@ -99,7 +108,7 @@ def _quantization(config: RunConfig, torch: Any, transformers: Any) -> dict[str,
     if any(importlib.util.find_spec(package) is None for package in ("bitsandbytes", "accelerate")):
         raise MissingExtraError("A quantized model", "bitsandbytes")
     how = transformers.BitsAndBytesConfig(load_in_8bit=config.load_in_8bit, load_in_4bit=config.load_in_4bit)
-    return {"quantization_config": how, "device_map": {"": "cuda" if torch.cuda.is_available() else "cpu"}}
+    return {"quantization_config": how, "device_map": {"": device}}
 
 
 def _find(name: str, revision: str | None) -> Source:

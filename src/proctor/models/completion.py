@@ -9,6 +9,7 @@ from proctor.models.model import Sampling
 from proctor.randomness import mix
 
 CONTEXT = 8  # tokens of the prompt that the text is read with: some tokenizers drop a space at the very start
+STRIDE = 8  # tokens that `take` lets come before it looks for stop strings
 UNFINISHED = "\ufffd"  # what a tokenizer makes of bytes that are not yet a character
 
 
@@ -24,8 +25,9 @@ class Completion:
     ) -> None:
         self.prompt = prompt
         self.sampling = sampling
-        self._room = room  # most tokens that it may have
+        self.room = room  # most tokens that it may have
         self._ends = ends  # tokens that end it, and are not part of its text
+        self._phase = sampling.seed % STRIDE  # so that of many not all are looked at in the same moment
         self._stops = [stop for stop in sampling.stop if stop]
         self._tokenizer = tokenizer
         self._context = list(context)
@@ -35,6 +37,7 @@ class Completion:
         self.tokens: list[int] = []
         self.text = ""
         self.finish = ""  # "stop" or "length", once it has come to that
+        self._ahead: list[int] = []  # taken, and not yet looked at
         self._read = list(self._context)  # the tokens that text is made of
         self._known = 0, len(self._read)  # those whose text is known; the first of them only for the sake of the others
 
@@ -48,7 +51,7 @@ class Completion:
     def add(self, token: int) -> None:
         self.tokens.append(token)
         ended = token in self._ends
-        full = len(self.tokens) >= self._room
+        full = len(self.tokens) >= self.room
         if not ended:
             self._read.append(token)
         # Text is made when somebody looks at it: with stop strings after every token, without them at the end.
@@ -56,6 +59,40 @@ class Completion:
             self.finish = "stop"
         elif ended or full:
             self.finish = "stop" if ended else "length"
+
+    def take(self, token: int) -> None:
+        """As `add`, but where there are stop strings they are looked for in several tokens at once.
+
+        That costs a fraction. The end is found late, and is where `add` would have found it.
+        """
+        if not self._stops:
+            self.add(token)
+            return
+        self._ahead.append(token)
+        count = len(self.tokens) + len(self._ahead)
+        due = (count + self._phase) % STRIDE == 0 or len(self._ahead) > STRIDE
+        if due or count >= self.room or token in self._ends:
+            self._look()
+
+    def _look(self) -> None:
+        ahead, known = self._ahead, self._known
+        before = len(self.tokens), len(self._read), self.text
+        self.tokens += ahead[:-1]
+        self._read += ahead[:-1]
+        self.add(ahead[-1])
+        undecided = not self.finish and self._known == known
+        if undecided or (self.finish == "stop" and len(ahead) > 1):
+            # Back to where it was. What may still become another text waits for more; and which token was the last
+            # is found by going through them again.
+            stopped, self.finish, self._known = bool(self.finish), "", known
+            length, read, self.text = before
+            del self.tokens[length:], self._read[read:]
+            if not stopped:
+                return
+            for token in ahead:
+                if not self.finish:
+                    self.add(token)
+        self._ahead = []
 
     def _grow(self, to_the_end: bool) -> bool:
         """Adds the text that has become certain; true when it is cut at a stop string."""

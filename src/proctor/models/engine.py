@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
 
@@ -13,24 +14,23 @@ from proctor.errors import ModelError, ProctorError
 from proctor.models.completion import Completion
 from proctor.models.decoder import Decoder
 from proctor.models.job import Job
+from proctor.models.memory import ran_out_of_memory, release
 from proctor.models.model import Request
 from proctor.models.sampler import choose
 
 logger = logging.getLogger(__name__)
 
 
-class Engine:
-    def __init__(self, name: str, decoder: Decoder, begin: Callable[[Request], Completion], batch_size: int) -> None:
-        self._name, self._decoder, self._begin = name, decoder, begin
-        self._most = batch_size
+class Worker(ABC):
+    """A thread that takes requests as they come, and a turn at a time until all are answered."""
+
+    def __init__(self, name: str, begin: Callable[[Request], Completion]) -> None:
+        self._name, self._begin = name, begin
         self._arrived: deque[Job] = deque()  # shared by the threads, under the condition
         self._closed = False
         self._condition = threading.Condition()
-        self._waiting: deque[Job] = deque()  # from here on the engine's thread alone
-        self._batch: list[Job] = []  # in the order of the decoder's rows
         # A daemon: whoever forgets to close it can still end.
         self._thread = threading.Thread(target=self._work, name="local-model", daemon=True)
-        self._thread.start()
 
     def submit(self, jobs: Iterable[Job]) -> None:
         with self._condition:
@@ -53,40 +53,113 @@ class Engine:
             while self._take_arrived():
                 if not self._turn():
                     self._halve()
-        for job in (*self._batch, *self._waiting, *self._arrived):
+        for job in (*self._unanswered(), *self._arrived):
             job.future.cancel()
-        self._decoder.clear()
+        self._clear()
 
     def _turn(self) -> bool:
         """A token for everyone; false when memory ran out, which is for later: the traceback holds on to tensors."""
         try:
-            self._seat()
-            if self._batch:
-                self._step()
+            self._advance()
         except Exception as error:
-            if _ran_out_of_memory(error):
+            if ran_out_of_memory(error):
                 return False
-            self._fail_all(error)
+            self._fail_all(as_failure(error))
         return True
 
     def _take_arrived(self) -> bool:
         """Waits until there is something to do; false when the engine is to end."""
         with self._condition:
-            while not (self._arrived or self._waiting or self._batch or self._closed):
+            while not (self._arrived or self._busy or self._closed):
                 self._condition.wait()
+            if self._closed:
+                return False
             arrived = list(self._arrived)
             self._arrived.clear()
-            if self._closed:
-                self._waiting.extend(arrived)
-                return False
         for job in arrived:
             try:
                 job.completion = self._begin(job.request)
             except Exception as error:
                 job.fail(error)
             else:
-                self._waiting.append(job)
+                self._accept(job)
         return True
+
+    def _say_halved(self, size: int, half: int) -> None:
+        logger.warning(
+            "%s: a batch of %d does not fit into memory, going on with batches of %d", self._name, size, half
+        )
+
+    @property
+    @abstractmethod
+    def _busy(self) -> bool:
+        """Whether anybody is not answered yet, of those who were accepted."""
+
+    @abstractmethod
+    def _accept(self, job: Job) -> None:
+        """Lets a job wait for its turn."""
+
+    @abstractmethod
+    def _advance(self) -> None: ...
+
+    @abstractmethod
+    def _halve(self) -> None:
+        """After memory ran out: with fewer at once, or without the one that does not even fit alone."""
+
+    @abstractmethod
+    def _fail_all(self, error: Exception) -> None:
+        """Gives up whoever was being decoded; those who wait have their turn."""
+
+    @abstractmethod
+    def _unanswered(self) -> Iterable[Job]: ...
+
+    @abstractmethod
+    def _clear(self) -> None:
+        """Lets go of everything."""
+
+
+def as_failure(error: Exception) -> Exception:
+    """What becomes of a completion when the libraries fail."""
+    if isinstance(error, ProctorError):
+        return error
+    failure = ModelError(f"decoding failed: {type(error).__name__}: {error}")
+    failure.__cause__ = error
+    return failure
+
+
+def too_large(job: Job) -> ModelError:
+    tokens = len(job.completion.prompt) + len(job.completion.tokens)
+    return ModelError(f"{tokens} tokens do not fit into memory, even alone")
+
+
+class Engine(Worker):
+    """Rows of a decoder, which come and go between two tokens."""
+
+    def __init__(self, name: str, decoder: Decoder, begin: Callable[[Request], Completion], batch_size: int) -> None:
+        super().__init__(name, begin)
+        self._decoder = decoder
+        self._most = batch_size
+        self._waiting: deque[Job] = deque()
+        self._batch: list[Job] = []  # in the order of the decoder's rows
+        self._thread.start()
+
+    @property
+    def _busy(self) -> bool:
+        return bool(self._waiting or self._batch)
+
+    def _accept(self, job: Job) -> None:
+        self._waiting.append(job)
+
+    def _unanswered(self) -> Iterable[Job]:
+        return (*self._batch, *self._waiting)
+
+    def _clear(self) -> None:
+        self._decoder.clear()
+
+    def _advance(self) -> None:
+        self._seat()
+        if self._batch:
+            self._step()
 
     def _seat(self) -> None:
         """Gives free places in the batch to those who wait."""
@@ -114,22 +187,15 @@ class Engine:
         self._decoder.advance(going, [tokens[row] for row in going])
 
     def _halve(self) -> None:
-        """After memory ran out: the half of the batch begins anew, the rest waits."""
+        """The half of the batch begins anew, the rest waits."""
         self._decoder.clear()
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        release()
         if len(self._batch) == 1:
             job = self._batch.pop()
-            tokens = len(job.completion.prompt) + len(job.completion.tokens)
-            job.fail(ModelError(f"{tokens} tokens do not fit into memory, even alone"))
+            job.fail(too_large(job))
             return
         self._most = len(self._batch) // 2
-        logger.warning(
-            "%s: a batch of %d does not fit into memory, going on with batches of %d",
-            self._name,
-            len(self._batch),
-            self._most,
-        )
+        self._say_halved(len(self._batch), self._most)
         for job in reversed(self._batch):
             job.completion.restart()
             self._waiting.appendleft(job)
@@ -137,17 +203,6 @@ class Engine:
 
     def _fail_all(self, error: Exception) -> None:
         self._decoder.clear()
-        if not isinstance(error, ProctorError):
-            failure = ModelError(f"decoding failed: {type(error).__name__}: {error}")
-            failure.__cause__ = error
-            error = failure
         for job in self._batch:
             job.fail(error)
         self._batch = []
-
-
-def _ran_out_of_memory(error: Exception) -> bool:
-    """On a processor, and in some libraries of a GPU, it can be told by the words alone."""
-    words = ("DefaultCPUAllocator", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED")
-    said = str(error) if isinstance(error, RuntimeError) else ""
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(word in said for word in words)

@@ -11,19 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.config import RunConfig
 from proctor.errors import ModelError, UsageError
-from proctor.models.checkpoint import load
+from proctor.models.checkpoint import find_devices, load
 from proctor.models.completion import CONTEXT, Completion
+from proctor.models.crew import Crew
 from proctor.models.job import Job
 from proctor.models.model import Model, Request, as_text
 from proctor.types import Output, Prompt, Sample
 
 if TYPE_CHECKING:
-    from proctor.models.engine import Engine
+    from proctor.models.engine import Worker
 
 logger = logging.getLogger(__name__)
 
 MOST_PLACES = 4_096  # as many as --concurrency may ask for
 SPACE = "\u2581"  # as tokenizers write it: at the start of Code Llama's tokens, for example
+FAST_DEVICES = frozenset({"cuda"})  # where slots are faster than a batch that is put together anew for every token
 PROMPTS_KEPT = 256  # as tokens, for the next completion of the same
 
 
@@ -35,43 +37,42 @@ class Transformers(Model):
     def __init__(self, name: str, config: RunConfig) -> None:
         self.name = f"hf/{name}"
         # Twice the batch: whoever leaves it has a successor waiting.
-        self.places = min(2 * config.batch_size, MOST_PLACES)
+        self.places = min(2 * config.batch_size * config.devices, MOST_PLACES)
         self._source, self._config = name, config
         self._identity = {"model": self.name}
-        self._engine: Engine | None = None
+        self._crew: Crew | None = None
         self._arrived: list[Job] = []
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
-        if self._engine is None:
-            self._engine = await asyncio.to_thread(self._start)
+        if self._crew is None:
+            self._crew = await asyncio.to_thread(self._start)
 
     def identity(self) -> dict[str, str]:
         return self._identity
 
     async def generate(self, request: Request) -> Output:
-        if self._engine is None:
+        if self._crew is None:
             raise RuntimeError("prepare() comes before generate()")
         job = Job(request)
         if not self._arrived:
-            asyncio.get_running_loop().call_soon(self._hand_over, self._engine)
+            asyncio.get_running_loop().call_soon(self._hand_over, self._crew)
         self._arrived.append(job)
         return await asyncio.wrap_future(job.future)
 
     async def close(self) -> None:
-        if self._engine is not None:
-            await asyncio.to_thread(self._engine.close)
+        if self._crew is not None:
+            await asyncio.to_thread(self._crew.close)
 
-    def _hand_over(self, engine: Engine) -> None:
-        """Requests of the same moment go to the engine together, so that equal prompts are read once."""
+    def _hand_over(self, crew: Crew) -> None:
+        """Requests of the same moment are handed over together, so that equal prompts are read once."""
         jobs, self._arrived = self._arrived, []
-        engine.submit(jobs)
+        crew.submit(jobs)
 
-    def _start(self) -> Engine:
-        model, tokenizer, identity = load(self._source, self._config)
-        # Only now: without the libraries they cannot even be imported.
-        from proctor.models.decoder import CausalDecoder, Seq2SeqDecoder
-        from proctor.models.engine import Engine
+    def _start(self) -> Crew:
+        return Crew([self._start_engine(device) for device in find_devices(self._config.devices)])
 
+    def _start_engine(self, device: str) -> Worker:
+        model, tokenizer, identity = load(self._source, self._config, device)
         causal = self._config.modeltype == "causal"
         if not tokenizer.chat_template:
             self.usual_api = "completions"
@@ -79,9 +80,9 @@ class Transformers(Model):
                 logger.warning("note: %s has no chat template, so it is asked with --api completions.", self.name)
         api = self._config.api or self.usual_api
         reader = Reader(model, tokenizer, api == "chat", causal)
-        decoder = CausalDecoder(model) if causal else Seq2SeqDecoder(model, _decoder_start(model))
-        self._identity = identity | {"api": api}
-        return Engine(self.name, decoder, reader.begin, self._config.batch_size)
+        engine, decoding = _open_engine(self.name, model, reader.begin, causal, self._config.batch_size)
+        self._identity = identity | {"api": api, "decoding": decoding}
+        return engine
 
 
 class Reader:
@@ -147,6 +148,31 @@ class Reader:
         except (TemplateError, ValueError) as error:
             raise ModelError(f"the chat template does not take this prompt: {error}") from None
         return text
+
+
+def _open_engine(
+    name: str, model: Any, begin: Callable[[Request], Completion], causal: bool, batch_size: int
+) -> tuple[Worker, str]:
+    """The engine that is fastest for the model, and in a few words how it decodes."""
+    # Only now: without the libraries they cannot even be imported.
+    from proctor.models.decoder import CausalDecoder, Seq2SeqDecoder
+    from proctor.models.engine import Engine
+
+    if not causal:
+        return Engine(name, Seq2SeqDecoder(model, _decoder_start(model)), begin, batch_size), "plain: it has an encoder"
+    reason = "there is no GPU"
+    if model.device.type in FAST_DEVICES:
+        from proctor.models.attention import UnfitError
+        from proctor.models.slots import SlotEngine
+        from proctor.models.stepper import Stepper
+
+        try:
+            stepper = Stepper(model, batch_size)
+        except UnfitError as unfit:
+            reason = str(unfit)
+        else:
+            return SlotEngine(name, stepper, begin, batch_size), "slots" if stepper.graphs else "slots without graphs"
+    return Engine(name, CausalDecoder(model), begin, batch_size), f"plain: {reason}"
 
 
 def _left(name: str, limit: int | None, prompt: tuple[int, ...], shared: bool) -> float:
