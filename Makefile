@@ -37,13 +37,16 @@ lint: setup
 .venv/hf: .venv/ready scripts/setup-hf
 	@scripts/setup-hf
 
+.venv/ray: .venv/ready scripts/setup-ray
+	@scripts/setup-ray
+
 .venv/desktop: .venv/ready scripts/setup-desktop
 	@scripts/setup-desktop
 
-test: lint .venv/reasoning-gym .venv/hf .venv/sandbox .venv/desktop
+test: lint .venv/reasoning-gym .venv/hf .venv/ray .venv/sandbox .venv/desktop
 	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-bench: setup
+bench: setup .venv/ray
 	@$(BIN)/python bench/core.py
 	@$(BIN)/python bench/shapes.py
 	@$(BIN)/python bench/png.py
@@ -51,6 +54,7 @@ bench: setup
 	@$(BIN)/python bench/code_family.py
 	@$(BIN)/python bench/agents_worlds.py
 	@$(BIN)/python bench/desktop.py
+	@$(BIN)/python bench/scale_ray.py
 
 lock: setup
 	@$(BIN)/python -m pip install --quiet uv

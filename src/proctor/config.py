@@ -82,6 +82,16 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Annotated[float, Meta(ge=0)] | None, Meta(description="price of a million output tokens")
     ] = None
     concurrency: Annotated[int, Meta(ge=1, le=4_096, description="requests in flight at once")] = 16
+    engine: Annotated[
+        Literal["local", "ray"], Meta(description="who runs programs and local models: this machine, or a Ray cluster")
+    ] = "local"
+    ray_address: Annotated[
+        str | None,
+        Meta(description="HOST:PORT of a running Ray cluster, or auto (default: one is started for the run)"),
+    ] = None
+    model_cpus: Annotated[
+        Positive | None, Meta(description="CPUs of each copy of a local model on a Ray cluster without GPUs")
+    ] = None
     display: Annotated[
         str, Meta(description="where windows are shown: virtual, virtual:WIDTHxHEIGHT, :0 for your own, or none")
     ] = "virtual"
@@ -122,6 +132,9 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 OPERATIONAL = frozenset(
     {
         "concurrency",
+        "engine",
+        "ray_address",
+        "model_cpus",
         "parallel",
         "film",
         "timeout",
@@ -166,6 +179,9 @@ def build_config(options: Mapping[str, Any]) -> RunConfig:
         if key in PLACES and value == "":
             raise UsageError(f"{key}: expected the name of a folder, got nothing.")
     config = msgspec.convert(options, RunConfig, strict=False)
+    for key in ("ray_address", "model_cpus"):
+        if config.engine != "ray" and getattr(config, key) is not None:
+            raise UsageError(f"{key}: only a Ray cluster needs it: say --engine ray.")
     if config.base_url is not None:
         _check_base_url(config.base_url)
     if config.instruction_tokens is not None:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from proctor import catalog, provenance
+from proctor import catalog, cluster, machine, provenance
 from proctor.candidate import Candidate
 from proctor.catalog import at
 from proctor.config import FIELDS, OPERATIONAL, RunConfig, build_config, changed_keys, stored_form, user_path
@@ -132,6 +132,20 @@ async def _go_on(run: Run, task: Task, config: RunConfig, store: Store, out: Pat
             f"{task.name} runs the programs that a model writes: say --allow-code-execution to let them run, in the "
             "sandbox; or --generation-only to judge them later."
         )
+    if config.engine == "ray":
+        cpus = max(2, machine.cores()) + (config.workers or 0)
+        async with cluster.joined(config.ray_address, cpus) as joined:
+            run = msgspec.structs.replace(run, provenance=run.provenance | {"cluster": joined})
+            run = await _sit(run, task, config, store, observer, judging)
+    else:
+        run = await _sit(run, task, config, store, observer, judging)
+    report = Report(run, store.folder)
+    if out is not None:
+        _write_files(report, out)
+    return report
+
+
+async def _sit(run: Run, task: Task, config: RunConfig, store: Store, observer: Observer, judging: bool) -> Run:
     candidate = _open_candidate(config)
     try:
         await candidate.prepare(lambda: take_samples(task, config))
@@ -153,12 +167,11 @@ async def _go_on(run: Run, task: Task, config: RunConfig, store: Store, out: Pat
             except ChangedSampleError:
                 store.save(before)  # a refusal changes nothing
                 raise
+            if judging and (noted := _with_sandbox(run, task.sandbox.level)) != run:  # nodes may have joined
+                store.save(run := noted)
     finally:
         await candidate.close()
-    report = Report(run, store.folder)
-    if out is not None:
-        _write_files(report, out)
-    return report
+    return run
 
 
 def _open_candidate(config: RunConfig) -> Candidate:

@@ -28,6 +28,10 @@ TYPING_ERROR = 0.8  # so near to one of ours, a name before the slash is not som
 
 def open_model(config: RunConfig) -> Gateway:
     model = _open(config)
+    if config.engine == "ray" and model.in_process:
+        from proctor.models.cluster import ClusterModel
+
+        model = ClusterModel(model, config, _open)
     cache = None
     if config.cache and not config.model.startswith("scripted/"):
         from proctor.models.cache import ResponseCache
