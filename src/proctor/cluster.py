@@ -33,8 +33,8 @@ STILLBORN = 3  # workers in a row that ended before they had begun, until the ru
 PLACE_SECONDS = 60.0  # for the first worker to find its place on a node
 SETTLE_SECONDS = 10.0  # for the others to join it before the work begins; those that come later are as welcome
 FAREWELL_SECONDS = 10.0
-HANDOVER_SECONDS = 0.05  # results that come this soon after one another are handed over together
-AHEAD_SECONDS = 0.25  # of work that a worker has before it, so that it need not wait for the next
+HANDOVER_SECONDS = 0.2  # results that come this soon after one another are handed over together
+AHEAD_SECONDS = 0.8  # of work that a worker has before it, so that it need not wait for the next
 OBJECT_STORE_BYTES = 256 << 20
 
 
@@ -93,6 +93,7 @@ class _Cluster:
                     object_store_memory=OBJECT_STORE_BYTES,
                     include_dashboard=False,
                     _temp_dir=self._folder,
+                    _system_config={"worker_niceness": 0},  # programs and models get the time that they get locally
                     **quiet,
                 )
             self._joined_here = True
@@ -167,6 +168,9 @@ def import_ray() -> Any:
 class Labour(ABC, Generic[Item, Result]):
     """What a worker does, on its node. It is made there."""
 
+    at_once: int
+    """How many items it works at together."""
+
     @abstractmethod
     async def open(self) -> Any:
         """What the crew's owner is to know about it."""
@@ -189,7 +193,8 @@ class Post:
             os.chdir(folder)  # so that a path means what it means to whoever wrote it
         self._make = make
         self._labour: Labour[Any, Any] | None = None
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._waiting: deque[tuple[int, Any]] = deque()
+        self._at_work: set[asyncio.Task[None]] = set()
         self._done: list[tuple[int, Any]] = []
         self._some, self._all = asyncio.Event(), asyncio.Event()
 
@@ -204,11 +209,11 @@ class Post:
             return _Failure(_portable(error))
 
     async def give(self, items: Sequence[tuple[int, Any]]) -> None:
+        assert self._labour is not None
         self._all.clear()
-        for number, item in items:
-            task = asyncio.create_task(self._do(number, item))
-            self._under_way.add(task)
-            task.add_done_callback(self._under_way.discard)
+        self._waiting.extend(items)
+        for _ in range(min(len(items), self._labour.at_once - len(self._at_work))):
+            self._at_work.add(asyncio.create_task(self._work(self._labour)))
 
     async def take(self) -> list[tuple[int, Any]]:
         await self._some.wait()
@@ -220,21 +225,27 @@ class Post:
         return done
 
     async def close(self) -> None:
-        for task in self._under_way:
+        self._waiting.clear()
+        for task in self._at_work:
             task.cancel()
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await asyncio.gather(*self._at_work, return_exceptions=True)
         if self._labour is not None:
             await self._labour.close()
 
-    async def _do(self, number: int, item: Any) -> None:
-        assert self._labour is not None
-        try:
-            result = await self._labour.do(item)
-        except Exception as error:
-            result = _Failure(_portable(error))
-        self._done.append((number, result))
-        self._some.set()
-        if len(self._under_way) == 1:
+    async def _work(self, labour: Labour[Any, Any]) -> None:
+        """Until there is nothing left to begin."""
+        while self._waiting:
+            number, item = self._waiting.popleft()
+            try:
+                result = await labour.do(item)
+            except Exception as error:
+                result = _Failure(_portable(error))
+            self._done.append((number, result))
+            self._some.set()
+        task = asyncio.current_task()
+        assert task is not None
+        self._at_work.discard(task)
+        if not self._at_work:
             self._all.set()
 
 
@@ -370,14 +381,16 @@ class Crew(Generic[Item, Result]):
                     for job, result in await hand.take():
                         _settle(job, result)
                     self._dispatch_soon()
-            except self._ray.exceptions.RayTaskError:
-                raise  # a mistake of ours, or of an installation: another worker would make it too
             except self._ray.exceptions.RayError as error:
-                stillborn += hand is None
-                if stillborn >= STILLBORN:
-                    raise ProctorError(f"Workers end before they have begun: {_first_line(error)}") from None
                 if hand is not None:
                     self._mourn(hand, error)
+                    continue
+                stillborn += 1
+                if stillborn >= STILLBORN:
+                    raise ProctorError(
+                        f"Workers end before they have begun: {_last_line(error)}. Proctor has to be installed on every "
+                        "node, with the extras that the run needs."
+                    ) from None
             except asyncio.CancelledError:
                 with suppress(TimeoutError, self._ray.exceptions.RayError):
                     async with asyncio.timeout(FAREWELL_SECONDS if hand else 0):
@@ -436,7 +449,7 @@ class Crew(Generic[Item, Result]):
                 self._waiting.appendleft(job)
             else:
                 why = f"{job.losses} workers were lost that had it, the last on node {hand.node.name}"
-                job.future.set_exception(LostError(f"{why}: {_first_line(error)}"))
+                job.future.set_exception(LostError(f"{why}: {_last_line(error)}"))
         self._dispatch_soon()
 
     def _stop_if_failed(self, place: asyncio.Task[None]) -> None:
@@ -492,5 +505,6 @@ async def _awaited(reference: Any) -> Any:
     return await reference
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+def _last_line(error: Exception) -> str:
+    """Where Ray says what it was; before that it says where."""
+    return str(error).strip().rpartition("\n")[2].rstrip(".")

@@ -89,6 +89,7 @@ def _placement(config: RunConfig) -> _Placement:
 class _Copy(Labour[Request, Output]):
     def __init__(self, opener: Opener, config: RunConfig) -> None:
         self._model = opener(config)
+        self.at_once = self._model.places
 
     async def open(self) -> tuple[dict[str, str], Api]:
         await self._model.prepare(lambda: ())

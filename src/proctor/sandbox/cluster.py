@@ -12,8 +12,8 @@ from proctor.sandbox.verdict import Outcome, Verdict
 
 Task = tuple[Program, Limits]
 
-MOST_AT_ONCE = 64  # programs that a worker has before it
-USUALLY_AT_ONCE = 8
+MOST_AT_ONCE = 128  # programs that a worker has before it
+USUALLY_AT_ONCE = 32
 
 
 class ClusterSandbox(Sandbox):
@@ -59,6 +59,8 @@ class ClusterSandbox(Sandbox):
 
 class _Cell(Labour[Task, Verdict]):
     """The sandbox of a node, with one worker."""
+
+    at_once = 1
 
     def __init__(self, unsafe: bool, engine: str) -> None:
         self._unsafe, self._engine = unsafe, engine
