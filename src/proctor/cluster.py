@@ -388,8 +388,8 @@ class Crew(Generic[Item, Result]):
                 stillborn += 1
                 if stillborn >= STILLBORN:
                     raise ProctorError(
-                        f"Workers end before they have begun: {_last_line(error)}. Proctor has to be installed on every "
-                        "node, with the extras that the run needs."
+                        f"Workers end before they have begun: {_last_line(error)}. Every node needs Proctor, with the "
+                        "extras that the run needs."
                     ) from None
             except asyncio.CancelledError:
                 with suppress(TimeoutError, self._ray.exceptions.RayError):

@@ -25,7 +25,7 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One run: what is asked, of whom, and how. Build it with `build_config`, which checks the values."""
 
     task: Annotated[str, Meta(description="task name, or path/to/file.py:Class")]
-    model: Annotated[str, Meta(description="smollm2, gguf/PATH, hf/NAME, openai/NAME or scripted/NAME")] = ""
+    model: Annotated[str, Meta(description="smollm2, gguf/PATH, hf/NAME, vllm/NAME, openai/NAME or scripted/NAME")] = ""
     agent: Annotated[
         str, Meta(description="module:Class, path/to/file.py:Class, or random where a world can be stepped")
     ] = ""

@@ -13,6 +13,7 @@ NAMES = {
     "smollm2": "embedded SmolLM2-135M-Instruct, runs on any CPU (extra: embedded)",
     "gguf/PATH": "any GGUF file, run in process by llama.cpp (extra: embedded)",
     "hf/NAME": "a folder or a model of the hub, run in process by transformers (extra: hf); OWNER/NAME alone will do",
+    "vllm/NAME": "a folder or a model of the hub, run in process by vLLM (extra: vllm)",
     "openai/NAME": "any OpenAI-compatible server; --base-url, key in $OPENAI_API_KEY",
     "scripted/oracle": "always right: the top of the scale",
     "scripted/blank": "answers nothing: the bottom of the scale",
@@ -48,6 +49,10 @@ def _open(config: RunConfig) -> Model:
         from proctor.models.embedded import Embedded
 
         return Embedded(config.model, config.api or "chat", user_path(rest) if rest else None)
+    if family == "vllm" and rest:
+        from proctor.models.vllm import Vllm
+
+        return Vllm(rest, config)
     if family == "openai" and rest:
         from proctor.models.openai import OpenAI
 
