@@ -1,4 +1,4 @@
-"""`vllm/NAME` against a stand-in for vLLM, which is too large to be installed for a test: it checks how it is called."""
+"""`vllm/NAME` against a stand-in for vLLM, too large to be installed for a test: it checks how it is called."""
 
 from __future__ import annotations
 

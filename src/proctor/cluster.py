@@ -14,6 +14,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Generic, TypeVar
 
@@ -30,6 +31,7 @@ Result = TypeVar("Result")
 MOST_LOSSES = 3  # of the worker that had it, until work is given up
 SUSPICIOUS = 2  # so many losses, and it is done alone: it may be what ends the workers
 STILLBORN = 3  # workers in a row that ended before they had begun, until the run does
+JOIN_SECONDS = 30.0  # for a cluster to answer at its address
 PLACE_SECONDS = 60.0  # for the first worker to find its place on a node
 SETTLE_SECONDS = 10.0  # for the others to join it before the work begins; those that come later are as welcome
 FAREWELL_SECONDS = 10.0
@@ -67,44 +69,37 @@ class _Cluster:
     def __init__(self, address: str | None, cpus: int) -> None:
         self._address, self._cpus = address, cpus
         self._folder: str | None = None
-        self._joined_here = False
-        self._lock = threading.Lock()  # whoever leaves waits until joining is over
+        self.is_joined = False
         self.promised = 0  # CPUs of the crews
 
     def join(self) -> None:
-        with self._lock:
-            ray = import_ray()
-            if ray.is_initialized():
-                return
-            logging.getLogger("ray").setLevel(logging.ERROR)
-            quiet = {"log_to_driver": False, "configure_logging": False, "logging_level": logging.ERROR}
-            if self._address is not None:
-                try:
-                    ray.init(self._address, **quiet)
-                except (ConnectionError, ValueError, RuntimeError) as error:
-                    why = str(error).strip().partition("\n")[0]
-                    raise UsageError(f"ray_address: no cluster answers at {self._address!r}: {why}") from None
-            else:
-                os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-                self._folder = tempfile.mkdtemp(prefix="proctor-ray-")
-                ray.init(
-                    "local",
-                    num_cpus=self._cpus,
-                    object_store_memory=OBJECT_STORE_BYTES,
-                    include_dashboard=False,
-                    _temp_dir=self._folder,
-                    _system_config={"worker_niceness": 0},  # programs and models get the time that they get locally
-                    **quiet,
-                )
-            self._joined_here = True
+        ray = import_ray()
+        if ray.is_initialized():
+            return
+        logging.getLogger("ray").setLevel(logging.ERROR)
+        quiet = {"log_to_driver": False, "configure_logging": False, "logging_level": logging.ERROR}
+        if self._address is not None:
+            ray.init(self._address, **quiet)
+        else:
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            self._folder = tempfile.mkdtemp(prefix="proctor-ray-")
+            ray.init(
+                "local",
+                num_cpus=self._cpus,
+                object_store_memory=OBJECT_STORE_BYTES,
+                include_dashboard=False,
+                _temp_dir=self._folder,
+                _system_config={"worker_niceness": 0},  # programs and models get the time that they get locally
+                **quiet,
+            )
+        self.is_joined = True
 
     def leave(self) -> None:
         """Ends the cluster, if it was started here."""
-        with self._lock:
-            if self._joined_here:
-                import_ray().shutdown()
-            if self._folder is not None:
-                shutil.rmtree(self._folder, ignore_errors=True)
+        if self.is_joined:
+            import_ray().shutdown()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 _current: _Cluster | None = None
@@ -119,13 +114,38 @@ async def joined(address: str | None, cpus: int) -> AsyncIterator[dict[str, Any]
     global _current
     import_ray()
     _current = cluster = _Cluster(address, cpus)
+    # In a thread: it takes seconds, and in the main one Ray would take over the signals.
+    joining = _in_thread(cluster.join)
     try:
-        # In a thread: it takes seconds, and in the main one Ray would take over the signals.
-        await asyncio.to_thread(cluster.join)
+        async with asyncio.timeout(None if address is None else JOIN_SECONDS):
+            await asyncio.shield(joining)
         yield describe()
+    except (ConnectionError, TimeoutError, ValueError, RuntimeError) as error:
+        if address is None or cluster.is_joined:
+            raise
+        why = str(error).strip().partition("\n")[0] or f"nothing was heard for {JOIN_SECONDS:.0f} seconds"
+        raise UsageError(f"ray_address: no cluster answers at {address!r}: {why}") from None
     finally:
         _current = None
-        await asyncio.to_thread(cluster.leave)
+        if address is None:  # one of our own is not left behind half started
+            await asyncio.wait([joining])
+        await _in_thread(cluster.leave)
+
+
+def _in_thread(function: Callable[[], None]) -> asyncio.Future[None]:
+    """One that nobody waits for at the end: Ray may try for minutes to reach a cluster that is not there."""
+    done: Future[None] = Future()
+
+    def call() -> None:
+        try:
+            function()
+        except BaseException as error:
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+
+    threading.Thread(target=call, name="proctor-cluster", daemon=True).start()
+    return asyncio.wrap_future(done)
 
 
 def describe() -> dict[str, Any]:
