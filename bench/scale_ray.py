@@ -3,7 +3,7 @@
     python bench/scale_ray.py [--programs N] [--rounds N]
 
 Both are open all the while and judge the same programs in turn: the reference solutions of HumanEval, over and over.
-Starting them is not counted. The nodes are processes of this machine; the first, without a CPU, has the cluster's books.
+Starting them is not counted. The nodes are processes of this machine; one more, without a CPU, has its books.
 """
 
 from __future__ import annotations

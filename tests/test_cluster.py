@@ -266,3 +266,9 @@ def test_without_ray_it_is_said_what_to_install(adding: str, monkeypatch: pytest
 def test_options_of_a_cluster_need_one(adding: str, option: dict[str, Any]):
     with pytest.raises(UsageError, match="say --engine ray"):
         evaluate(adding, "scripted/oracle", **option)
+
+
+@needs_ray
+def test_an_address_that_is_none_is_named(adding: str):
+    with pytest.raises(UsageError, match=r"^ray_address: no cluster answers at 'nowhere': "):
+        evaluate(adding, "scripted/oracle", engine="ray", ray_address="nowhere")

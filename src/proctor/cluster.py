@@ -117,14 +117,15 @@ async def joined(address: str | None, cpus: int) -> AsyncIterator[dict[str, Any]
     # In a thread: it takes seconds, and in the main one Ray would take over the signals.
     joining = _in_thread(cluster.join)
     try:
-        async with asyncio.timeout(None if address is None else JOIN_SECONDS):
-            await asyncio.shield(joining)
+        try:
+            async with asyncio.timeout(None if address is None else JOIN_SECONDS):
+                await asyncio.shield(joining)
+        except (ConnectionError, TimeoutError, ValueError, RuntimeError) as error:
+            if address is None:
+                raise
+            why = str(error).strip().partition("\n")[0] or f"nothing was heard for {JOIN_SECONDS:.0f} seconds"
+            raise UsageError(f"ray_address: no cluster answers at {address!r}: {why}") from None
         yield describe()
-    except (ConnectionError, TimeoutError, ValueError, RuntimeError) as error:
-        if address is None or cluster.is_joined:
-            raise
-        why = str(error).strip().partition("\n")[0] or f"nothing was heard for {JOIN_SECONDS:.0f} seconds"
-        raise UsageError(f"ray_address: no cluster answers at {address!r}: {why}") from None
     finally:
         _current = None
         if address is None:  # one of our own is not left behind half started
