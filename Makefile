@@ -34,6 +34,9 @@ lint: setup
 .venv/hf: .venv/ready scripts/setup-hf .venv/reasoning-gym
 	@scripts/setup-hf
 
+.venv/ray: .venv/ready scripts/setup-ray .venv/hf
+	@scripts/setup-ray
+
 .venv/windows: .venv/ready scripts/setup-system
 	@scripts/setup-system $@ windows
 
@@ -42,10 +45,10 @@ lint: setup
 
 # Debian's packages, Python's (one after the other, into one place) and the linters do not disturb each other.
 test: setup
-	@$(MAKE) --no-print-directory --jobs 3 lint .venv/system .venv/hf
+	@$(MAKE) --no-print-directory --jobs 3 lint .venv/system .venv/ray
 	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-bench: setup
+bench: setup .venv/ray
 	@$(BIN)/python bench/core.py
 	@$(BIN)/python bench/shapes.py
 	@$(BIN)/python bench/png.py
@@ -54,6 +57,7 @@ bench: setup
 	@$(BIN)/python bench/agents_worlds.py
 	@$(BIN)/python bench/desktop.py
 	@$(BIN)/python bench/results_page.py
+	@$(BIN)/python bench/scale_ray.py
 
 lock: setup
 	@$(BIN)/python -m pip install --quiet uv

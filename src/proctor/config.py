@@ -25,7 +25,7 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One run: what is asked, of whom, and how. Build it with `build_config`, which checks the values."""
 
     task: Annotated[str, Meta(description="task name, or path/to/file.py:Class")]
-    model: Annotated[str, Meta(description="smollm2, gguf/PATH, hf/NAME, openai/NAME or scripted/NAME")] = ""
+    model: Annotated[str, Meta(description="smollm2, gguf/PATH, hf/NAME, vllm/NAME, openai/NAME or scripted/NAME")] = ""
     agent: Annotated[
         str, Meta(description="module:Class, path/to/file.py:Class, or random where a world can be stepped")
     ] = ""
@@ -106,6 +106,16 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     time_limit: Annotated[
         Annotated[float, Meta(gt=0)] | None, Meta(description="stop after so long: seconds, or 90s, 30m, 2h")
     ] = None
+    engine: Annotated[
+        Literal["local", "ray"], Meta(description="who runs programs and local models: this machine, or a Ray cluster")
+    ] = "local"
+    ray_address: Annotated[
+        str | None,
+        Meta(description="HOST:PORT of a running Ray cluster, or auto (default: one is started for the run)"),
+    ] = None
+    model_cpus: Annotated[
+        Positive | None, Meta(description="CPUs of each copy of a local model on a Ray cluster without GPUs")
+    ] = None
     display: Annotated[
         str, Meta(description="where windows are shown: virtual, virtual:WIDTHxHEIGHT, :0 for your own, or none")
     ] = "virtual"
@@ -148,6 +158,9 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 OPERATIONAL = frozenset(
     {
         "concurrency",
+        "engine",
+        "ray_address",
+        "model_cpus",
         "parallel",
         "film",
         "timeout",
@@ -200,6 +213,9 @@ def build_config(options: Mapping[str, Any]) -> RunConfig:
         if key in PLACES and value == "":
             raise UsageError(f"{key}: expected the name of a folder, got nothing.")
     config = msgspec.convert(options, RunConfig, strict=False)
+    for key in ("ray_address", "model_cpus"):
+        if config.engine != "ray" and getattr(config, key) is not None:
+            raise UsageError(f"{key}: only a Ray cluster needs it: say --engine ray.")
     if config.base_url is not None:
         _check_base_url(config.base_url)
     if config.max_cost is not None and config.price_input is None and config.price_output is None:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from proctor import catalog, provenance
+from proctor import catalog, cluster, machine, provenance
 from proctor.budget import Budget
 from proctor.candidate import Candidate
 from proctor.catalog import at
@@ -173,6 +173,22 @@ async def _go_on(
             f"{task.name} runs the programs that a model writes: say --allow-code-execution to let them run, in the "
             "sandbox; or --generation-only to judge them later."
         )
+    if config.engine == "ray":
+        cpus = max(2, machine.cores()) + (config.workers or 0)
+        async with cluster.joined(config.ray_address, cpus) as joined:
+            run = msgspec.structs.replace(run, provenance=run.provenance | {"cluster": joined})
+            run = await _sit(run, task, config, store, observer, budget, judging)
+    else:
+        run = await _sit(run, task, config, store, observer, budget, judging)
+    report = Report(run, store.url)
+    if out is not None:
+        _write_files(report, out)
+    return report
+
+
+async def _sit(
+    run: Run, task: Task, config: RunConfig, store: Store, observer: Observer, budget: Budget, judging: bool
+) -> Run:
     candidate = _open_candidate(config, budget)
     try:
         await candidate.prepare(lambda: take_samples(task, config))
@@ -198,12 +214,11 @@ async def _go_on(
                 except ChangedSampleError:
                     store.save(before)  # a refusal changes nothing
                     raise
+                if judging and (noted := _with_sandbox(run, task.sandbox.level)) != run:  # nodes may have joined
+                    store.save(run := noted)
     finally:
         await candidate.close()
-    report = Report(run, store.url)
-    if out is not None:
-        _write_files(report, out)
-    return report
+    return run
 
 
 @contextmanager

@@ -84,7 +84,8 @@ class Task(ABC):
 
     def samples_at_once(self, candidate: Candidate, config: RunConfig) -> int:
         """How many samples are examined at once; asked again and again, since places may come and go."""
-        return candidate.places * SAMPLES_PER_PLACE
+        judged = self.sandbox.places if self.executes and not config.generation_only else 0
+        return max(candidate.places, judged) * SAMPLES_PER_PLACE
 
     async def open(self, config: RunConfig) -> None:  # noqa: B027
         """Called once before the first sample is asked: the place to start what asking and judging need."""
@@ -190,6 +191,10 @@ async def sandbox_of(config: RunConfig) -> Sandbox:
     from proctor.sandbox import open_sandbox
 
     engine = "" if config.sandbox == "local" else config.sandbox
+    if config.engine == "ray":
+        from proctor.sandbox.cluster import ClusterSandbox
+
+        return ClusterSandbox(config.workers, config.unsafe, engine)
     return await open_sandbox(workers=config.workers, unsafe=config.unsafe, engine=engine)
 
 

@@ -52,6 +52,7 @@ GROUPS = {
         "peft_model",
         "modeltype",
     ),
+    "cluster": ("engine", "ray_address", "model_cpus"),
     "agents": ("parallel", "display", "film"),
     "running": ("concurrency", "timeout", "retries", "max_errors", "generation_only"),
     "programs": ("allow_code_execution", "program_timeout", *CONTAINMENT),

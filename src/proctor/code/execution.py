@@ -135,7 +135,8 @@ class Fresh:
         return [judge(program, verdict) for program, verdict in zip(programs, verdicts, strict=True)]
 
     async def _open(self) -> Sandbox:
-        return await (await sandbox_of(self._config)).__aenter__()
+        # Here in any case: the run's own has all of a cluster that it may have.
+        return await (await sandbox_of(msgspec.structs.replace(self._config, engine="local"))).__aenter__()
 
     def _do(self, job: Coroutine[Any, Any, T]) -> T:
         return self._thread.submit(self._loop.run, job).result()

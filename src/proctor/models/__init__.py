@@ -14,6 +14,7 @@ NAMES = {
     "smollm2": "embedded SmolLM2-135M-Instruct, runs on any CPU (extra: embedded)",
     "gguf/PATH": "any GGUF file, run in process by llama.cpp (extra: embedded)",
     "hf/NAME": "a folder or a model of the hub, run in process by transformers (extra: hf); OWNER/NAME alone will do",
+    "vllm/NAME": "a folder or a model of the hub, run in process by vLLM (extra: vllm)",
     "openai/NAME": "any OpenAI-compatible server; --base-url, key in $OPENAI_API_KEY",
     "scripted/oracle": "always right: the top of the scale",
     "scripted/blank": "answers nothing: the bottom of the scale",
@@ -29,6 +30,10 @@ TYPING_ERROR = 0.8  # so near to one of ours, a name before the slash is not som
 
 def open_model(config: RunConfig, budget: Budget | None = None) -> Gateway:
     model = _open(config)
+    if config.engine == "ray" and model.in_process:
+        from proctor.models.cluster import ClusterModel
+
+        model = ClusterModel(model, config, _open)
     cache = None
     if config.cache and not config.model.startswith("scripted/"):
         from proctor.models.cache import ResponseCache
@@ -45,6 +50,10 @@ def _open(config: RunConfig) -> Model:
         from proctor.models.embedded import Embedded
 
         return Embedded(config.model, config.api or "chat", user_path(rest) if rest else None)
+    if family == "vllm" and rest:
+        from proctor.models.vllm import Vllm
+
+        return Vllm(rest, config)
     if family == "openai" and rest:
         from proctor.models.openai import OpenAI
 

@@ -22,6 +22,7 @@ from proctor.types import Output, Sample
 class Embedded(Model):
     """One request at a time, with no memory of the last, so that an answer depends on its request alone."""
 
+    in_process = True
     blind = "embedded models read text only"
 
     def __init__(self, name: str, api: str, path: Path | None = None) -> None:
@@ -55,7 +56,7 @@ class Embedded(Model):
         params.model.path = str(path)
         params.n_ctx = 0  # as long as the model was trained for
         params.n_parallel = 1
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = cores()
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _threads()
         params.warmup = False
         params.verbosity = -1
         params.ui = False
@@ -112,6 +113,12 @@ class Embedded(Model):
         if "error" in reply:
             raise ModelError(f"{self.name}: {reply['error'].get('message', reply['error'])}")
         return reply
+
+
+def _threads() -> int:
+    """As many as there are cores, unless somebody who shares them out has said how many."""
+    said = os.environ.get("OMP_NUM_THREADS", "")
+    return int(said) if said.isdecimal() and int(said) else cores()
 
 
 def import_runtime() -> Any:

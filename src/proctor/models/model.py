@@ -149,6 +149,7 @@ def read_response(reply: Any, seconds: float) -> Output:
 class Model(Candidate):
     """Answers requests. A transient failure raises TransientModelError and is tried again."""
 
+    in_process: bool = False  # computes where it is opened; else it only talks to somebody
     blind: str = ""  # why it cannot be shown pictures, where it cannot
     server: str = ""  # whose places it shares with all other models there; empty for a model in this process
     usual_api: Literal["chat", "completions"] = "chat"  # how it is asked unless a run says it; known once prepared

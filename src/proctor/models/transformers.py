@@ -32,6 +32,7 @@ PROMPTS_KEPT = 256  # as tokens, for the next completion of the same
 class Transformers(Model):
     """Requests that arrive together, or while others are under way, are decoded together."""
 
+    in_process = True
     blind = "a model of hf/ is given text only"
 
     def __init__(self, name: str, config: RunConfig) -> None:

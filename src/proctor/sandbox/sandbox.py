@@ -17,6 +17,11 @@ class Sandbox(ABC):
     """What holds a program here; stored with every run."""
     workers: int
 
+    @property
+    def places(self) -> int:
+        """How many programs at once keep all workers busy."""
+        return self.workers
+
     @abstractmethod
     async def open(self) -> None: ...
 

@@ -314,6 +314,7 @@ def _within_hard_limit(kind: int, most: int) -> int:
 
 
 def main() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # whoever started the harness may have held some back
     os.umask(0o022)  # the room, and what one program leaves for another, is read by other users than its maker
     plan = json.loads(sys.argv[1])
     for given, wanted in zip(plan["descriptors"], (JOBS, VERDICTS, HARNESS), strict=True):

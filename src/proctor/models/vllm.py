@@ -1,0 +1,141 @@
+"""A model run in this process by vLLM's own engine: `vllm/NAME_OR_PATH`."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import Any
+
+from proctor.config import RunConfig
+from proctor.errors import ModelError, TransientModelError, UsageError
+from proctor.models.model import Model, Request, as_messages, as_text
+from proctor.types import Output, Sample, Usage
+
+MOST_PLACES = 4_096  # as many as --concurrency may ask for
+PRECISIONS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", None: "auto"}
+ELSEWHERE = ("load_in_8bit", "load_in_4bit", "peft_model")  # what hf/ can and this cannot
+
+
+class Vllm(Model):
+    """vLLM puts requests into batches itself: each is handed over as it comes."""
+
+    in_process = True
+    blind = "a model of vllm/ is given text only"
+
+    def __init__(self, name: str, config: RunConfig) -> None:
+        self.name = f"vllm/{name}"
+        self.places = min(2 * config.batch_size, MOST_PLACES)
+        for option in ELSEWHERE:
+            if getattr(config, option):
+                raise UsageError(f"{option}: vllm/ runs models as they are stored: use hf/{name} for this.")
+        if config.modeltype != "causal":
+            raise UsageError(f"modeltype: vllm/ runs causal models only: use hf/{name} for this one.")
+        self._source, self._config = name, config
+        self._identity = {"model": self.name}
+        self._numbers = count()
+        self._engine: Any = None
+        self._tokenizer: Any = None
+        self._vllm: Any = None
+
+    async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
+        if self._engine is not None:
+            return
+        self._vllm = vllm = import_vllm(self._source)
+        config = self._config
+        arguments = vllm.AsyncEngineArgs(
+            model=self._source,
+            revision=config.revision,
+            trust_remote_code=config.trust_remote_code,
+            dtype=PRECISIONS[config.precision],
+            max_num_seqs=config.batch_size,
+            disable_log_stats=True,
+        )
+        try:
+            self._engine = vllm.AsyncLLMEngine.from_engine_args(arguments)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{self.name} could not be loaded: {error}") from None
+        tokenizer = self._engine.get_tokenizer()
+        self._tokenizer = await tokenizer if inspect.isawaitable(tokenizer) else tokenizer  # it depends on the version
+        if not self._tokenizer.chat_template:
+            self.usual_api = "completions"
+        self._identity = {
+            "model": self.name,
+            "revision": config.revision or "",
+            "precision": config.precision or "",
+            "api": config.api or self.usual_api,
+            "runtime": f"vllm {vllm.__version__}",
+        }
+
+    def identity(self) -> dict[str, str]:
+        return self._identity
+
+    async def generate(self, request: Request) -> Output:
+        started = time.perf_counter()
+        tokens = self._tokens(request)
+        parameters = self._parameters(request, len(tokens))
+        last = None
+        try:
+            async for output in self._engine.generate(
+                {"prompt_token_ids": tokens}, parameters, str(next(self._numbers))
+            ):
+                last = output  # each holds all that came before
+        except ValueError as error:  # what it does not take: a prompt that is too long, for example
+            raise ModelError(f"{self.name}: {error}") from None
+        if last is None or last.outputs[0].finish_reason not in ("stop", "length"):
+            raise TransientModelError(f"{self.name} gave up in the middle of its answer")
+        made = last.outputs[0]
+        usage = Usage(len(tokens), len(made.token_ids))
+        return Output(made.text, usage, made.finish_reason, time.perf_counter() - started)
+
+    async def close(self) -> None:
+        if self._engine is not None:
+            self._engine.shutdown()
+
+    def _tokens(self, request: Request) -> list[int]:
+        chat = self._identity["api"] == "chat"
+        text = self._in_template(request) if chat else as_text(request.prompt)
+        # A template has all the special tokens that belong there.
+        tokens: list[int] = self._tokenizer(text, add_special_tokens=not chat)["input_ids"]
+        return tokens
+
+    def _in_template(self, request: Request) -> str:
+        messages = as_messages(request.prompt)
+        begun = messages[-1]["role"] == "assistant"  # its answer has been begun, and is gone on with
+        try:
+            text: str = self._tokenizer.apply_chat_template(
+                messages, tokenize=False, add_generation_prompt=not begun, continue_final_message=begun
+            )
+        except Exception as error:  # a template is a program, which says in its own way what it does not take
+            raise ModelError(f"the chat template does not take this prompt: {error}") from None
+        return text
+
+    def _parameters(self, request: Request, used: int) -> Any:
+        sampling = request.sampling
+        room = sampling.max_tokens
+        if sampling.max_length is not None:
+            room = min(room, sampling.max_length - used)
+        if room < 1:
+            raise ModelError(f"the prompt has {used} tokens: no room is left of {sampling.max_length}")
+        return self._vllm.SamplingParams(
+            max_tokens=room,
+            temperature=sampling.temperature,
+            # Said in full: a model's own defaults would cut the distribution.
+            top_p=sampling.top_p or 1.0,
+            top_k=sampling.top_k or -1,
+            min_p=0.0,
+            stop=list(sampling.stop),
+            seed=sampling.seed,
+        )
+
+
+def import_vllm(name: str) -> Any:
+    try:
+        import vllm
+    except ImportError:
+        raise UsageError(
+            f"vllm/{name} needs the extra 'vllm' (pip install 'proctor[vllm]'), or a server: `vllm serve {name}`, then "
+            f"--model openai/{name} --base-url http://localhost:8000/v1."
+        ) from None
+    return vllm

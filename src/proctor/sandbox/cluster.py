@@ -1,0 +1,81 @@
+"""The sandbox of a cluster: a worker for each CPU that is asked for, wherever it is."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from proctor.cluster import Crew, Labour, LostError, Node, free_cpus
+from proctor.sandbox.program import Limits, Program
+from proctor.sandbox.running import open_sandbox
+from proctor.sandbox.sandbox import Sandbox
+from proctor.sandbox.verdict import Outcome, Verdict
+
+Task = tuple[Program, Limits]
+
+MOST_AT_ONCE = 128  # programs that a worker has before it
+USUALLY_AT_ONCE = 32
+
+
+class ClusterSandbox(Sandbox):
+    """Each worker is the ordinary sandbox of its node. What a lost one had to judge is judged by another."""
+
+    def __init__(self, workers: int | None, unsafe: bool, engine: str) -> None:
+        self.workers = workers or max(1, free_cpus())
+        self.level = ""
+        self._levels: dict[str, set[str]] = {}  # and the nodes that have it
+        self._crew = Crew(
+            partial(_Cell, unsafe, engine),
+            self.workers,
+            cpus=1,
+            most=MOST_AT_ONCE,
+            paced=True,
+            welcome=self._welcome,
+        )
+
+    @property
+    def places(self) -> int:
+        return self.workers * USUALLY_AT_ONCE
+
+    async def open(self) -> None:
+        await self._crew.open()
+
+    async def close(self) -> None:
+        await self._crew.close()
+
+    async def judge(self, program: Program, limits: Limits) -> Verdict:
+        try:
+            return await self._crew.do((program, limits))
+        except LostError as error:
+            return Verdict(outcome=Outcome.ERROR, detail=str(error), level=self.level)
+
+    def _welcome(self, node: Node, level: str) -> None:
+        """Notes what holds programs there: nodes may differ."""
+        self._levels.setdefault(level, set()).add(node.name)
+        if len(self._levels) == 1:
+            self.level = level
+        else:
+            self.level = "; ".join(f"{each} (on {', '.join(sorted(on))})" for each, on in sorted(self._levels.items()))
+
+
+class _Cell(Labour[Task, Verdict]):
+    """The sandbox of a node, with one worker."""
+
+    at_once = 1
+
+    def __init__(self, unsafe: bool, engine: str) -> None:
+        self._unsafe, self._engine = unsafe, engine
+        self._sandbox: Sandbox | None = None
+
+    async def open(self) -> str:
+        sandbox = await open_sandbox(workers=1, unsafe=self._unsafe, engine=self._engine)
+        await sandbox.open()
+        self._sandbox = sandbox
+        return sandbox.level
+
+    async def do(self, item: Task) -> Verdict:
+        assert self._sandbox is not None
+        return await self._sandbox.judge(*item)
+
+    async def close(self) -> None:
+        if self._sandbox is not None:
+            await self._sandbox.close()
