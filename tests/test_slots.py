@@ -425,6 +425,18 @@ def test_whatever_goes_wrong_nobody_waits_for_ever(tokenizer: Any):
         late.future.result(60)
 
 
+def test_a_tokenizer_that_fails_is_an_error_of_those_under_way(monkeypatch: pytest.MonkeyPatch):
+    """Also of those who have had all their steps already, and wait for nothing but their text."""
+    tokenizer = make_tokenizer()
+    engine = in_slots(make_model("Llama"), tokenizer, 2)
+    monkeypatch.setattr(tokenizer, "decode", lambda *_, **__: 1 / 0)
+    engine.submit(jobs := [Job(request("dog", seed=i, max_tokens=3)) for i in range(5)])
+    for job in jobs:
+        with pytest.raises(ModelError, match="decoding failed: ZeroDivisionError"):
+            job.future.result(60)
+    engine.close()
+
+
 @pytest.fixture
 def endless() -> Any:
     """A model that would go on for hours."""

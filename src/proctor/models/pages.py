@@ -64,14 +64,22 @@ class Pages:
 
         The tensors are others afterwards.
         """
-        while wanted and not self.full:
-            if self._try(wanted):
-                self._resize(self.count + wanted)
-                return True
-            wanted //= 2
-            if not wanted:
-                self.full = True
-        return False
+        if self.full:
+            return False
+        fits = wanted if self._try(wanted) else self._most_of(wanted)
+        if fits:
+            self._resize(self.count + fits)
+        return fits > 0
+
+    def _most_of(self, wanted: int) -> int:
+        """How many of so many there is memory for, found by halving; that they are not all is remembered."""
+        self.full = True
+        fits, step = 0, wanted // 2
+        while step:
+            if self._try(fits + step):
+                fits += step
+            step //= 2
+        return fits
 
     def _try(self, wanted: int) -> bool:
         """Whether there is memory for so many more, for the largest block twice while it is copied, and to spare."""

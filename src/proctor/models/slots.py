@@ -66,7 +66,7 @@ class SlotEngine(Worker):
         self._rows: dict[int, Row] = {}  # by slot, the longest seated first
         self._seats: list[Seat] = []  # what the device is to be told with the next step
         self._entries: list[Entry] = []
-        self._flight: tuple[list[Row], Flight] | None = None
+        self._flights: deque[tuple[list[Row], Flight]] = deque()  # steps whose tokens were not looked at
         self._thread.start()
 
     def _work(self) -> None:
@@ -75,7 +75,7 @@ class SlotEngine(Worker):
 
     @property
     def _busy(self) -> bool:
-        return bool(self._waiting or self._rows or self._flight)
+        return bool(self._waiting or self._rows or self._flights)
 
     def _accept(self, job: Job) -> None:
         tokens = job.completion.prompt
@@ -87,16 +87,16 @@ class SlotEngine(Worker):
         return [row.job for row in (*self._flying(), *self._rows.values(), *self._waiting)]
 
     def _flying(self) -> list[Row]:
-        return self._flight[0] if self._flight else []
+        return [row for rows, _ in self._flights for row in rows]
 
     def _advance(self) -> None:
         for row in [row for row in self._rows.values() if not row.job.wanted]:
             self._dismiss(row)
         self._seat()
-        flight = self._launch()
-        landed, self._flight = self._flight, flight
-        if landed:
-            self._collect(*landed)
+        launched = self._launch()
+        if self._flights and (not launched or len(self._flights) > 1):
+            self._collect(*self._flights[0])
+            self._flights.popleft()
 
     # Coming
 
@@ -171,8 +171,8 @@ class SlotEngine(Worker):
 
     # Going on
 
-    def _launch(self) -> tuple[list[Row], Flight] | None:
-        """Starts the next step of everyone who may have another token."""
+    def _launch(self) -> bool:
+        """Starts the next step of everyone; false when there is nobody."""
         while True:
             going = list(self._rows.values())
             needy = [row for row in going if row.steps == len(row.pages) * PAGE]
@@ -180,7 +180,7 @@ class SlotEngine(Worker):
                 break
             self._halve()
         if not going:
-            return None
+            return False
         for row in needy:
             column = len(row.prompt.pages or ()) + len(row.pages)
             row.pages += self._pages.take(1)
@@ -188,12 +188,13 @@ class SlotEngine(Worker):
         if needy:
             self._stepper.widen(max(len(row.prompt.pages or ()) + len(row.pages) for row in needy))
         flight = self._stepper.launch(list(self._rows), self._seats, self._entries)
+        self._flights.append((going, flight))
         self._seats, self._entries = [], []
         for row in going:
             row.steps += 1
             if row.complete:
                 self._leave(row)  # somebody else may sit there in the next step already
-        return going, flight
+        return True
 
     def _collect(self, rows: list[Row], flight: Flight) -> None:
         for row, token in zip(rows, flight.tokens(), strict=True):
@@ -272,9 +273,9 @@ class SlotEngine(Worker):
             if not row.gone:
                 self._dismiss(row)
                 row.job.fail(error)
-        self._flight = None
+        self._flights.clear()
 
     def _clear(self) -> None:
         self._rows.clear()
-        self._flight = None
+        self._flights.clear()
         self._stepper.forget_graphs()
