@@ -7,6 +7,7 @@ import logging
 import os
 import pickle
 import shutil
+import signal
 import socket
 import tempfile
 import threading
@@ -114,7 +115,9 @@ async def joined(address: str | None, cpus: int) -> AsyncIterator[dict[str, Any]
     global _current
     import_ray()
     _current = cluster = _Cluster(address, cpus)
-    # In a thread: it takes seconds, and in the main one Ray would take over the signals.
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    at_sigterm = signal.getsignal(signal.SIGTERM)
+    # In a thread: it takes seconds.
     joining = _in_thread(cluster.join)
     try:
         try:
@@ -125,6 +128,10 @@ async def joined(address: str | None, cpus: int) -> AsyncIterator[dict[str, Any]
                 raise
             why = str(error).strip().partition("\n")[0] or f"nothing was heard for {JOIN_SECONDS:.0f} seconds"
             raise UsageError(f"ray_address: no cluster answers at {address!r}: {why}") from None
+        if in_main_thread:
+            signal.signal(
+                signal.SIGTERM, at_sigterm
+            )  # Ray has put its own in its place, which ends the process at once
         yield describe()
     finally:
         _current = None
