@@ -7,6 +7,7 @@ import logging
 import os
 import pickle
 import shutil
+import signal
 import socket
 import tempfile
 import threading
@@ -69,10 +70,29 @@ class _Cluster:
     def __init__(self, address: str | None, cpus: int) -> None:
         self._address, self._cpus = address, cpus
         self._folder: str | None = None
-        self.is_joined = False
+        self._is_joined = False
+        self.joining: Future[None] = Future()
+        self.leaving = threading.Event()
+        self.left: Future[None] = Future()
         self.promised = 0  # CPUs of the crews
 
-    def join(self) -> None:
+    def start(self) -> None:
+        """In a thread, because it takes seconds; in one that stays, because Ray's processes end with it."""
+        threading.Thread(target=self._live, name="proctor-cluster", daemon=True).start()
+
+    def _live(self) -> None:
+        try:
+            self._join()
+        except BaseException as error:
+            self.joining.set_exception(error)
+        else:
+            self.joining.set_result(None)
+            self.leaving.wait()
+        finally:
+            self._leave()
+            self.left.set_result(None)
+
+    def _join(self) -> None:
         ray = import_ray()
         if ray.is_initialized():
             return
@@ -92,11 +112,11 @@ class _Cluster:
                 _system_config={"worker_niceness": 0},  # programs and models get the time that they get locally
                 **quiet,
             )
-        self.is_joined = True
+        self._is_joined = True
 
-    def leave(self) -> None:
+    def _leave(self) -> None:
         """Ends the cluster, if it was started here."""
-        if self.is_joined:
+        if self._is_joined:
             import_ray().shutdown()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -114,8 +134,10 @@ async def joined(address: str | None, cpus: int) -> AsyncIterator[dict[str, Any]
     global _current
     import_ray()
     _current = cluster = _Cluster(address, cpus)
-    # In a thread: it takes seconds, and in the main one Ray would take over the signals.
-    joining = _in_thread(cluster.join)
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    at_sigterm = signal.getsignal(signal.SIGTERM)
+    joining, left = asyncio.wrap_future(cluster.joining), asyncio.wrap_future(cluster.left)
+    cluster.start()
     try:
         try:
             async with asyncio.timeout(None if address is None else JOIN_SECONDS):
@@ -125,28 +147,14 @@ async def joined(address: str | None, cpus: int) -> AsyncIterator[dict[str, Any]
                 raise
             why = str(error).strip().partition("\n")[0] or f"nothing was heard for {JOIN_SECONDS:.0f} seconds"
             raise UsageError(f"ray_address: no cluster answers at {address!r}: {why}") from None
+        if in_main_thread:
+            signal.signal(signal.SIGTERM, at_sigterm)  # Ray has put one in its place that ends the process at once
         yield describe()
     finally:
         _current = None
-        if address is None:  # one of our own is not left behind half started
-            await asyncio.wait([joining])
-        await _in_thread(cluster.leave)
-
-
-def _in_thread(function: Callable[[], None]) -> asyncio.Future[None]:
-    """One that nobody waits for at the end: Ray may try for minutes to reach a cluster that is not there."""
-    done: Future[None] = Future()
-
-    def call() -> None:
-        try:
-            function()
-        except BaseException as error:
-            done.set_exception(error)
-        else:
-            done.set_result(None)
-
-    threading.Thread(target=call, name="proctor-cluster", daemon=True).start()
-    return asyncio.wrap_future(done)
+        cluster.leaving.set()
+        if address is None or joining.done():  # else Ray may go on for minutes, looking for what is not there
+            await asyncio.wait([left])
 
 
 def describe() -> dict[str, Any]:
