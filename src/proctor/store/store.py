@@ -16,7 +16,7 @@ from proctor.config import MOST
 from proctor.errors import StoreError, StoreWriteError, UnknownNameError, UsageError
 from proctor.store.database import Database, Row
 from proctor.store.schema import SCHEMA_VERSION, migrate
-from proctor.store.search import as_text, searched_form, searched_key, searched_pair, searched_row, value_after
+from proctor.store.search import as_text, searched_form, searched_key, searched_pairs, searched_row, value_after
 from proctor.store.types import Line, Neighbours, Place, Review, Values, Wanted
 from proctor.types import Output, Record, Run, Score
 
@@ -292,7 +292,7 @@ class Store:
 
     def metadata(self, run: Run, key: str) -> dict[int, str]:
         """The value that samples have for a metadata key, as text, by their index."""
-        rows = self._database.execute(
+        rows = self._read(
             "SELECT sample, metadata FROM searched WHERE run = ? AND {find}(metadata, ?) > 0",
             (run.id, mark := searched_key(key)),
         )
@@ -467,8 +467,9 @@ def _searching(wanted: Wanted) -> tuple[list[str], list[str]]:
         conditions.append("{find}(words, ?) > 0")
         values.append(searched_form(wanted.text))
     for key, value in wanted.metadata.items():
-        conditions.append("{find}(metadata, ?) > 0")
-        values.append(searched_pair(key, value))
+        pairs = searched_pairs(key, value)
+        conditions.append(f"({' OR '.join(['{find}(metadata, ?) > 0'] * len(pairs))})")
+        values += pairs
     return conditions, values
 
 
