@@ -555,8 +555,10 @@ def test_hostile_texts_stay_texts(view: Watched):
 
 
 def test_an_unknown_run_is_told_in_words(context: BrowserContext, viewer: Viewer):
-    page = Watched(context.new_page(), viewer.url).open("#/run/1999")
-    expect(page.locator(".notice")).to_contain_text("1999")
+    watched = Watched(context.new_page(), viewer.url)
+    for name in ("1999", "%E0%A4%A"):
+        page = watched.open(f"#/run/{name}")
+        expect(page.locator(".notice")).to_contain_text(name)
 
 
 # -- every page, in every form ------------------------------------------------------------------------
