@@ -282,6 +282,15 @@ class Store:
         )
         return {outcome: count for outcome, count in rows}  # noqa: C416 - a row is any tuple
 
+    def progress(self, run: Run) -> tuple[int, int]:
+        """Scored and failed. A run that has not come to its end has not been counted yet."""
+        if run.status != "running":
+            return run.n, run.errors
+        counts = self.counts(run)
+        errors = counts.pop("error", 0)
+        counts.pop("answered", 0)
+        return sum(counts.values()), errors
+
     def values(self, run: Run) -> Values:
         rows = self._read(
             "SELECT sample, sample_id, epoch, outcome, value, digest, cluster FROM records WHERE run = ? "
