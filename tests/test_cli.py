@@ -188,7 +188,9 @@ def test_show_an_unfinished_run_says_how_to_go_on(proctor, adding: str, stalling
     shown = proctor("show", "latest")
     assert "killed, so far correct 3. Go on with: proctor resume" in shown.stderr
     assert shown.returncode == 0
-    assert "  killed  " in proctor("list", "runs").stdout
+    listed = proctor("list", "runs").stdout
+    assert "  killed  " in listed
+    assert "  3 scored" in listed
 
 
 def test_check(proctor, adding: str):

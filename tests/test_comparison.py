@@ -292,6 +292,18 @@ def test_impossible_differences(put: Put, detect: float):
         compare("a", detect=detect)
 
 
+def test_a_difference_that_no_run_can_have(put: Put):
+    put("a", [0, 1])
+    with pytest.raises(UsageError, match=r"No run can differ so much from .*smaller --detect"):
+        compare("a", detect=0.6)
+
+
+def test_one_sample_has_no_spread(put: Put):
+    put("a", [1])
+    with pytest.raises(UsageError, match="1 scored samples: it takes two"):
+        compare("a", detect=0.1)
+
+
 # -- names and forms ------------------------------------------------------------------------------
 
 

@@ -58,6 +58,14 @@ def test_another_exam_has_another_board():
     assert [entry.options for entry in board.entries] == [{}, {"temperature": 0.7, "samples": 4}]
 
 
+def test_a_task_file_that_was_edited_is_another_exam():
+    def of(source: str, task: str) -> Run:
+        return run_of(source, 50, task=task, provenance={"samples_sha256": "abc", "task_source": source})
+
+    assert len(rank_runs([of("old", "own.py:Own"), of("new", "own.py:Own")])) == 2
+    assert len(rank_runs([of("old", "shapes/count"), of("new", "shapes/count")])) == 1, "these have versions"
+
+
 def test_runs_without_an_end_or_a_score_are_not_ranked():
     nothing = Metric(None, None, None, None, 0, "wilson")
     runs = [run_of("a", 50, status="interrupted"), run_of("b", 50, metrics={}), run_of("c", 1, metrics={"m": nothing})]

@@ -426,3 +426,10 @@ def test_large_differences_need_few_draws(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(paired.np.random, "default_rng", Watched)
     bootstrap_interval(np.tile([0.2, -0.4, 0.0, 0.6], 12_500), np.ones(50_000))
     assert drawn == [5 * paired.RESAMPLES], "four kinds, and one that was imagined"
+
+
+def test_a_share_of_passes_stays_within_its_bounds():
+    assert samples_needed(0.5, [0, 1] * 50) == samples_needed(0.5, [1, 0] * 50), "0 and 1 are shares, too"
+    assert samples_needed(0.9, [0.0] * 9 + [1.0]) == samples_needed(0.9, [1.0] * 9 + [0.0]), "0.1 + 0.9 is 1"
+    with pytest.raises(ValueError, match=r"no share of passes lies 0\.6 from 0\.500"):
+        samples_needed(0.6, [0, 1] * 50)

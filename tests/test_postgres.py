@@ -193,7 +193,13 @@ def test_a_run_that_another_process_took_over_meanwhile(postgres: str, postgres_
 def test_who_only_looks_on_connects_again_too(postgres: str, postgres_server: PostgresServer):
     store = open_store()
     store.save(RUN)
-    for ask in (store.runs, store.change_mark, lambda: store.status(RUN), lambda: store.artifacts(RUN, 0)):
+    for ask in (
+        store.runs,
+        store.change_mark,
+        lambda: store.status(RUN),
+        lambda: store.artifacts(RUN, 0),
+        lambda: store.metadata(RUN, "level"),
+    ):
         before = ask()
         end_sessions(postgres_server, postgres)
         assert type(ask()) is type(before)

@@ -14,6 +14,7 @@ from proctor.errors import StoreError, StoreWriteError, UsageError
 from proctor.store import open_store
 from proctor.store.schema import SCHEMA_VERSION
 from proctor.store.store import Store
+from proctor.store.types import Wanted
 from proctor.store.writer import Writer
 from proctor.types import Output, Record, Run, Sample, Score
 
@@ -266,3 +267,14 @@ def test_rows_hold_what_queries_need(store: Store):
     with Writer(store, run) as writer:
         writer.put(make_record(0, 0.0), b"")
     assert store._database.execute("SELECT sample, state, outcome, value FROM records") == [(0, "scored", "wrong", 0.0)]
+
+
+@pytest.mark.parametrize("asked", ["1", "1.0", "1e0", "100e-2"])
+def test_a_number_is_found_however_it_is_written(store: Store, asked: str):
+    run = make_run()
+    store.save(run)
+    for index, held in enumerate((1, 1.0, "1", 10, 11, 0.1, "x")):
+        record = Record(Sample(f"s{index}", index, "q", metadata={"n": held}), 0, (), Score(1.0))
+        store.write(run, [(record, b"d")])
+    found = store.lines(run, Wanted(metadata={"n": asked}), 0, 10)
+    assert [line.sample for line in found] == [0, 1, 2]

@@ -20,11 +20,13 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 if CHROMIUM is None:
     pytest.skip("there is no Chromium: apt-get install chromium", allow_module_level=True)
 
+from msgspec.structs import replace
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 import proctor
 from proctor.errors import ProctorError
 from proctor.store import open_store
+from proctor.types import Record
 from proctor.viewer.assets import page_files
 from results_store import HOSTILE, made_record, made_run
 from test_viewer_server import Viewer
@@ -571,8 +573,10 @@ def test_hostile_texts_stay_texts(view: Watched):
 
 
 def test_an_unknown_run_is_told_in_words(context: BrowserContext, viewer: Viewer):
-    page = Watched(context.new_page(), viewer.url).open("#/run/1999")
-    expect(page.locator(".notice")).to_contain_text("1999")
+    watched = Watched(context.new_page(), viewer.url)
+    for name in ("1999", "%E0%A4%A"):
+        page = watched.open(f"#/run/{name}")
+        expect(page.locator(".notice")).to_contain_text(name)
 
 
 # -- every page, in every form ------------------------------------------------------------------------
@@ -651,6 +655,39 @@ def test_an_export_shows_the_same_without_a_server(watch: Callable[[str], Watche
     page.get_by_label("Search in prompts").fill("what is 1")
     expect(page.locator(".found")).to_have_text("5 found")
     assert all(url.startswith(("file:", "data:")) for url in view.requests)
+
+
+def test_every_value_of_the_metadata_finds_its_samples(watch: Callable[[str], Watched], tmp_path: Path):
+    """Whatever it is, and however its key is written; in an export, too."""
+    held = {
+        "ratio": 1.0,
+        "large": 1e16,
+        "two words": "a b",
+        "lines": "a\nb",
+        "said": 'a "b"',
+        "ключ": "да",
+        "no": False,
+    }
+    place, run = str(tmp_path / "store"), FIRST
+
+    def awkward(index: int) -> Record:
+        record = made_record(index, 1.0)
+        metadata = record.sample.metadata | (held if index else dict.fromkeys(held, "other"))
+        return replace(record, sample=replace(record.sample, metadata=metadata))
+
+    store = open_store(place)
+    made_run(store, run, 3, awkward)
+    store.close()
+    viewer = Viewer("--store", place)
+    command = [sys.executable, "-m", "proctor", "view", "--store", place, "--export", str(tmp_path / "out")]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    for url in (viewer.url, (tmp_path / "out" / "index.html").as_uri()):
+        view = watch(url)
+        for key in held:
+            page = view.open(f"#/run/{run}/1")
+            page.locator(".more .facts div").filter(has=page.get_by_text(key, exact=True)).locator("a").click()
+            expect(page.locator(".found")).to_have_text("2 found")
+    assert viewer.stop() == 0
 
 
 # -- colours ------------------------------------------------------------------------------------------

@@ -277,6 +277,8 @@ def test_reviews_are_taken_from_the_page_alone(reviewing: Viewer, viewer: Viewer
         {"kind": "comment", "body": 1.5},
         {"kind": "verdict", "body": "x"},
         {"sample": 5000},
+        {"sample": 2**64},
+        {"epoch": -1},
         {"run": "1999"},
     ):
         assert send(star | wrong).status in (400, 404)
@@ -296,7 +298,7 @@ def test_a_stranger_to_the_store_is_told_so(proctor, tmp_path: Path):
         done = proctor("view", "--store", str(tmp_path / "store"), "--port", str(taken.getsockname()[1]))
     assert done.returncode == 2
     assert "Cannot listen" in done.stderr
-    for wrong in (["--port", "70000"], ["--review", "x" * 200], ["a", "b"]):
+    for wrong in (["--port", "70000"], ["--review", "x" * 200], ["a", "b"], ["1999", "--no-browser"]):
         assert proctor("view", "--store", str(tmp_path / "store"), *wrong).returncode == 2
 
 

@@ -216,7 +216,7 @@ def compare_runs(
         contrasts=tuple(contrasts),
         notes=tuple(_notes(answers, competitors, paired)),
         detect=detect,
-        needed=None if others or detect is None or len(first.scored) < 2 else samples_needed(detect, first.scored),
+        needed=None if others or detect is None else _samples_needed(detect, first),
     )
 
 
@@ -228,6 +228,19 @@ def _check(runs: Sequence[Run], detect: float | None) -> None:
     ids = [run.id for run in runs]
     if twice := next((run for run in ids if ids.count(run) > 1), None):
         raise UsageError(f"{twice} is named twice: a run does not differ from itself.")
+
+
+def _samples_needed(detect: float, answers: Answers) -> int:
+    if len(answers.scored) < 2:
+        raise UsageError(
+            f"{answers.run.id} has {len(answers.scored)} scored samples: it takes two to tell their spread."
+        )
+    try:
+        return samples_needed(detect, answers.scored)
+    except ValueError as error:
+        raise UsageError(
+            f"No run can differ so much from {answers.run.id}: {error}. Name a smaller --detect."
+        ) from None
 
 
 def _competitor(answers: Answers, name: str) -> Competitor:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from proctor.metrics.statistics import CONFIDENCE
 from proctor.particulars import particulars, unusual
 from proctor.types import Metric, Run
+from proctor.userfile import is_file
 
 # How a candidate answers is its own affair; all else makes another exam.
 _ITS_OWN = frozenset(
@@ -70,7 +71,9 @@ def _exam(run: Run) -> str:
         name: value for name, value in particulars(run).items() if name not in _ITS_OWN and name not in _IN_THE_SAMPLES
     }
     digest = run.provenance.get("samples_sha256", "")
-    return msgspec.json.encode([run.task, run.version, run.main_metric, digest, same], order="sorted").decode()
+    # A file that was edited may mark otherwise, whatever its version says.
+    source = run.provenance.get("task_source") if is_file(run.task) else None
+    return msgspec.json.encode([run.task, run.version, run.main_metric, digest, source, same], order="sorted").decode()
 
 
 def _board(runs: Sequence[Run]) -> Board | None:

@@ -74,19 +74,21 @@ def _runs(store: str | None, required: bool) -> list[dict[str, str]]:
         return []
     try:
         return [
-            {"name": run.id, "about": _about(run, opened.status(run), written(unusual(run)))} for run in opened.runs()
+            {"name": run.id, "about": _about(run, opened.status(run), opened.progress(run), written(unusual(run)))}
+            for run in opened.runs()
         ]
     finally:
         opened.close()
 
 
-def _about(run: Run, status: str, particulars: str) -> str:
+def _about(run: Run, status: str, progress: tuple[int, int], particulars: str) -> str:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created))
     metrics = ", ".join(
         f"{name} {m.value:.3f} [{m.low:.3f}, {m.high:.3f}]"
         for name, m in run.metrics.items()
         if m.value is not None and m.low is not None and m.high is not None
     )
-    errors = f", {run.errors} errors" if run.errors else ""
+    n, failed = progress
+    errors = f", {failed} errors" if failed else ""
     what = f"{run.task} ({particulars})" if particulars else run.task
-    return f"{when}  {status:<11}  {what} · {run.candidate}  {run.n} scored{errors}  {metrics}"
+    return f"{when}  {status:<11}  {what} · {run.candidate}  {n} scored{errors}  {metrics}"

@@ -55,18 +55,30 @@ def call(args: argparse.Namespace) -> int:
     from proctor.viewer.server import Server
 
     server = Server(store, args.host, args.port, "" if args.review is None else reviewer(args.review))
-    asyncio.run(_serve(server, args.runs, browse=not args.no_browser))
+    address = "".join(f"#/run/{_run_id(store, name)}" for name in args.runs)
+    asyncio.run(_serve(server, address, browse=not args.no_browser))
     return 0
 
 
-async def _serve(server: Server, runs: list[str], *, browse: bool) -> None:
+def _run_id(store: str | None, name: str) -> str:
+    """In full: `latest` would be another run tomorrow, and an address may be kept."""
+    from proctor.store import open_store
+
+    opened = open_store(store, mode="read")
+    try:
+        return opened.run(name).id
+    finally:
+        opened.close()
+
+
+async def _serve(server: Server, address: str, *, browse: bool) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
     await server.open()
     try:
-        url = server.url + "".join(f"#/run/{run}" for run in runs)
+        url = server.url + address
         print(url, flush=True)
         print("Ctrl-C ends it.", file=sys.stderr)
         if browse and _has_screen():

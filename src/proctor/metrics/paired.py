@@ -303,7 +303,10 @@ def samples_needed(difference: float, values: Sequence[float], *, alpha: float =
         apart = mean * (1 - mean) + other * (1 - other)
         return ((z_alpha * math.sqrt(2 * both * (1 - both)) + z_power * math.sqrt(apart)) / d) ** 2
 
-    return math.ceil(max(needed(other) for other in (mean - d, mean + d) if 0 <= other <= 1) - 1e-9)
+    others = [other for other in (mean - d, mean + d) if -EQUAL <= other <= 1 + EQUAL]
+    if not others:
+        raise ValueError(f"no share of passes lies {d:g} from {mean:.3f}")
+    return math.ceil(max(needed(min(1.0, max(0.0, other))) for other in others) - 1e-9)
 
 
 def _quantiles(alpha: float, power: float) -> tuple[float, float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Any
 
 import msgspec
@@ -9,6 +11,7 @@ import msgspec
 from proctor.types import Record
 
 MARK = "\x1f"  # stands before and after each pair of metadata
+NUMBER = re.compile(r"-?\d{1,300}(\.\d{1,300})?([eE][-+]?\d{1,3})?", re.ASCII)
 
 
 def searched_row(run_id: str, record: Record) -> tuple[str, int, int, str, str]:
@@ -34,9 +37,12 @@ def searched_form(text: str) -> str:
     return text.casefold().replace("\0", "")
 
 
-def searched_pair(key: str, value: str) -> str:
-    """What is found in the metadata of a record that has this value there."""
-    return f"{MARK}{_pair(key, value)}{MARK}"
+def searched_pairs(key: str, value: str) -> list[str]:
+    """What may be found in the metadata of a record that has this value there: a number is written in several ways."""
+    forms = [value]
+    if NUMBER.fullmatch(value) and math.isfinite(number := float(value)):
+        forms += [as_text(number), str(int(number))] if number.is_integer() else [as_text(number)]
+    return [f"{MARK}{_pair(key, form)}{MARK}" for form in dict.fromkeys(forms)]
 
 
 def searched_key(key: str) -> str:

@@ -16,7 +16,7 @@ from proctor.config import MOST
 from proctor.errors import StoreError, StoreWriteError, UnknownNameError, UsageError
 from proctor.store.database import Database, Row
 from proctor.store.schema import SCHEMA_VERSION, migrate
-from proctor.store.search import as_text, searched_form, searched_key, searched_pair, searched_row, value_after
+from proctor.store.search import as_text, searched_form, searched_key, searched_pairs, searched_row, value_after
 from proctor.store.types import Line, Neighbours, Place, Review, Values, Wanted
 from proctor.types import Output, Record, Run, Score
 
@@ -282,6 +282,15 @@ class Store:
         )
         return {outcome: count for outcome, count in rows}  # noqa: C416 - a row is any tuple
 
+    def progress(self, run: Run) -> tuple[int, int]:
+        """Scored and failed. A run that has not come to its end has not been counted yet."""
+        if run.status != "running":
+            return run.n, run.errors
+        counts = self.counts(run)
+        errors = counts.pop("error", 0)
+        counts.pop("answered", 0)
+        return sum(counts.values()), errors
+
     def values(self, run: Run) -> Values:
         rows = self._read(
             "SELECT sample, sample_id, epoch, outcome, value, digest, cluster FROM records WHERE run = ? "
@@ -292,7 +301,7 @@ class Store:
 
     def metadata(self, run: Run, key: str) -> dict[int, str]:
         """The value that samples have for a metadata key, as text, by their index."""
-        rows = self._database.execute(
+        rows = self._read(
             "SELECT sample, metadata FROM searched WHERE run = ? AND {find}(metadata, ?) > 0",
             (run.id, mark := searched_key(key)),
         )
@@ -467,8 +476,9 @@ def _searching(wanted: Wanted) -> tuple[list[str], list[str]]:
         conditions.append("{find}(words, ?) > 0")
         values.append(searched_form(wanted.text))
     for key, value in wanted.metadata.items():
-        conditions.append("{find}(metadata, ?) > 0")
-        values.append(searched_pair(key, value))
+        pairs = searched_pairs(key, value)
+        conditions.append(f"({' OR '.join(['{find}(metadata, ?) > 0'] * len(pairs))})")
+        values += pairs
     return conditions, values
 
 

@@ -46,7 +46,7 @@ class Answers:
         return {"runs": [self._listed(run, self._apart[run.id]) for run in runs]}
 
     def _listed(self, run: Run, settings: str) -> dict[str, Any]:
-        n, errors = self._progress(run)
+        n, errors = self._store.progress(run)
         return {
             "id": run.id,
             "task": run.task,
@@ -62,21 +62,12 @@ class Answers:
             "metric": run.metrics.get(run.main_metric),
         }
 
-    def _progress(self, run: Run) -> tuple[int, int]:
-        """Scored and failed. A run that has not come to its end has not been counted yet."""
-        if run.status != "running":
-            return run.n, run.errors
-        counts = self._store.counts(run)
-        errors = counts.pop("error", 0)
-        counts.pop("answered", 0)
-        return sum(counts.values()), errors
-
     def run(self, name: str) -> dict[str, Any]:
         run = self._store.run(name)
         counts = self._store.counts(run)
         kinds = {kind: self._store.count(run, Wanted(outcome=kind)) for kind in ("pass", "fail")}
         kinds |= {kind: counts.get(kind, 0) for kind in ("error", "unparsed")}
-        n, errors = self._progress(run)
+        n, errors = self._store.progress(run)
         told = msgspec.to_builtins(run) | {
             "status": self._store.status(run),
             "tags": run.tags,

@@ -3,9 +3,18 @@
 function currentAddress() {
   const [path, query] = location.hash.replace(/^#/, "").split("?", 2);
   return {
-    parts: path.split("/").filter(Boolean).map(decodeURIComponent),
+    parts: path.split("/").filter(Boolean).map(decoded),
     query: Object.fromEntries(new URLSearchParams(query ?? "")),
   };
+}
+
+// What somebody typed may be no code of anything.
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 function addressOf(parts, query) {

@@ -143,7 +143,8 @@ function lineFits(line, wanted) {
 function recordFits(record, wanted) {
   for (const [key, value] of Object.entries(wanted.metadata)) {
     const held = record.sample.metadata?.[key];
-    if (held === undefined || onOneLine(held) !== value) return false;
+    const same = typeof held === "number" && value.trim() ? Number(value) === held : onOneLine(held) === value;
+    if (held === undefined || !same) return false;
   }
   const { sample, outputs, score, error } = record;
   const searched = [

@@ -1,7 +1,9 @@
 // Which samples of a run are wanted: the filter, as it stands in an address and as it is typed.
 
-const WORD = /(?:[^\s"]|"[^"]*")+/g;
-const METADATA = /^([\w.-]+):(?!\/\/)(.+)$/;
+const QUOTED = /"((?:[^"]|"")*)"/g; // a quotation mark inside is written twice
+const WORD = /(?:[^\s"]|"(?:[^"]|"")*")+/g;
+const KEY = /^[\p{L}\p{N}_.-]+$/u; // any other is quoted
+const METADATA = /^([\p{L}\p{N}_.-]+|"(?:[^"]|"")+"):(?!\/\/)(.+)$/su;
 
 // From the query of an address: {outcome, q, starred, commented}.
 function wantedOf(query) {
@@ -20,9 +22,9 @@ function readSearch(typed) {
   const words = [];
   const metadata = {};
   for (const word of typed.match(WORD) ?? []) {
-    const found = word.startsWith('"') ? null : METADATA.exec(word);
-    if (found) metadata[found[1]] = found[2].replaceAll('"', "");
-    else words.push(word.replaceAll('"', ""));
+    const found = METADATA.exec(word);
+    if (found) metadata[unquoted(found[1])] = unquoted(found[2]);
+    else words.push(unquoted(word));
   }
   return { text: words.join(" "), metadata };
 }
@@ -30,7 +32,15 @@ function readSearch(typed) {
 // What is typed to find all samples with this value.
 function searchFor(key, value) {
   const text = onOneLine(value);
-  return `${key}:${/\s/.test(text) ? `"${text}"` : text}`;
+  return `${KEY.test(key) ? key : quoted(key)}:${/^\/\/|[\s"]/.test(text) ? quoted(text) : text}`;
+}
+
+function quoted(text) {
+  return `"${text.replaceAll('"', '""')}"`;
+}
+
+function unquoted(text) {
+  return text.replace(QUOTED, (_, inside) => inside.replaceAll('""', '"'));
 }
 
 function filterQuery(query) {
