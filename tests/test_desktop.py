@@ -20,7 +20,7 @@ pytest.importorskip("Xlib", reason="the extra desktop is not installed")
 if shutil.which("Xvfb") is None:
     pytest.skip("Xvfb is not installed", allow_module_level=True)
 
-from Xlib import X
+from Xlib import X, Xatom
 from Xlib.display import Display
 from Xlib.protocol import event
 
@@ -389,6 +389,24 @@ def test_what_can_go_wrong_on_a_display(agent: str, outcome: str, why: tuple[str
     for record in exam(agent):
         assert record.outcome == outcome
         assert any(said in record.score.why for said in why)
+
+
+def test_a_window_of_the_agents_own_is_no_success():
+    """It has the title of the game's, and is above it."""
+    (record,) = exam("Forging", episodes=1, timeout=60.0, display="virtual:1280x720", film=False)
+    assert (record.outcome, record.score.value) == ("completed", 0.0), record.score.why
+
+
+def test_a_window_says_nothing_but_the_server_knows_whose_it_is(desktop: XDesktop):
+    """Nor can it lie: what it says is asked for only where the server does not know."""
+    connection = Display(desktop.name)
+    window = connection.screen().root.create_window(0, 0, 10, 10, 0, X.CopyFromParent)
+    window.set_wm_name("Mine")
+    window.change_property(connection.intern_atom("_NET_WM_PID"), Xatom.CARDINAL, 32, [1])
+    window.map()
+    connection.sync()
+    assert desktop.window_pid(window_titled(desktop, "Mine")) == os.getpid()
+    connection.close()
 
 
 def test_a_display_that_is_killed(tmp_path: Path):

@@ -83,6 +83,10 @@ class Program:
     def pid(self) -> int:
         return self._process.pid
 
+    def owns(self, pid: int) -> bool:
+        """Whether this is a process of it."""
+        return pid in self._processes()
+
     def poll(self) -> int | None:
         return self._process.poll()
 

@@ -8,12 +8,13 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 import mss
 import numpy
 from Xlib import XK, X, Xatom, display, error
-from Xlib.ext import xinput, xtest
+from Xlib.ext import res, xinput, xtest
 from Xlib.protocol import event, rq
 
 from proctor.agents.desktop.interface import DesktopError, KeyboardEvent, MouseEvent, Stop, WindowInfo
@@ -180,10 +181,29 @@ class XDesktop:
         return None
 
     def window_pid(self, window: WindowInfo) -> int | None:
+        """As the server knows it, and else as the window says, which may say anything."""
         with self._lock, suppress(error.XError):
+            if self._knows_processes and (pid := self._client_pid(window.hWnd)) is not None:
+                return pid
             found = self._window(window).get_full_property(self._display.intern_atom("_NET_WM_PID"), Xatom.CARDINAL)
             return int(found.value[0]) if found else None
         return None
+
+    @cached_property
+    def _knows_processes(self) -> bool:
+        """Not if the server is on another machine, or counts processes otherwise, as it does outside our container."""
+        if not self._display.has_extension(res.extname):
+            return False
+        version = self._display.res_query_version()
+        if (version.server_major, version.server_minor) < (1, 2):
+            return False
+        return self._client_pid(self._display.display.info.resource_id_base) == os.getpid()
+
+    def _client_pid(self, resource: int) -> int | None:
+        """The process that has made it."""
+        asked = {"client": resource, "mask": res.LocalClientPIDMask}
+        told = self._display.res_query_client_ids([asked]).ids
+        return int(told[0].value[0]) if told else None
 
     def activate(self, window: WindowInfo) -> None:
         target = self._window(window)
