@@ -105,6 +105,31 @@ def test_a_program_with_a_clock_of_its_own_is_refused(tmp_path: Path) -> None:
         program.end()
 
 
+def test_so_is_a_script_that_starts_such_a_program(tmp_path: Path) -> None:
+    """The clock of the script is ours, which is of no use."""
+    script = f"env -u LD_PRELOAD '{sys.executable}' -c '{TELLER}' '{tmp_path}' & wait"
+    program = Program(["sh", "-c", script], pausable=True)
+    try:
+        told(tmp_path, "parent")
+        with pytest.raises(EnvironmentCrashedError, match=r"the clock of python.* cannot be stopped"):
+            program.pause()
+    finally:
+        program.end()
+
+
+def test_a_script_and_what_it_starts_stand_still(tmp_path: Path) -> None:
+    """Also if one of them has just ended."""
+    program = Program(["sh", "-c", f"sleep 0 & '{sys.executable}' -c '{TELLER}' '{tmp_path}'; exit"], pausable=True)
+    try:
+        told(tmp_path, "child")
+        program.pause()
+        shown = (tmp_path / "child").read_text()
+        time.sleep(0.1)
+        assert (tmp_path / "child").read_text() == shown
+    finally:
+        program.end()
+
+
 def test_nothing_is_left_of_a_program(tmp_path: Path) -> None:
     program = Program([sys.executable, "-c", TELLER, str(tmp_path)], pausable=True)
     told(tmp_path, "parent")

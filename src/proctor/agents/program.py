@@ -19,6 +19,7 @@ from proctor.agents.outcome import EnvironmentCrashedError
 
 LIBRARY = "libfaketime"
 SHARED = Path("/dev/shm")
+LOADING = 1.0  # seconds in which a process that was just started has loaded its libraries
 STANDING = 1.0  # seconds in which a stopped process stands still
 LOOK_AGAIN = 0.0005
 
@@ -36,7 +37,7 @@ class Program:
     ) -> None:
         self._paused_at: float | None = None
         self._lost = 0.0  # seconds that the program does not know of
-        self._clock_is_ours = False  # as far as we have seen
+        self._checked: set[tuple[int, str]] = set()  # processes that have their time from us, and what they run
         self._folder = tempfile.TemporaryDirectory(prefix="proctor-clock-") if pausable else None
         told = self._clock() if pausable else {}
         if pausable:
@@ -95,15 +96,32 @@ class Program:
         return self._process.wait(seconds)
 
     def _check_clock(self) -> None:
-        """Raises if the program has its time from elsewhere, as one has that is linked statically."""
-        if self._clock_is_ours:
-            return
-        for pid in self._processes():
-            with suppress(OSError):
-                if LIBRARY in Path(f"/proc/{pid}/maps").read_text(errors="replace"):
-                    self._clock_is_ours = True
-                    return
-        raise EnvironmentCrashedError("the program's clock cannot be stopped: use --set clock=realtime")
+        """Raises if a process of it has its time from elsewhere: then something would go on while we think it stands.
+
+        So has one that is linked statically, or has rights of its own and was started by another, such as a script.
+        """
+        deadline = time.monotonic() + LOADING
+        while others := [pid for pid in self._processes() if not self._has_our_clock(pid)]:
+            if time.monotonic() > deadline:
+                names = ", ".join(sorted(set(map(_name, others))))
+                raise EnvironmentCrashedError(f"the clock of {names} cannot be stopped: use --set clock=realtime")
+            time.sleep(LOOK_AGAIN)
+
+    def _has_our_clock(self, pid: int) -> bool:
+        """Also if it is no more."""
+        try:
+            known = pid, os.readlink(f"/proc/{pid}/exe")
+            if known in self._checked:
+                return True
+            loaded = Path(f"/proc/{pid}/maps").read_text(errors="replace")
+        except PermissionError:  # it has rights of its own, so nothing was preloaded
+            return False
+        except OSError:
+            return True
+        if LIBRARY in loaded:
+            self._checked.add(known)
+            return True
+        return not loaded  # it has ended, and nobody has asked how
 
     def pause(self) -> None:
         """Returns when every process of it stands still."""
@@ -147,6 +165,13 @@ class Program:
             self._folder.cleanup()
             for name in (f"faketime_shm_{self.pid}", f"sem.faketime_sem_{self.pid}"):  # which the killed leave behind
                 SHARED.joinpath(name).unlink(missing_ok=True)
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return f"process {pid}"
 
 
 def _stands(pid: int) -> bool:
