@@ -27,8 +27,10 @@ for module, extra in (("pygame", "desktop"), ("Xlib", "desktop"), ("mss", "deskt
 import proctor
 from desktop_players import THOUGHT
 from proctor.agents.attempt import Attempt
+from proctor.agents.desktop import CALLABLES
 from proctor.agents.outcome import EnvironmentCrashedError
 from proctor.agents.program import Program
+from proctor.agents.window import WindowEvaluator
 from proctor.errors import UsageError
 
 PENSIVE = f"{Path(__file__).with_name('desktop_players.py')}:Pensive"
@@ -140,6 +142,22 @@ def test_nothing_is_left_of_a_program(tmp_path: Path) -> None:
     assert not clock.parent.exists()
     assert program.poll() == -signal.SIGKILL
     assert not [name for name in os.listdir("/dev/shm") if name.endswith(f"_{program.pid}")]
+
+
+def test_the_files_of_a_clock_lie_with_those_of_the_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where whoever is killed may leave them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(CALLABLES, "keyboard.release_all_keys", lambda: None)
+    Path("episode").mkdir()
+    evaluator = WindowEvaluator()
+    evaluator.folder, evaluator.clock = Path("episode"), "paused"
+    evaluator._start(["true"])
+    program = evaluator._running()
+    assert program.wait(PATIENCE) == 0
+    assert program._file.is_absolute()
+    assert program._file.parents[1] == tmp_path / "episode"
+    evaluator._close_environment()
+    assert os.listdir(tmp_path / "episode") == []
 
 
 def test_nothing_is_left_of_what_a_program_has_started(tmp_path: Path) -> None:

@@ -34,11 +34,14 @@ class Program:
         environment: Mapping[str, str] | None = None,
         pass_fds: Sequence[int] = (),
         pausable: bool = False,
+        folder: Path | None = None,
     ) -> None:
+        """The files of its clock go to the folder: should we be killed, they are not left where nobody looks."""
         self._paused_at: float | None = None
         self._lost = 0.0  # seconds that the program does not know of
         self._checked: set[tuple[int, str]] = set()  # processes that have their time from us, and what they run
-        self._folder = tempfile.TemporaryDirectory(prefix="proctor-clock-") if pausable else None
+        place = folder.resolve() if folder else None  # the program may go elsewhere
+        self._folder = tempfile.TemporaryDirectory(prefix="proctor-clock-", dir=place) if pausable else None
         told = self._clock() if pausable else {}
         if pausable:
             command = [self._without_rights(command[0]), *command[1:]]

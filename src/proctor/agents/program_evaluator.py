@@ -25,7 +25,7 @@ class ProgramEvaluator(Evaluator):
         """In place of the one before. Its clock can be stopped if that is the clock of the exam."""
         self._end()
         CALLABLES["keyboard.release_all_keys"]()  # those that an agent held when it was ended
-        self._program = Program(command, log, environment, pass_fds, pausable=self.clock == "paused")
+        self._program = Program(command, log, environment, pass_fds, self.clock == "paused", self.folder)
 
     def _running(self) -> Program:
         if self._program is None:
