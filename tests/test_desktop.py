@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import shlex
 import shutil
 import subprocess
 import sys
@@ -27,11 +28,12 @@ from Xlib.protocol import event
 from desktop_players import GAME, NOTEPAD
 from proctor import evaluate
 from proctor.agents.desktop import VK, DesktopError, KeyboardEvent, MouseEvent, WindowNotFoundError
-from proctor.agents.desktop.display import VirtualDisplay
+from proctor.agents.desktop.display import VirtualDisplay, parse_size
 from proctor.agents.desktop.interface import make_active, window_titled
 from proctor.agents.desktop.vk import BUTTONS, KEYSYMS, SIDES
 from proctor.agents.desktop.x11 import XDesktop
 from proctor.agents.vision_player import parse_strokes
+from proctor.errors import UsageError
 
 FILE = str(Path(__file__).parent / "desktop_players.py")
 
@@ -407,6 +409,61 @@ def test_a_window_says_nothing_but_the_server_knows_whose_it_is(desktop: XDeskto
     connection.sync()
     assert desktop.window_pid(window_titled(desktop, "Mine")) == os.getpid()
     connection.close()
+
+
+PLAY = ["run", "agents/hexagon", "--agent", "proctor.agents.hexagon.window_players:RandomAgent", "--limit", "1"]
+WITHOUT = """
+import shutil, sys
+missing, found = sys.argv.pop(1), shutil.which
+sys.modules[missing] = None
+shutil.which = lambda name, *args, **options: None if name == missing else found(name, *args, **options)
+from proctor.cli.main import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("missing", "arguments", "said"),
+    [
+        ("Xlib", PLAY, "an exam in a window needs the extra 'desktop'"),
+        ("mss", PLAY, "an exam in a window needs the extra 'desktop'"),
+        ("pygame", PLAY, "this game needs the extra 'desktop'"),
+        ("Xvfb", [*PLAY, "--no-film"], "a virtual display needs Xvfb, which was not found: apt-get install xvfb"),
+        ("ffmpeg", PLAY, "a film needs ffmpeg, which was not found: apt-get install ffmpeg; or leave it out"),
+        (
+            "faketime",
+            [*PLAY, "--no-film", "--set", "clock=paused"],
+            "the clock `paused` needs faketime, which was not found: apt-get install faketime; or use",
+        ),
+        (
+            "rapidocr_onnxruntime",
+            shlex.split(f"run agents/window --agent {FILE}:Idle --command true --window Any --set text=Won"),
+            "reading text from frames needs the extra 'desktop'",
+        ),
+    ],
+)
+def test_what_is_missing_is_said_once_and_before_the_first_episode(missing: str, arguments: list[str], said: str):
+    command = [sys.executable, "-c", WITHOUT, missing, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 2, done.stderr
+    assert f"proctor: {said}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("size", ["99999x99999", "8193x480", "640x15", "640x0", "9" * 5000 + "x9"], ids=len)
+def test_a_size_that_no_display_has(size: str):
+    with pytest.raises(UsageError, match="width and height must be 16 to 8192"):
+        parse_size(f"virtual:{size}")
+
+
+@pytest.mark.parametrize("text", ["virtual:", "virtual:640", "virtual:-1x5", "virtually:640x480", "virtual:٦٤٠x480"])
+def test_what_is_no_size(text: str):
+    with pytest.raises(UsageError, match="expected virtual:WIDTHxHEIGHT"):
+        parse_size(text)
+
+
+def test_sizes():
+    assert [parse_size(text) for text in ("virtual", "virtual:16x8192")] == [(640, 480), (16, 8192)]
 
 
 def test_a_display_that_is_killed(tmp_path: Path):

@@ -60,6 +60,10 @@ class Evaluator(Participant, ABC):
         """Called once, after the last task: what is still there of the environment can go."""
 
     @classmethod
+    def check_requirements(cls, clock: ClockName) -> None:
+        """Raises UsageError if this machine lacks what every episode would need: asked before the first."""
+
+    @classmethod
     def can_pause(cls) -> bool:
         return cls._pause_environment is not Evaluator._pause_environment
 
