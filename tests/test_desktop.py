@@ -334,6 +334,21 @@ def test_a_game_is_won_and_filmed():
         assert len(inputs) >= 10
 
 
+def test_a_display_that_is_not_ours_is_filmed_too():
+    if shutil.which("ffmpeg") is None:
+        pytest.skip("ffmpeg is not installed")
+    display = VirtualDisplay((701, 503))
+    display.start()
+    try:
+        (record,) = exam("Pressing", episodes=1, display=display.name)
+        assert display.is_alive
+    finally:
+        display.close()
+    assert (record.outcome, record.score.value, record.score.why) == ("completed", 1.0, "the evaluator saw the end")
+    (film,) = Path(os.environ["PROCTOR_STORE"]).glob("artifacts/*/0*/film.mp4")
+    assert frames(film) > 0
+
+
 def frames(film: Path) -> int:
     entries = ["-show_entries", "stream=nb_read_frames", "-of", "csv=p=0", str(film)]
     done = subprocess.run(

@@ -125,11 +125,12 @@ class Booth:
         return self._display.name
 
     def _start_film(self, folder: Path) -> Film | None:
-        if self._display is None or not self._film:
+        if self._stop_key is None or not self._film:
             return None
         from proctor.agents.desktop.film import Film
 
-        return Film(self._display.name, self._display.size, folder)
+        desktop = self._stop_key.desktop  # also if it is not ours
+        return Film(desktop.name, desktop.size, folder)
 
     async def close(self) -> None:
         if self._player is not None:

@@ -72,6 +72,13 @@ class XDesktop:
         self._kept_above: set[int] = set()  # windows that a manager would not put below the active one
         self._keys = Keymap(self._display)
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Of the display, now: that of a person may be turned or exchanged."""
+        with self._lock:
+            found = self._root.get_geometry()
+        return found.width, found.height
+
     # Keys and buttons
 
     def key(self, vk: int, down: bool) -> None:
