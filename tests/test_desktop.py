@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -32,6 +33,7 @@ from proctor.agents.desktop.display import VirtualDisplay, parse_size
 from proctor.agents.desktop.interface import make_active, window_titled
 from proctor.agents.desktop.vk import BUTTONS, KEYSYMS, SIDES
 from proctor.agents.desktop.x11 import XDesktop
+from proctor.agents.recording import KEYS, Recording
 from proctor.agents.vision_player import parse_strokes
 from proctor.errors import UsageError
 
@@ -154,6 +156,31 @@ def test_every_key_arrives_as_itself(desktop: XDesktop):
     stop()
     assert told.empty()
     assert desktop.keys_down() == set()
+
+
+def test_who_asks_for_a_key_waits_for_the_connection(desktop: XDesktop):
+    """A listener asks from a thread of its own, while another presses keys."""
+    spare = desktop._keys._spare_codes()[-1]  # one of which nothing is known
+    asking = threading.Thread(target=desktop._keys.vk, args=(spare,))
+    with desktop._lock:
+        asking.start()
+        asking.join(0.2)
+        assert asking.is_alive()
+    asking.join()
+
+
+def test_a_film_shows_what_the_player_holds(tmp_path: Path):
+    player, evaluator = Recording(), Recording()
+    player.begin(str(tmp_path))
+    evaluator.begin(str(tmp_path), is_player=False)
+    player.input("press", "LEFT")
+    evaluator.input("press", "SPACE")
+    evaluator.input("release", "SPACE")
+    player.input("type", "text")
+    assert (tmp_path / KEYS).read_text() == "LEFT"
+    assert (tmp_path / "events.jsonl").read_text().count("SPACE") == 2
+    player.begin("")
+    evaluator.begin("")
 
 
 def test_every_button_and_the_wheel(desktop: XDesktop):

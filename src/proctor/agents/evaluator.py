@@ -86,7 +86,7 @@ class HostedEvaluator:
         return [name.lstrip("_") for name in names if getattr(kind, name) is not getattr(Evaluator, name)]
 
     def setup_environment(self, told: dict[str, Any], folder: str, clock: ClockName) -> None:
-        recording.begin(folder)
+        recording.begin(folder, is_player=False)
         self._evaluator.folder = Path(folder) if folder else None
         self._evaluator.clock = clock
         self._evaluator.stop_event.clear()

@@ -70,7 +70,7 @@ class XDesktop:
         self._lock = threading.RLock()
         self._screens: dict[int, Any] = {}
         self._kept_above: set[int] = set()  # windows that a manager would not put below the active one
-        self._keys = Keymap(self._display)
+        self._keys = Keymap(self._display, self._lock)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -99,8 +99,8 @@ class XDesktop:
     def keys_down(self) -> set[int]:
         with self._lock:
             bits = self._display.query_keymap()
-        codes = (8 * byte + bit for byte, value in enumerate(bits) for bit in range(8) if value >> bit & 1)
-        return {vk for code in codes if (vk := self._keys.vk(code)) is not None}
+            codes = (8 * byte + bit for byte, value in enumerate(bits) for bit in range(8) if value >> bit & 1)
+            return {vk for code in codes if (vk := self._keys.vk(code)) is not None}
 
     def button(self, vk: int, down: bool) -> None:
         with self._lock:
@@ -370,8 +370,9 @@ def _strokes(code: int, shift: int | None) -> list[tuple[int, int]]:
 class Keymap:
     """Which key of the keyboard is which. A key that the keyboard lacks is put where it has room."""
 
-    def __init__(self, connection: Any) -> None:
-        self._display = connection
+    def __init__(self, connection: Any, lock: threading.RLock) -> None:
+        """The lock is that of the connection: who presses keys has it, who listens to them comes without."""
+        self._display, self._lock = connection, lock
         self._codes: dict[int, int] = {}
         self._vks: dict[int, int] = {}
         for vk in KEYSYMS:
@@ -397,13 +398,14 @@ class Keymap:
         return self._codes[vk]
 
     def vk(self, code: int) -> int | None:
-        if code not in self._vks:  # perhaps a key that another process has put there
-            keysym = self._display.get_keyboard_mapping(code, 1)[0][0]
-            vk = next((vk for vk in KEYSYMS if self._keysym(vk) == keysym), None)
-            if vk is None:
-                return None
-            self._vks[code] = SIDES.get(vk, vk)
-        return self._vks[code]
+        with self._lock:
+            if code not in self._vks:  # perhaps a key that another process has put there
+                keysym = self._display.get_keyboard_mapping(code, 1)[0][0]
+                vk = next((vk for vk in KEYSYMS if self._keysym(vk) == keysym), None)
+                if vk is None:
+                    return None
+                self._vks[code] = SIDES.get(vk, vk)
+            return self._vks[code]
 
     def stroke(self, character: str) -> tuple[int, bool]:
         """The key that types it, and whether with shift."""
