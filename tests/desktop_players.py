@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -11,6 +12,8 @@ from pathlib import Path
 
 from proctor.agents import Agent, Task, thinking
 from proctor.agents.desktop import CALLABLES, LISTENERS, VK, KeyboardEvent, get_current_frame
+from proctor.agents.desktop.interface import window_titled
+from proctor.agents.desktop.names import desktop
 from proctor.agents.window import WindowEvaluator
 
 THOUGHT = 0.6  # seconds
@@ -54,6 +57,21 @@ while True:
 """
 
 
+# A green window with the title of that game, in a corner of the display.
+FORGERY = """
+import os
+os.environ["SDL_VIDEO_WINDOW_POS"] = "0,0"
+import pygame
+pygame.display.init()
+screen = pygame.display.set_mode((320, 240))
+pygame.display.set_caption("Arrow Game")
+while True:
+    screen.fill((0, 200, 0))
+    pygame.display.flip()
+    pygame.event.wait()
+"""
+
+
 class ArrowGame(WindowEvaluator):
     """Success is a green window."""
 
@@ -68,7 +86,7 @@ class ArrowGame(WindowEvaluator):
         return True
 
     def _is_green(self, task: Task) -> bool:
-        _, green, blue = get_current_frame(task.window_name)[120, 160]
+        _, green, blue = self._frame(task)[120, 160]
         return green > 100 and blue < 100
 
     def _score_task(self, task: Task, task_elapsed_time: float, note: str = ""):  # type: ignore[no-untyped-def]
@@ -125,6 +143,18 @@ class Idle(Agent):
     def _play_env(self, task: Task) -> bool:
         time.sleep(0.01)
         return True
+
+
+class Forging(Agent):
+    """Opens a window of its own that looks like success, beside the one of the game, and has finished."""
+
+    def _init_task_hook(self, task: Task) -> None:
+        self._window = subprocess.Popen([sys.executable, "-c", FORGERY])
+        while desktop().window_pid(window_titled(desktop(), "Arrow Game")) != self._window.pid:
+            time.sleep(0.01)  # until it is the topmost of that title
+
+    def _play_env(self, task: Task) -> bool:
+        return False
 
 
 class DeafToF10(Idle):

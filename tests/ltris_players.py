@@ -89,7 +89,7 @@ class Pile(WindowEvaluator):
     """Success is a pile of so many cells. In a game the well has an edge of bright stone; a menu has no such thing."""
 
     def _look(self, task: Task) -> Sight:
-        frame = get_current_frame(task.window_name)
+        frame = self._frame(task)
         cells = frame[WELL].max(axis=2).reshape(20, CELL, 10, CELL).mean(axis=(1, 3)) > LIGHT
         pile = int(cells.sum()) if frame[EDGE].max(axis=1).min() > LIGHT else 0
         return Sight(frame, pile >= task.success_criteria["cells"], facts={"cells": pile})

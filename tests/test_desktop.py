@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import queue
+import shlex
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -20,17 +22,18 @@ pytest.importorskip("Xlib", reason="the extra desktop is not installed")
 if shutil.which("Xvfb") is None:
     pytest.skip("Xvfb is not installed", allow_module_level=True)
 
-from Xlib import X
+from Xlib import X, Xatom
 from Xlib.display import Display
 from Xlib.protocol import event
 
 from desktop_players import GAME, NOTEPAD
 from proctor import evaluate
 from proctor.agents.desktop import VK, DesktopError, KeyboardEvent, MouseEvent, WindowNotFoundError
-from proctor.agents.desktop.display import VirtualDisplay
+from proctor.agents.desktop.display import VirtualDisplay, parse_size
 from proctor.agents.desktop.interface import make_active, window_titled
 from proctor.agents.desktop.vk import BUTTONS, KEYSYMS, SIDES
 from proctor.agents.desktop.x11 import XDesktop
+from proctor.agents.recording import KEYS, Recording
 from proctor.agents.vision_player import parse_strokes
 from proctor.errors import UsageError
 
@@ -153,6 +156,31 @@ def test_every_key_arrives_as_itself(desktop: XDesktop):
     stop()
     assert told.empty()
     assert desktop.keys_down() == set()
+
+
+def test_who_asks_for_a_key_waits_for_the_connection(desktop: XDesktop):
+    """A listener asks from a thread of its own, while another presses keys."""
+    spare = desktop._keys._spare_codes()[-1]  # one of which nothing is known
+    asking = threading.Thread(target=desktop._keys.vk, args=(spare,))
+    with desktop._lock:
+        asking.start()
+        asking.join(0.2)
+        assert asking.is_alive()
+    asking.join()
+
+
+def test_a_film_shows_what_the_player_holds(tmp_path: Path):
+    player, evaluator = Recording(), Recording()
+    player.begin(str(tmp_path))
+    evaluator.begin(str(tmp_path), is_player=False)
+    player.input("press", "LEFT")
+    evaluator.input("press", "SPACE")
+    evaluator.input("release", "SPACE")
+    player.input("type", "text")
+    assert (tmp_path / KEYS).read_text() == "LEFT"
+    assert (tmp_path / "events.jsonl").read_text().count("SPACE") == 2
+    player.begin("")
+    evaluator.begin("")
 
 
 def test_every_button_and_the_wheel(desktop: XDesktop):
@@ -333,6 +361,21 @@ def test_a_game_is_won_and_filmed():
         assert len(inputs) >= 10
 
 
+def test_a_display_that_is_not_ours_is_filmed_too():
+    if shutil.which("ffmpeg") is None:
+        pytest.skip("ffmpeg is not installed")
+    display = VirtualDisplay((701, 503))
+    display.start()
+    try:
+        (record,) = exam("Pressing", episodes=1, display=display.name)
+        assert display.is_alive
+    finally:
+        display.close()
+    assert (record.outcome, record.score.value, record.score.why) == ("completed", 1.0, "the evaluator saw the end")
+    (film,) = Path(os.environ["PROCTOR_STORE"]).glob("artifacts/*/0*/film.mp4")
+    assert frames(film) > 0
+
+
 def frames(film: Path) -> int:
     entries = ["-show_entries", "stream=nb_read_frames", "-of", "csv=p=0", str(film)]
     done = subprocess.run(
@@ -409,6 +452,79 @@ def test_a_game_that_is_lost_in_play_is_a_failure_if_faults_fail():
     report = evaluate(f"{FILE}:ArrowGame", agent=f"{FILE}:Closing", limit=1, settings=settings)
     assert report.metrics["success"].n == 0
     assert report.metrics["success_if_faults_fail"].value == 0.0
+
+
+def test_a_window_of_the_agents_own_is_no_success():
+    """It has the title of the game's, and is above it."""
+    (record,) = exam("Forging", episodes=1, timeout=60.0, display="virtual:1280x720", film=False)
+    assert (record.outcome, record.score.value) == ("completed", 0.0), record.score.why
+
+
+def test_a_window_says_nothing_but_the_server_knows_whose_it_is(desktop: XDesktop):
+    """Nor can it lie: what it says is asked for only where the server does not know."""
+    connection = Display(desktop.name)
+    window = connection.screen().root.create_window(0, 0, 10, 10, 0, X.CopyFromParent)
+    window.set_wm_name("Mine")
+    window.change_property(connection.intern_atom("_NET_WM_PID"), Xatom.CARDINAL, 32, [1])
+    window.map()
+    connection.sync()
+    assert desktop.window_pid(window_titled(desktop, "Mine")) == os.getpid()
+    connection.close()
+
+
+PLAY = ["run", "agents/hexagon", "--agent", "proctor.agents.hexagon.window_players:RandomAgent", "--limit", "1"]
+WITHOUT = """
+import shutil, sys
+missing, found = sys.argv.pop(1), shutil.which
+sys.modules[missing] = None
+shutil.which = lambda name, *args, **options: None if name == missing else found(name, *args, **options)
+from proctor.cli.main import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("missing", "arguments", "said"),
+    [
+        ("Xlib", PLAY, "an exam in a window needs the extra 'desktop'"),
+        ("mss", PLAY, "an exam in a window needs the extra 'desktop'"),
+        ("pygame", PLAY, "this game needs the extra 'desktop'"),
+        ("Xvfb", [*PLAY, "--no-film"], "a virtual display needs Xvfb, which was not found: apt-get install xvfb"),
+        ("ffmpeg", PLAY, "a film needs ffmpeg, which was not found: apt-get install ffmpeg; or leave it out"),
+        (
+            "faketime",
+            [*PLAY, "--no-film", "--set", "clock=paused"],
+            "the clock `paused` needs faketime, which was not found: apt-get install faketime; or use",
+        ),
+        (
+            "rapidocr_onnxruntime",
+            shlex.split(f"run agents/window --agent {FILE}:Idle --command true --window Any --set text=Won"),
+            "reading text from frames needs the extra 'desktop'",
+        ),
+    ],
+)
+def test_what_is_missing_is_said_once_and_before_the_first_episode(missing: str, arguments: list[str], said: str):
+    command = [sys.executable, "-c", WITHOUT, missing, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 2, done.stderr
+    assert f"proctor: {said}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("size", ["99999x99999", "8193x480", "640x15", "640x0", "9" * 5000 + "x9"], ids=len)
+def test_a_size_that_no_display_has(size: str):
+    with pytest.raises(UsageError, match="width and height must be 16 to 8192"):
+        parse_size(f"virtual:{size}")
+
+
+@pytest.mark.parametrize("text", ["virtual:", "virtual:640", "virtual:-1x5", "virtually:640x480", "virtual:٦٤٠x480"])
+def test_what_is_no_size(text: str):
+    with pytest.raises(UsageError, match="expected virtual:WIDTHxHEIGHT"):
+        parse_size(text)
+
+
+def test_sizes():
+    assert [parse_size(text) for text in ("virtual", "virtual:16x8192")] == [(640, 480), (16, 8192)]
 
 
 def test_a_display_that_is_killed(tmp_path: Path):

@@ -27,8 +27,10 @@ for module, extra in (("pygame", "desktop"), ("Xlib", "desktop"), ("mss", "deskt
 import proctor
 from desktop_players import THOUGHT
 from proctor.agents.attempt import Attempt
+from proctor.agents.desktop import CALLABLES
 from proctor.agents.outcome import EnvironmentCrashedError
 from proctor.agents.program import Program
+from proctor.agents.window import WindowEvaluator
 from proctor.errors import UsageError
 
 PENSIVE = f"{Path(__file__).with_name('desktop_players.py')}:Pensive"
@@ -105,6 +107,31 @@ def test_a_program_with_a_clock_of_its_own_is_refused(tmp_path: Path) -> None:
         program.end()
 
 
+def test_so_is_a_script_that_starts_such_a_program(tmp_path: Path) -> None:
+    """The clock of the script is ours, which is of no use."""
+    script = f"env -u LD_PRELOAD '{sys.executable}' -c '{TELLER}' '{tmp_path}' & wait"
+    program = Program(["sh", "-c", script], pausable=True)
+    try:
+        told(tmp_path, "parent")
+        with pytest.raises(EnvironmentCrashedError, match=r"the clock of python.* cannot be stopped"):
+            program.pause()
+    finally:
+        program.end()
+
+
+def test_a_script_and_what_it_starts_stand_still(tmp_path: Path) -> None:
+    """Also if one of them has just ended."""
+    program = Program(["sh", "-c", f"sleep 0 & '{sys.executable}' -c '{TELLER}' '{tmp_path}'; exit"], pausable=True)
+    try:
+        told(tmp_path, "child")
+        program.pause()
+        shown = (tmp_path / "child").read_text()
+        time.sleep(0.1)
+        assert (tmp_path / "child").read_text() == shown
+    finally:
+        program.end()
+
+
 def test_nothing_is_left_of_a_program(tmp_path: Path) -> None:
     program = Program([sys.executable, "-c", TELLER, str(tmp_path)], pausable=True)
     told(tmp_path, "parent")
@@ -115,6 +142,22 @@ def test_nothing_is_left_of_a_program(tmp_path: Path) -> None:
     assert not clock.parent.exists()
     assert program.poll() == -signal.SIGKILL
     assert not [name for name in os.listdir("/dev/shm") if name.endswith(f"_{program.pid}")]
+
+
+def test_the_files_of_a_clock_lie_with_those_of_the_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where whoever is killed may leave them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(CALLABLES, "keyboard.release_all_keys", lambda: None)
+    Path("episode").mkdir()
+    evaluator = WindowEvaluator()
+    evaluator.folder, evaluator.clock = Path("episode"), "paused"
+    evaluator._start(["true"])
+    program = evaluator._running()
+    assert program.wait(PATIENCE) == 0
+    assert program._file.is_absolute()
+    assert program._file.parents[1] == tmp_path / "episode"
+    evaluator._close_environment()
+    assert os.listdir(tmp_path / "episode") == []
 
 
 def test_nothing_is_left_of_what_a_program_has_started(tmp_path: Path) -> None:

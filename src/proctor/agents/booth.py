@@ -12,6 +12,7 @@ import msgspec
 
 from proctor.agents.attempt import Attempt
 from proctor.agents.clock import Clock, ClockName
+from proctor.agents.desktop.display import VIRTUAL, VirtualDisplay, parse_size
 from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.journal import Journal
 from proctor.agents.judge import Judge
@@ -20,18 +21,17 @@ from proctor.agents.locking import VARIABLE
 from proctor.agents.player import LocalPlayer
 from proctor.agents.protocol import Task
 from proctor.agents.recording import EVENTS
+from proctor.agents.requirements import require_desktop
 from proctor.agents.supervisor import Supervisor
 from proctor.agents.vision_player import VisionPlayer
 from proctor.models.model import Model, Sampling
 from proctor.types import Sample
 
 if TYPE_CHECKING:
-    from proctor.agents.desktop.display import VirtualDisplay
     from proctor.agents.desktop.film import Film
     from proctor.agents.desktop.stop_key import StopKey
 
 NO_DISPLAY = "none"
-VIRTUAL = "virtual"
 
 
 class Booth:
@@ -90,6 +90,7 @@ class Booth:
         if self._display is not None and not self._display.is_alive:
             await self.close()
         if self._judge is None or self._player is None:
+            self._check_requirements()
             os.makedirs(self._folder, exist_ok=True)
             shown_on = await asyncio.to_thread(self._open_display)
             if shown_on:
@@ -97,13 +98,21 @@ class Booth:
 
                 self._stop_key = await asyncio.to_thread(StopKey, shown_on)
             environment = {VARIABLE: str(self._folder / "env.lock"), "DISPLAY": shown_on}
-            clock: ClockName = "realtime" if self._longest_thought is None else "paused"
-            self._judge = Judge(self._evaluator, self._folder / "evaluator.log", environment, clock)
+            self._judge = Judge(self._evaluator, self._folder / "evaluator.log", environment, self._clock_name)
             if isinstance(self._agent, Recipe):
                 self._player = LocalPlayer(self._agent, self._folder / "agent.log", environment)
             else:
                 self._player = VisionPlayer(*self._agent, shown_on)
         return self._judge, self._player
+
+    def _check_requirements(self) -> None:
+        if self._display_wanted != NO_DISPLAY:
+            require_desktop(self._display_wanted.startswith(VIRTUAL), self._film)
+        self._evaluator.found().check_requirements(self._clock_name)
+
+    @property
+    def _clock_name(self) -> ClockName:
+        return "realtime" if self._longest_thought is None else "paused"
 
     def _open_display(self) -> str:
         """The name of the display; none is an empty one."""
@@ -111,18 +120,17 @@ class Booth:
             return ""
         if not self._display_wanted.startswith(VIRTUAL):
             return self._display_wanted
-        from proctor.agents.desktop.display import VirtualDisplay, parse_size
-
         self._display = VirtualDisplay(parse_size(self._display_wanted), self._folder / "display.log")
         self._display.start()
         return self._display.name
 
     def _start_film(self, folder: Path) -> Film | None:
-        if self._display is None or not self._film:
+        if self._stop_key is None or not self._film:
             return None
         from proctor.agents.desktop.film import Film
 
-        return Film(self._display.name, self._display.size, folder)
+        desktop = self._stop_key.desktop  # also if it is not ours
+        return Film(desktop.name, desktop.size, folder)
 
     async def close(self) -> None:
         if self._player is not None:

@@ -60,6 +60,10 @@ class Evaluator(Participant, ABC):
         """Called once, after the last task: what is still there of the environment can go."""
 
     @classmethod
+    def check_requirements(cls, clock: ClockName) -> None:
+        """Raises UsageError if this machine lacks what every episode would need: asked before the first."""
+
+    @classmethod
     def can_pause(cls) -> bool:
         return cls._pause_environment is not Evaluator._pause_environment
 
@@ -82,7 +86,7 @@ class HostedEvaluator:
         return [name.lstrip("_") for name in names if getattr(kind, name) is not getattr(Evaluator, name)]
 
     def setup_environment(self, told: dict[str, Any], folder: str, clock: ClockName) -> None:
-        recording.begin(folder)
+        recording.begin(folder, is_player=False)
         self._evaluator.folder = Path(folder) if folder else None
         self._evaluator.clock = clock
         self._evaluator.stop_event.clear()

@@ -10,8 +10,10 @@ from proctor.agents.clock import ClockName
 from proctor.agents.constants import LONGEST_THOUGHT
 from proctor.agents.exam import EvaluatorExam, Seconds
 from proctor.agents.hosting.recipe import Recipe, with_arguments
+from proctor.agents.requirements import require_modules
 from proctor.agents.window_exam import WindowExam
 from proctor.agents.worlds.world import WorldExam
+from proctor.config import RunConfig
 from proctor.task import Task
 
 
@@ -45,6 +47,10 @@ class HexagonExam(EvaluatorExam):
     Settings = HexagonSettings
     needs_window = True
     summary = "walls close in from six sides, in a real window"
+
+    async def open(self, config: RunConfig) -> None:
+        require_modules("this game", "pygame")
+        await super().open(config)
 
     def evaluator_recipe(self) -> Recipe:
         options = {"level": self.settings.level, "fps": self.settings.fps}

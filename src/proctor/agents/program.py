@@ -19,6 +19,7 @@ from proctor.agents.outcome import EnvironmentCrashedError
 
 LIBRARY = "libfaketime"
 SHARED = Path("/dev/shm")
+LOADING = 1.0  # seconds in which a process that was just started has loaded its libraries
 STANDING = 1.0  # seconds in which a stopped process stands still
 LOOK_AGAIN = 0.0005
 
@@ -33,11 +34,14 @@ class Program:
         environment: Mapping[str, str] | None = None,
         pass_fds: Sequence[int] = (),
         pausable: bool = False,
+        folder: Path | None = None,
     ) -> None:
+        """The files of its clock go to the folder: should we be killed, they are not left where nobody looks."""
         self._paused_at: float | None = None
         self._lost = 0.0  # seconds that the program does not know of
-        self._clock_is_ours = False  # as far as we have seen
-        self._folder = tempfile.TemporaryDirectory(prefix="proctor-clock-") if pausable else None
+        self._checked: set[tuple[int, str]] = set()  # processes that have their time from us, and what they run
+        place = folder.resolve() if folder else None  # the program may go elsewhere
+        self._folder = tempfile.TemporaryDirectory(prefix="proctor-clock-", dir=place) if pausable else None
         told = self._clock() if pausable else {}
         if pausable:
             command = [self._without_rights(command[0]), *command[1:]]
@@ -87,6 +91,10 @@ class Program:
     def pid(self) -> int:
         return self._process.pid
 
+    def owns(self, pid: int) -> bool:
+        """Whether this is a process of it."""
+        return pid in self._processes()
+
     def poll(self) -> int | None:
         return self._process.poll()
 
@@ -95,15 +103,32 @@ class Program:
         return self._process.wait(seconds)
 
     def _check_clock(self) -> None:
-        """Raises if the program has its time from elsewhere, as one has that is linked statically."""
-        if self._clock_is_ours:
-            return
-        for pid in self._processes():
-            with suppress(OSError):
-                if LIBRARY in Path(f"/proc/{pid}/maps").read_text(errors="replace"):
-                    self._clock_is_ours = True
-                    return
-        raise EnvironmentCrashedError("the program's clock cannot be stopped: use --set clock=realtime")
+        """Raises if a process of it has its time from elsewhere: then something would go on while we think it stands.
+
+        So has one that is linked statically, or has rights of its own and was started by another, such as a script.
+        """
+        deadline = time.monotonic() + LOADING
+        while others := [pid for pid in self._processes() if not self._has_our_clock(pid)]:
+            if time.monotonic() > deadline:
+                names = ", ".join(sorted(set(map(_name, others))))
+                raise EnvironmentCrashedError(f"the clock of {names} cannot be stopped: use --set clock=realtime")
+            time.sleep(LOOK_AGAIN)
+
+    def _has_our_clock(self, pid: int) -> bool:
+        """Also if it is no more."""
+        try:
+            known = pid, os.readlink(f"/proc/{pid}/exe")
+            if known in self._checked:
+                return True
+            loaded = Path(f"/proc/{pid}/maps").read_text(errors="replace")
+        except PermissionError:  # it has rights of its own, so nothing was preloaded
+            return False
+        except OSError:
+            return True
+        if LIBRARY in loaded:
+            self._checked.add(known)
+            return True
+        return not loaded  # it has ended, and nobody has asked how
 
     def pause(self) -> None:
         """Returns when every process of it stands still."""
@@ -147,6 +172,13 @@ class Program:
             self._folder.cleanup()
             for name in (f"faketime_shm_{self.pid}", f"sem.faketime_sem_{self.pid}"):  # which the killed leave behind
                 SHARED.joinpath(name).unlink(missing_ok=True)
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return f"process {pid}"
 
 
 def _stands(pid: int) -> bool:

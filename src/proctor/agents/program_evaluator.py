@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from proctor.agents.clock import ClockName
 from proctor.agents.desktop import CALLABLES
 from proctor.agents.evaluator import Evaluator
 from proctor.agents.outcome import EnvironmentCrashedError
 from proctor.agents.program import Program
+from proctor.agents.requirements import require_stoppable_clock
 
 
 class ProgramEvaluator(Evaluator):
@@ -25,7 +27,12 @@ class ProgramEvaluator(Evaluator):
         """In place of the one before. Its clock can be stopped if that is the clock of the exam."""
         self._end()
         CALLABLES["keyboard.release_all_keys"]()  # those that an agent held when it was ended
-        self._program = Program(command, log, environment, pass_fds, pausable=self.clock == "paused")
+        self._program = Program(command, log, environment, pass_fds, self.clock == "paused", self.folder)
+
+    @classmethod
+    def check_requirements(cls, clock: ClockName) -> None:
+        if clock == "paused":
+            require_stoppable_clock()
 
     def _running(self) -> Program:
         if self._program is None:

@@ -14,7 +14,7 @@ import msgspec
 from proctor.agents.lags import Lags
 
 EVENTS = "events.jsonl"
-KEYS = "keys.txt"  # what is written on a film: replaced as a whole, it is read for every frame
+KEYS = "keys.txt"  # what is written on a film, the keys that are held: replaced as a whole, it is read for every frame
 
 
 class Recording:
@@ -25,12 +25,15 @@ class Recording:
         self._folder: Path | None = None
         self._file: int | None = None
         self._held: list[str] = []
+        self._is_player = True
         self._frame_ns = 0  # when the last picture was taken
         self.reactions = Lags()  # from the last picture to an input
 
-    def begin(self, folder: str) -> None:
+    def begin(self, folder: str, is_player: bool = True) -> None:
+        """Whoever is no player writes to the log alone: what stands on the film is what the player holds."""
         with self._lock:
             self._close()
+            self._is_player = is_player
             self.reactions = Lags()
             self._frame_ns = 0
             if folder:
@@ -62,7 +65,7 @@ class Recording:
 
     def _hold(self, what: str, held: bool) -> None:
         with self._lock:
-            if self._folder is None:
+            if self._folder is None or not self._is_player:
                 return
             self._held = [key for key in self._held if key != what] + [what] * held
             fresh = self._folder / f"{KEYS}.{os.getpid()}"

@@ -12,8 +12,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from proctor.agents.desktop import CALLABLES, WindowNotFoundError, get_current_frame
-from proctor.agents.desktop.names import png
+from proctor.agents.desktop import WindowInfo, WindowNotFoundError
+from proctor.agents.desktop.interface import make_active, window_titled
+from proctor.agents.desktop.names import desktop, frame_of, png
 from proctor.agents.judges import SURE, find_text, shows_picture
 from proctor.agents.outcome import EnvironmentCrashedError
 from proctor.agents.program_evaluator import ProgramEvaluator
@@ -40,7 +41,7 @@ class WindowEvaluator(ProgramEvaluator):
     """Judges by `task.success_criteria`: text or image that means success, over_text that means the end, exit_code.
 
     `task.env_name` is the command that starts the program, `task.window_name` a part of its window's title. A subclass
-    may look for something else by overriding `_look`.
+    may look for something else by overriding `_look`: at `_frame`, as a window of the agent's may have that title, too.
     """
 
     _seen: Sight | None = None
@@ -58,7 +59,7 @@ class WindowEvaluator(ProgramEvaluator):
         deadline = time.monotonic() + APPEARING
         while True:
             try:
-                CALLABLES["window.make_active"](task.window_name)
+                make_active(desktop(), task.window_name, self._is_ours)
                 return
             except WindowNotFoundError:
                 self._must_run()
@@ -79,10 +80,19 @@ class WindowEvaluator(ProgramEvaluator):
     def _seen_the_end(self) -> bool:
         return self._seen is not None and (self._seen.success or self._seen.over)
 
+    def _frame(self, task: Task) -> Any:
+        """What the program's window shows now, as rows of red, green and blue."""
+        return frame_of(window_titled(desktop(), task.window_name, self._is_ours))
+
+    def _is_ours(self, window: WindowInfo) -> bool:
+        """Whether it is the program's, or that of one that it has started; where nobody can tell, it is."""
+        pid = desktop().window_pid(window)
+        return pid is None or self._running().owns(pid)
+
     def _look(self, task: Task) -> Sight:
         """What the window shows now, and what it means."""
         wanted = task.success_criteria
-        frame = get_current_frame(task.window_name)
+        frame = self._frame(task)
         texts = {key: wanted[key] for key in ("text", "over_text") if wanted.get(key)}
         found, lines = find_text(frame, list(texts.values())) if texts else ([], [])
         shown = dict(zip(texts, found, strict=True))

@@ -10,6 +10,7 @@ from proctor.agents.clock import ClockName
 from proctor.agents.constants import LONGEST_THOUGHT
 from proctor.agents.exam import EvaluatorExam, Seconds
 from proctor.agents.hosting.recipe import Recipe
+from proctor.agents.requirements import require_modules
 from proctor.config import RunConfig
 from proctor.errors import UsageError
 
@@ -50,6 +51,10 @@ class WindowExam(EvaluatorExam):
     async def open(self, config: RunConfig) -> None:
         await super().open(config)
         wanted = self.task_fields()["success_criteria"]
+        if "text" in wanted or "over_text" in wanted:
+            require_modules("reading text from frames", "rapidocr_onnxruntime")
+        if "image" in wanted:
+            require_modules("finding a picture in a frame", "cv2")
         if "question" in wanted:
             from proctor.agents.vision_judge import VisionJudge
 

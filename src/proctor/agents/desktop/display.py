@@ -14,7 +14,9 @@ from proctor.agents.hosting.guarded import Guarded
 from proctor.errors import UsageError
 
 STARTING, ENDING = 10.0, 2.0  # seconds
+VIRTUAL = "virtual"
 GEOMETRY = (640, 480)
+SMALLEST, LARGEST = 16, 8192  # of a side
 
 
 class VirtualDisplay:
@@ -75,10 +77,13 @@ class VirtualDisplay:
 
 def parse_size(text: str) -> tuple[int, int]:
     """From virtual, or virtual:1280x720."""
-    _, colon, size = text.partition(":")
-    if not colon:
+    if text == VIRTUAL:
         return GEOMETRY
-    found = re.fullmatch(r"(\d{2,5})x(\d{2,5})", size)
+    found = re.fullmatch(rf"{VIRTUAL}:(\d+)x(\d+)", text, re.ASCII)
     if found is None:
         raise UsageError(f"display: expected virtual:WIDTHxHEIGHT, got {text!r}.")
-    return int(found[1]), int(found[2])
+    # Numbers with more digits than the largest are not even read.
+    size = tuple(int(side) if len(side) <= len(str(LARGEST)) else LARGEST + 1 for side in found.groups())
+    if min(size) < SMALLEST or max(size) > LARGEST:
+        raise UsageError(f"display: width and height must be {SMALLEST} to {LARGEST}, got {text!r}.")
+    return size[0], size[1]

@@ -22,11 +22,12 @@ class Film:
         if program is None:
             raise DesktopError("a film needs ffmpeg: apt-get install ffmpeg; or leave it out with --no-film")
         (folder / KEYS).write_text(" ")  # ffmpeg wants a file with something in it
+        width, height = (side - side % 2 for side in size)  # the format has no odd ones
         style = "x=8:y=h-th-8:fontsize=18:fontcolor=white:box=1:boxcolor=black@0.5"
         command = [
             *(program, "-nostdin", "-loglevel", "error", "-y"),
             *("-f", "x11grab", "-draw_mouse", "0", "-framerate", str(FPS)),
-            *("-video_size", f"{size[0]}x{size[1]}", "-i", display),
+            *("-video_size", f"{width}x{height}", "-i", display),
             *("-vf", f"drawtext=textfile={KEYS}:reload=1:{style}", "-c:v", "libx264", "-preset", "ultrafast"),
             *("-pix_fmt", "yuv420p", "-threads", "1", "-g", str(FPS)),
             *("-movflags", "+frag_keyframe+empty_moov", NAME),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy
 from msgspec import Struct
@@ -82,7 +82,9 @@ class Desktop(Protocol):
 
     def active_window(self) -> WindowInfo | None: ...
 
-    def window_pid(self, window: WindowInfo) -> int | None: ...
+    def window_pid(self, window: WindowInfo) -> int | None:
+        """Whose it is, if that is known."""
+        ...
 
     def activate(self, window: WindowInfo) -> None:
         """Shows it, raises it and gives it the keyboard: when this returns, keys go there."""
@@ -99,21 +101,34 @@ class Desktop(Protocol):
     def close(self) -> None: ...
 
 
-def window_titled(desktop: Desktop, part: str) -> WindowInfo:
-    """The first window whose title contains it, of those that can be seen."""
-    return _first(desktop.windows(), part)
+Accepts = Callable[[WindowInfo], bool]
 
 
-def make_active(desktop: Desktop, part: str) -> None:
-    """The first window whose title contains it, also if it is minimised."""
+def _any(window: WindowInfo) -> bool:
+    return True
+
+
+def window_titled(desktop: Desktop, part: str, accepts: Accepts = _any) -> WindowInfo:
+    """The first window whose title contains it, of those that can be seen and are accepted."""
     shown = desktop.windows()
-    fits = any(part in window.title for window in shown)
-    desktop.activate(_first(shown if fits else shown + desktop.hidden_windows(), part))
+    return _first(shown, part, accepts) or _missing(shown, part)
 
 
-def _first(found: list[WindowInfo], part: str) -> WindowInfo:
-    for window in found:
-        if part in window.title:
-            return window
-    titles = ", ".join(repr(window.title) for window in found) or "none"
-    raise WindowNotFoundError(f"no window has {part!r} in its title; there are: {titles}")
+def make_active(desktop: Desktop, part: str, accepts: Accepts = _any) -> None:
+    """The first window that is accepted and whose title contains it, also if it is minimised."""
+    shown = desktop.windows()
+    found = _first(shown, part, accepts)
+    if found is None:
+        hidden = desktop.hidden_windows()
+        found = _first(hidden, part, accepts) or _missing(shown + hidden, part)
+    desktop.activate(found)
+
+
+def _first(windows: list[WindowInfo], part: str, accepts: Accepts) -> WindowInfo | None:
+    return next((window for window in windows if part in window.title and accepts(window)), None)
+
+
+def _missing(windows: list[WindowInfo], part: str) -> NoReturn:
+    titles = ", ".join(repr(window.title) for window in windows) or "none"
+    whose = " of the program" if any(part in window.title for window in windows) else ""  # others have one
+    raise WindowNotFoundError(f"no window{whose} has {part!r} in its title; there are: {titles}")

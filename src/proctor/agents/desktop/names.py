@@ -140,7 +140,11 @@ def _when_active(name: str, run: Callable[..., Any], *args: Any, **kwargs: Any) 
 
 def _capture(window_name: str | None = None) -> numpy.ndarray[Any, Any]:
     """What is to be seen, as rows of blue, green and red."""
-    frame = desktop().capture(_find(window_name) if window_name else None)
+    return _seen(_find(window_name) if window_name else None)
+
+
+def _seen(window: WindowInfo | None) -> numpy.ndarray[Any, Any]:
+    frame = desktop().capture(window)
     recording.frame(fingerprint(frame))
     return frame[:, :, :3]
 
@@ -152,7 +156,12 @@ def fingerprint(frame: numpy.ndarray[Any, Any]) -> str:
 
 def get_current_frame(window_name: str) -> numpy.ndarray[Any, Any]:
     """What the window shows now, as rows of red, green and blue."""
-    return _capture(window_name)[:, :, ::-1]
+    return frame_of(_find(window_name))
+
+
+def frame_of(window: WindowInfo) -> numpy.ndarray[Any, Any]:
+    """The same, of a window that was found already."""
+    return _seen(window)[:, :, ::-1]
 
 
 def get_current_frame_base64(window_name: str) -> str:

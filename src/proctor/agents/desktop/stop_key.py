@@ -14,8 +14,8 @@ class StopKey:
 
     def __init__(self, display: str) -> None:
         self.pressed: Callable[[], object] = lambda: None
-        self._desktop = XDesktop(display)
-        self._stop = self._desktop.listen(self._heard, lambda event: None)
+        self.desktop = XDesktop(display)
+        self._stop = self.desktop.listen(self._heard, lambda event: None)
 
     def _heard(self, event: KeyboardEvent) -> None:
         if event.vk == VK.F10 and event.event_type == "press":
@@ -23,4 +23,4 @@ class StopKey:
 
     def close(self) -> None:
         self._stop()
-        self._desktop.close()
+        self.desktop.close()

@@ -8,12 +8,13 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 import mss
 import numpy
 from Xlib import XK, X, Xatom, display, error
-from Xlib.ext import xinput, xtest
+from Xlib.ext import res, xinput, xtest
 from Xlib.protocol import event, rq
 
 from proctor.agents.desktop.interface import DesktopError, KeyboardEvent, MouseEvent, Stop, WindowInfo
@@ -69,7 +70,14 @@ class XDesktop:
         self._lock = threading.RLock()
         self._screens: dict[int, Any] = {}
         self._kept_above: set[int] = set()  # windows that a manager would not put below the active one
-        self._keys = Keymap(self._display)
+        self._keys = Keymap(self._display, self._lock)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Of the display, now: that of a person may be turned or exchanged."""
+        with self._lock:
+            found = self._root.get_geometry()
+        return found.width, found.height
 
     # Keys and buttons
 
@@ -91,8 +99,8 @@ class XDesktop:
     def keys_down(self) -> set[int]:
         with self._lock:
             bits = self._display.query_keymap()
-        codes = (8 * byte + bit for byte, value in enumerate(bits) for bit in range(8) if value >> bit & 1)
-        return {vk for code in codes if (vk := self._keys.vk(code)) is not None}
+            codes = (8 * byte + bit for byte, value in enumerate(bits) for bit in range(8) if value >> bit & 1)
+            return {vk for code in codes if (vk := self._keys.vk(code)) is not None}
 
     def button(self, vk: int, down: bool) -> None:
         with self._lock:
@@ -180,10 +188,29 @@ class XDesktop:
         return None
 
     def window_pid(self, window: WindowInfo) -> int | None:
+        """As the server knows it, and else as the window says, which may say anything."""
         with self._lock, suppress(error.XError):
+            if self._knows_processes and (pid := self._client_pid(window.hWnd)) is not None:
+                return pid
             found = self._window(window).get_full_property(self._display.intern_atom("_NET_WM_PID"), Xatom.CARDINAL)
             return int(found.value[0]) if found else None
         return None
+
+    @cached_property
+    def _knows_processes(self) -> bool:
+        """Not if the server is on another machine, or counts processes otherwise, as it does outside our container."""
+        if not self._display.has_extension(res.extname):
+            return False
+        version = self._display.res_query_version()
+        if (version.server_major, version.server_minor) < (1, 2):
+            return False
+        return self._client_pid(self._display.display.info.resource_id_base) == os.getpid()
+
+    def _client_pid(self, resource: int) -> int | None:
+        """The process that has made it."""
+        asked = {"client": resource, "mask": res.LocalClientPIDMask}
+        told = self._display.res_query_client_ids([asked]).ids
+        return int(told[0].value[0]) if told else None
 
     def activate(self, window: WindowInfo) -> None:
         target = self._window(window)
@@ -343,8 +370,9 @@ def _strokes(code: int, shift: int | None) -> list[tuple[int, int]]:
 class Keymap:
     """Which key of the keyboard is which. A key that the keyboard lacks is put where it has room."""
 
-    def __init__(self, connection: Any) -> None:
-        self._display = connection
+    def __init__(self, connection: Any, lock: threading.RLock) -> None:
+        """The lock is that of the connection: who presses keys has it, who listens to them comes without."""
+        self._display, self._lock = connection, lock
         self._codes: dict[int, int] = {}
         self._vks: dict[int, int] = {}
         for vk in KEYSYMS:
@@ -370,13 +398,14 @@ class Keymap:
         return self._codes[vk]
 
     def vk(self, code: int) -> int | None:
-        if code not in self._vks:  # perhaps a key that another process has put there
-            keysym = self._display.get_keyboard_mapping(code, 1)[0][0]
-            vk = next((vk for vk in KEYSYMS if self._keysym(vk) == keysym), None)
-            if vk is None:
-                return None
-            self._vks[code] = SIDES.get(vk, vk)
-        return self._vks[code]
+        with self._lock:
+            if code not in self._vks:  # perhaps a key that another process has put there
+                keysym = self._display.get_keyboard_mapping(code, 1)[0][0]
+                vk = next((vk for vk in KEYSYMS if self._keysym(vk) == keysym), None)
+                if vk is None:
+                    return None
+                self._vks[code] = SIDES.get(vk, vk)
+            return self._vks[code]
 
     def stroke(self, character: str) -> tuple[int, bool]:
         """The key that types it, and whether with shift."""
