@@ -449,9 +449,19 @@ def test_an_exam_in_a_window_needs_a_display(name: str):
 
 def test_a_game_that_is_lost_in_play_is_a_failure_if_faults_fail():
     settings = {"window_name": "Arrow", "timeout": 20.0}
-    report = evaluate(f"{FILE}:ArrowGame", agent=f"{FILE}:Closing", limit=1, settings=settings)
+    report = evaluate(f"{FILE}:ArrowGame", agent=f"{FILE}:Crashing", limit=1, settings=settings)
     assert report.metrics["success"].n == 0
     assert report.metrics["success_if_faults_fail"].value == 0.0
+
+
+def test_whoever_leaves_a_game_has_played_it(tmp_path: Path):
+    (tmp_path / "game.py").write_text(GAME)
+    command = shlex.join([sys.executable, str(tmp_path / "game.py"), "5"])
+    settings = {"command": command, "window": "Arrow", "text": "never to be read", "timeout": 20.0, "look_every": 20.0}
+    report = evaluate("agents/window", agent=f"{FILE}:Closing", limit=1, settings=settings, film=False)
+    (record,) = report.records()
+    assert (record.outcome, record.score.value) == ("completed", 0.0), record.score.why
+    assert record.score.answer["exit_code"] == 0
 
 
 def test_a_window_of_the_agents_own_is_no_success():

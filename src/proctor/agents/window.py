@@ -68,10 +68,14 @@ class WindowEvaluator(ProgramEvaluator):
             time.sleep(LOOK_AGAIN)
 
     def _check_env_continue(self, task: Task) -> bool:
-        if "exit_code" in task.success_criteria:
+        if "exit_code" in task.success_criteria or self._was_left():
             return self._running().poll() is None
         self._must_run()
         return True
+
+    def _was_left(self) -> bool:
+        """Whether the program has ended as programs do that are told to: an end, and no fault."""
+        return self._running().poll() == 0
 
     def _check_env_continue_timer(self, task: Task) -> bool:
         self._seen = self._look(task)
@@ -107,9 +111,9 @@ class WindowEvaluator(ProgramEvaluator):
 
     def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
         wanted = task.success_criteria
-        if "exit_code" in wanted:
+        if "exit_code" in wanted or (self._was_left() and not self._seen_the_end()):
             code = self._running().poll()
-            metrics: dict[str, Any] = {"success": code == wanted["exit_code"], "exit_code": code}
+            metrics: dict[str, Any] = {"success": code == wanted.get("exit_code"), "exit_code": code}
         else:
             sight = self._last_look(task)
             metrics = {"success": sight.success, **sight.facts}
