@@ -132,6 +132,7 @@ def test_epochs_are_reviewed_one_by_one(adding: str, proctor):
         (["nothing", "--star"], "has no sample 'nothing'"),
         (["99", "--star"], "has no record of sample 99 in epoch 0"),
         (["9" * 30, "--star"], "has no record of sample"),
+        (["0", "--epoch", "9" * 30, "--star"], "has no record of sample 0 in epoch 9999"),
     ],
 )
 def test_what_cannot_be_done_is_told(adding: str, proctor, words: list[str], told: str):
