@@ -55,8 +55,8 @@ class Adding(Task):
 
 # What takes longest comes first, so that all processes end together.
 _FIRST = ("sandbox_attacks", "languages", "code_languages", "sandbox_containers", "docs", "code_conformance", "starter",
-          "bigcode_compat", "cluster", "transformers", "bad_input", "reasoning_gym", "worlds", "agent_servers", "embedded",
-          "supervisor", "resume", "shapes")  # fmt: skip
+          "bigcode_compat", "cluster", "transformers", "bad_input", "reasoning_gym", "worlds", "agent_servers",
+          "embedded", "supervisor", "resume", "shapes")  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
