@@ -46,7 +46,7 @@ lint: setup
 # Debian's packages, Python's (one after the other, into one place) and the linters do not disturb each other.
 test: setup
 	@$(MAKE) --no-print-directory --jobs 3 lint .venv/system .venv/ray
-	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 bench: setup .venv/ray
 	@$(BIN)/python bench/core.py
