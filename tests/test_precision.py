@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
+import msgspec
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -229,6 +230,26 @@ def test_a_given_data_set_is_asked_in_an_order_of_the_seed():
     assert {
         r.sample.index for r in proctor.evaluate(Sorted, "scripted/oracle", until_ci=0.05, seed=2).records()
     } != asked
+
+
+class Variants(Sorted):
+    """From the middle on, ten variants of each problem."""
+
+    def samples(self, config: RunConfig) -> Iterator[Sample]:
+        for sample in super().samples(config):
+            yield msgspec.structs.replace(sample, cluster=str(sample.index // 10) if sample.index >= 1_000 else "")
+
+
+class EndlessVariants(Variants):
+    fixed = False
+
+
+@pytest.mark.parametrize(("task", "first"), [(Variants, 0), (EndlessVariants, 1_000)])
+def test_samples_that_are_not_independent_are_refused(task: type[Task], first: int):
+    """Ten variants that are right or wrong together are one sample: the interval would be three times too narrow."""
+    with pytest.raises(UsageError, match=r"until_ci: samples of .* are not independent \(1000 belongs to the cluster"):
+        proctor.evaluate(task, "scripted/oracle", until_ci=0.05, limit_start=first, limit=1_500)
+    assert proctor.evaluate(Variants, "scripted/oracle", until_ci=0.05, limit=1_000).run.status == "done"
 
 
 def test_a_resumed_run_goes_on_as_if_nothing_had_been(adding: str, serve):

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -105,6 +106,8 @@ async def _start(task_class: type[Task], config: RunConfig, observer: Observer, 
     if config.until_ci is not None and config.limit is None and not task.fixed:
         config = msgspec.structs.replace(config, limit=MOST_SAMPLES)
     count = _count(task, config)
+    if config.until_ci is not None:
+        _refuse_clusters(task, config)
     out = _make_folder(config.out)
     store = open_store(config.store)
     try:
@@ -135,6 +138,17 @@ def _count(task: Task, config: RunConfig) -> int | None:
     if count is not None and not isinstance(count, int):
         raise TaskError(f"{task.name}: count must give a number or None, not {count!r}.")
     return None if config.until_ci is not None else count
+
+
+def _refuse_clusters(task: Task, config: RunConfig) -> None:
+    """A confidence sequence takes samples one by one as they were drawn, which those of a cluster were not."""
+    looked_at = take_samples(task, config)
+    for sample in looked_at if task.fixed else islice(looked_at, 1):
+        if sample.cluster:
+            raise UsageError(
+                f"until_ci: samples of {task.name} are not independent ({sample.id} belongs to the cluster "
+                f"{sample.cluster!r}), so the interval would not hold. Give a number of samples instead: --limit."
+            )
 
 
 async def _resume(run_id: str, overrides: Mapping[str, Any], observer: Observer) -> Report:

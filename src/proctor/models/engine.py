@@ -178,7 +178,10 @@ class Engine(Worker):
         tokens = choose(self._decoder.logits, [job.completion for job in self._batch])
         going = []
         for row, (job, token) in enumerate(zip(self._batch, tokens, strict=True)):
-            job.completion.add(token)
+            try:
+                job.completion.add(token)
+            except Exception as error:  # of its text alone: the others are none the worse for it
+                job.fail(as_failure(error))
             if job.completion.finish:
                 job.succeed()
             elif job.wanted:

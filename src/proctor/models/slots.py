@@ -198,8 +198,14 @@ class SlotEngine(Worker):
 
     def _collect(self, rows: list[Row], flight: Flight) -> None:
         for row, token in zip(rows, flight.tokens(), strict=True):
-            if not row.gone:
+            if row.gone:
+                continue
+            try:
                 row.job.completion.take(token)
+            except Exception as error:  # of its text alone: the others are none the worse for it
+                self._dismiss(row)
+                row.job.fail(as_failure(error))
+            else:
                 if row.job.completion.finish:
                     self._dismiss(row)
                     row.job.succeed()
@@ -255,6 +261,10 @@ class SlotEngine(Worker):
         """The half that has come last begins anew; the others go on, for whom a step that broke off is made again."""
         self._stepper.forget_graphs()
         release()
+        if not self._rows:  # not even for what the first who waits would need
+            if self._waiting:
+                self._waiting[0].job.fail(too_large(self._waiting[0].job))
+            return
         if len(self._rows) == 1:
             (row,) = self._rows.values()
             self._dismiss(row)
