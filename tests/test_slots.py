@@ -425,7 +425,6 @@ def test_whatever_goes_wrong_nobody_waits_for_ever(tokenizer: Any):
         late.future.result(60)
 
 
-<<<<<<< HEAD
 def test_a_tokenizer_that_fails_is_an_error_of_those_under_way(monkeypatch: pytest.MonkeyPatch):
     """Also of those who have had all their steps already, and wait for nothing but their text."""
     tokenizer = make_tokenizer()
@@ -435,7 +434,9 @@ def test_a_tokenizer_that_fails_is_an_error_of_those_under_way(monkeypatch: pyte
     for job in jobs:
         with pytest.raises(ModelError, match="decoding failed: ZeroDivisionError"):
             job.future.result(60)
-=======
+    engine.close()
+
+
 @pytest.mark.parametrize("kind", ["slots", "plain"])
 def test_a_text_that_cannot_be_made_is_an_error_of_its_own(tokenizer: Any, kind: str, monkeypatch: pytest.MonkeyPatch):
     """Some tokenizers fail on a token that they do not know, which a model may have: others are answered all the same.
@@ -471,7 +472,6 @@ def test_no_memory_for_the_first_page_is_an_error_of_the_request(tokenizer: Any,
             unlucky.future.result(20)
     engine.submit([next_one := Job(request("dog " * 90))])
     assert next_one.future.result(20).usage.output_tokens == 24
->>>>>>> review9
     engine.close()
 
 

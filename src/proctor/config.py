@@ -119,7 +119,7 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     display: Annotated[
         str, Meta(description="where windows are shown: virtual, virtual:WIDTHxHEIGHT, :0 for your own, or none")
     ] = "virtual"
-    film: Annotated[bool, Meta(description="record each episode on a virtual display")] = True
+    film: Annotated[bool, Meta(description="record each episode")] = True
     parallel: Annotated[int, Meta(ge=1, le=1_024, description="episodes played at once, by agents")] = 1
     timeout: Annotated[float, Meta(gt=0, description="seconds a request to a server may take")] = 120.0
     retries: Annotated[Count, Meta(description="further tries after a transient model error")] = 5
