@@ -70,6 +70,7 @@ class _Cluster:
         self._address, self._cpus = address, cpus
         self._folder: str | None = None
         self.is_joined = False
+        self.left = threading.Event()
         self.promised = 0  # CPUs of the crews
 
     def join(self) -> None:
@@ -114,8 +115,9 @@ async def joined(address: str | None, cpus: int) -> AsyncIterator[dict[str, Any]
     global _current
     import_ray()
     _current = cluster = _Cluster(address, cpus)
-    # In a thread: it takes seconds, and in the main one Ray would take over the signals.
-    joining = _in_thread(cluster.join)
+    # In a thread: it takes seconds, and in the main one Ray would take over the signals. The thread stays: to Linux it
+    # is the parent of the processes that Ray starts, and they are killed with their parent.
+    joining = _in_thread(cluster.join, stay_until=cluster.left)
     try:
         try:
             async with asyncio.timeout(None if address is None else JOIN_SECONDS):
@@ -130,10 +132,13 @@ async def joined(address: str | None, cpus: int) -> AsyncIterator[dict[str, Any]
         _current = None
         if address is None:  # one of our own is not left behind half started
             await asyncio.wait([joining])
-        await _in_thread(cluster.leave)
+        try:
+            await _in_thread(cluster.leave)
+        finally:
+            cluster.left.set()
 
 
-def _in_thread(function: Callable[[], None]) -> asyncio.Future[None]:
+def _in_thread(function: Callable[[], None], stay_until: threading.Event | None = None) -> asyncio.Future[None]:
     """One that nobody waits for at the end: Ray may try for minutes to reach a cluster that is not there."""
     done: Future[None] = Future()
 
@@ -144,6 +149,8 @@ def _in_thread(function: Callable[[], None]) -> asyncio.Future[None]:
             done.set_exception(error)
         else:
             done.set_result(None)
+        if stay_until is not None:
+            stay_until.wait()
 
     threading.Thread(target=call, name="proctor-cluster", daemon=True).start()
     return asyncio.wrap_future(done)
