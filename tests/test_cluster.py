@@ -224,6 +224,15 @@ def processes_with(mark: str) -> list[str]:
 
 
 @needs_ray
+def test_a_cluster_of_our_own_lives_as_long_as_the_run(contained: str, programs: str, proctor: Callable[..., Any]):
+    """Linux ends the processes that Ray starts with the thread that joined."""
+    options = ["--model", "scripted/oracle", "--limit", "20", "--allow-code-execution", "--engine", "ray"]
+    done = proctor("run", programs, *options, "--workers", "1")
+    assert done.returncode == 0, done.stderr
+    assert "20 scored" in done.stdout
+
+
+@needs_ray
 def test_ctrl_c_ends_a_cluster_of_our_own(contained: str, programs: str, serve: Callable[[Handler], ModelServer]):
     busy = threading.Event()
 

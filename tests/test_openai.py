@@ -106,6 +106,15 @@ def test_retry_after_is_honoured(adding: str, serve, form: str):
     assert arrivals[1] - arrivals[0] >= quiet - 0.05
 
 
+@pytest.mark.parametrize("wait", ["soon", "Mon, 01 Jan 99999999999 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 +2400"])
+def test_a_wait_that_nobody_understands_is_an_ordinary_try(adding: str, serve, wait: str):
+    server = serve(
+        lambda body, number: right_sum(body, number) if number else error(429, "slow down", **{"Retry-After": wait})
+    )
+    run = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=2, concurrency=1).run
+    assert (run.n, run.errors) == (2, 0)
+
+
 def test_the_retries_end_and_the_sample_is_an_error_not_a_wrong_answer(adding: str, serve):
     server = serve(lambda body, number: error(503, "overloaded") if "3+3" in str(body) else right_sum(body, number))
     report = proctor.evaluate(adding, "openai/m", base_url=server.url, retries=1)

@@ -306,6 +306,13 @@ def test_precisions_that_make_no_sense(adding: str):
         resume(run.id, {"until_ci": 0.05})
 
 
+def test_a_comparison_says_that_it_does_not_allow_for_the_stop():
+    runs = [proctor.evaluate("shapes/existence", f"scripted/{name}", until_ci=0.2, limit=30).run.id for name in
+            ("random", "majority")]  # fmt: skip
+    notes = proctor.compare(*runs, shared=True).notes
+    assert [note.partition(" stopped")[0] for note in notes if "until_ci" in note] == runs
+
+
 def test_the_flag(proctor):
     done = proctor("run", "shapes/existence", "--model", "scripted/oracle", "--until-ci", "0.1")
     assert done.returncode == 0

@@ -437,6 +437,26 @@ def test_a_tokenizer_that_fails_is_an_error_of_those_under_way(monkeypatch: pyte
     engine.close()
 
 
+def test_a_prompt_that_cannot_be_read_is_an_error_of_its_own(tokenizer: Any):
+    """A token that the model has no weights for, for example: those that are read along are read without it."""
+    model = make_model("Llama")
+    engine = in_slots(model, tokenizer, 4)
+    unknown = tokenizer("→ and")["input_ids"][0]
+
+    def refuse(model: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        if kwargs["input_ids"].shape[1] > 1 and unknown in kwargs["input_ids"]:
+            raise IndexError("out of range")
+
+    model.register_forward_pre_hook(refuse, with_kwargs=True)
+    jobs = [Job(request(prompt)) for prompt in ("The quick brown", "→ and so on", "What is in the box")]
+    engine.submit(jobs)
+    with pytest.raises(ModelError, match="decoding failed: IndexError"):
+        jobs[1].future.result(20)
+    for job in (jobs[0], jobs[2]):
+        assert job.future.result(20).usage.output_tokens > 0
+    engine.close()
+
+
 @pytest.mark.parametrize("kind", ["slots", "plain"])
 def test_a_text_that_cannot_be_made_is_an_error_of_its_own(tokenizer: Any, kind: str, monkeypatch: pytest.MonkeyPatch):
     """Some tokenizers fail on a token that they do not know, which a model may have: others are answered all the same.

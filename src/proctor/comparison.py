@@ -344,6 +344,12 @@ def _notes(answers: Sequence[Answers], competitors: Sequence[Competitor], paired
     notes = [
         f"{one.run} is not complete ({one.status}): it may still change." for one in competitors if one.status != "done"
     ]
+    notes += [
+        f"{one.run.id} stopped when its own score was known well enough (until_ci): the interval and p of a difference "
+        "are for a number of samples that was fixed beforehand, and do not allow for it."
+        for one in answers
+        if len(answers) > 1 and one.run.config.get("until_ci") is not None
+    ]
     for other, competitor, pairs in zip(answers[1:], competitors[1:], paired, strict=True):
         if any(pairs.alone):
             notes.append(

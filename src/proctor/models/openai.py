@@ -216,7 +216,7 @@ def _retry_after(value: str | None) -> float | None:
         pass
     try:
         return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError):  # no date, or one without its time zone
+    except (ValueError, TypeError, OverflowError):  # no date, one without its time zone, or one that is none of ours
         return None
 
 

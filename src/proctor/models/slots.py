@@ -164,6 +164,8 @@ class SlotEngine(Worker):
         except Exception as error:
             if ran_out_of_memory(error):
                 return False
+            if len(prompts) > 1:  # one of them may be to blame, for which the others are not to suffer
+                return all(self._try_to_read([prompt], [taken]) for prompt, taken in zip(prompts, pages, strict=True))
             for row in self._waiting:
                 if row.prompt in prompts:
                     row.job.fail(as_failure(error))
