@@ -5,11 +5,12 @@ BIN := .venv/bin
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 \
   --generate-hashes --no-emit-index-url --no-header --quiet
 
-.PHONY: help setup demo test lint bench lock clean
+.PHONY: help setup demo test test-long lint bench lock clean
 
 help:
 	@echo "make demo   a real exam with the embedded model"
 	@echo "make test   lint, types and all tests"
+	@echo "make test-long  the same, and what takes long"
 	@echo "make lint   ruff and mypy only"
 	@echo "make bench  speed and memory against other harnesses (installs them in .venv-bench)"
 	@echo "make setup  just the environment, in .venv"
@@ -47,6 +48,10 @@ lint: setup
 test: setup
 	@$(MAKE) --no-print-directory --jobs 3 lint .venv/system .venv/ray
 	@$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
+
+# The same with what takes long: all 10,000 hostile programs, every compiler for every benchmark.
+test-long: export PROCTOR_LONG_TESTS = 1
+test-long: test
 
 bench: setup .venv/ray
 	@$(BIN)/python bench/core.py

@@ -22,6 +22,7 @@ import pytest
 
 from cluster_labours import Doubling, Unfit
 from conftest import Handler, ModelServer
+from long_tests import only_long
 from proctor import Record, evaluate
 from proctor.cluster import MOST_LOSSES, Crew, LostError, Node, joined
 from proctor.errors import UsageError
@@ -197,6 +198,7 @@ def test_a_node_without_the_sandbox_that_is_asked_for_is_named(machines: Machine
 
 
 @needs_ray
+@only_long
 def test_copies_of_a_local_model_answer_as_one(machines: Machines, adding: str, tmp_path: Path):
     if find_spec("torch") is None or find_spec("transformers") is None:
         pytest.skip("torch and transformers are not installed")

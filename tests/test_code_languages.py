@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from language_replies import MULTIPLE, PACK
+from long_tests import LONG
 from proctor.code import TASK_REGISTRY, Task
 from proctor.code.tasks.humanevalpack import LANGUAGES as PACK_LANGUAGES
 from proctor.code.tasks.multiple import LANGUAGES
@@ -19,6 +20,7 @@ from proctor.sandbox import Limits, Program, Verdict
 from proctor.sandbox.languages import find_language
 from proctor.sandbox.toolchain import locate
 
+SLOW_TO_COMPILE = {"scala", "kotlin", "clojure", "csharp"}  # tests/test_languages.py has them, too
 ROWS = Path(__file__).parent / "code_rows"
 # What a whole file has after the body that the tests expect to be still open.
 CLOSING = {
@@ -92,6 +94,9 @@ def verdicts(
     }
     missing = {}
     for key, program in programs.items():
+        if program.language in SLOW_TO_COMPILE and not LONG:
+            missing[key] = "takes long: make test-long"
+            continue
         try:
             locate(find_language(program.language), libraries=True)
         except MissingToolchainError as error:

@@ -14,6 +14,7 @@ import pytest
 
 import proctor
 from conftest import right_sum
+from long_tests import only_long
 from proctor.errors import ChangedSampleError, HopelessRunError, StoreError, UsageError
 from proctor.evaluation import resume
 from proctor.store import open_store
@@ -81,7 +82,7 @@ def test_killed_while_the_model_answers(
     assert (report.run.status, report.run.n) == ("done", LIMIT)
 
 
-@pytest.mark.parametrize("seen", [1, 3_000, 20_000])
+@pytest.mark.parametrize("seen", [1, 3_000, pytest.param(20_000, marks=only_long)])
 def test_killed_while_writing_at_full_speed(adding: str, seen: int):
     process = start("run", adding, "--model", "scripted/oracle", "--limit", "60000")
     until(lambda: stored() >= seen, process)

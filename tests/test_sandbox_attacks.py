@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from hostile_programs import ATTACKS, HONEST, MARK, PLACES, Case
+from long_tests import LONG
 from proctor.sandbox import Limits, Outcome, Pool, best_level, run
 from sandbox_driver import WORKERS
 
@@ -44,6 +45,7 @@ def test_the_attack_table(rung: str, user: str):
 
 
 QUICK = Limits(seconds=0.3, memory_mib=96, output_kib=64, processes=16)
+HOSTILE = 10_000 if LONG else 2_000
 SLOW = {Outcome.TIMEOUT, Outcome.MEMORY, Outcome.OUTPUT}
 SLEEPING = {"process whose name is no text"}  # until it has been looked at
 
@@ -52,11 +54,11 @@ def _is_slow(case: Case) -> bool:
     return bool(case.right & SLOW) or case.name in SLEEPING
 
 
-def test_ten_thousand_hostile_programs():
+def test_thousands_of_hostile_programs():
     draw = random.Random(4)
     fast = [case.program for case in ATTACKS if not _is_slow(case)]
     slow = [case.program for case in ATTACKS if _is_slow(case)]
-    programs = [draw.choice(slow) if index % 100 == 0 else draw.choice(fast) for index in range(10_000)]
+    programs = [draw.choice(slow) if index % 100 == 0 else draw.choice(fast) for index in range(HOSTILE)]
     honest = HONEST[0].program
 
     async def hold() -> tuple[list[Outcome], list[Outcome], int]:
@@ -66,7 +68,7 @@ def test_ten_thousand_hostile_programs():
             return outcomes, after, pool._idle.qsize()
 
     outcomes, after, ready = asyncio.run(hold())
-    assert len(outcomes) == 10_000
+    assert len(outcomes) == HOSTILE
     assert Outcome.ERROR not in outcomes
     assert after == [Outcome.PASSED] * 50
     assert ready == WORKERS

@@ -302,7 +302,7 @@ def test_a_thousand_episodes_leak_nothing():
             ending = await table.play(episode)
             assert ending.outcome == "completed"
             if number in (10, 999):
-                below = sorted(descendants(os.getpid()))
+                below = sorted(set(descendants(os.getpid())) - before[0])  # other tests may have servers of their own
                 seen[number] = below, [held(pid) for pid in (os.getpid(), *below)]
         await table.close()
         (processes, early), (processes_now, late) = seen[10], seen[999]
@@ -313,7 +313,8 @@ def test_a_thousand_episodes_leak_nothing():
 
     before = set(descendants(os.getpid())), threading.active_count(), len(os.listdir("/proc/self/fd"))
     asyncio.run(main())
-    assert (set(descendants(os.getpid())), threading.active_count(), len(os.listdir("/proc/self/fd"))) == before
+    assert set(descendants(os.getpid())) <= before[0]
+    assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == before[1:]
 
 
 def test_an_agent_is_known_by_its_source(tmp_path: Path):

@@ -161,7 +161,7 @@ class EvaluatorExam(Task):
         return Score(value if played.outcome.is_play else None, played.outcome, played.metrics, played.notes)
 
     def tally(self) -> Tally:
-        return EpisodeTally(self.metric, self._facts)
+        return EpisodeTally(self.metric, self._facts, within_reach=True)
 
     def _facts(self, output: Output) -> Facts | None:
         played = msgspec.json.decode(output.text, type=Attempt)

@@ -29,7 +29,9 @@ class Facts(Struct, frozen=True):
 class EpisodeTally:
     """Faults are no play: they count in none of these, but as failures in `success_if_faults_fail`."""
 
-    def __init__(self, name: str, facts: Callable[[Output], Facts | None]) -> None:
+    def __init__(self, name: str, facts: Callable[[Output], Facts | None], within_reach: bool = False) -> None:
+        """An environment within reach of the agent may have been ended by it, if it is lost in the middle of play."""
+        self._within_reach = within_reach
         self._played, self._with_faults = MeanScore(name), MeanScore(f"{name}_if_faults_fail")
         self._facts_of = facts  # None for an episode that was not played
         self._facts: dict[int, list[Facts]] = {}
@@ -39,8 +41,7 @@ class EpisodeTally:
         if score is None or not record.outputs:
             return
         self._played.add(record)
-        # An environment that was lost while the agent played may have been ended by it.
-        lost = score.outcome == Outcome.ENV_CRASH and record.outputs[-1].seconds > 0
+        lost = self._within_reach and score.outcome == Outcome.ENV_CRASH and record.outputs[-1].seconds > 0
         failed = lost or score.outcome in AGENTS_FAULTS
         self._with_faults.add(msgspec.structs.replace(record, score=Score(0, score.outcome)) if failed else record)
         facts = self._facts_of(record.outputs[-1])
