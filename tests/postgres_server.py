@@ -34,7 +34,9 @@ class PostgresServer:
         self._folder = Path(tempfile.mkdtemp(prefix="proctor-pg-"))  # short: the path of a socket must be
         self._as_user: dict[str, Any] = {}
         if os.geteuid() == 0:  # which a server refuses to be
-            user = pwd.getpwnam("nobody")
+            # Not nobody, as whom other tests run programs that kill all they can reach.
+            known = {entry.pw_name: entry for entry in pwd.getpwall()}
+            user = known.get("postgres") or known["nobody"]
             os.chown(self._folder, user.pw_uid, user.pw_gid)
             self._as_user = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
         self._folder.chmod(0o755)
@@ -73,6 +75,10 @@ class PostgresServer:
 
     def create_database(self) -> str:
         """The URL of a new, empty one."""
+        if (
+            self.process.poll() is not None
+        ):  # it dies with the thread that has started it, which may have been a test's own
+            self.start()
         name = f"exams{next(self._numbers)}"
         self.execute(f"CREATE DATABASE {name}")
         return self.url(name)

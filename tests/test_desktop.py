@@ -339,7 +339,7 @@ def test_no_display():  # python-xlib forgets its socket then
         XDesktop(":4242")
 
 
-def exam(agent: str, episodes: int = 2, timeout: float = 20.0, **options: Any) -> list[Any]:
+def exam(agent: str, episodes: int = 2, timeout: float = 60.0, **options: Any) -> list[Any]:
     settings = {"window_name": "Arrow", "timeout": timeout}
     report = evaluate(f"{FILE}:ArrowGame", agent=f"{FILE}:{agent}", limit=episodes, settings=settings, **options)
     return list(report.records())
