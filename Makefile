@@ -46,12 +46,12 @@ lint: setup
 
 # Debian's packages, Python's (one after the other, into one place) and the linters do not disturb each other.
 test: setup
-	@$(MAKE) --no-print-directory --jobs 3 lint .venv/system .venv/ray
+	@$(MAKE) --no-print-directory --jobs 3 lint .venv/system .venv/hf
 	@$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
-# The same with what takes long: all 10,000 hostile programs, every compiler for every benchmark.
+# The same with what takes long: all 10,000 hostile programs, every compiler for every benchmark, Ray clusters.
 test-long: export PROCTOR_LONG_TESTS = 1
-test-long: test
+test-long: .venv/ray test
 
 bench: setup .venv/ray
 	@$(BIN)/python bench/core.py

@@ -30,6 +30,7 @@ from proctor.run import Observer
 from proctor.store import open_store
 from proctor.types import Timing
 
+pytestmark = only_long
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
 
 # Programs of every kind that end in their own way. What holds back signals above the worker must not reach them.
@@ -198,7 +199,6 @@ def test_a_node_without_the_sandbox_that_is_asked_for_is_named(machines: Machine
 
 
 @needs_ray
-@only_long
 def test_copies_of_a_local_model_answer_as_one(machines: Machines, adding: str, tmp_path: Path):
     if find_spec("torch") is None or find_spec("transformers") is None:
         pytest.skip("torch and transformers are not installed")
