@@ -134,8 +134,10 @@ class KillingTheFilm(Pressing):
         display = os.environ["DISPLAY"].encode()
         for entry in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
-                command = (entry / "cmdline").read_bytes().split(b"\0")
-                if command[0].endswith(b"ffmpeg") and display in command:
+                # The command of a process that is busy with its memory can be waited for long: only of those that film.
+                if (entry / "comm").read_text().strip() != "ffmpeg":
+                    continue
+                if display in (entry / "cmdline").read_bytes().split(b"\0"):
                     os.kill(int(entry.name), signal.SIGKILL)
 
 
