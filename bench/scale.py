@@ -1,6 +1,7 @@
 """Speed at scale: how near a run comes to what the machine or the server could give at best.
 
 python bench/scale.py api       requests per second at a server with 50 ms latency, 100 at once
+python bench/scale.py embedded  tokens per second of the embedded model, 64 prompts
 """
 
 from __future__ import annotations
@@ -8,33 +9,44 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
+import random
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import aiohttp
 
 from process import say
 
+if TYPE_CHECKING:
+    from proctor.types import Output
+
 HERE = Path(__file__).resolve().parent
 REQUESTS, CONCURRENCY, LATENCY = 2_000, 100, 0.05
 API_TARGET = 0.9  # of CONCURRENCY / LATENCY
 REPEAT = 5
+PROMPTS, TOKENS = 64, 32
+WORDS = "the red square is left of a blue circle and above one green triangle near to some yellow star"
+EMBEDDED_TARGET = 1.2  # times one by one
+EMBEDDED_REPEAT = 3
 
 
 def measure_api() -> dict[str, object]:
-    """By aiohttp alone, by the gateway, and by whole exams: with what makes, judges and stores every sample."""
+    """By sockets, aiohttp, the gateway, and by whole exams: with what makes, judges and stores every sample."""
     best = CONCURRENCY / LATENCY
-    rates: dict[str, list[float]] = {"aiohttp": [], "gateway": [], "evaluate": []}
+    rates: dict[str, list[float]] = {"sockets": [], "aiohttp": [], "gateway": [], "evaluate": []}
     with slow_server() as url:
         for _ in range(REPEAT):
+            rates["sockets"].append(REQUESTS / asyncio.run(ask_sockets(url)))
             rates["aiohttp"].append(REQUESTS / asyncio.run(ask_aiohttp(url)))
             rates["gateway"].append(REQUESTS / asyncio.run(ask_gateway(url)))
             with tempfile.TemporaryDirectory() as folder:
@@ -75,6 +87,41 @@ async def time_requests(ask: Callable[[], Coroutine[Any, Any, object]], at_once:
     return time.perf_counter() - started
 
 
+async def ask_sockets(url: str) -> float:
+    """Hardly any client at all: what is lost here is lost to the server and to the start of the connections."""
+    loop = asyncio.get_running_loop()
+    address = urlsplit(url)
+    question = f"POST {address.path}/chat/completions HTTP/1.1\r\nContent-Length: 2\r\n\r\n{{}}".encode()
+
+    class Asking(asyncio.Protocol):
+        def data_received(self, data: bytes) -> None:
+            self.answered.set_result(None)  # a short answer comes in one piece
+
+        async def ask(self) -> None:
+            self.answered: asyncio.Future[None] = loop.create_future()
+            self.transport.write(question)
+            await self.answered
+
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            assert isinstance(transport, asyncio.Transport)
+            self.transport = transport
+
+    idle: list[Asking] = []
+
+    async def ask() -> None:
+        if idle:
+            asking = idle.pop()
+        else:
+            _, asking = await loop.create_connection(Asking, address.hostname or "", address.port or 0)
+        await asking.ask()
+        idle.append(asking)
+
+    seconds = await time_requests(ask, CONCURRENCY)
+    for asking in idle:
+        asking.transport.close()
+    return seconds
+
+
 async def ask_aiohttp(url: str) -> float:
     """The client library with nothing of ours: what is lost here is lost to all who use it."""
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
@@ -111,7 +158,65 @@ def run_exam(url: str, folder: str) -> float:
     return report.run.seconds
 
 
-MEASURES: dict[str, Callable[[], dict[str, object]]] = {"api": measure_api}
+def measure_embedded() -> dict[str, object]:
+    """One by one, with all cores for each answer or one; and as many at once as a run asks without being told."""
+    ways: dict[str, dict[str, object]] = {
+        "one by one, all cores": {"concurrency": 1},
+        "one by one, one core": {"concurrency": 1},
+        "at once": {},
+    }
+    rates: dict[str, list[float]] = {name: [] for name in ways}
+    answers = []
+    for _ in range(EMBEDDED_REPEAT):
+        for name, options in ways.items():
+            with one_core() if "one core" in name else nullcontext():
+                seconds, outputs = asyncio.run(ask_embedded(options))
+            rates[name].append(sum(output.usage.output_tokens for output in outputs) / seconds)
+            answers.append([output.text for output in outputs])
+    assert all(texts == answers[0] for texts in answers)
+    result: dict[str, object] = {"prompts": PROMPTS, "tokens": TOKENS}
+    medians = {name: statistics.median(measured) for name, measured in rates.items()}
+    ratio = medians["at once"] / max(rate for name, rate in medians.items() if name != "at once")
+    for name, rate in medians.items():
+        say(f"embedded, {name}: {rate:.1f} tokens/s")
+        result[name] = {"tokens_per_second": rate, "all": rates[name]}
+    met = "met" if ratio >= EMBEDDED_TARGET else "MISSED"
+    say(f"embedded: {ratio:.2f} times the better of one by one (target {EMBEDDED_TARGET}: {met}); all answers equal")
+    return result | {"ratio": ratio}
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    os.environ["OMP_NUM_THREADS"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["OMP_NUM_THREADS"]
+
+
+async def ask_embedded(options: dict[str, object]) -> tuple[float, list[Output]]:
+    """Seconds for all prompts, weights loaded before, and what came of them."""
+    from proctor.config import build_config
+    from proctor.models import open_model
+    from proctor.models.model import Request, Sampling
+    from proctor.types import Sample
+
+    draw = random.Random(1)
+    prompts = [
+        " ".join(draw.choices(WORDS.split(), k=draw.randint(20, 120))) + ". Say it otherwise." for _ in range(PROMPTS)
+    ]
+    model = open_model(build_config({"task": "t", "model": "smollm2"} | options))
+    await model.prepare(list)
+    started = time.perf_counter()
+    outputs = await asyncio.gather(
+        *(model.generate(Request(text, Sampling(max_tokens=TOKENS), 0, Sample("s", 0, text))) for text in prompts)
+    )
+    seconds = time.perf_counter() - started
+    await model.close()
+    return seconds, outputs
+
+
+MEASURES: dict[str, Callable[[], dict[str, object]]] = {"api": measure_api, "embedded": measure_embedded}
 
 
 def main() -> None:

@@ -1,11 +1,14 @@
 """A model server that takes 50 ms for every answer, however many ask at once: `python slow_server.py` prints its port.
 
-Written on asyncio's protocols alone, so that the client is what is measured and not the server.
+Written on sockets alone, so that the client is what is measured and not the server.
 """
 
 from __future__ import annotations
 
-import asyncio
+import select
+import socket
+import time
+from collections import deque
 
 LATENCY = 0.05
 BODY = (
@@ -14,40 +17,68 @@ BODY = (
 )
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(BODY) + BODY
 NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+LENGTH = b"\r\ncontent-length:"
 
 
-class Connection(asyncio.Protocol):
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        self._received = b""
+class Server:
+    def __init__(self) -> None:
+        self._door = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        self._door.setblocking(False)
+        self.port: int = self._door.getsockname()[1]
+        self._received: dict[socket.socket, bytes] = {}
+        self._due: deque[tuple[float, socket.socket]] = deque()  # all wait as long: who came first goes first
 
-    def data_received(self, data: bytes) -> None:
-        self._received += data
-        while (end := self._received.find(b"\r\n\r\n")) >= 0:
-            head = self._received[:end].lower()
-            length = 0
-            for line in head.split(b"\r\n"):
-                if line.startswith(b"content-length:"):
-                    length = int(line[15:])
-            if len(self._received) < end + 4 + length:
-                return
-            self._received = self._received[end + 4 + length :]
+    def serve(self) -> None:
+        while True:
+            wait = max(0.0, self._due[0][0] - time.monotonic()) if self._due else None
+            # Not by epoll, which waits for whole milliseconds: answers would come up to one too late.
+            ready, _, _ = select.select([self._door, *self._received], [], [], wait)
+            for connection in ready:
+                if connection is self._door:
+                    self._accept()
+                else:
+                    self._read(connection)
+            while self._due and self._due[0][0] <= time.monotonic():
+                self._send(self._due.popleft()[1], ANSWER)
+
+    def _accept(self) -> None:
+        try:
+            while True:
+                connection, _ = self._door.accept()
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._received[connection] = b""
+        except BlockingIOError:
+            return
+
+    def _read(self, connection: socket.socket) -> None:
+        try:
+            data = connection.recv(65_536)
+        except OSError:
+            data = b""
+        if not data:
+            del self._received[connection]
+            connection.close()
+            return
+        received = self._received[connection] + data
+        while (end := received.find(b"\r\n\r\n")) >= 0:
+            head = received[:end].lower()
+            _, stated, rest = head.partition(LENGTH)
+            whole = end + 4 + (int(rest.split(b"\r\n", 1)[0]) if stated else 0)
+            if len(received) < whole:
+                break
+            received = received[whole:]
             if head.startswith(b"post"):
-                asyncio.get_running_loop().call_later(LATENCY, self._send, ANSWER)
+                self._due.append((time.monotonic() + LATENCY, connection))
             else:
-                self._send(NOT_FOUND)
+                self._send(connection, NOT_FOUND)
+        self._received[connection] = received
 
-    def _send(self, answer: bytes) -> None:
-        if not self._transport.is_closing():
-            self._transport.write(answer)
-
-
-async def serve() -> None:
-    server = await asyncio.get_running_loop().create_server(Connection, "127.0.0.1", 0, backlog=1024)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
+    def _send(self, connection: socket.socket, answer: bytes) -> None:
+        if connection in self._received:  # who has hung up gets none
+            connection.sendall(answer)
 
 
 if __name__ == "__main__":
-    asyncio.run(serve())
+    server = Server()
+    print(server.port, flush=True)
+    server.serve()

@@ -6,13 +6,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import proctor
 from proctor.config import build_config
 from proctor.errors import ModelError, UsageError
-from proctor.models import open_model, weights
+from proctor.models import embedded, open_model, weights
 from proctor.models.gateway import Gateway
 from proctor.models.model import Request, Sampling
 from proctor.types import Message, Output, Prompt, Sample
@@ -29,6 +30,16 @@ class Session:
     def ask(self, prompt: Prompt, **sampling: object) -> Output:
         request = Request(prompt, Sampling(**{"max_tokens": 12} | sampling), 0, Sample("s", 0, prompt))
         return self.runner.run(self.model.generate(request))
+
+    def ask_at_once(self, prompts: list[str], **sampling: object) -> list[Output]:
+        async def together() -> list[Output]:
+            requests = [
+                Request(prompt, Sampling(**{"max_tokens": 12, "seed": number} | sampling), 0, Sample("s", 0, prompt))
+                for number, prompt in enumerate(prompts)
+            ]
+            return await asyncio.gather(*map(self.model.generate, requests))
+
+        return self.runner.run(together())
 
     def close(self) -> None:
         self.runner.run(self.model.close())
@@ -75,6 +86,76 @@ def test_stop_strings_and_length(smollm2: Session):
     stopped = smollm2.ask("Count from 1 to 9, separated by commas.", max_tokens=20, stop=(counted.text[3:5],))
     assert stopped.text == counted.text[: counted.text.index(counted.text[3:5])]
     assert smollm2.ask("Tell me a long story.", max_tokens=3).finish == "length"
+
+
+PROMPTS = ["Name three colours.", "What is two plus two?", "Tell me a story.", "Who was Ada Lovelace?", "Say A."]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_answers_do_not_depend_on_what_else_is_asked(
+    smollm2: Session, temperature: float, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(embedded, "_cores", lambda: 3)  # copies of the model, which answer side by side
+    copies = spied(monkeypatch)
+    session = Session()
+    together = session.ask_at_once(PROMPTS, temperature=temperature)
+    session.close()
+    assert copies == [1, 1, 1]  # cores of each
+    alone = [smollm2.ask(prompt, temperature=temperature, seed=i) for i, prompt in enumerate(PROMPTS)]
+    assert [output.text for output in together] == [output.text for output in alone]
+
+
+def spied(monkeypatch: pytest.MonkeyPatch, most: int = 100) -> list[int]:
+    """The cores of the copies that are loaded from now on; there is no room for more than `most`."""
+    loaded: list[int] = []
+
+    class Spy(embedded.Copy):
+        def __init__(self, path: Path, threads: int, api: str) -> None:
+            if len(loaded) == most:
+                raise UsageError("no room")
+            loaded.append(threads)
+            super().__init__(path, threads, api)
+
+    monkeypatch.setattr(embedded, "Copy", Spy)
+    return loaded
+
+
+def test_without_room_for_another_copy_one_answers_all(
+    smollm2: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(embedded, "_cores", lambda: 2)
+    spied(monkeypatch, most=1)
+    session = Session()
+    assert [output.text for output in session.ask_at_once(PROMPTS[:2])] == [smollm2.ask(p).text for p in PROMPTS[:2]]
+    session.close()
+    assert "another copy of the model could not be loaded" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("weights_mib", "available", "at_once", "cores"),
+    [
+        (100, 100_000, None, [1]),  # a core for each of four
+        (100, 100_000, 2, [2]),
+        (100, 100_000, 1, [4]),
+        (100, 1_900, None, [2]),  # memory for two
+        (100, 100, None, [4]),
+        (2_000, 100_000, None, [4]),  # a large model has all cores for one answer
+    ],
+)
+def test_how_many_copies(
+    tmp_path: Path, weights_mib: int, available: int, at_once: int | None, cores: list[int], monkeypatch: Any
+):
+    path = tmp_path / "m.gguf"
+    with path.open("wb") as file:
+        file.truncate(weights_mib * 2**20)
+    monkeypatch.setattr(embedded, "_cores", lambda: 4)
+    monkeypatch.setattr(embedded, "available_mib", lambda: available)
+    monkeypatch.setattr(embedded, "file_sha256", lambda path: "")
+    given: list[int] = []
+    monkeypatch.setattr(embedded, "Copy", lambda path, threads, api: given.append(threads))
+    model = embedded.Embedded("gguf/m", "chat", path, at_once)
+    asyncio.run(model.prepare(list))
+    assert given == cores
 
 
 def test_messages_keep_their_roles(smollm2: Session):

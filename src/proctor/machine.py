@@ -18,6 +18,17 @@ def memory_mib() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
 
 
+def available_mib() -> int:
+    """What could be taken now without harm to others, where the system says it; else all that there is."""
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) // 1024
+    except OSError:
+        pass
+    return memory_mib()
+
+
 def processor() -> str:
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():

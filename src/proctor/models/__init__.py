@@ -49,7 +49,7 @@ def _open(config: RunConfig) -> Model:
     if config.model == "smollm2" or (family == "gguf" and rest):
         from proctor.models.embedded import Embedded
 
-        return Embedded(config.model, config.api or "chat", user_path(rest) if rest else None)
+        return Embedded(config.model, config.api or "chat", user_path(rest) if rest else None, config.concurrency)
     if family == "vllm" and rest:
         from proctor.models.vllm import Vllm
 

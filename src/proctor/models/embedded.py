@@ -3,60 +3,120 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import queue
 import secrets
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from proctor.errors import MissingExtraError, ModelError, UsageError
-from proctor.machine import cores
+from proctor.machine import available_mib, cores
 from proctor.models.model import Model, Request, as_messages, as_text, read_completion
 from proctor.models.weights import SHA256, fetch_smollm2, file_sha256
 from proctor.types import Output, Sample
 
+logger = logging.getLogger(__name__)
+
+SMALL_MIB = 1_024  # weights of a model that one core computes nearly as fast as several do together
+BESIDE_MIB = 256  # what a copy takes beside twice its weights
+MOST_COPIES = 16
+
 
 class Embedded(Model):
-    """One request at a time, with no memory of the last, so that an answer depends on its request alone."""
+    """Answers as many requests at once as it has copies of the model.
+
+    To compute several in one batch would be slower, and adds numbers in another order: an answer would depend on
+    what else is asked.
+    """
 
     in_process = True
     blind = "embedded models read text only"
 
-    def __init__(self, name: str, api: str, path: Path | None = None) -> None:
+    def __init__(self, name: str, api: str, path: Path | None = None, at_once: int | None = None) -> None:
         self.name = name
         self._api = api
         self._path = path  # None: the weights of smollm2, fetched when they are first needed
+        self._at_once = at_once  # None: as many as the machine can do
         self._identity = {"model": name}
-        self._server: Any = None
-        # A thread of its own: the event loop goes on while llama.cpp computes outside the GIL.
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="embedded-model")
+        self._cores = 1  # for each copy
+        self._idle: queue.SimpleQueue[Copy] = queue.SimpleQueue()
+        # A thread for each copy: the event loop goes on while llama.cpp computes outside the GIL.
+        self._threads: ThreadPoolExecutor | None = None
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
-        if self._server is None:
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._load)
+        if self._threads is None:
+            self._threads = await asyncio.to_thread(self._load)
 
     def identity(self) -> dict[str, str]:
         return self._identity
 
     async def generate(self, request: Request) -> Output:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, request)
+        if self._threads is None:
+            raise RuntimeError("prepare() comes before generate()")
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._answer, request)
 
     async def close(self) -> None:
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _load(self) -> None:
-        runtime = import_runtime()
-        path = self._path or fetch_smollm2()
+    def _load(self) -> ThreadPoolExecutor:
+        import_runtime()
+        downloaded = self._path is None
+        path = self._path = self._path or fetch_smollm2()
         if not path.is_file():
             raise UsageError(f"No model file {path}: gguf/PATH takes the path of a GGUF file.")
+        sha256 = file_sha256(path)
+        if downloaded and sha256 != SHA256:
+            raise UsageError(f"{path} is damaged (SHA-256 {sha256}): delete it, and it will be fetched again.")
+        copies = min(_worthwhile_copies(path), self._at_once or MOST_COPIES, MOST_COPIES)
+        self._cores = max(1, _cores() // copies)
+        self._idle.put(Copy(path, self._cores, self._api))
+        self._identity = {
+            "model": self.name,
+            "api": self._api,
+            "sha256": sha256,
+            "runtime": f"xllamacpp {version('xllamacpp')}",
+        }
+        return ThreadPoolExecutor(copies, thread_name_prefix="embedded-model")
+
+    def _answer(self, request: Request) -> Output:
+        copy = self._take()
+        try:
+            return copy.answer(request)
+        except (ValueError, RuntimeError) as error:
+            raise ModelError(f"{self.name}: {error}") from None
+        finally:
+            self._idle.put(copy)
+
+    def _take(self) -> Copy:
+        """A copy that nobody asks, else a new one: there are no more of them than threads."""
+        assert self._path is not None
+        with suppress(queue.Empty):
+            return self._idle.get_nowait()
+        try:
+            return Copy(self._path, self._cores, self._api)
+        except UsageError:  # the first could be loaded
+            logger.warning("%s: another copy of the model could not be loaded", self.name)
+            return self._idle.get()
+
+
+class Copy:
+    """The model in memory. It answers one request at a time, with no memory of the last."""
+
+    def __init__(self, path: Path, threads: int, api: str) -> None:
+        self._api = api
+        runtime = import_runtime()
         params = runtime.CommonParams()
         params.model.path = str(path)
         params.n_ctx = 0  # as long as the model was trained for
         params.n_parallel = 1
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _threads()
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
         params.warmup = False
         params.verbosity = -1
         params.ui = False
@@ -67,17 +127,8 @@ class Embedded(Model):
             self._server = runtime.Server(params)
         except RuntimeError:
             raise UsageError(f"{path} could not be loaded: is it a GGUF file that llama.cpp can run?") from None
-        sha256 = file_sha256(path)
-        if self._path is None and sha256 != SHA256:
-            raise UsageError(f"{path} is damaged (SHA-256 {sha256}): delete it, and it will be fetched again.")
-        self._identity = {
-            "model": self.name,
-            "api": self._api,
-            "sha256": sha256,
-            "runtime": f"xllamacpp {version('xllamacpp')}",
-        }
 
-    def _answer(self, request: Request) -> Output:
+    def answer(self, request: Request) -> Output:
         started = time.perf_counter()
         sampling = request.sampling
         body: dict[str, Any] = {
@@ -103,20 +154,26 @@ class Embedded(Model):
         return length - read.usage.input_tokens
 
     def _reply(self, request: Request, body: dict[str, Any]) -> Any:
-        try:
-            if self._api == "chat":
-                reply = self._server.handle_chat_completions(body | {"messages": as_messages(request.prompt)})
-            else:
-                reply = self._server.handle_completions(body | {"prompt": as_text(request.prompt)})
-        except (ValueError, RuntimeError) as error:
-            raise ModelError(f"{self.name}: {error}") from None
+        if self._api == "chat":
+            reply = self._server.handle_chat_completions(body | {"messages": as_messages(request.prompt)})
+        else:
+            reply = self._server.handle_completions(body | {"prompt": as_text(request.prompt)})
         if "error" in reply:
-            raise ModelError(f"{self.name}: {reply['error'].get('message', reply['error'])}")
+            raise RuntimeError(reply["error"].get("message", reply["error"]))
         return reply
 
 
-def _threads() -> int:
-    """As many as there are cores, unless somebody who shares them out has said how many."""
+def _worthwhile_copies(path: Path) -> int:
+    """A core for each copy of a small model, as far as there is memory; all of them for the one of a large model."""
+    weights = path.stat().st_size // 2**20
+    if weights > SMALL_MIB:
+        return 1
+    room = available_mib() // 2 // (2 * weights + BESIDE_MIB)
+    return max(1, min(_cores(), room))
+
+
+def _cores() -> int:
+    """As many as there are, unless somebody who shares them out has said how many."""
     said = os.environ.get("OMP_NUM_THREADS", "")
     return int(said) if said.isdecimal() and int(said) else cores()
 
