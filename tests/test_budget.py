@@ -13,8 +13,9 @@ from conftest import right_sum
 from proctor import budget as budgets
 from proctor.budget import Budget
 from proctor.config import build_config
-from proctor.errors import OutOfBudgetError, UsageError
+from proctor.errors import OutOfBudgetError, TransientModelError, UsageError
 from proctor.evaluation import resume
+from proctor.models.model import read_completion, read_response
 from proctor.store import open_store
 from proctor.types import Usage
 
@@ -102,6 +103,37 @@ def test_a_server_that_does_not_say_what_it_used(adding: str, serve):
     with pytest.raises(UsageError, match="does not say how many tokens it used"):
         proctor.evaluate(adding, "openai/m", base_url=server.url, max_tokens_total=1_000)
     assert proctor.evaluate(adding, "openai/m", base_url=server.url, time_limit=600).run.status == "done"
+
+
+def test_an_answer_that_does_not_say_what_it_used_counts_as_the_most(adding: str, serve):
+    from aiohttp import web
+
+    def reply(body, number):
+        choice = {"message": {"content": right_sum(body, number)}}
+        usage = {"prompt_tokens": 10, "completion_tokens": 2} if number != 3 else {}
+        return web.json_response({"choices": [choice], "usage": usage})
+
+    server = serve(reply)
+    report = proctor.evaluate(
+        adding, "openai/m", base_url=server.url, max_tokens_total=10_000, max_tokens=50, concurrency=1
+    )
+    assert (report.run.status, report.run.n) == ("done", 10)
+    assert report.run.usage.output_tokens == 2 * 9, "nothing is made up in the records"
+    assert 9 * 12 + 50 < report.to_dict()["budget"]["tokens"]["used"] < 9 * 12 + 50 + 100
+
+
+@pytest.mark.parametrize(
+    ("stated", "counted"), [(-5, 0), (10**30, 2**31 - 1), (1e400, None), ("many", None), (None, 0)]
+)
+def test_what_a_server_says_of_tokens_can_be_added_up(stated: object, counted: int | None):
+    reply = {"choices": [{"text": "x"}], "usage": {"prompt_tokens": stated, "completion_tokens": 1}}
+    response = {"output": [], "usage": {"input_tokens": stated, "output_tokens": 1}}
+    for read, told in ((read_completion, reply), (read_response, response)):
+        if counted is None:
+            with pytest.raises(TransientModelError):
+                read(told, 0.0)
+        else:
+            assert read(told, 0.0).usage.input_tokens == counted
 
 
 def test_when_the_time_is_up_nothing_begins_and_what_is_under_way_is_kept(adding: str, serve):
@@ -202,7 +234,7 @@ def test_a_paid_run_says_before_what_it_may_cost(adding: str, serve, proctor):
         ({"max_cost": 1}, "no price is known: give --price-input"),
         ({"max_cost": 0, "price_input": 1}, "max_cost: expected float > 0"),
         ({"max_tokens_total": 0}, "max_tokens_total: expected int >= 1"),
-        ({"time_limit": "soon"}, "time_limit: expected float, got 'soon'"),
+        ({"time_limit": "soon"}, "time_limit: expected seconds, or a time like 90s, 30m or 2h, got 'soon'"),
         ({"time_limit": "-5m"}, "time_limit: expected float > 0"),
         ({"time_limit": "infh"}, "time_limit: expected a finite number"),
         ({"model": "", "agent": "a:B", "max_tokens_total": 5}, "what an agent uses cannot be seen"),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from language_replies import MULTIPLE, PACK
-from long_tests import LONG
+from long_tests import LONG, SLOW_TO_COMPILE
 from proctor.code import TASK_REGISTRY, Task
 from proctor.code.tasks.humanevalpack import LANGUAGES as PACK_LANGUAGES
 from proctor.code.tasks.multiple import LANGUAGES
@@ -20,7 +20,6 @@ from proctor.sandbox import Limits, Program, Verdict
 from proctor.sandbox.languages import find_language
 from proctor.sandbox.toolchain import locate
 
-SLOW_TO_COMPILE = {"scala", "kotlin", "clojure", "csharp"}  # tests/test_languages.py has them, too
 ROWS = Path(__file__).parent / "code_rows"
 # What a whole file has after the body that the tests expect to be still open.
 CLOSING = {

@@ -26,11 +26,11 @@ def generate(*arguments: object, hash_seed: str = "0") -> subprocess.CompletedPr
 
 
 @pytest.mark.parametrize("name", REGISTERED_TASKS)
-def test_every_process_and_every_shard_writes_the_same_bytes(name: str, tmp_path: Path):
+def test_every_process_and_every_shard_writes_the_same_bytes(name: str):
     whole = generate(f"shapes/{name}", "-n", 50, "--seed", 7, "--out", "-", hash_seed="1").stdout
     shards = b"".join(
-        generate(f"shapes/{name}", "-n", 50, "--seed", 7, "--out", "-", "--shard", f"{k}/3", hash_seed=str(k)).stdout
-        for k in (1, 2, 3)
+        generate(f"shapes/{name}", "-n", 50, "--seed", 7, "--out", "-", "--shard", f"{k}/2", hash_seed=str(k)).stdout
+        for k in (1, 2)
     )
     assert whole == shards
     rows = [msgspec.json.decode(line) for line in whole.splitlines()]

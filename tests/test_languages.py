@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from language_programs import PROGRAMS
+from long_tests import SLOW_TO_COMPILE, long_if
 from proctor.errors import MissingToolchainError, UnknownNameError
 from proctor.sandbox import Limits, Outcome, Program, Verdict, run
 from proctor.sandbox.languages import LANGUAGES, Language, find_language
@@ -36,7 +37,10 @@ def judge(run_in_languages: Callable[..., list[Verdict]]) -> Callable[..., list[
     return judge
 
 
-@by_name
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(language.name, marks=long_if(language.name in SLOW_TO_COMPILE)) for language in LANGUAGES],
+)
 def test_every_language_gets_its_verdicts(name: str, judge: Callable[..., list[Verdict]]):
     source = PROGRAMS[name]
     who = "Zoe" if name == "ada" else "Zoë"  # GNAT reads bytes but writes characters

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from long_tests import LONG
 from proctor.check import probe_task
 from proctor.config import build_config
 from proctor.metrics.statistics import proportion
@@ -20,7 +21,7 @@ def has_descriptions(task: type[Task]) -> bool:
     return any(field.name == "description" and field.type == Kind for field in msgspec.structs.fields(task.Settings))
 
 
-def found(task_class: type[Task], n: int = 3000, **settings: str) -> dict[str, Probe]:
+def found(task_class: type[Task], n: int = 3000 if LONG else 1500, **settings: str) -> dict[str, Probe]:
     task = create_task(task_class, task_class.__name__, settings)
     config = build_config({"task": task.name, "model": "scripted/oracle", "limit": n})
     return {probe.name: probe for probe in task.probes(config)}

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from long_tests import LONG
 from proctor.errors import UsageError
 from proctor.shapes.canvas import HALF_WIDTH
 from proctor.shapes.loader import load_item
@@ -23,8 +24,9 @@ Line = tuple[str, str, str]  # a shape, the word for where it is, another shape
 NAME = r"(\w+ \w+ \w+)"
 LINE = rf"- the {NAME} is (?:one step )?(?:to the )?(left|right|above|below)(?: of)? the {NAME}"
 OPPOSITES = {"left": "right", "right": "left", "above": "below", "below": "above"}
-# How often a guesser is right who knows but one thing, over 4,000 items: chance and four standard errors.
-ALLOWED = {2: 1 / 2 + 4 * (1 / 4 / 4000) ** 0.5, 3: 1 / 3 + 4 * (2 / 9 / 4000) ** 0.5}
+COUNT = 8_000 if LONG else 3_000
+# How often a guesser is right who knows but one thing, over half of them: chance and four standard errors.
+ALLOWED = {2: 1 / 2 + 4 * (1 / 4 / (COUNT / 2)) ** 0.5, 3: 1 / 3 + 4 * (2 / 9 / (COUNT / 2)) ** 0.5}
 
 
 def lines_of(text: str) -> list[Line]:
@@ -121,7 +123,7 @@ def test_a_question_of_steps_leaves_the_choice_between_two():
 
 @pytest.mark.parametrize(("shapes", "hops"), [(7, 4), (7, 5), (14, 4), (14, 9)])
 def test_no_single_line_tells_where_many_steps_lead(shapes: int, hops: int):
-    made = samples(8000, "multi_hop", settings={"shapes": shapes, "hops": hops})
+    made = samples(COUNT, "multi_hop", settings={"shapes": shapes, "hops": hops})
     assert {cue: rate for cue, rate in rates(made, cues).items() if rate > ALLOWED[2]} == {}
 
 
@@ -158,14 +160,14 @@ def test_the_lines_are_true_of_the_canvas_and_leave_something_open(n: int, seed:
 
 @pytest.mark.parametrize("shapes", [7, 9, 16])
 def test_no_single_line_and_no_distance_tells_what_is_undetermined(shapes: int):
-    made = samples(8000, "undetermined", settings={"shapes": shapes})
+    made = samples(COUNT, "undetermined", settings={"shapes": shapes})
     assert {cue: rate for cue, rate in rates(made, cues).items() if rate > ALLOWED[3]} == {}
 
 
 @pytest.mark.parametrize("shapes", [4, 6])
 def test_neither_the_words_nor_the_distance_tells_what_is_undetermined_among_few_shapes(shapes: int):
     """Too few for a shape to have a neighbour on either side: there, a line that names it does tell something."""
-    made = samples(8000, "undetermined", settings={"shapes": shapes})
+    made = samples(COUNT, "undetermined", settings={"shapes": shapes})
     few = {"word of the question", "first line", "last line", "words of the question among all", "distance"}
     assert {cue: rate for cue, rate in rates(made, cues).items() if cue in few and rate > ALLOWED[3]} == {}
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hostile_programs import ATTACKS, HONEST, MARK, PLACES, Case
-from long_tests import LONG
+from long_tests import LONG, only_long
 from proctor.sandbox import Limits, Outcome, Pool, best_level, run
 from sandbox_driver import WORKERS
 
@@ -22,8 +22,17 @@ HERE = Path(__file__).parent
 RUNGS = ["full bubblewrap", "full kernel", "confined none"]
 
 
-@pytest.mark.parametrize("user", ["this user", "ordinary user"])
-@pytest.mark.parametrize("rung", RUNGS)
+@pytest.mark.parametrize(
+    ("rung", "user"),
+    [
+        ("full bubblewrap", "this user"),
+        pytest.param("full bubblewrap", "ordinary user", marks=only_long),
+        pytest.param("full kernel", "this user", marks=only_long),
+        ("full kernel", "ordinary user"),
+        pytest.param("confined none", "this user", marks=only_long),
+        ("confined none", "ordinary user"),
+    ],
+)
 def test_the_attack_table(rung: str, user: str):
     if "bubblewrap" in rung and not shutil.which("bwrap"):
         pytest.skip("bubblewrap is not installed: apt-get install bubblewrap")

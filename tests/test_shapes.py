@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from long_tests import LONG
 from proctor.config import build_config
 from proctor.errors import TaskError
 from proctor.randomness import Stream
@@ -74,14 +75,15 @@ def test_the_answer_is_entailed_by_the_text(name: str, data: st.DataObject, seed
 @pytest.mark.parametrize("limit", ["minimum", "default", "maximum"])
 def test_answers_are_balanced_in_every_block(name: str, limit: str):
     settings = extreme(name, limit) if limit != "default" else {}
-    made = samples(480, name, settings=settings)
+    count = 480 if LONG else 120
+    made = samples(count, name, settings=settings)
     answers = create_task(REGISTERED_TASKS[name], name, settings).answers
     block = 10 * len(answers)
-    for start in range(0, 480 // block * block, block):
+    for start in range(0, count // block * block, block):
         counts = Counter(sample.target for sample in made[start : start + block])
         assert counts == dict.fromkeys(answers, 10)
     assert [s.target for s in made] != sorted(s.target for s in made), "the order within a block is shuffled"
-    assert [s.target for s in made] != [s.target for s in samples(480, name, seed=1, settings=settings)]
+    assert [s.target for s in made] != [s.target for s in samples(count, name, seed=1, settings=settings)]
 
 
 def guessed_right(pairs: list[tuple[str, str]]) -> float:
@@ -96,7 +98,8 @@ def guessed_right(pairs: list[tuple[str, str]]) -> float:
 
 @TASKS_WITH_FIXED_ANSWERS
 def test_neither_the_question_nor_the_canvas_alone_tells_the_answer(name: str):
-    made = samples(8000, name, settings={"shapes": 6})
+    count = 8000 if LONG else 3000
+    made = samples(count, name, settings={"shapes": 6})
     shape = rf"({'|'.join(SIZES)}) ({'|'.join(SMALL.colours)}) ({'|'.join(FORMS)})"
     listed = [re.findall(shape, sample.input.rpartition("\n\n")[0]) for sample in made]
     cues = {
@@ -111,7 +114,7 @@ def test_neither_the_question_nor_the_canvas_alone_tells_the_answer(name: str):
         "last line": [re.sub("|".join(WORDS), "_", sample.input.split("\n")[-3]) for sample in made],
     }
     chance = 1 / len(made[0].choices)
-    allowed = 4 * (chance * (1 - chance) / 4000) ** 0.5  # four standard errors of a guess over 4,000 items
+    allowed = 4 * (chance * (1 - chance) / (count / 2)) ** 0.5  # four standard errors of a guess over half of them
     rates = {cue: guessed_right([(c, s.target) for c, s in zip(seen, made, strict=True)]) for cue, seen in cues.items()}
     assert {cue: rate for cue, rate in rates.items() if rate > chance + allowed} == {}
 
@@ -304,10 +307,11 @@ def test_an_answer_may_be_left_to_chance(name: str):
 
 @TASKS_WITH_FIXED_ANSWERS
 def test_worked_examples_know_nothing_of_the_answer(name: str):
-    made = samples(4000, name, few_shot=1)
+    count = 4000 if LONG else 1500
+    made = samples(count, name, few_shot=1)
     chance = 1 / len(create_task(REGISTERED_TASKS[name], name, {}).answers)
     agree = sum(sample.input[1].content == sample.target for sample in made)
-    assert abs(agree / 4000 - chance) < 4 * (chance * (1 - chance) / 4000) ** 0.5
+    assert abs(agree / count - chance) < 4 * (chance * (1 - chance) / count) ** 0.5
 
 
 @given(st.integers(2, 48), st.integers())

@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import proctor
+from long_tests import long_if, only_long
 from proctor.agents.candidate import open_agent
 from proctor.agents.hosting.recipe import parse_recipe, with_arguments
 from proctor.agents.lags import Lags, merged
@@ -107,21 +108,28 @@ def test_what_a_model_is_shown(serve):
     assert [message["role"] for message in later["messages"]] == ["system", *["user", "assistant"] * 4, "user"]
 
 
+FAULTS = [
+    ("Raises", "agent_crash", "RuntimeError: I give up"),
+    ("Interrupts", "agent_crash", "KeyboardInterrupt"),
+    ("Exits", "agent_crash", "status 7"),
+    ("Kills", "agent_crash", "signal 9"),
+    ("Hangs", "agent_hang", "in one call of the agent"),
+    ("Dreams", "agent_hang", "in one call of the agent"),
+    ("Cheats", "agent_crash", "3 is none of the actions 0 to 2"),
+    ("Overflows", "agent_crash", "inf is not a whole number"),
+    ("Pretends", "agent_crash", "Hollow"),
+]
+IN_TIME = ("Raises", "Exits", "Hangs")  # each takes another way where the world does not wait
+
+
 @pytest.mark.parametrize(
-    ("agent", "outcome", "why"),
+    ("agent", "outcome", "why", "clock"),
     [
-        ("Raises", "agent_crash", "RuntimeError: I give up"),
-        ("Interrupts", "agent_crash", "KeyboardInterrupt"),
-        ("Exits", "agent_crash", "status 7"),
-        ("Kills", "agent_crash", "signal 9"),
-        ("Hangs", "agent_hang", "in one call of the agent"),
-        ("Dreams", "agent_hang", "in one call of the agent"),
-        ("Cheats", "agent_crash", "3 is none of the actions 0 to 2"),
-        ("Overflows", "agent_crash", "inf is not a whole number"),
-        ("Pretends", "agent_crash", "Hollow"),
+        pytest.param(*fault, clock, marks=long_if(clock != "step" and fault[0] not in IN_TIME))
+        for fault in FAULTS
+        for clock in ("step", "realtime", "paused")
     ],
 )
-@pytest.mark.parametrize("clock", ["step", "realtime", "paused"])
 def test_a_fault_of_the_agent(agent: str, outcome: str, why: str, clock: str):
     """The outcome says it, it is no play, the others go on, and nobody tries again."""
     report = play(agent, settings={"clock": clock, "fps": 200, "timeout": 2})
@@ -172,8 +180,10 @@ def test_an_agent_that_cannot_be_made(tmp_path: Path):
 @pytest.mark.parametrize(
     ("kind", "why"), [("RaisingWorld", "the world is broken"), ("DyingWorld", "status 9"), ("HangingWorld", "one step")]
 )
-@pytest.mark.parametrize("clock", ["step", "realtime"])
-@pytest.mark.parametrize("player", ["agent", "model"])
+@pytest.mark.parametrize(
+    ("clock", "player"),
+    [("step", "agent"), ("step", "model"), ("realtime", "agent"), pytest.param("realtime", "model", marks=only_long)],
+)
 def test_a_fault_of_the_world_is_tried_again(kind: str, why: str, clock: str, player: str):
     settings = {"clock": clock, "fps": 200, "timeout": 1, "env_kwargs": {"kind": kind}}
     if player == "agent":

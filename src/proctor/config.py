@@ -237,13 +237,13 @@ def user_path(text: str) -> Path:
         raise UsageError(f"{text!r} names no place: {error}") from None
 
 
-def _seconds(text: str) -> float | str:
-    """Seconds from 90s, 30m or 2h; what is nothing of the kind is left to be refused."""
+def _seconds(text: str) -> float:
+    """Seconds from 90s, 30m or 2h."""
     number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
     try:
         return float(number) * UNITS[unit]
     except ValueError:
-        return text
+        raise UsageError(f"time_limit: expected seconds, or a time like 90s, 30m or 2h, got {text!r}.") from None
 
 
 def _is_infinite(value: float | str) -> bool:

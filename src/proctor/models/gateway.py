@@ -84,9 +84,12 @@ class Gateway(Model):
             output = await self._try(request)
             used = output.usage.input_tokens
             if self._model.server and used + output.usage.output_tokens == 0:
-                raise UsageError(
-                    f"{self.name} does not say how many tokens it used: only --time-limit can be kept here."
-                )
+                if self._stretch is None:  # not even the first
+                    raise UsageError(
+                        f"{self.name} does not say how many tokens it used: only --time-limit can be kept here."
+                    )
+                self._budget.use(self._most(request))
+                return output
             self._stretch = max(self._stretch or 0.0, used / estimate_tokens(request.prompt))
             self._budget.use(price(output.usage, *self._prices))
             return output

@@ -16,6 +16,7 @@ from proctor.types import Image, Message, Output, Prompt, Sample, Usage
 TOKEN_LENGTH = 4  # characters, of English text
 MESSAGE_TOKENS = 8  # that a chat template puts around each message
 PICTURE_TOKENS = 1_000
+MOST_TOKENS = 2**31 - 1  # of one request: more is no number of tokens
 
 
 class Sampling(Struct, frozen=True):
@@ -110,11 +111,11 @@ def read_completion(reply: Any, seconds: float) -> Output:
         finish = choice.get("finish_reason") or "stop"
         output = Output(
             text=text or "",
-            usage=Usage(int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)),
+            usage=Usage(_tokens(usage.get("prompt_tokens")), _tokens(usage.get("completion_tokens"))),
             finish=str(finish),
             seconds=seconds,
         )
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError, AttributeError) as error:
         # A proxy's page instead of an answer, or a server in trouble: the next try may get through.
         raise TransientModelError(f"the reply is not a completion ({type(error).__name__}: {error})") from None
     if finish == "error" or choice.get("error"):
@@ -125,6 +126,11 @@ def read_completion(reply: Any, seconds: float) -> Output:
     return output
 
 
+def _tokens(stated: Any) -> int:
+    """A number that can be added up and stored, whatever a server says."""
+    return min(max(0, int(stated or 0)), MOST_TOKENS)
+
+
 def read_response(reply: Any, seconds: float) -> Output:
     """The output in a reply of OpenAI's Responses API."""
     try:
@@ -133,11 +139,11 @@ def read_response(reply: Any, seconds: float) -> Output:
         parts = [part for item in reply["output"] if item["type"] == "message" for part in item["content"]]
         output = Output(
             text="".join(part["text"] for part in parts if part["type"] == "output_text"),
-            usage=Usage(int(usage.get("input_tokens") or 0), int(usage.get("output_tokens") or 0)),
+            usage=Usage(_tokens(usage.get("input_tokens")), _tokens(usage.get("output_tokens"))),
             finish="length" if status == "incomplete" else "stop",
             seconds=seconds,
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise TransientModelError(f"the reply is not a response ({type(error).__name__}: {error})") from None
     if failure or status == "failed":
         raise TransientModelError(f"the server failed in the middle of its answer: {failure or status}")
