@@ -587,6 +587,7 @@ def test_the_record_says_how_it_was_decoded(
         await opened.close()
         return opened.identity()["decoding"], output.text
 
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)  # also where there is one
     decoding, plain = asyncio.run(scene())
     assert decoding == "plain: there is no GPU"
     monkeypatch.setattr("proctor.models.transformers.FAST_DEVICES", {"cpu"})
