@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import proctor
+from long_tests import only_long
 from proctor import catalog
 from proctor.check import check_task
 from proctor.code import TASK_REGISTRY
@@ -66,7 +67,7 @@ def test_described_and_versioned(name: str):
 
 
 @pytest.mark.parametrize("name", WALKED)
-@pytest.mark.parametrize("api", ["chat", "completions"])
+@pytest.mark.parametrize("api", ["chat", pytest.param("completions", marks=only_long)])  # test_check judges it, too
 def test_the_whole_path_with_the_scripted_candidates(name: str, api: str):
     options = {"api": api, "data": rows_of(name), "allow_code_execution": True, "limit": 20, "fim": "starcoder"}
     options |= {"settings": SETTINGS.get(name, {}), "workers": 1}  # one is started sooner than two

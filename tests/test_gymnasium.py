@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import proctor
+from long_tests import long_if
 from proctor import catalog
 from proctor.errors import MissingExtraError, UnknownNameError
 from proctor.task import create_task
@@ -34,6 +35,7 @@ GAMES = {
 PROBE = """
 import json, sys
 import proctor
+from long_tests import long_if
 from proctor.agents.worlds.events import Ending
 import msgspec
 
@@ -47,7 +49,12 @@ def needs(module: str) -> None:
         pytest.skip(f"{module} is not installed")
 
 
-@pytest.mark.parametrize(("game", "module"), GAMES.items())
+ALIKE = ("MountainCarContinuous-v0", "Taxi-v4", "Blackjack-v1", "ALE/Breakout-v5")  # to others of their makers
+
+
+@pytest.mark.parametrize(
+    ("game", "module"), [pytest.param(*item, marks=long_if(item[0] in ALIKE)) for item in GAMES.items()]
+)
 def test_the_same_seed_gives_the_same_trace_in_another_process(game: str, module: str, tmp_path: Path):
     needs(module)
     played = []
