@@ -35,7 +35,6 @@ GAMES = {
 PROBE = """
 import json, sys
 import proctor
-from long_tests import long_if
 from proctor.agents.worlds.events import Ending
 import msgspec
 
