@@ -24,7 +24,7 @@ from itertools import cycle, islice
 from typing import Any
 
 from process import HERE, say, short
-from proctor.cluster import joined
+from proctor.cluster.membership import joined
 from proctor.code import TASK_REGISTRY
 from proctor.sandbox import Limits, Program, Sandbox, open_sandbox
 from proctor.sandbox.cluster import ClusterSandbox

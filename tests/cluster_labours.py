@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from proctor.cluster import Labour
+from proctor.cluster.post import Labour
 from proctor.errors import MissingExtraError, UsageError
 
 

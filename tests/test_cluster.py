@@ -24,7 +24,9 @@ from cluster_labours import Doubling, Unfit
 from conftest import Handler, ModelServer
 from long_tests import only_long
 from proctor import Record, evaluate
-from proctor.cluster import MOST_LOSSES, Crew, LostError, Node, joined
+from proctor.cluster.crew import MOST_LOSSES, Crew, LostError
+from proctor.cluster.membership import joined
+from proctor.cluster.post import Node
 from proctor.errors import UsageError
 from proctor.run import Observer
 from proctor.store import open_store

@@ -18,10 +18,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from proctor import catalog, cluster, machine, provenance
+from proctor import catalog, machine, provenance
 from proctor.budget import Budget
 from proctor.candidate import Candidate
 from proctor.catalog import at
+from proctor.cluster import membership
 from proctor.config import FIELDS, OPERATIONAL, RunConfig, build_config, changed_keys, stored_form, user_path
 from proctor.errors import ChangedSampleError, StoreWriteError, TaskError, UsageError
 from proctor.estimate import describe_estimate
@@ -189,7 +190,7 @@ async def _go_on(
         )
     if config.engine == "ray":
         cpus = max(2, machine.cores()) + (config.workers or 0)
-        async with cluster.joined(config.ray_address, cpus) as joined:
+        async with membership.joined(config.ray_address, cpus) as joined:
             run = msgspec.structs.replace(run, provenance=run.provenance | {"cluster": joined})
             run = await _sit(run, task, config, store, observer, budget, judging)
     else:

@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from proctor.errors import UsageError
 from proctor.metrics.summary import MeanScore, summarise
-from proctor.store.store import Opinions, Store
+from proctor.store.opinions import Opinions
+from proctor.store.store import Store
 from proctor.types import Metric, Record, Run
 
 LONGEST_NAME = 100

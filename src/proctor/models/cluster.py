@@ -8,7 +8,9 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from proctor.cluster import Crew, Labour, LostError, Node, capacity
+from proctor.cluster.crew import Crew, LostError
+from proctor.cluster.membership import capacity
+from proctor.cluster.post import Labour, Node
 from proctor.config import RunConfig
 from proctor.errors import ModelError, UsageError
 from proctor.models.model import Model, Request

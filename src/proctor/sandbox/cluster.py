@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from proctor.cluster import Crew, Labour, LostError, Node, free_cpus
+from proctor.cluster.crew import Crew, LostError
+from proctor.cluster.membership import free_cpus
+from proctor.cluster.post import Labour, Node
 from proctor.sandbox.program import Limits, Program
 from proctor.sandbox.running import open_sandbox
 from proctor.sandbox.sandbox import Sandbox

@@ -1,4 +1,4 @@
-"""What of a record can be searched, in the form in which it is searched."""
+"""What of a record can be searched, in the form in which it is searched, and how it is asked for in SQL."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from proctor.store.types import Wanted
 from proctor.types import Record
 
 MARK = "\x1f"  # stands before and after each pair of metadata
@@ -43,6 +44,32 @@ def searched_pairs(key: str, value: str) -> list[str]:
     if NUMBER.fullmatch(value) and math.isfinite(number := float(value)):
         forms += [as_text(number), str(int(number))] if number.is_integer() else [as_text(number)]
     return [f"{MARK}{_pair(key, form)}{MARK}" for form in dict.fromkeys(forms)]
+
+
+def conditions_on_words(wanted: Wanted) -> tuple[list[str], list[str]]:
+    """Conditions on the table `searched`."""
+    conditions, values = [], []
+    if wanted.text:
+        conditions.append("{find}(words, ?) > 0")
+        values.append(searched_form(wanted.text))
+    for key, value in wanted.metadata.items():
+        pairs = searched_pairs(key, value)
+        conditions.append(f"({' OR '.join(['{find}(metadata, ?) > 0'] * len(pairs))})")
+        values += pairs
+    return conditions, values
+
+
+def conditions_on_outcome(outcome: str) -> tuple[list[str], list[str]]:
+    """Conditions on the table `records`."""
+    match outcome:
+        case "":
+            return [], []
+        case "pass":
+            return ["(value >= 1 OR outcome = ?)"], [outcome]
+        case "fail":
+            return ["(value < 1 OR outcome = ?)"], [outcome]
+        case _:
+            return ["outcome = ?"], [outcome]
 
 
 def searched_key(key: str) -> str:

@@ -15,16 +15,23 @@ from msgspec import Struct
 from proctor.config import MOST
 from proctor.errors import StoreError, StoreWriteError, UnknownNameError, UsageError
 from proctor.store.database import Database, Row
+from proctor.store.opinions import Opinions, rescored
 from proctor.store.schema import SCHEMA_VERSION, migrate
-from proctor.store.search import as_text, searched_form, searched_key, searched_pairs, searched_row, value_after
+from proctor.store.search import (
+    as_text,
+    conditions_on_outcome,
+    conditions_on_words,
+    searched_key,
+    searched_row,
+    value_after,
+)
 from proctor.store.types import Line, Neighbours, Place, Review, Values, Wanted
-from proctor.types import Output, Record, Run, Score
+from proctor.types import Output, Record, Run
 
 T = TypeVar("T")
 
 BATCH = 1_000  # records that are fetched at once
 ANSWER = 200  # letters of an answer in a line
-REVIEWED = "reviewed"  # the outcome of a record that a person scored
 REMEMBERED = 8  # questions whose answers are kept until something changes
 
 _encode = msgspec.json.Encoder().encode
@@ -348,11 +355,11 @@ class Store:
 
     def _search(self, run: Run, wanted: Wanted) -> list[Place]:
         places: list[Place] | None = None
-        conditions, values = _searching(wanted)
+        conditions, values = conditions_on_words(wanted)
         if conditions:
             places = self._places("searched", run, conditions, values)
         if wanted.outcome or places is None:
-            right = self._places("records", run, *_with_outcome(wanted.outcome))
+            right = self._places("records", run, *conditions_on_outcome(wanted.outcome))
             places = right if places is None else sorted(set(places).intersection(right))
         if wanted.starred or wanted.commented:
             opinions = Opinions(self.reviews(run))
@@ -436,63 +443,9 @@ class Store:
         return review
 
 
-def rescored(record: Record, review: Review) -> Record:
-    """The record with a person's score instead of its own, which is told with the reason."""
-    score = record.score
-    was = "not scored" if score is None or score.value is None else f"{score.value:g}"
-    why = f"re-scored by {review.author}: was {was} ({record.outcome})"
-    told = (score.why if score else "") or (record.error.message if record.error else "")
-    given = Score(float(review.body), REVIEWED, score.answer if score else None, f"{why}\n{told}".strip())
-    return msgspec.structs.replace(record, score=given, error=None)
-
-
-class Opinions:
-    """The reviews that count: of each author the newest of a kind."""
-
-    def __init__(self, reviews: Iterable[Review]) -> None:
-        newest: dict[tuple[Place, str, str], Review] = {}
-        for review in reviews:
-            key = ((review.sample, review.epoch), review.kind, review.author)
-            newest.pop(key, None)  # so that the newest stands last
-            newest[key] = review
-        self.stars: dict[Place, list[Review]] = {}
-        self.comments: dict[Place, list[Review]] = {}
-        self.scores: dict[Place, list[Review]] = {}
-        kinds = {"star": self.stars, "comment": self.comments, "score": self.scores}
-        for (place, kind, _), review in newest.items():
-            if kind == "score" or review.body:
-                kinds[kind].setdefault(place, []).append(review)
-
-
 def _files_of(sample: int, epoch: int) -> str:
     """How the folders of all attempts at a sample begin."""
     return f"{sample:06}-{epoch}-"
-
-
-def _searching(wanted: Wanted) -> tuple[list[str], list[str]]:
-    """Conditions on the table `searched`."""
-    conditions, values = [], []
-    if wanted.text:
-        conditions.append("{find}(words, ?) > 0")
-        values.append(searched_form(wanted.text))
-    for key, value in wanted.metadata.items():
-        pairs = searched_pairs(key, value)
-        conditions.append(f"({' OR '.join(['{find}(metadata, ?) > 0'] * len(pairs))})")
-        values += pairs
-    return conditions, values
-
-
-def _with_outcome(outcome: str) -> tuple[list[str], list[str]]:
-    """Conditions on the table `records`."""
-    match outcome:
-        case "":
-            return [], []
-        case "pass":
-            return ["(value >= 1 OR outcome = ?)"], [outcome]
-        case "fail":
-            return ["(value < 1 OR outcome = ?)"], [outcome]
-        case _:
-            return ["outcome = ?"], [outcome]
 
 
 def _line(row: Row, opinions: Opinions) -> Line:

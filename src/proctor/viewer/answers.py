@@ -12,7 +12,8 @@ from proctor.errors import NotComparableError, UsageError
 from proctor.leaderboard import rank_runs
 from proctor.particulars import differing, particulars, written
 from proctor.reviews import count_reviews
-from proctor.store.store import Opinions, Store
+from proctor.store.opinions import Opinions
+from proctor.store.store import Store
 from proctor.store.types import Place, Review, Wanted
 from proctor.types import Record, Run
 from proctor.viewer.drawings import Drawings

@@ -13,7 +13,8 @@ import msgspec
 from proctor.config import user_path
 from proctor.errors import UsageError
 from proctor.store import open_store
-from proctor.store.store import Opinions, Store
+from proctor.store.opinions import Opinions
+from proctor.store.store import Store
 from proctor.store.types import Wanted
 from proctor.types import Run
 from proctor.viewer.answers import Answers

@@ -1,291 +1,34 @@
-"""A Ray cluster: joined for the time of a run, and crews of long-lived workers on it that are sent work in chunks."""
+"""A crew of workers as its owner sees it: work goes out in chunks, and what is lost is done again."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-import pickle
-import shutil
-import signal
-import socket
-import tempfile
-import threading
 import time
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import Future
-from contextlib import asynccontextmanager, suppress
-from typing import Any, Generic, TypeVar
-
-from msgspec import Struct
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Generic
 
 from proctor import __version__
-from proctor.errors import MissingExtraError, ModelError, ProctorError, UsageError
+from proctor.cluster.membership import capacity, current, import_ray
+from proctor.cluster.post import Failure, Item, Labour, Node, Post, Result
+from proctor.errors import ProctorError, UsageError
 
 logger = logging.getLogger(__name__)
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 MOST_LOSSES = 3  # of the worker that had it, until work is given up
 SUSPICIOUS = 2  # so many losses, and it is done alone: it may be what ends the workers
 STILLBORN = 3  # workers in a row that ended before they had begun, until the run does
-JOIN_SECONDS = 30.0  # for a cluster to answer at its address
 PLACE_SECONDS = 60.0  # for the first worker to find its place on a node
 SETTLE_SECONDS = 10.0  # for the others to join it before the work begins; those that come later are as welcome
 FAREWELL_SECONDS = 10.0
-HANDOVER_SECONDS = 0.2  # results that come this soon after one another are handed over together
 AHEAD_SECONDS = 0.8  # of work that a worker has before it, so that it need not wait for the next
-OBJECT_STORE_BYTES = 256 << 20
 
 
 class LostError(Exception):
     """Every worker that had this work was lost."""
-
-
-class Node(Struct, frozen=True):
-    """Where a worker is."""
-
-    name: str
-    proctor: str
-    """The version of this package there."""
-
-
-class Capacity(Struct, frozen=True):
-    cpus: int
-    gpus: int
-    largest: int
-    """CPUs of the node that has the most."""
-
-
-class _Failure(Struct, frozen=True):
-    error: Exception
-
-
-class _Cluster:
-    """The cluster that this process has joined: one of its own, unless it was told or has joined one before."""
-
-    def __init__(self, address: str | None, cpus: int) -> None:
-        self._address, self._cpus = address, cpus
-        self._folder: str | None = None
-        self._is_joined = False
-        self.joining: Future[None] = Future()
-        self.leaving = threading.Event()
-        self.left: Future[None] = Future()
-        self.promised = 0  # CPUs of the crews
-
-    def start(self) -> None:
-        """In a thread, because it takes seconds; in one that stays, because Ray's processes end with it."""
-        threading.Thread(target=self._live, name="proctor-cluster", daemon=True).start()
-
-    def _live(self) -> None:
-        try:
-            self._join()
-        except BaseException as error:
-            self.joining.set_exception(error)
-        else:
-            self.joining.set_result(None)
-            self.leaving.wait()
-        finally:
-            self._leave()
-            self.left.set_result(None)
-
-    def _join(self) -> None:
-        ray = import_ray()
-        if ray.is_initialized():
-            return
-        logging.getLogger("ray").setLevel(logging.ERROR)
-        quiet = {"log_to_driver": False, "configure_logging": False, "logging_level": logging.ERROR}
-        if self._address is not None:
-            ray.init(self._address, **quiet)
-        else:
-            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-            self._folder = tempfile.mkdtemp(prefix="proctor-ray-")
-            ray.init(
-                "local",
-                num_cpus=self._cpus,
-                object_store_memory=OBJECT_STORE_BYTES,
-                include_dashboard=False,
-                _temp_dir=self._folder,
-                _system_config={"worker_niceness": 0},  # programs and models get the time that they get locally
-                **quiet,
-            )
-        self._is_joined = True
-
-    def _leave(self) -> None:
-        """Ends the cluster, if it was started here."""
-        if self._is_joined:
-            import_ray().shutdown()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-
-
-_current: _Cluster | None = None
-
-
-@asynccontextmanager
-async def joined(address: str | None, cpus: int) -> AsyncIterator[dict[str, Any]]:
-    """A cluster for all crews that are made meanwhile; says what it consists of.
-
-    Without an address it is one of our own, with so many CPUs, which ends with the block.
-    """
-    global _current
-    import_ray()
-    _current = cluster = _Cluster(address, cpus)
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    at_sigterm = signal.getsignal(signal.SIGTERM)
-    joining, left = asyncio.wrap_future(cluster.joining), asyncio.wrap_future(cluster.left)
-    cluster.start()
-    try:
-        try:
-            async with asyncio.timeout(None if address is None else JOIN_SECONDS):
-                await asyncio.shield(joining)
-        except (ConnectionError, TimeoutError, ValueError, RuntimeError) as error:
-            if address is None:
-                raise
-            why = str(error).strip().partition("\n")[0] or f"nothing was heard for {JOIN_SECONDS:.0f} seconds"
-            raise UsageError(f"ray_address: no cluster answers at {address!r}: {why}") from None
-        if in_main_thread:
-            signal.signal(signal.SIGTERM, at_sigterm)  # Ray has put one in its place that ends the process at once
-        yield describe()
-    finally:
-        _current = None
-        cluster.leaving.set()
-        if address is None or joining.done():  # else Ray may go on for minutes, looking for what is not there
-            await asyncio.wait([left])
-
-
-def describe() -> dict[str, Any]:
-    """The cluster as it is kept with a run."""
-    ray = import_ray()
-    nodes = {_node_name(node["NodeManagerHostname"], node["NodeID"]): node["Resources"] for node in _nodes()}
-    shown = {name: {kind: int(has.get(kind, 0)) for kind in ("CPU", "GPU")} for name, has in sorted(nodes.items())}
-    return {"ray": ray.__version__, "nodes": shown}
-
-
-def capacity() -> Capacity:
-    nodes = [node["Resources"] for node in _nodes()]
-    cpus = [int(has.get("CPU", 0)) for has in nodes]
-    return Capacity(sum(cpus), sum(int(has.get("GPU", 0)) for has in nodes), max(cpus, default=0))
-
-
-def free_cpus() -> int:
-    """Those that no crew of ours was promised."""
-    if _current is None:
-        raise RuntimeError("no cluster has been joined")
-    return capacity().cpus - _current.promised
-
-
-def _nodes() -> list[dict[str, Any]]:
-    return [node for node in import_ray().nodes() if node["Alive"]]
-
-
-def _node_name(host: str, identifier: str) -> str:
-    return f"{host}/{identifier[:8]}"  # there may be several on one machine
-
-
-def import_ray() -> Any:
-    try:
-        import ray
-    except ImportError:
-        raise MissingExtraError("The engine ray", "ray") from None
-    return ray
-
-
-class Labour(ABC, Generic[Item, Result]):
-    """What a worker does, on its node. It is made there."""
-
-    at_once: int
-    """How many items it works at together."""
-
-    @abstractmethod
-    async def open(self) -> Any:
-        """What the crew's owner is to know about it."""
-
-    @abstractmethod
-    async def do(self, item: Item) -> Result: ...
-
-    @abstractmethod
-    async def close(self) -> None: ...
-
-
-class Post:
-    """The far end of a worker, as a Ray actor: takes items as they come, and hands over what is done.
-
-    One call for many items, because a call costs as much as a small program.
-    """
-
-    def __init__(self, make: Callable[[], Labour[Any, Any]], folder: str) -> None:
-        if os.path.isdir(folder):
-            os.chdir(folder)  # so that a path means what it means to whoever wrote it
-        self._make = make
-        self._labour: Labour[Any, Any] | None = None
-        self._waiting: deque[tuple[int, Any]] = deque()
-        self._at_work: set[asyncio.Task[None]] = set()
-        self._done: list[tuple[int, Any]] = []
-        self._some, self._all = asyncio.Event(), asyncio.Event()
-
-    async def node(self) -> Node:
-        return Node(_node_name(socket.gethostname(), import_ray().get_runtime_context().get_node_id()), __version__)
-
-    async def open(self) -> Any:
-        try:
-            self._labour = self._make()
-            return await self._labour.open()
-        except Exception as error:
-            return _Failure(_portable(error))
-
-    async def give(self, items: Sequence[tuple[int, Any]]) -> None:
-        assert self._labour is not None
-        self._all.clear()
-        self._waiting.extend(items)
-        for _ in range(min(len(items), self._labour.at_once - len(self._at_work))):
-            self._at_work.add(asyncio.create_task(self._work(self._labour)))
-
-    async def take(self) -> list[tuple[int, Any]]:
-        await self._some.wait()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(HANDOVER_SECONDS):
-                await self._all.wait()
-        done, self._done = self._done, []
-        self._some.clear()
-        return done
-
-    async def close(self) -> None:
-        self._waiting.clear()
-        for task in self._at_work:
-            task.cancel()
-        await asyncio.gather(*self._at_work, return_exceptions=True)
-        if self._labour is not None:
-            await self._labour.close()
-
-    async def _work(self, labour: Labour[Any, Any]) -> None:
-        """Until there is nothing left to begin."""
-        while self._waiting:
-            number, item = self._waiting.popleft()
-            try:
-                result = await labour.do(item)
-            except Exception as error:
-                result = _Failure(_portable(error))
-            self._done.append((number, result))
-            self._some.set()
-        task = asyncio.current_task()
-        assert task is not None
-        self._at_work.discard(task)
-        if not self._at_work:
-            self._all.set()
-
-
-def _portable(error: Exception) -> Exception:
-    """One that arrives elsewhere with the same text: some cannot be sent as they are."""
-    with suppress(Exception):
-        if str(pickle.loads(pickle.dumps(error))) == str(error):
-            return error
-    kinds: tuple[type[Exception], ...] = (UsageError, ProctorError, ModelError)
-    kind = next((kind for kind in kinds if isinstance(error, kind)), None)
-    return kind(str(error)) if kind else RuntimeError(f"{type(error).__name__}: {error}")
 
 
 class _Job(Generic[Item, Result]):
@@ -348,9 +91,7 @@ class Crew(Generic[Item, Result]):
         paced: bool,
         welcome: Callable[[Node, Any], None],
     ) -> None:
-        if _current is None:
-            raise RuntimeError("no cluster has been joined")
-        _current.promised += size * cpus
+        current().promised += size * cpus
         self.size = size
         self._make, self._most, self._paced, self._welcome = make, most, paced, welcome
         self._ray = import_ray()
@@ -436,7 +177,7 @@ class Crew(Generic[Item, Result]):
             raise UsageError(f"Node {node.name} has Proctor {node.proctor}, not {__version__}: install the same.")
         opened = await actor.open.remote()
         try:
-            if isinstance(opened, _Failure):
+            if isinstance(opened, Failure):
                 raise opened.error
             self._welcome(node, opened)
         except ProctorError as error:
@@ -524,7 +265,7 @@ class Crew(Generic[Item, Result]):
 def _settle(job: _Job[Any, Any], result: Any) -> None:
     if job.future.done():
         return
-    if isinstance(result, _Failure):
+    if isinstance(result, Failure):
         job.future.set_exception(result.error)
     else:
         job.future.set_result(result)

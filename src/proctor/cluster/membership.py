@@ -1,0 +1,163 @@
+"""The cluster that a process has joined, and what it consists of."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+import tempfile
+import threading
+from collections.abc import AsyncIterator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from typing import Any
+
+from msgspec import Struct
+
+from proctor.errors import MissingExtraError, UsageError
+
+JOIN_SECONDS = 30.0  # for a cluster to answer at its address
+OBJECT_STORE_BYTES = 256 << 20
+
+
+class Capacity(Struct, frozen=True):
+    cpus: int
+    gpus: int
+    largest: int
+    """CPUs of the node that has the most."""
+
+
+class Cluster:
+    """The cluster that this process has joined: one of its own, unless it was told or has joined one before."""
+
+    def __init__(self, address: str | None, cpus: int) -> None:
+        self._address, self._cpus = address, cpus
+        self._folder: str | None = None
+        self._is_joined = False
+        self.joining: Future[None] = Future()
+        self.leaving = threading.Event()
+        self.left: Future[None] = Future()
+        self.promised = 0  # CPUs of the crews
+
+    def start(self) -> None:
+        """In a thread, because it takes seconds; in one that stays, because Ray's processes end with it."""
+        threading.Thread(target=self._live, name="proctor-cluster", daemon=True).start()
+
+    def _live(self) -> None:
+        try:
+            self._join()
+        except BaseException as error:
+            self.joining.set_exception(error)
+        else:
+            self.joining.set_result(None)
+            self.leaving.wait()
+        finally:
+            self._leave()
+            self.left.set_result(None)
+
+    def _join(self) -> None:
+        ray = import_ray()
+        if ray.is_initialized():
+            return
+        logging.getLogger("ray").setLevel(logging.ERROR)
+        quiet = {"log_to_driver": False, "configure_logging": False, "logging_level": logging.ERROR}
+        if self._address is not None:
+            ray.init(self._address, **quiet)
+        else:
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            self._folder = tempfile.mkdtemp(prefix="proctor-ray-")
+            ray.init(
+                "local",
+                num_cpus=self._cpus,
+                object_store_memory=OBJECT_STORE_BYTES,
+                include_dashboard=False,
+                _temp_dir=self._folder,
+                _system_config={"worker_niceness": 0},  # programs and models get the time that they get locally
+                **quiet,
+            )
+        self._is_joined = True
+
+    def _leave(self) -> None:
+        """Ends the cluster, if it was started here."""
+        if self._is_joined:
+            import_ray().shutdown()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+_current: Cluster | None = None
+
+
+@asynccontextmanager
+async def joined(address: str | None, cpus: int) -> AsyncIterator[dict[str, Any]]:
+    """A cluster for all crews that are made meanwhile; says what it consists of.
+
+    Without an address it is one of our own, with so many CPUs, which ends with the block.
+    """
+    global _current
+    import_ray()
+    _current = cluster = Cluster(address, cpus)
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    at_sigterm = signal.getsignal(signal.SIGTERM)
+    joining, left = asyncio.wrap_future(cluster.joining), asyncio.wrap_future(cluster.left)
+    cluster.start()
+    try:
+        try:
+            async with asyncio.timeout(None if address is None else JOIN_SECONDS):
+                await asyncio.shield(joining)
+        except (ConnectionError, TimeoutError, ValueError, RuntimeError) as error:
+            if address is None:
+                raise
+            why = str(error).strip().partition("\n")[0] or f"nothing was heard for {JOIN_SECONDS:.0f} seconds"
+            raise UsageError(f"ray_address: no cluster answers at {address!r}: {why}") from None
+        if in_main_thread:
+            signal.signal(signal.SIGTERM, at_sigterm)  # Ray has put one in its place that ends the process at once
+        yield describe()
+    finally:
+        _current = None
+        cluster.leaving.set()
+        if address is None or joining.done():  # else Ray may go on for minutes, looking for what is not there
+            await asyncio.wait([left])
+
+
+def describe() -> dict[str, Any]:
+    """The cluster as it is kept with a run."""
+    ray = import_ray()
+    nodes = {node_name(node["NodeManagerHostname"], node["NodeID"]): node["Resources"] for node in _nodes()}
+    shown = {name: {kind: int(has.get(kind, 0)) for kind in ("CPU", "GPU")} for name, has in sorted(nodes.items())}
+    return {"ray": ray.__version__, "nodes": shown}
+
+
+def capacity() -> Capacity:
+    nodes = [node["Resources"] for node in _nodes()]
+    cpus = [int(has.get("CPU", 0)) for has in nodes]
+    return Capacity(sum(cpus), sum(int(has.get("GPU", 0)) for has in nodes), max(cpus, default=0))
+
+
+def free_cpus() -> int:
+    """Those that no crew of ours was promised."""
+    return capacity().cpus - current().promised
+
+
+def current() -> Cluster:
+    if _current is None:
+        raise RuntimeError("no cluster has been joined")
+    return _current
+
+
+def _nodes() -> list[dict[str, Any]]:
+    return [node for node in import_ray().nodes() if node["Alive"]]
+
+
+def node_name(host: str, identifier: str) -> str:
+    return f"{host}/{identifier[:8]}"  # there may be several on one machine
+
+
+def import_ray() -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise MissingExtraError("The engine ray", "ray") from None
+    return ray
