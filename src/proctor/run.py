@@ -123,8 +123,9 @@ class Sitting:
         at_work = 0
 
         def hire(workers: asyncio.TaskGroup) -> None:
+            # One after the other, each by the last: of many who begin together none is served before all have begun.
             nonlocal at_work
-            while at_work < self._samples_at_once():
+            if at_work < self._samples_at_once():
                 at_work += 1
                 workers.create_task(work(workers))
 
