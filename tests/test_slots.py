@@ -21,7 +21,7 @@ from proctor.models.completion import STRIDE, Completion
 from proctor.models.job import Job
 from proctor.models.model import Request, Sampling
 from proctor.models.passage import Passage
-from proctor.models.transformers import Reader
+from proctor.models.reader import Reader
 from proctor.randomness import mix
 from proctor.types import Message, Prompt, Sample
 from tiny_models import TEXT, make_model, make_tokenizer

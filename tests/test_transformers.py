@@ -29,7 +29,8 @@ from proctor.models.gateway import Gateway
 from proctor.models.job import Job
 from proctor.models.model import Request, Sampling
 from proctor.models.passage import Passage
-from proctor.models.transformers import Reader, _why_no_slots
+from proctor.models.reader import Reader
+from proctor.models.transformers import _why_no_slots
 from proctor.types import Message, Output, Prompt, Sample
 from tiny_models import END, TEXT, make_model, make_tokenizer
 

@@ -24,7 +24,7 @@ from proctor.models.completion import Completion
 from proctor.models.gateway import Gateway
 from proctor.models.job import Job
 from proctor.models.model import Request, Sampling
-from proctor.models.transformers import READS_ONLY, Reader, _trial_prompts
+from proctor.models.reader import READS_ONLY, Reader
 from proctor.types import Image, Message, Output, Prompt, Sample, Text
 from tiny_models import PICTURE_TEMPLATE, TEMPLATE, make_model, make_tokenizer, save_vision_model
 
@@ -107,7 +107,7 @@ def reader_of(model: Any, processor: Any) -> Reader:
 def engine_for(model: Any, processor: Any, batch_size: int) -> Worker:
     """As the backend chooses it."""
     reader = reader_of(model, processor)
-    if why_not_together(model, map(reader.read, _trial_prompts(reader))):
+    if why_not_together(model, reader):
         return Soloist("hf/tiny", model, reader.begin)
     return Engine("hf/tiny", CausalDecoder(model), reader.begin, batch_size)
 
@@ -257,7 +257,7 @@ def test_a_batch_that_does_not_fit_is_halved(qwen: Seer, caplog: pytest.LogCaptu
 def test_a_trial_tells_who_can_be_decoded_together(each: Seer):
     reader = reader_of(*each)
     alone = type(each.model).__name__.startswith(ALONE)
-    reason = why_not_together(each.model, map(reader.read, _trial_prompts(reader)))
+    reason = why_not_together(each.model, reader)
     assert bool(reason) == alone
 
 
@@ -273,7 +273,7 @@ def test_a_model_that_forgets_where_its_pictures_end_is_found_out(qwen: Seer, mo
 
     without_deltas.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
     monkeypatch.setattr(model, "forward", without_deltas)
-    assert why_not_together(model, map(reader.read, _trial_prompts(reader))) == DIFFERENT
+    assert why_not_together(model, reader) == DIFFERENT
 
 
 def test_one_that_does_not_even_fit_alone_fails_alone(mllama: Seer):
@@ -353,7 +353,7 @@ def test_a_model_that_sees_can_be_blind(tmp_path: Path, template: str, chat: boo
     with pytest.raises(ModelError, match=f"it cannot be shown pictures: {reason}"):
         reader.begin(request(PROMPTS[0]))
     assert "type" not in processor.tokenizer.decode(reader.begin(request(PROMPTS[4])).prompt)
-    assert not why_not_together(model, map(reader.read, _trial_prompts(reader)))
+    assert not why_not_together(model, reader)
 
 
 # The whole
