@@ -56,7 +56,14 @@ def asked(*parts: str | Image) -> tuple[Message, ...]:
 
 class Seer(NamedTuple):
     model: Any
-    processor: Any
+    reader: Reader
+    reason: str  # why its prompts cannot be decoded together
+
+    def engine(self, batch_size: int) -> Worker:
+        """As the backend chooses it."""
+        if self.reason:
+            return Soloist("hf/tiny", self.model, self.reader.begin)
+        return Engine("hf/tiny", CausalDecoder(self.model), self.reader.begin, batch_size)
 
 
 PROMPTS: list[Prompt] = [
@@ -90,26 +97,15 @@ def mllama(folders: Callable[[str], Path]) -> Seer:
     return loaded(folders(ALONE))
 
 
-def loaded(folder: Path) -> Seer:
+def loaded(folder: Path, chat: bool = True) -> Seer:
     config = build_config({"task": "t", "model": f"hf/{folder}"})
-    checkpoint = load(str(folder), look_up(str(folder), config), config, "cpu")
-    return Seer(checkpoint.model, checkpoint.processor)
+    model, tokenizer, processor, _ = load(str(folder), look_up(str(folder), config), config, "cpu")
+    reader = Reader(model, tokenizer, chat, causal=True, processor=processor)
+    return Seer(model, reader, why_not_together(model, reader))
 
 
 def request(prompt: Prompt, **sampling: Any) -> Request:
     return Request(prompt, Sampling(**{"max_tokens": 12} | sampling), 0, Sample("s", 0, prompt))
-
-
-def reader_of(model: Any, processor: Any) -> Reader:
-    return Reader(model, processor.tokenizer, chat=True, causal=True, processor=processor)
-
-
-def engine_for(model: Any, processor: Any, batch_size: int) -> Worker:
-    """As the backend chooses it."""
-    reader = reader_of(model, processor)
-    if why_not_together(model, reader):
-        return Soloist("hf/tiny", model, reader.begin)
-    return Engine("hf/tiny", CausalDecoder(model), reader.begin, batch_size)
 
 
 def decoded(engine: Worker, requests: Sequence[Request]) -> list[Completion]:
@@ -168,17 +164,17 @@ class Spy:
 
 def test_greedy_tokens_are_those_of_the_library_itself(each: Seer):
     """Alone, in batches that are filled up again and again, and all at once."""
-    model, processor = each
+    model, reader, _ = each
     names = set(inspect.signature(model.forward).parameters)
     expected = []
     for prompt in PROMPTS:
-        inputs = as_the_library_reads(prompt, processor)
+        inputs = as_the_library_reads(prompt, reader._processor)
         inputs = {name: value for name, value in inputs.items() if name in names}
         tokens = inputs["input_ids"]
         theirs = model.generate(**inputs, max_new_tokens=12, do_sample=False)[0, tokens.shape[1] :]
         expected.append((tuple(tokens[0].tolist()), theirs.tolist()))
     for batch_size in (1, 2, 6):
-        completions = decoded(engine_for(model, processor, batch_size), [request(prompt) for prompt in PROMPTS])
+        completions = decoded(each.engine(batch_size), [request(prompt) for prompt in PROMPTS])
         assert [(completion.prompt, completion.tokens) for completion in completions] == expected
     assert len({tuple(tokens) for _, tokens in expected}) == len(PROMPTS)
 
@@ -186,20 +182,20 @@ def test_greedy_tokens_are_those_of_the_library_itself(each: Seer):
 @pytest.mark.parametrize("sampling", [{}, SAMPLED], ids=["greedy", "sampled"])
 def test_what_else_is_in_the_batch_changes_nothing(each: Seer, sampling: dict[str, Any]):
     requests = [request(PROMPTS[i % 6], seed=i // 2, max_tokens=2 + 5 * i % 13, **sampling) for i in range(10)]
-    alone, some, all_of_them = ([c.tokens for c in decoded(engine_for(*each, size), requests)] for size in (1, 3, 10))
+    alone, some, all_of_them = ([c.tokens for c in decoded(each.engine(size), requests)] for size in (1, 3, 10))
     assert alone == some == all_of_them
 
 
 def test_equal_tokens_do_not_make_equal_pictures(qwen: Seer):
     colours = ["red", "blue", "yellow", "black"]
     prompts = [asked(picture(50, 50, colour), "What is in the box?") for colour in colours]
-    completions = decoded(engine_for(*qwen, 4), [request(prompt) for prompt in prompts])
+    completions = decoded(qwen.engine(4), [request(prompt) for prompt in prompts])
     assert len({completion.prompt for completion in completions}) == 1
     assert len({tuple(completion.tokens) for completion in completions}) == len(colours)
 
 
 def test_completions_of_one_prompt_share_its_reading(qwen: Seer):
-    engine = engine_for(*qwen, 3)
+    engine = qwen.engine(3)
     with Spy(qwen.model) as spy:
         completions = decoded(engine, [request(PROMPTS[2], seed=i, max_tokens=2 + i, **SAMPLED) for i in range(8)])
     assert [read for read in spy.read if read[1] > 1] == [(1, len(completions[0].prompt), True)]
@@ -207,7 +203,7 @@ def test_completions_of_one_prompt_share_its_reading(qwen: Seer):
 
 
 def test_texts_are_read_together_and_pictures_one_by_one(qwen: Seer):
-    engine = engine_for(*qwen, 6)
+    engine = qwen.engine(6)
     with Spy(qwen.model) as spy:
         decoded(engine, [request(prompt) for prompt in PROMPTS])
     assert [(rows, seen) for rows, width, seen in spy.read if width > 1] == [(2, False)] + 4 * [(1, True)]
@@ -215,27 +211,26 @@ def test_texts_are_read_together_and_pictures_one_by_one(qwen: Seer):
 
 
 def test_stop_strings_and_limits(each: Seer):
-    (free,) = decoded(engine_for(*each, 1), [request(PROMPTS[0])])
+    (free,) = decoded(each.engine(1), [request(PROMPTS[0])])
     stop = free.text[4:6]
     requests = [
         request(PROMPTS[0], stop=(stop,)),
         request(PROMPTS[0], max_length=len(free.prompt) + 3),
     ]
-    stopped, limited = decoded(engine_for(*each, 2), requests)
+    stopped, limited = decoded(each.engine(2), requests)
     assert (stopped.text, stopped.finish) == (free.text[: free.text.index(stop)], "stop")
     assert (limited.tokens, limited.finish) == (free.tokens[:3], "length")
 
 
 def test_the_context_counts_what_a_picture_takes_up(qwen: Seer):
-    reader = reader_of(*qwen)
     with pytest.raises(ModelError, match=r"has \d{3} tokens and the model's context is 512"):
-        reader.begin(request(asked(*[picture(100, 100)] * 25)))
+        qwen.reader.begin(request(asked(*[picture(100, 100)] * 40)))
 
 
 def test_a_batch_that_does_not_fit_is_halved(qwen: Seer, caplog: pytest.LogCaptureFixture):
     requests = [request(PROMPTS[i % 6], seed=i, **SAMPLED) for i in range(9)]
-    expected = [completion.text for completion in decoded(engine_for(*qwen, 9), requests)]
-    engine = engine_for(*qwen, 9)
+    expected = [completion.text for completion in decoded(qwen.engine(9), requests)]
+    engine = qwen.engine(9)
 
     def refuse(model: Any, args: Any, kwargs: dict[str, Any]) -> None:
         if len(kwargs["attention_mask"]) > 3:
@@ -255,15 +250,11 @@ def test_a_batch_that_does_not_fit_is_halved(qwen: Seer, caplog: pytest.LogCaptu
 
 
 def test_a_trial_tells_who_can_be_decoded_together(each: Seer):
-    reader = reader_of(*each)
-    alone = type(each.model).__name__.startswith(ALONE)
-    reason = why_not_together(each.model, reader)
-    assert bool(reason) == alone
+    assert bool(each.reason) == type(each.model).__name__.startswith(ALONE)
 
 
 def test_a_model_that_forgets_where_its_pictures_end_is_found_out(qwen: Seer, monkeypatch: Any):
-    model, processor = qwen
-    reader = reader_of(model, processor)
+    model, reader, _ = qwen
     forward = model.forward
 
     def without_deltas(*args: Any, **kwargs: Any) -> Any:
@@ -277,8 +268,7 @@ def test_a_model_that_forgets_where_its_pictures_end_is_found_out(qwen: Seer, mo
 
 
 def test_one_that_does_not_even_fit_alone_fails_alone(mllama: Seer):
-    model, processor = mllama
-    engine = engine_for(model, processor, 4)
+    model, engine = mllama.model, mllama.engine(4)
     assert isinstance(engine, Soloist)
 
     def refuse(model: Any, args: Any, kwargs: dict[str, Any]) -> None:
@@ -296,7 +286,7 @@ def test_one_that_does_not_even_fit_alone_fails_alone(mllama: Seer):
 
 
 def test_a_failure_of_one_is_not_that_of_the_next(mllama: Seer):
-    engine = engine_for(*mllama, 1)
+    engine = mllama.engine(1)
 
     def refuse(model: Any, args: Any, kwargs: dict[str, Any]) -> None:
         if kwargs.get("pixel_values") is not None:
@@ -313,7 +303,7 @@ def test_a_failure_of_one_is_not_that_of_the_next(mllama: Seer):
 
 
 def test_who_has_gone_is_not_decoded_for_and_close_breaks_off(mllama: Seer):
-    engine = engine_for(*mllama, 1)
+    engine = mllama.engine(1)
     with Spy(mllama.model) as spy:
         gone, last = Job(request(PROMPTS[0], max_tokens=450)), Job(request("dog", max_tokens=450))
         after = Job(request("fox", max_tokens=2))
@@ -336,7 +326,7 @@ def test_who_has_gone_is_not_decoded_for_and_close_breaks_off(mllama: Seer):
 
 def test_a_picture_that_is_none(qwen: Seer):
     with pytest.raises(ModelError, match="a picture of the prompt cannot be read"):
-        reader_of(*qwen).begin(request(asked(Image(b"not a picture"), "What?")))
+        qwen.reader.begin(request(asked(Image(b"not a picture"), "What?")))
 
 
 @pytest.mark.parametrize(
@@ -347,13 +337,12 @@ def test_a_picture_that_is_none(qwen: Seer):
     ],
 )
 def test_a_model_that_sees_can_be_blind(tmp_path: Path, template: str, chat: bool, reason: str):
-    model, processor = loaded(save_vision_model("Llava", tmp_path, template))
-    reader = Reader(model, processor.tokenizer, chat=chat, causal=True, processor=processor)
+    _, reader, reason_to_be_alone = loaded(save_vision_model("Llava", tmp_path, template), chat)
     assert reader.blind == reason
     with pytest.raises(ModelError, match=f"it cannot be shown pictures: {reason}"):
         reader.begin(request(PROMPTS[0]))
-    assert "type" not in processor.tokenizer.decode(reader.begin(request(PROMPTS[4])).prompt)
-    assert not why_not_together(model, reader)
+    assert "type" not in reader._tokenizer.decode(reader.begin(request(PROMPTS[4])).prompt)
+    assert not reason_to_be_alone
 
 
 # The whole
@@ -389,7 +378,7 @@ def test_a_model_in_a_folder_answers(folders: Callable[[str], Path], kind: str, 
     with Session(f"hf/{folders(kind)}", batch_size=4) as session:
         outputs = session.ask(*requests)
         identity = session.model.identity()
-    expected = decoded(engine_for(*loaded(folders(kind)), 6), requests)
+    expected = decoded(loaded(folders(kind)).engine(6), requests)
     assert [output.text for output in outputs] == [completion.text for completion in expected]
     assert [output.usage.input_tokens for output in outputs] == [len(completion.prompt) for completion in expected]
     assert identity["decoding"].startswith(decoding)

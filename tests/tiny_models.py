@@ -118,15 +118,22 @@ def save_vision_model(kind: str, folder: Path, template: str | None = PICTURE_TE
     text |= {"bos_token_id": 1, "eos_token_id": 0, "pad_token_id": 0, "initializer_range": 0.4}
     settings, *parts = VISION[kind](text, numbers, tokenizer, transformers)
     torch.manual_seed(1)
+    model = transformers.AutoModelForImageTextToText.from_config(settings)
+    for weights in model.parameters():
+        if not weights.any():  # what a training begins with, and pictures would make no difference
+            torch.nn.init.normal_(weights, std=0.4)
     transformers.utils.logging.disable_progress_bar()
-    for part in (transformers.AutoModelForImageTextToText.from_config(settings), *parts):
+    for part in (model, *parts):
         part.save_pretrained(folder)
     return folder
 
 
 def _llava(text: dict[str, Any], numbers: dict[str, int], tokenizer: Any, library: Any) -> tuple[Any, ...]:
-    vision = library.CLIPVisionConfig(**EYE)
-    settings = library.LlavaConfig(vision, library.LlamaConfig(**text), image_token_index=numbers["<image>"])
+    settings = library.LlavaConfig(
+        vision_config=library.CLIPVisionConfig(**EYE),
+        text_config=library.LlamaConfig(**text),
+        image_token_index=numbers["<image>"],
+    )
     size = {"size": {"shortest_edge": SIDE}, "crop_size": {"height": SIDE, "width": SIDE}}
     processor = library.LlavaProcessor(
         library.CLIPImageProcessorPil(**size),
@@ -183,6 +190,7 @@ def _gemma(text: dict[str, Any], numbers: dict[str, int], tokenizer: Any, librar
         boi_token_index=numbers["<start_of_image>"],
         eoi_token_index=numbers["<end_of_image>"],
         image_token_index=numbers["<image_soft_token>"],
+        tie_word_embeddings=False,
     )
     processor = library.Gemma3Processor(
         library.Gemma3ImageProcessorPil(size={"height": SIDE, "width": SIDE}),
