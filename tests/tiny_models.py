@@ -98,9 +98,10 @@ PLACES: dict[str, tuple[str, Any]] = {
     ),
     "Mllama": ("<|image|>", ["<|image|>", "<|python_tag|>"]),
 }
-PLACES["Qwen2_5_VL"] = PLACES["Qwen2VL"]
+PLACES["Qwen2_5_VL"] = PLACES["Qwen3VL"] = PLACES["Qwen2VL"]
 SIDE = 28  # pixels of a picture, or of a tile, for models that want all of them to be alike
-EYE = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "patch_size": 7}
+BODY = {"hidden_size": 32, "intermediate_size": 64}
+EYE = BODY | {"num_hidden_layers": 2, "num_attention_heads": 4, "patch_size": 7}
 EYE |= {"image_size": SIDE, "initializer_range": 0.4, "initializer_factor": 20.0}
 
 
@@ -148,14 +149,14 @@ def _llava(text: dict[str, Any], numbers: dict[str, int], tokenizer: Any, librar
 
 def _qwen(text: dict[str, Any], numbers: dict[str, int], tokenizer: Any, library: Any, kind: str) -> tuple[Any, ...]:
     eye = {"depth": 2, "num_heads": 4, "patch_size": 7, "initializer_range": 0.4}
-    if kind == "Qwen2VL":
-        eye |= {"embed_dim": 32, "hidden_size": 32}
-    else:
-        eye |= {"hidden_size": 32, "out_hidden_size": 32, "intermediate_size": 64}
-        eye |= {"window_size": 28, "fullatt_block_indexes": [1]}
+    eye |= {
+        "Qwen2VL": {"embed_dim": 32, "hidden_size": 32},
+        "Qwen2_5_VL": BODY | {"out_hidden_size": 32, "window_size": 28, "fullatt_block_indexes": [1]},
+        "Qwen3VL": BODY | {"out_hidden_size": 32, "num_position_embeddings": 64, "deepstack_visual_indexes": [0]},
+    }[kind]
     rotation = {"rope_type": "default", "rope_theta": 10_000.0, "mrope_section": [2, 1, 1]}
     settings = getattr(library, f"{kind}Config")(
-        text_config=text | {"rope_parameters": rotation},
+        text_config=text | {"head_dim": 8, "rope_parameters": rotation},
         vision_config=eye,
         image_token_id=numbers["<|image_pad|>"],
         video_token_id=numbers["<|video_pad|>"],
@@ -203,7 +204,7 @@ def _gemma(text: dict[str, Any], numbers: dict[str, int], tokenizer: Any, librar
 
 def _mllama(text: dict[str, Any], numbers: dict[str, int], tokenizer: Any, library: Any) -> tuple[Any, ...]:
     """Looks at its pictures from the side, by layers of their own."""
-    eye = {"hidden_size": 32, "intermediate_size": 64, "attention_heads": 4, "image_size": SIDE, "patch_size": 14}
+    eye = BODY | {"attention_heads": 4, "image_size": SIDE, "patch_size": 14}
     eye |= {"num_hidden_layers": 2, "num_global_layers": 1, "intermediate_layers_indices": [0], "vision_output_dim": 64}
     settings = library.MllamaConfig(
         vision_config=eye | {"initializer_range": 0.4},
@@ -221,6 +222,7 @@ VISION: dict[str, Any] = {
     "Llava": _llava,
     "Qwen2VL": partial(_qwen, kind="Qwen2VL"),
     "Qwen2_5_VL": partial(_qwen, kind="Qwen2_5_VL"),
+    "Qwen3VL": partial(_qwen, kind="Qwen3VL"),
     "Idefics3": _idefics,
     "Gemma3": _gemma,
     "Mllama": _mllama,

@@ -113,7 +113,7 @@ class CausalDecoder(Decoder):
             raise UsageError(
                 f"{type(self._model).__name__} keeps no cache of a kind that rows can leave: not supported."
             )
-        deltas = getattr(output, "rope_deltas", None)
+        deltas = getattr(self._model.base_model, "rope_deltas", None)
         if seen and deltas is not None:  # without pictures they are those of the last prompt that had some
             shifts = deltas[:, 0].tolist()
         return Rows(cache, output.logits[:, -1], lengths, shifts)
