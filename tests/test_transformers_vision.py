@@ -418,8 +418,20 @@ def test_a_model_that_sees_asked_in_a_way_without_pictures_is_refused(folders: C
     folder = folders("Qwen2VL")
     with pytest.raises(UsageError, match="cannot be shown pictures: asked with --api completions"):
         proctor.evaluate("shapes/existence", f"hf/{folder}", modality="image", api="completions")
-    report = proctor.evaluate("shapes/existence", f"hf/{folder}", api="completions", limit=2, max_tokens=2)
-    assert (report.run.n, report.run.errors) == (2, 0)
+
+
+@pytest.mark.parametrize("kind", ["Qwen2VL", "Gemma3"])
+def test_a_model_that_sees_is_decoded_like_any_other_where_it_is_shown_nothing(
+    folders: Callable[[str], Path], kind: str, monkeypatch: pytest.MonkeyPatch
+):
+    requests = [request("The quick brown fox"), request("What is in the box? There are three red circles")]
+    texts = []
+    for fast, decoding in (((), "plain: there is no GPU"), (("cpu",), "slots without graphs")):
+        monkeypatch.setattr("proctor.models.transformers.FAST_DEVICES", fast)
+        with Session(f"hf/{folders(kind)}", api="completions") as session:
+            assert session.model.identity()["decoding"] == decoding
+            texts.append([output.text for output in session.ask(*requests)])
+    assert texts[0] == texts[1]
 
 
 def test_a_library_that_the_processor_needs_is_named(folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch):

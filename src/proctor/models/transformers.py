@@ -101,14 +101,7 @@ def _open_engine(name: str, model: Any, reader: Reader, causal: bool, batch_size
     if not causal:
         decoder = Seq2SeqDecoder(model, _decoder_start(model))
         return Engine(name, decoder, reader.begin, rows), "plain: it has an encoder"
-    if reader.sees:
-        from proctor.models.soloist import Soloist
-        from proctor.models.trial import why_not_together
-
-        if reason := why_not_together(model, reader):
-            return Soloist(name, model, reader.begin), f"one at a time: {reason}"
-        return Engine(name, CausalDecoder(model), reader.begin, rows), "plain: it takes pictures"
-    reason = _why_no_slots(model)
+    reason = "it takes pictures" if reader.sees and not reader.blind else _why_no_slots(model)
     if not reason:
         from proctor.models.attention import UnfitError
         from proctor.models.slots import SlotEngine
@@ -121,6 +114,12 @@ def _open_engine(name: str, model: Any, reader: Reader, causal: bool, batch_size
             reason = str(unfit)
         else:
             return SlotEngine(name, stepper, reader.begin, slots), "slots" if stepper.graphs else "slots without graphs"
+    if reader.sees:
+        from proctor.models.soloist import Soloist
+        from proctor.models.trial import why_not_together
+
+        if difference := why_not_together(model, reader):
+            return Soloist(name, model, reader.begin), f"one at a time: {difference}"
     return Engine(name, CausalDecoder(model), reader.begin, rows), f"plain: {reason}"
 
 
