@@ -32,6 +32,7 @@ import transformers
 from proctor.models.completion import CONTEXT, Completion
 from proctor.models.job import Job
 from proctor.models.model import Request, Sampling
+from proctor.models.passage import Passage
 from proctor.models.slots import SlotEngine
 from proctor.models.stepper import Stepper
 from proctor.types import Sample
@@ -101,7 +102,7 @@ class Slots:
     def _begin(self, request: Request) -> Completion:
         prompt = self.prompts[int(str(request.prompt))]
         limit = request.sampling.max_tokens
-        return Completion(prompt, request.sampling, limit, frozenset(), self._tokenizer, prompt[-CONTEXT:])
+        return Completion(Passage(prompt), request.sampling, limit, frozenset(), self._tokenizer, prompt[-CONTEXT:])
 
     def run(self, lengths: list[list[int]], **settings: Any) -> tuple[float, list[list[int]]]:
         """Seconds, and the tokens of every completion."""

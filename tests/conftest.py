@@ -58,8 +58,8 @@ class Adding(Task):
 # What takes longest comes first, so that all processes end together.
 _FIRST = ("sandbox_attacks", "languages", "code_languages", "sandbox_containers", "docs", "code_conformance", "starter",
           "cluster", "view", "postgres", "desktop", "resume", "bigcode_compat", "transformers", "bad_input", "ltris",
-          "vision_judge", "reasoning_gym", "worlds", "agent_servers", "agent_lines", "agent_access", "embedded",
-          "supervisor", "slots", "hexagon_window", "limit", "budget", "shapes")  # fmt: skip
+          "transformers_vision", "vision_judge", "reasoning_gym", "worlds", "agent_servers", "agent_lines",
+          "agent_access", "embedded", "supervisor", "slots", "hexagon_window", "limit", "budget", "shapes")  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

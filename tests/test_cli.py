@@ -37,7 +37,7 @@ def test_run_help_shows_every_option(proctor):
     text = proctor("run", "--help").stdout
     hidden = {"task", "settings"}  # TASK… and --set
     assert [name for name in FIELDS if name not in hidden and f"--{name.replace('_', '-')}" not in text] == []
-    assert "(default: 16)" in text
+    assert "further tries after a transient model error (default: 5)" in " ".join(text.split())
 
 
 def test_version(proctor):

@@ -433,10 +433,10 @@ def test_embedded_models_take_no_pictures(proctor, tmp_path: Path, model: str):
     assert not (tmp_path / "c").exists(), "no weights were fetched for it"
 
 
-def test_local_models_take_no_pictures(proctor):
-    done = proctor("run", "shapes/existence", "--model", "hf/none/none", "--modality", "image")
+def test_models_of_vllm_take_no_pictures(proctor):
+    done = proctor("run", "shapes/existence", "--model", "vllm/none", "--modality", "image")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert done.stderr.startswith("proctor: hf/none/none cannot be shown pictures: a model of hf/ is given text only.")
+    assert done.stderr.startswith("proctor: vllm/none cannot be shown pictures: a model of vllm/ is given text only.")
 
 
 def test_a_picture_that_comes_later_is_an_error_of_its_sample(serve, task_file):

@@ -20,7 +20,8 @@ from proctor.models import open_model
 from proctor.models.completion import STRIDE, Completion
 from proctor.models.job import Job
 from proctor.models.model import Request, Sampling
-from proctor.models.transformers import Reader
+from proctor.models.passage import Passage
+from proctor.models.reader import Reader
 from proctor.randomness import mix
 from proctor.types import Message, Prompt, Sample
 from tiny_models import TEXT, make_model, make_tokenizer
@@ -175,7 +176,7 @@ def test_every_end_that_a_model_has_is_one(tokenizer: Any):
 @hypothesis.example("the dog🙂", ["🙂"], 20)
 def test_tokens_that_are_looked_at_together_make_the_same_text(tokenizer: Any, text: str, stop: list[str], room: int):
     settings = Sampling(room, stop=tuple(stop))
-    one_by_one, together = (Completion((1,), settings, room, frozenset({0}), tokenizer, [1]) for _ in range(2))
+    one_by_one, together = (Completion(Passage((1,)), settings, room, frozenset({0}), tokenizer, [1]) for _ in range(2))
     for token in [*tokenizer(text)["input_ids"], 0]:
         if not one_by_one.finish:
             one_by_one.add(token)
@@ -189,7 +190,7 @@ def test_tokens_that_are_looked_at_together_make_the_same_text(tokenizer: Any, t
 
 @hypothesis.given(seed=strategies.integers(0, 2**64 - 1), place=strategies.integers(0, 10**6))
 def test_draws_on_a_device_are_those_of_the_completion(tokenizer: Any, seed: int, place: int):
-    completion = Completion((1,), Sampling(1, seed=seed), 1, frozenset(), tokenizer, [])
+    completion = Completion(Passage((1,)), Sampling(1, seed=seed), 1, frozenset(), tokenizer, [])
     completion.tokens = [0] * place if place < 100 else range(place)  # type: ignore[assignment]
     key = mix(seed)
     keys = torch.tensor([key - 2**64 if key >= 2**63 else key])

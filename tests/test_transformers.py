@@ -28,7 +28,9 @@ from proctor.models.completion import Completion
 from proctor.models.gateway import Gateway
 from proctor.models.job import Job
 from proctor.models.model import Request, Sampling
-from proctor.models.transformers import Reader
+from proctor.models.passage import Passage
+from proctor.models.reader import Reader
+from proctor.models.transformers import _why_no_slots
 from proctor.types import Message, Output, Prompt, Sample
 from tiny_models import END, TEXT, make_model, make_tokenizer
 
@@ -223,7 +225,7 @@ def typed(tokenizer: Any, text: str, prompt: str = "", **sampling: Any) -> Compl
     """A completion of this text, token by token, as far as it is let."""
     settings = Sampling(**{"max_tokens": 10_000} | sampling)
     before = tokenizer(prompt)["input_ids"]
-    completion = Completion(tuple(before), settings, settings.max_tokens, frozenset({0}), tokenizer, before)
+    completion = Completion(Passage(tuple(before)), settings, settings.max_tokens, frozenset({0}), tokenizer, before)
     for token in [*tokenizer(text)["input_ids"], 0]:
         if not completion.finish:
             completion.add(token)
@@ -405,12 +407,12 @@ class Scarce(CausalDecoder):
         super().__init__(model)
         self._memory = tokens
 
-    def _step(self, tokens: Any, lengths: list[int], columns: int, cache: Any) -> Any:
+    def _step(self, tokens: Any, lengths: list[int], columns: int, cache: Any, *others: Any, **seen: Any) -> Any:
         if len(lengths) * columns > self._memory:
             if cache is not None:
                 cache.layers[0].keys = None  # as after a real one: some layers have the new token, others have not
             raise torch.OutOfMemoryError("CUDA out of memory.")
-        return super()._step(tokens, lengths, columns, cache)
+        return super()._step(tokens, lengths, columns, cache, *others, **seen)
 
 
 @pytest.mark.parametrize("memory", [60, 130, 200])
@@ -481,7 +483,7 @@ class Broken(CausalDecoder):
     """Fails at prompts of one token."""
 
     def _read(self, prompts: Any) -> Any:
-        if len(prompts[0]) == 1:
+        if len(prompts[0].tokens) == 1:
             raise IndexError("out of range")
         return super()._read(prompts)
 
@@ -709,7 +711,12 @@ def test_damaged_weights(tmp_path: Path, llama: Any, tokenizer: Any):
 
 @pytest.mark.parametrize(
     ("options", "extra"),
-    [({"peft_model": "x"}, "peft"), ({"load_in_8bit": True}, "bitsandbytes"), ({"load_in_4bit": True}, "bitsandbytes")],
+    [
+        ({"peft_model": "x"}, "peft"),
+        ({"load_in_8bit": True}, "bitsandbytes"),
+        ({"load_in_4bit": True}, "bitsandbytes"),
+        ({"device_map": "auto"}, "accelerate"),
+    ],
 )
 def test_what_is_not_installed_is_named(
     folder: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], extra: str
@@ -722,6 +729,48 @@ def test_what_is_not_installed_is_named(
 def test_both_quantizations(folder: Path):
     with pytest.raises(UsageError, match="the one or the other"):
         proctor.evaluate("shapes/existence", f"hf/{folder}", load_in_8bit=True, load_in_4bit=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [({"devices": 2}, "leave out --devices"), ({"engine": "ray"}, "on a Ray cluster each copy of a model has one GPU")],
+)
+def test_a_model_is_spread_over_all_devices_or_has_copies(options: dict[str, Any], why: str):
+    with pytest.raises(UsageError, match=f"device_map: .*{why}"):
+        build_config({"task": "t", "model": "hf/a/b", "device_map": "auto"} | options)
+
+
+def test_a_model_that_accelerate_puts_where_it_belongs(folder: Path):
+    pytest.importorskip("accelerate", reason="the extra accelerate is not installed: pip install 'proctor[accelerate]'")
+    requests = [request(prompt) for prompt in PROMPTS]
+    with Session(f"hf/{folder}", api="completions") as session:
+        expected = [output.text for output in session.ask(*requests)]
+    with Session(f"hf/{folder}", api="completions", device_map="auto") as session:
+        assert [output.text for output in session.ask(*requests)] == expected
+
+
+def test_slots_need_all_of_a_model_on_one_device(monkeypatch: pytest.MonkeyPatch):
+    model = make_model("Llama")
+    assert _why_no_slots(model) == "there is no GPU"
+    monkeypatch.setattr("proctor.models.transformers.FAST_DEVICES", {"cpu"})
+    assert _why_no_slots(model) == ""
+    model.hf_device_map = {"": 0}
+    assert _why_no_slots(model) == ""
+    model.hf_device_map = {"model.layers.0": 0, "model.layers.1": 1}
+    assert _why_no_slots(model) == "it lies on several devices"
+
+
+@pytest.mark.parametrize(
+    ("fast", "said", "at_once"), [({}, None, 16), ({"cpu"}, None, 512), ({}, 40, 40), ({"cpu"}, 40, 40)]
+)
+def test_how_many_are_made_at_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, fast: set[str], said: int | None, at_once: int
+):
+    """As many as suit the way of decoding, unless the run says it; and who leaves has a successor waiting."""
+    monkeypatch.setattr("proctor.models.transformers.FAST_DEVICES", fast)
+    with Session(f"hf/{folder}", batch_size=said) as session:
+        assert session.model.places == 2 * at_once
+        assert session.ask(request("dog"))[0].usage.output_tokens > 0
 
 
 def test_an_adapter_is_worked_in(tmp_path: Path, folder: Path, tokenizer: Any):

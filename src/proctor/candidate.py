@@ -11,7 +11,8 @@ from proctor.types import Sample
 
 class Candidate(ABC):
     name: str
-    places: int = 1  # requests that it works at together: so many reach it at once, whatever --concurrency says
+    # Requests that it works at together: so many reach it at once, whatever --concurrency says. Known once prepared.
+    places: int = 1
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:  # noqa: B027
         """Called once before the first sample: load weights, reach the server, look the exam over."""

@@ -66,8 +66,18 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     fim: Annotated[
         FimFamily | None, Meta(description="tokens for filling in the middle (default: by the model's name)")
     ] = None
-    batch_size: Annotated[Positive, Meta(description="completions that a local model makes at once (hf/)")] = 16
+    batch_size: Annotated[
+        Positive | None,
+        Meta(
+            description="completions that a local model makes at once (default: of hf/ 512 in slots on a GPU, else 16; "
+            "of vllm/ 256)"
+        ),
+    ] = None
     devices: Annotated[Positive, Meta(description="GPUs that have a copy of a local model each (hf/)")] = 1
+    device_map: Annotated[
+        Literal["auto", "balanced", "sequential"] | None,
+        Meta(description="spread one copy of a local model over all GPUs, and how: for one that none can hold (hf/)"),
+    ] = None
     precision: Annotated[
         Literal["fp32", "fp16", "bf16"] | None, Meta(description="numbers of a local model (default: as stored)")
     ] = None
@@ -171,6 +181,7 @@ OPERATIONAL = frozenset(
         "time_limit",
         "batch_size",
         "devices",
+        "device_map",
         "generation_only",
         "allow_code_execution",
         "sandbox",
@@ -216,6 +227,10 @@ def build_config(options: Mapping[str, Any]) -> RunConfig:
     for key in ("ray_address", "model_cpus"):
         if config.engine != "ray" and getattr(config, key) is not None:
             raise UsageError(f"{key}: only a Ray cluster needs it: say --engine ray.")
+    if config.device_map is not None and config.devices > 1:
+        raise UsageError("device_map: it spreads one copy of a model over all GPUs: leave out --devices.")
+    if config.device_map is not None and config.engine == "ray":
+        raise UsageError("device_map: on a Ray cluster each copy of a model has one GPU: leave it out.")
     if config.base_url is not None:
         _check_base_url(config.base_url)
     if config.max_cost is not None and config.price_input is None and config.price_output is None:

@@ -44,6 +44,7 @@ GROUPS = {
     "local model": (
         "batch_size",
         "devices",
+        "device_map",
         "precision",
         "load_in_8bit",
         "load_in_4bit",

@@ -77,7 +77,7 @@ class Crew(Generic[Item, Result]):
     """Workers on the nodes of the cluster that has been joined. One that is lost is replaced, and its work done again.
 
     Each has at most ``most`` items at once; where it is ``paced``, only as many as take it a moment. What is known of a
-    worker once it is open is told to ``welcome``, which may refuse it by an exception.
+    worker once it is open is told to ``welcome``, which may refuse it by an exception, or set ``most`` anew.
     """
 
     def __init__(
@@ -93,7 +93,8 @@ class Crew(Generic[Item, Result]):
     ) -> None:
         current().promised += size * cpus
         self.size = size
-        self._make, self._most, self._paced, self._welcome = make, most, paced, welcome
+        self.most = most
+        self._make, self._paced, self._welcome = make, paced, welcome
         self._ray = import_ray()
         self._actor_class = self._ray.remote(Post).options(
             num_cpus=cpus, num_gpus=gpus, max_restarts=0, max_task_retries=0, scheduling_strategy="SPREAD"
@@ -182,7 +183,7 @@ class Crew(Generic[Item, Result]):
             self._welcome(node, opened)
         except ProctorError as error:
             raise type(error)(f"Node {node.name}: {error}") from None
-        return _Hand(actor, node, self._most, self._paced)
+        return _Hand(actor, node, self.most, self._paced)
 
     async def _placed(self, actor: Any) -> Node:
         """Waits for room on a node, as long as others are at work already."""

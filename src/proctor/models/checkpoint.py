@@ -26,6 +26,7 @@ STRIDE, BLOCK = 2**22, 2**12  # after them, one block in every stride
 class Checkpoint(NamedTuple):
     model: Any
     tokenizer: Any
+    processor: Any  # of pictures; None for a model of text alone
     identity: dict[str, str]
 
 
@@ -34,6 +35,14 @@ class Source(NamedTuple):
     options: dict[str, Any]  # for everything that is loaded from there
     files: str  # digest of a folder
     commit: str  # of what lies on the hub
+
+
+class Plan(NamedTuple):
+    """What is known of a model before its weights are fetched."""
+
+    source: Source
+    settings: Any  # the library's configuration
+    sees: bool  # its architecture takes pictures
 
 
 def find_devices(count: int) -> list[str]:
@@ -45,34 +54,46 @@ def find_devices(count: int) -> list[str]:
     return found[:count] or ["cpu"]
 
 
-def load(name: str, config: RunConfig, device: str) -> Checkpoint:
-    torch, transformers = _import_libraries()
-    quantization = _quantization(config, device, transformers)
-    if config.peft_model and importlib.util.find_spec("peft") is None:
-        raise MissingExtraError("An adapter (peft_model)", "peft")
+def look_up(name: str, config: RunConfig) -> Plan:
+    _, transformers = _import_libraries()
+    _refuse_missing_extras(config)
     source = _find(name, config.revision)
     causal = config.modeltype == "causal"
+    with _explained(name):
+        settings = transformers.AutoConfig.from_pretrained(
+            source.place, trust_remote_code=config.trust_remote_code, **source.options
+        )
+    if settings.is_encoder_decoder == causal:
+        cure = "seq2seq" if causal else "causal"
+        raise UsageError(f"hf/{name} is no {config.modeltype} model: use --modeltype {cure}.")
+    return Plan(source, settings, causal and type(settings) in transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING)
+
+
+def load(name: str, plan: Plan, config: RunConfig, device: str) -> Checkpoint:
+    torch, transformers = _import_libraries()
+    source = plan.source
     options = source.options | {"trust_remote_code": config.trust_remote_code}
     with _explained(name), _without_progress_bars(transformers):
-        settings = transformers.AutoConfig.from_pretrained(source.place, **options)
-        if settings.is_encoder_decoder == causal:
-            cure = "seq2seq" if causal else "causal"
-            raise UsageError(f"hf/{name} is no {config.modeltype} model: use --modeltype {cure}.")
-        tokenizer = transformers.AutoTokenizer.from_pretrained(source.place, **options)
+        processor = _load_processor(plan, options, transformers) if plan.sees else None
+        if processor is None:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(source.place, **options)
+        else:
+            tokenizer = processor.tokenizer
+            tokenizer.chat_template = processor.chat_template or tokenizer.chat_template
         if config.api == "chat" and not tokenizer.chat_template:
             raise UsageError(f"hf/{name} has no chat template: use --api completions.")
-        kind = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForSeq2SeqLM
-        model, found = kind.from_pretrained(
+        placement = _placement(config, device, transformers)
+        model, found = _kind(config, processor, transformers).from_pretrained(
             source.place,
             dtype=getattr(torch, PRECISIONS[config.precision]) if config.precision else "auto",
             output_loading_info=True,
-            **quantization,
+            **placement,
             **options,
         )
         if missing := sorted(found["missing_keys"]):
             # The library fills them with random numbers, and the model would answer accordingly.
             raise UsageError(f"hf/{name} lacks {len(missing)} of its weights, {missing[0]} for example.")
-        if not quantization:
+        if not placement:
             model = model.to(device)
     adapter = "none"
     if config.peft_model:
@@ -84,9 +105,60 @@ def load(name: str, config: RunConfig, device: str) -> Checkpoint:
         "dtype": str(model.dtype).removeprefix("torch."),
         "quantized": "8 bit" if config.load_in_8bit else "4 bit" if config.load_in_4bit else "no",
         "adapter": adapter,
-        "runtime": ", ".join(f"{package} {version(package)}" for package in ("torch", "transformers", "tokenizers")),
+        "runtime": _versions("torch", "transformers", "tokenizers"),
     }
-    return Checkpoint(model.eval(), tokenizer, identity)
+    if processor is not None:
+        identity["pictures"] = _describe_sight(processor.image_processor)
+    return Checkpoint(model.eval(), tokenizer, processor, identity)
+
+
+def _kind(config: RunConfig, processor: Any, transformers: Any) -> Any:
+    if processor is not None:
+        return transformers.AutoModelForImageTextToText
+    return transformers.AutoModelForCausalLM if config.modeltype == "causal" else transformers.AutoModelForSeq2SeqLM
+
+
+def _load_processor(plan: Plan, options: dict[str, Any], transformers: Any) -> Any:
+    """What makes tokens and numbers of a prompt with pictures; None where there is nothing for pictures."""
+    try:
+        processor = transformers.AutoProcessor.from_pretrained(plan.source.place, **options)
+    except ImportError as error:
+        kind = transformers.PROCESSOR_MAPPING.get(type(plan.settings), None)
+        if "torchvision" not in str(error).lower() or kind is None or "video_processor" not in kind.get_attributes():
+            raise
+        return _load_without_films(kind, plan.source.place, options, transformers)
+    return processor if hasattr(processor, "image_processor") else None
+
+
+def _load_without_films(kind: Any, place: str, options: dict[str, Any], transformers: Any) -> Any:
+    """A processor less its part for films: that part needs torchvision, and nobody is shown any here."""
+
+    class Processor(kind):  # type: ignore[misc]
+        def check_argument_for_proper_class(self, name: str, part: Any) -> Any:
+            return None if name == "video_processor" else super().check_argument_for_proper_class(name, part)
+
+    loaders = {"image_processor": transformers.AutoImageProcessor, "tokenizer": transformers.AutoTokenizer}
+    parts = [
+        loaders[name].from_pretrained(place, **options) if name in loaders else None
+        for name in Processor.get_attributes()
+    ]
+    settings, _ = kind.get_processor_dict(place, **options)
+    return Processor.from_args_and_dict(parts, settings)
+
+
+def _describe_sight(image_processor: Any) -> str:
+    """Libraries that resize a picture do not agree on every pixel."""
+    name = type(image_processor).__name__
+    libraries = ["pillow"] if name.endswith("Pil") or not _installed("torchvision") else ["pillow", "torchvision"]
+    return f"{name}, {_versions(*libraries)}"
+
+
+def _versions(*packages: str) -> str:
+    return ", ".join(f"{package} {version(package)}" for package in packages)
+
+
+def _installed(*packages: str) -> bool:
+    return all(importlib.util.find_spec(package) is not None for package in packages)
 
 
 def _import_libraries() -> tuple[Any, Any]:
@@ -100,15 +172,28 @@ def _import_libraries() -> tuple[Any, Any]:
     return torch, transformers
 
 
-def _quantization(config: RunConfig, device: str, transformers: Any) -> dict[str, Any]:
-    if not (config.load_in_8bit or config.load_in_4bit):
-        return {}
+def _refuse_missing_extras(config: RunConfig) -> None:
     if config.load_in_8bit and config.load_in_4bit:
         raise UsageError("load_in_8bit and load_in_4bit: a model is loaded in the one or the other.")
-    if any(importlib.util.find_spec(package) is None for package in ("bitsandbytes", "accelerate")):
+    if (config.load_in_8bit or config.load_in_4bit) and not _installed("bitsandbytes", "accelerate"):
         raise MissingExtraError("A quantized model", "bitsandbytes")
-    how = transformers.BitsAndBytesConfig(load_in_8bit=config.load_in_8bit, load_in_4bit=config.load_in_4bit)
-    return {"quantization_config": how, "device_map": {"": device}}
+    if config.peft_model and not _installed("peft"):
+        raise MissingExtraError("An adapter (peft_model)", "peft")
+    if config.device_map and not _installed("accelerate"):
+        raise MissingExtraError("A model on several devices (device_map)", "accelerate")
+
+
+def _placement(config: RunConfig, device: str, transformers: Any) -> dict[str, Any]:
+    """How the library puts the weights where they belong; nothing where it leaves that to us."""
+    quantized = config.load_in_8bit or config.load_in_4bit
+    if not (quantized or config.device_map):
+        return {}
+    placement: dict[str, Any] = {"device_map": config.device_map or {"": device}}
+    if quantized:
+        placement["quantization_config"] = transformers.BitsAndBytesConfig(
+            load_in_8bit=config.load_in_8bit, load_in_4bit=config.load_in_4bit
+        )
+    return placement
 
 
 def _find(name: str, revision: str | None) -> Source:

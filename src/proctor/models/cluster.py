@@ -29,6 +29,15 @@ class _Placement(NamedTuple):
     gpus: int
 
 
+class _Opened(NamedTuple):
+    """What is known of a copy once it is prepared."""
+
+    identity: dict[str, str]
+    usual_api: Api
+    blind: str
+    places: int
+
+
 class ClusterModel(Model):
     """Stands for its copies. What a lost one was asked is asked of another."""
 
@@ -37,13 +46,13 @@ class ClusterModel(Model):
         self.name, self.blind, self.usual_api = model.name, model.blind, model.usual_api
         self._identity = model.identity()
         self._known = False
-        copies, cpus, gpus = _placement(config)
+        self._copies, cpus, gpus = _placement(config)
         at_once = max(model.places, LEAST_AT_ONCE)
-        self.places = copies * at_once
+        self.places = self._copies * at_once
         alone = msgspec.structs.replace(config, engine="local", ray_address=None)
         self._crew = Crew(
             partial(_Copy, opener, alone),
-            copies,
+            self._copies,
             cpus=cpus,
             gpus=gpus,
             most=at_once,
@@ -53,6 +62,7 @@ class ClusterModel(Model):
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
         await self._crew.open()
+        self.refuse_pictures(samples)
 
     def identity(self) -> dict[str, str]:
         return self._identity
@@ -66,13 +76,15 @@ class ClusterModel(Model):
     async def close(self) -> None:
         await self._crew.close()
 
-    def _welcome(self, node: Node, opened: tuple[dict[str, str], Api]) -> None:
-        identity, usual_api = opened
+    def _welcome(self, node: Node, opened: _Opened) -> None:
+        identity = opened.identity
         if self._known and identity != self._identity:
             changed = ", ".join(sorted(key for key in identity if identity[key] != self._identity.get(key)))
             raise UsageError(f"its copy of {self.name} is not that of the other nodes ({changed}).")
         self._known = True
-        self._identity, self.usual_api = identity, usual_api
+        self._identity, self.usual_api, self.blind = identity, opened.usual_api, opened.blind
+        self._crew.most = max(opened.places, LEAST_AT_ONCE)
+        self.places = self._copies * self._crew.most
 
 
 def _placement(config: RunConfig) -> _Placement:
@@ -91,11 +103,12 @@ def _placement(config: RunConfig) -> _Placement:
 class _Copy(Labour[Request, Output]):
     def __init__(self, opener: Opener, config: RunConfig) -> None:
         self._model = opener(config)
-        self.at_once = self._model.places
 
-    async def open(self) -> tuple[dict[str, str], Api]:
-        await self._model.prepare(lambda: ())
-        return self._model.identity(), self._model.usual_api
+    async def open(self) -> _Opened:
+        model = self._model
+        await model.prepare(lambda: ())
+        self.at_once = model.places
+        return _Opened(model.identity(), model.usual_api, model.blind, model.places)
 
     async def do(self, item: Request) -> Output:
         return await self._model.generate(item)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from proctor.models.model import Sampling
+from proctor.models.passage import Passage
 from proctor.randomness import mix
 
 CONTEXT = 8  # tokens of the prompt that the text is read with: some tokenizers drop a space at the very start
@@ -16,14 +17,14 @@ UNFINISHED = "\ufffd"  # what a tokenizer makes of bytes that are not yet a char
 class Completion:
     def __init__(
         self,
-        prompt: tuple[int, ...],
+        passage: Passage,
         sampling: Sampling,
         room: int,
         ends: frozenset[int],
         tokenizer: Any,
         context: Sequence[int],
     ) -> None:
-        self.prompt = prompt
+        self.passage = passage
         self.sampling = sampling
         self.room = room  # most tokens that it may have
         self._ends = ends  # tokens that end it, and are not part of its text
@@ -32,6 +33,10 @@ class Completion:
         self._tokenizer = tokenizer
         self._context = list(context)
         self.restart()
+
+    @property
+    def prompt(self) -> tuple[int, ...]:
+        return self.passage.tokens
 
     def restart(self) -> None:
         self.tokens: list[int] = []

@@ -19,6 +19,11 @@ class Crew:
         self._open = [0] * len(workers)  # jobs that each has not answered
         self._lock = threading.Lock()
 
+    @property
+    def most(self) -> int:
+        """Completions that they make at once, all together."""
+        return sum(worker.most for worker in self._workers)
+
     def submit(self, jobs: Iterable[Job]) -> None:
         """Jobs of one prompt go to the same worker, who reads it once; the next prompt to who has the least to do."""
         of_prompt: dict[Prompt, list[Job]] = {}

@@ -20,8 +20,7 @@ from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 from transformers.modeling_outputs import BaseModelOutput
 
 from proctor.errors import UsageError
-
-Tokens = tuple[int, ...]
+from proctor.models.passage import Passage, Pictures
 
 
 class Decoder(ABC):
@@ -36,7 +35,7 @@ class Decoder(ABC):
         """Of the next token, a row for each completion."""
 
     @abstractmethod
-    def admit(self, prompts: Sequence[Tokens], waiting: Collection[Tokens]) -> None:
+    def admit(self, prompts: Sequence[Passage], waiting: Collection[Passage]) -> None:
         """Adds a row for each prompt; equal ones are read once. `waiting` are prompts that will come again."""
 
     @abstractmethod
@@ -61,7 +60,7 @@ class CausalDecoder(Decoder):
 
     def clear(self) -> None:
         self._rows: Rows | None = None
-        self._read_before: dict[Tokens, Rows] = {}
+        self._read_before: dict[Passage, Rows] = {}
 
     @property
     def open(self) -> bool:
@@ -71,19 +70,22 @@ class CausalDecoder(Decoder):
     def logits(self) -> Tensor:
         return self._rows.logits if self._rows is not None else torch.empty(0, 0)
 
-    def admit(self, prompts: Sequence[Tokens], waiting: Collection[Tokens]) -> None:
+    def admit(self, prompts: Sequence[Passage], waiting: Collection[Passage]) -> None:
         known = [prompt for prompt in dict.fromkeys(prompts) if prompt in self._read_before]
         new = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self._read_before]
         parts = [self._read_before[prompt].copy() for prompt in known]
-        if new:
-            read = self._read(new)
+        # Pictures come in tensors of all shapes: a prompt that has any is read by itself.
+        texts = [prompt for prompt in new if prompt.pictures is None]
+        seen = [prompt for prompt in new if prompt.pictures is not None]
+        for group in ([texts] if texts else []) + [[prompt] for prompt in seen]:
+            read = self._read(group)
             if read.plain:
                 self._read_before |= {
-                    prompt: read.copy().pick([row]) for row, prompt in enumerate(new) if prompt in waiting
+                    prompt: read.copy().pick([row]) for row, prompt in enumerate(group) if prompt in waiting
                 }
             parts.append(read)
         self._read_before = {prompt: rows for prompt, rows in self._read_before.items() if prompt in waiting}
-        order = [*known, *new]
+        order = [*known, *texts, *seen]
         fresh = parts[0].join(parts[1:]).pick([order.index(prompt) for prompt in prompts])
         self._rows = fresh if self._rows is None else self._rows.join([fresh])
 
@@ -94,21 +96,37 @@ class CausalDecoder(Decoder):
         rows = self._rows.pick(going)
         rows.lengths = [length + 1 for length in rows.lengths]
         rows.columns += 1
-        rows.logits = self._step([[token] for token in tokens], rows.lengths, rows.columns, rows.cache).logits[:, -1]
+        read = self._step([[token] for token in tokens], rows.lengths, rows.columns, rows.cache, rows.shifts)
+        rows.logits = read.logits[:, -1]
 
-    def _read(self, prompts: Sequence[Tokens]) -> Rows:
-        lengths = [len(prompt) for prompt in prompts]
+    def _read(self, prompts: Sequence[Passage]) -> Rows:
+        """Several of text, or a single one with pictures."""
+        lengths = [len(prompt.tokens) for prompt in prompts]
         columns = max(lengths)
-        filled = [(0,) * (columns - len(prompt)) + prompt for prompt in prompts]
-        output = self._step(filled, lengths, columns, None)
+        filled = [(0,) * (columns - len(prompt.tokens)) + prompt.tokens for prompt in prompts]
+        shifts = [0] * len(prompts)
+        pictures = prompts[0].pictures
+        seen = as_inputs(pictures, self._model) if pictures is not None else {}
+        output = self._step(filled, lengths, columns, None, shifts, **seen)
         cache = getattr(output, "past_key_values", None)
         if not hasattr(cache, "reorder_cache"):
             raise UsageError(
                 f"{type(self._model).__name__} keeps no cache of a kind that rows can leave: not supported."
             )
-        return Rows(cache, output.logits[:, -1], lengths)
+        deltas = getattr(self._model.base_model, "rope_deltas", None)
+        if seen and deltas is not None:  # without pictures they are those of the last prompt that had some
+            shifts = deltas[:, 0].tolist()
+        return Rows(cache, output.logits[:, -1], lengths, shifts)
 
-    def _step(self, tokens: Sequence[Sequence[int]], lengths: list[int], columns: int, cache: Any) -> Any:
+    def _step(
+        self,
+        tokens: Sequence[Sequence[int]],
+        lengths: list[int],
+        columns: int,
+        cache: Any,
+        shifts: list[int],
+        **seen: Any,
+    ) -> Any:
         device = self._model.device
         starts = columns - torch.tensor(lengths, device=device)[:, None]
         places = torch.arange(columns, device=device)[None]
@@ -118,17 +136,35 @@ class CausalDecoder(Decoder):
             "past_key_values": cache,
             "use_cache": True,
             **self._last_only,
+            **seen,
         }
-        if self._takes_positions:
-            inputs["position_ids"] = (places - starts).clamp(min=0)[:, -len(tokens[0]) :]
+        if self._takes_positions and not seen:  # where the tokens of a picture stand is for the model to say
+            positions = (places - starts).clamp(min=0)[:, -len(tokens[0]) :]
+            if any(shifts):
+                positions = positions + torch.tensor(shifts, device=device)[:, None]
+            inputs["position_ids"] = positions
         return self._model(**inputs)
+
+
+def as_inputs(pictures: Pictures, model: Any) -> dict[str, Any]:
+    """The tensors where the model is, and with numbers of its kind."""
+    return {
+        name: value.to(model.device, model.dtype if value.is_floating_point() else value.dtype)
+        if isinstance(value, Tensor)
+        else value
+        for name, value in pictures.tensors.items()
+    }
 
 
 class Rows:
     """Some rows of a causal model: the cache, and the logits of the next token."""
 
-    def __init__(self, cache: Any, logits: Tensor, lengths: list[int]) -> None:
-        self.cache, self.logits, self.lengths = cache, logits, lengths
+    def __init__(self, cache: Any, logits: Tensor, lengths: list[int], shifts: list[int]) -> None:
+        """``shifts``: by how much a next token's position differs from the number of tokens before it.
+
+        Where positions have two dimensions, a picture takes up fewer of them than it has tokens.
+        """
+        self.cache, self.logits, self.lengths, self.shifts = cache, logits, lengths, shifts
         self.columns = max(lengths)
 
     @property
@@ -151,6 +187,7 @@ class Rows:
             self.cache.reorder_cache(chosen)
             self.logits = self.logits[chosen]
             self.lengths = [self.lengths[index] for index in indices]
+            self.shifts = [self.shifts[index] for index in indices]
             if self.plain:
                 self._set_blocks([self])
         return self
@@ -161,6 +198,7 @@ class Rows:
             parts = [self, *others]
             self.logits = torch.cat([part.logits for part in parts])
             self.lengths = [length for part in parts for length in part.lengths]
+            self.shifts = [shift for part in parts for shift in part.shifts]
             self._set_blocks(parts)
         return self
 
@@ -204,13 +242,14 @@ class Seq2SeqDecoder(Decoder):
     def logits(self) -> Tensor:
         return self._logits
 
-    def admit(self, prompts: Sequence[Tokens], waiting: Collection[Tokens]) -> None:
+    def admit(self, prompts: Sequence[Passage], waiting: Collection[Passage]) -> None:
         device = self._model.device
         distinct = list(dict.fromkeys(prompts))
-        columns = max(len(prompt) for prompt in distinct)
+        columns = max(len(prompt.tokens) for prompt in distinct)
         # Filled up on the right: an encoder may count its places from the left.
-        filled = torch.tensor([prompt + (0,) * (columns - len(prompt)) for prompt in distinct], device=device)
-        lengths = torch.tensor([len(prompt) for prompt in distinct], device=device)[:, None]
+        rows = [prompt.tokens + (0,) * (columns - len(prompt.tokens)) for prompt in distinct]
+        filled = torch.tensor(rows, device=device)
+        lengths = torch.tensor([len(prompt.tokens) for prompt in distinct], device=device)[:, None]
         mask = (torch.arange(columns, device=device)[None] < lengths).long()
         states = self._model.get_encoder()(input_ids=filled, attention_mask=mask).last_hidden_state
         chosen = torch.tensor([distinct.index(prompt) for prompt in prompts], device=device)

@@ -24,13 +24,18 @@ logger = logging.getLogger(__name__)
 class Worker(ABC):
     """A thread that takes requests as they come, and a turn at a time until all are answered."""
 
-    def __init__(self, name: str, begin: Callable[[Request], Completion]) -> None:
+    def __init__(self, name: str, begin: Callable[[Request], Completion], most: int) -> None:
         self._name, self._begin = name, begin
+        self._most = most  # completions at once
         self._arrived: deque[Job] = deque()  # shared by the threads, under the condition
         self._closed = False
         self._condition = threading.Condition()
         # A daemon: whoever forgets to close it can still end.
         self._thread = threading.Thread(target=self._work, name="local-model", daemon=True)
+
+    @property
+    def most(self) -> int:
+        return self._most
 
     def submit(self, jobs: Iterable[Job]) -> None:
         with self._condition:
@@ -136,9 +141,8 @@ class Engine(Worker):
     """Rows of a decoder, which come and go between two tokens."""
 
     def __init__(self, name: str, decoder: Decoder, begin: Callable[[Request], Completion], batch_size: int) -> None:
-        super().__init__(name, begin)
+        super().__init__(name, begin, batch_size)
         self._decoder = decoder
-        self._most = batch_size
         self._waiting: deque[Job] = deque()
         self._batch: list[Job] = []  # in the order of the decoder's rows
         self._thread.start()
@@ -171,8 +175,8 @@ class Engine(Worker):
             for job in fresh:
                 job.begin()
             self._batch += fresh
-            waiting = {job.completion.prompt for job in self._waiting}
-            self._decoder.admit([job.completion.prompt for job in fresh], waiting)
+            waiting = {job.completion.passage for job in self._waiting}
+            self._decoder.admit([job.completion.passage for job in fresh], waiting)
 
     def _step(self) -> None:
         tokens = choose(self._decoder.logits, [job.completion for job in self._batch])

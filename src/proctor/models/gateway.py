@@ -15,7 +15,7 @@ from proctor.config import RunConfig
 from proctor.errors import TransientModelError, UsageError
 from proctor.models.cache import ResponseCache
 from proctor.models.limit import START, ServerLimit, limit_of
-from proctor.models.model import Model, Request, estimate_tokens, has_pictures
+from proctor.models.model import Model, Request, estimate_tokens
 from proctor.types import Output, Sample, Usage
 
 FIRST_WAIT = 0.5  # seconds before the second try; doubled before each further one
@@ -33,11 +33,8 @@ class Gateway(Model):
         self._cache = cache
         self._budget = budget or Budget()
         self._stretch: float | None = None  # how many times longer than estimated a prompt has turned out to be
-        if model.server:
-            self._limit = limit_of(model.server, config.concurrency)
-        else:
-            places = max(config.concurrency or START, model.places)
-            self._limit = ServerLimit(model.name, places, places)
+        self._concurrency = config.concurrency or START
+        self._limit = limit_of(model.server, config.concurrency) if model.server else self._own_limit()
         self._pushbacks_before = self._limit.pushbacks  # by exams before this one
         self._retries = config.retries
         self._prices = (config.price_input, config.price_output)
@@ -47,14 +44,12 @@ class Gateway(Model):
         return self._limit.places
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
-        # Found out before weights are fetched or a server is asked.
-        first = next(iter(samples()), None) if self._model.blind else None
-        if first is not None and has_pictures(first.input):
-            raise UsageError(
-                f"{self.name} cannot be shown pictures: {self._model.blind}. Use --modality text, or another model."
-            )
+        # Where it is known already, before weights are fetched or a server is asked.
+        self._model.refuse_pictures(samples)
         await self._model.prepare(samples)
         self.usual_api = self._model.usual_api
+        if not self._model.server:
+            self._limit = self._own_limit()
 
     def identity(self) -> dict[str, str]:
         return self._model.identity()
@@ -121,6 +116,11 @@ class Gateway(Model):
                     # Whoever got the place goes first: a server waits for it, the judge of this answer does not.
                     await asyncio.sleep(0)
                 return msgspec.structs.replace(output, attempts=attempt) if attempt > 1 else output
+
+    def _own_limit(self) -> ServerLimit:
+        """Of a model in this process, whose places may become known only when it is prepared."""
+        places = max(self._concurrency, self._model.places)
+        return ServerLimit(self.name, places, places)
 
     def _most(self, request: Request) -> Usage:
         """The most that a request may use, as far as the length of its prompt can be estimated."""

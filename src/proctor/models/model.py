@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from proctor.candidate import Candidate
-from proctor.errors import ModelError, TransientModelError
+from proctor.errors import ModelError, TransientModelError, UsageError
 from proctor.types import Image, Message, Output, Prompt, Sample, Usage
 
 TOKEN_LENGTH = 4  # characters, of English text
@@ -156,9 +156,17 @@ class Model(Candidate):
     """Answers requests. A transient failure raises TransientModelError and is tried again."""
 
     in_process: bool = False  # computes where it is opened; else it only talks to somebody
-    blind: str = ""  # why it cannot be shown pictures, where it cannot
+    blind: str = ""  # why it cannot be shown pictures, where it cannot; known once prepared
     server: str = ""  # whose places it shares with all other models there; empty for a model in this process
     usual_api: Literal["chat", "completions"] = "chat"  # how it is asked unless a run says it; known once prepared
 
     @abstractmethod
     async def generate(self, request: Request) -> Output: ...
+
+    def refuse_pictures(self, samples: Callable[[], Iterable[Sample]]) -> None:
+        """Ends the run before it begins, if the exam shows pictures and they cannot be seen."""
+        first = next(iter(samples()), None) if self.blind else None
+        if first is not None and has_pictures(first.input):
+            raise UsageError(
+                f"{self.name} cannot be shown pictures: {self.blind}. Use --modality text, or another model."
+            )

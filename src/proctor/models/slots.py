@@ -56,9 +56,8 @@ class Row:
 
 class SlotEngine(Worker):
     def __init__(self, name: str, stepper: Stepper, begin: Callable[[Request], Completion], slots: int) -> None:
-        super().__init__(name, begin)
+        super().__init__(name, begin, slots)
         self._stepper, self._pages = stepper, stepper.pages
-        self._most = slots
         self._readable = READ_TOGETHER
         self._vacant = list(reversed(range(slots)))
         self._waiting: deque[Row] = deque()

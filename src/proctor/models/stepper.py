@@ -23,6 +23,7 @@ from proctor.models.memory import ran_out_of_memory, sent
 from proctor.models.model import Sampling
 from proctor.models.pages import Layer, Pages, pages_for
 from proctor.models.sampler import EVERYTHING, draw_numbers, pick
+from proctor.models.trial import DIFFERENT, same_logits
 from proctor.randomness import mix
 
 pick_by_kernel: Any  # None where Triton is not there
@@ -39,7 +40,6 @@ NARROWEST = 8  # pages that a row has room for at first
 TOKEN, SHARED, OWN, KEY, TOP_K, TEMPERATURE, TOP_P = range(7)  # the numbers in a slot
 
 PROBE = 40, 7  # tokens of the sequences that a model is tried with: more than a page, and less
-EXACT, ROUGH = 2e-3, 0.1  # how far off logits may be, as a share of their spread, with 32 bits and with fewer
 
 
 class Seat(NamedTuple):
@@ -277,7 +277,6 @@ class Stepper:
     def _try(self, expected: list[Tensor]) -> None:
         """Reads all but two tokens of each probe, makes two steps, and compares."""
         probes = self._probes()
-        tolerance = EXACT if self._model.dtype == torch.float32 else ROUGH
         needed = [pages_for(len(probe) - 2) + 1 for probe in probes]
         self.grow(max(needed))
         if self.pages.free < max(needed):
@@ -290,10 +289,9 @@ class Stepper:
                 seat = Seat(0, probe[own - 2], len(probe) - 2, Sampling(1))
                 self._tell([0], self._size(1), [seat], entries)
                 self._state[0, OWN] = own
-                found = self._forward(self._size(1))[2][0].float()
-                wanted = logits[own].float()
-                if not (found - wanted).norm() <= tolerance * (wanted - wanted.mean()).norm():
-                    raise UnfitError("its logits come out differently")
+                found = self._forward(self._size(1))[2][0]
+                if not same_logits(found, logits[own], self._model.dtype):
+                    raise UnfitError(DIFFERENT)
             self.pages.give(pages)
         if self.graphs:
             try:

@@ -15,7 +15,8 @@ from proctor.types import Output, Sample, Usage
 
 MOST_PLACES = 4_096  # as many as --concurrency may ask for
 PRECISIONS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", None: "auto"}
-ELSEWHERE = ("load_in_8bit", "load_in_4bit", "peft_model")  # what hf/ can and this cannot
+USUAL_BATCH = 256  # sequences at once
+ELSEWHERE = ("load_in_8bit", "load_in_4bit", "peft_model", "device_map")  # what hf/ can and this cannot
 
 
 class Vllm(Model):
@@ -26,7 +27,8 @@ class Vllm(Model):
 
     def __init__(self, name: str, config: RunConfig) -> None:
         self.name = f"vllm/{name}"
-        self.places = min(2 * config.batch_size, MOST_PLACES)
+        self._batch_size = config.batch_size or USUAL_BATCH
+        self.places = min(2 * self._batch_size, MOST_PLACES)
         for option in ELSEWHERE:
             if getattr(config, option):
                 raise UsageError(f"{option}: vllm/ runs models as they are stored: use hf/{name} for this.")
@@ -49,7 +51,7 @@ class Vllm(Model):
             revision=config.revision,
             trust_remote_code=config.trust_remote_code,
             dtype=PRECISIONS[config.precision],
-            max_num_seqs=config.batch_size,
+            max_num_seqs=self._batch_size,
             disable_log_stats=True,
         )
         try:
