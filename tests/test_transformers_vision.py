@@ -351,12 +351,13 @@ def test_a_model_that_sees_can_be_blind(tmp_path: Path, template: str, chat: boo
 class Session:
     """A model with a loop to run it in."""
 
-    def __init__(self, model: str, **options: Any) -> None:
+    def __init__(self, model: str, samples: Sequence[Sample] = (), **options: Any) -> None:
         self.model: Gateway = open_model(build_config({"task": "t", "model": model} | options))
+        self.samples = samples
         self.runner = asyncio.Runner()
 
     def __enter__(self) -> Session:
-        self.runner.run(self.model.prepare(list))
+        self.runner.run(self.model.prepare(lambda: self.samples))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -431,6 +432,27 @@ def test_a_model_that_sees_is_decoded_like_any_other_where_it_is_shown_nothing(
         with Session(f"hf/{folders(kind)}", api="completions") as session:
             assert session.model.identity()["decoding"] == decoding
             texts.append([output.text for output in session.ask(*requests)])
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("kind", ["Qwen2VL", "Gemma3"])
+def test_an_exam_that_begins_without_pictures_is_decoded_in_slots(
+    folders: Callable[[str], Path], kind: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("proctor.models.transformers.FAST_DEVICES", {"cpu"})
+    requests = [request("The quick brown fox"), request("What is in the box? There are three red circles")]
+    text = [each.sample for each in requests]
+    seen = request(asked(picture(40, 30), "What is this?"))
+    texts = []
+    for samples, decoding in (([*text, seen.sample], "plain: it takes pictures"), (text, "slots without graphs")):
+        with Session(f"hf/{folders(kind)}", samples) as session:
+            assert session.model.identity()["decoding"] == decoding
+            texts.append([output.text for output in session.ask(*requests)])
+            if decoding.startswith("plain"):
+                assert session.ask(seen)
+            else:
+                with pytest.raises(ModelError, match="cannot be shown pictures: the exam began without any"):
+                    session.ask(seen)
     assert texts[0] == texts[1]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from proctor.config import RunConfig
@@ -12,7 +13,7 @@ from proctor.errors import UsageError
 from proctor.models.checkpoint import Plan, find_devices, load, look_up
 from proctor.models.crew import Crew
 from proctor.models.job import Job
-from proctor.models.model import Model, Request
+from proctor.models.model import Model, Request, has_pictures
 from proctor.models.reader import READS_ONLY, Reader
 from proctor.types import Output, Sample
 
@@ -23,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 MOST_PLACES = 4_096  # as many as --concurrency may ask for
 USUAL_SLOTS, USUAL_ROWS = 512, 16  # completions at once, unless a run says it
+LOOKED_AT = 100  # samples, to see whether an exam shows pictures
+NONE_EXPECTED = "the exam began without any, so the model is decoded in a way that takes none"
 FAST_DEVICES = frozenset({"cuda"})  # where slots are faster than a batch that is put together anew for every token
 
 
@@ -35,6 +38,7 @@ class Transformers(Model):
         self.name = f"hf/{name}"
         self._source, self._config = name, config
         self._identity = {"model": self.name}
+        self._shows = True  # the exam has pictures, as far as is known
         self._crew: Crew | None = None
         self._arrived: list[Job] = []
         self._set_places((config.batch_size or USUAL_ROWS) * config.devices)
@@ -44,6 +48,7 @@ class Transformers(Model):
             plan = await asyncio.to_thread(look_up, self._source, self._config)
             self.blind = "" if plan.sees else READS_ONLY
             self.refuse_pictures(samples)  # before weights are fetched
+            self._shows = plan.sees and _may_show_pictures(samples)
             self._crew = await asyncio.to_thread(self._start, plan)
             self._set_places(self._crew.most)
             self.refuse_pictures(samples)
@@ -85,13 +90,21 @@ class Transformers(Model):
                 logger.warning("note: %s has no chat template, so it is asked with --api completions.", self.name)
         api = self._config.api or self.usual_api
         reader = Reader(model, tokenizer, api == "chat", causal, processor)
-        engine, decoding = _open_engine(self.name, model, reader, causal, self._config.batch_size)
+        engine, decoding = _open_engine(self.name, model, reader, causal, self._config.batch_size, self._shows)
         self.blind = reader.blind
         self._identity = identity | {"api": api, "decoding": decoding}
         return engine
 
 
-def _open_engine(name: str, model: Any, reader: Reader, causal: bool, batch_size: int | None) -> tuple[Worker, str]:
+def _may_show_pictures(samples: Callable[[], Iterable[Sample]]) -> bool:
+    """Whether an exam has some at its beginning; one that does not say what it asks may have."""
+    first = list(islice(samples(), LOOKED_AT))
+    return not first or any(has_pictures(sample.input) for sample in first)
+
+
+def _open_engine(
+    name: str, model: Any, reader: Reader, causal: bool, batch_size: int | None, shows: bool
+) -> tuple[Worker, str]:
     """The engine that is fastest for the model, and in a few words how it decodes."""
     # Only now: without the libraries they cannot even be imported.
     from proctor.models.decoder import CausalDecoder, Seq2SeqDecoder
@@ -101,7 +114,7 @@ def _open_engine(name: str, model: Any, reader: Reader, causal: bool, batch_size
     if not causal:
         decoder = Seq2SeqDecoder(model, _decoder_start(model))
         return Engine(name, decoder, reader.begin, rows), "plain: it has an encoder"
-    reason = "it takes pictures" if reader.sees and not reader.blind else _why_no_slots(model)
+    reason = "it takes pictures" if shows and not reader.blind else _why_no_slots(model)
     if not reason:
         from proctor.models.attention import UnfitError
         from proctor.models.slots import SlotEngine
@@ -113,6 +126,7 @@ def _open_engine(name: str, model: Any, reader: Reader, causal: bool, batch_size
         except UnfitError as unfit:
             reason = str(unfit)
         else:
+            reader.blind = reader.blind or NONE_EXPECTED
             return SlotEngine(name, stepper, reader.begin, slots), "slots" if stepper.graphs else "slots without graphs"
     if reader.sees:
         from proctor.models.soloist import Soloist
