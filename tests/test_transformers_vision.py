@@ -425,6 +425,7 @@ def test_a_model_that_sees_asked_in_a_way_without_pictures_is_refused(folders: C
 def test_a_model_that_sees_is_decoded_like_any_other_where_it_is_shown_nothing(
     folders: Callable[[str], Path], kind: str, monkeypatch: pytest.MonkeyPatch
 ):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)  # also where there is a GPU
     requests = [request("The quick brown fox"), request("What is in the box? There are three red circles")]
     texts = []
     for fast, decoding in (((), "plain: there is no GPU"), (("cpu",), "slots without graphs")):
@@ -439,6 +440,7 @@ def test_a_model_that_sees_is_decoded_like_any_other_where_it_is_shown_nothing(
 def test_an_exam_that_begins_without_pictures_is_decoded_in_slots(
     folders: Callable[[str], Path], kind: str, monkeypatch: pytest.MonkeyPatch
 ):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)  # also where there is a GPU
     monkeypatch.setattr("proctor.models.transformers.FAST_DEVICES", {"cpu"})
     requests = [request("The quick brown fox"), request("What is in the box? There are three red circles")]
     text = [each.sample for each in requests]
