@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -607,7 +608,7 @@ def test_a_model_in_a_folder_answers(folder: Path, llama: Any, tokenizer: Any):
     assert all(output.seconds > 0 for output in outputs)
     assert identity["files"] == folder_digest(folder)
     assert identity["dtype"] == "float32"
-    assert f"torch {torch.__version__}, transformers {transformers.__version__}" in identity["runtime"]
+    assert f"torch {version('torch')}, transformers {version('transformers')}" in identity["runtime"]
 
 
 def test_an_exam_is_sat_in_batches(folder: Path, monkeypatch: pytest.MonkeyPatch):
