@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
+from model_session import answered
 from proctor.config import build_config
 from proctor.errors import ModelError, UsageError
 from proctor.models import open_model
@@ -66,15 +66,6 @@ def in_slots(model: Any, tokenizer: Any, count: int, chat: bool = False) -> Slot
 def plainly(model: Any, tokenizer: Any, chat: bool = False) -> Engine:
     reader = Reader(model, tokenizer, chat, causal=True)
     return Engine("hf/tiny", CausalDecoder(model), reader.begin, 4)
-
-
-def answered(engine: Worker, requests: Sequence[Request]) -> list[Completion]:
-    jobs = [Job(each) for each in requests]
-    engine.submit(jobs)
-    for job in jobs:
-        job.future.result(60)
-    engine.close()
-    return [job.completion for job in jobs]
 
 
 def all_of(completion: Completion) -> tuple[list[int], str, str]:

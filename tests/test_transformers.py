@@ -21,12 +21,12 @@ from hypothesis import strategies
 
 import proctor
 from hub_driver import COMMIT
+from model_session import Session, answered
 from proctor.config import build_config
 from proctor.errors import MissingExtraError, ModelError, UsageError
 from proctor.models import open_model
 from proctor.models.checkpoint import folder_digest
 from proctor.models.completion import Completion
-from proctor.models.gateway import Gateway
 from proctor.models.job import Job
 from proctor.models.model import Request, Sampling
 from proctor.models.passage import Passage
@@ -87,13 +87,7 @@ def request(prompt: Prompt, **sampling: Any) -> Request:
 
 def decoded(model: Any, tokenizer: Any, requests: Sequence[Request], batch_size: int) -> list[Completion]:
     """What an engine makes of requests that come all at once."""
-    jobs = [Job(each) for each in requests]
-    engine = an_engine(model, tokenizer, batch_size)
-    engine.submit(jobs)
-    for job in jobs:
-        job.future.result(60)
-    engine.close()
-    return [job.completion for job in jobs]
+    return answered(an_engine(model, tokenizer, batch_size), requests)
 
 
 def an_engine(model: Any, tokenizer: Any, batch_size: int, decoder: Decoder | None = None) -> Engine:
@@ -574,28 +568,6 @@ def test_callers_that_are_cancelled_leave_the_model_to_the_others(
 
 
 # The whole
-
-
-class Session:
-    """A model with a loop to run it in."""
-
-    def __init__(self, model: str, **options: Any) -> None:
-        self.model: Gateway = open_model(build_config({"task": "t", "model": model} | options))
-        self.runner = asyncio.Runner()
-
-    def __enter__(self) -> Session:
-        self.runner.run(self.model.prepare(list))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.runner.run(self.model.close())
-        self.runner.close()
-
-    def ask(self, *requests: Request) -> list[Output]:
-        async def all_of_them() -> list[Output]:
-            return await asyncio.gather(*(self.model.generate(each) for each in requests))
-
-        return self.runner.run(all_of_them())
 
 
 def test_a_model_in_a_folder_answers(folder: Path, llama: Any, tokenizer: Any):

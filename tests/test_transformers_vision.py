@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import io
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,16 +15,14 @@ import pytest
 from PIL import Image as Picture
 
 import proctor
+from model_session import Session, answered
 from proctor.config import build_config
 from proctor.errors import ModelError, UsageError
-from proctor.models import open_model
 from proctor.models.checkpoint import load, look_up
-from proctor.models.completion import Completion
-from proctor.models.gateway import Gateway
 from proctor.models.job import Job
 from proctor.models.model import Request, Sampling
 from proctor.models.reader import READS_ONLY, Reader
-from proctor.types import Image, Message, Output, Prompt, Sample, Text
+from proctor.types import Image, Message, Prompt, Sample, Text
 from tiny_models import PICTURE_TEMPLATE, TEMPLATE, make_model, make_tokenizer, save_vision_model
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the backend does it, who here is not the first to load it
@@ -108,15 +105,6 @@ def request(prompt: Prompt, **sampling: Any) -> Request:
     return Request(prompt, Sampling(**{"max_tokens": 12} | sampling), 0, Sample("s", 0, prompt))
 
 
-def decoded(engine: Worker, requests: Sequence[Request]) -> list[Completion]:
-    jobs = [Job(each) for each in requests]
-    engine.submit(jobs)
-    for job in jobs:
-        job.future.result(60)
-    engine.close()
-    return [job.completion for job in jobs]
-
-
 def as_the_library_reads(prompt: Prompt, processor: Any) -> Any:
     """Its own tokens and tensors of a prompt, by the way that its documentation shows."""
     messages = (Message("user", prompt),) if isinstance(prompt, str) else prompt
@@ -174,21 +162,21 @@ def test_greedy_tokens_are_those_of_the_library_itself(each: Seer):
         theirs = model.generate(**inputs, max_new_tokens=12, do_sample=False)[0, tokens.shape[1] :]
         expected.append((tuple(tokens[0].tolist()), theirs.tolist()))
     for batch_size in (1, 2, 6):
-        completions = decoded(each.engine(batch_size), [request(prompt) for prompt in PROMPTS])
+        completions = answered(each.engine(batch_size), [request(prompt) for prompt in PROMPTS])
         assert [(completion.prompt, completion.tokens) for completion in completions] == expected
     assert len({tuple(tokens) for _, tokens in expected}) == len(PROMPTS)
 
 
 def test_what_else_is_in_the_batch_changes_nothing(each: Seer):
     requests = [request(PROMPTS[i % 6], seed=i // 2, max_tokens=2 + 5 * i % 13, **SAMPLED) for i in range(10)]
-    alone, some, all_of_them = ([c.tokens for c in decoded(each.engine(size), requests)] for size in (1, 3, 10))
+    alone, some, all_of_them = ([c.tokens for c in answered(each.engine(size), requests)] for size in (1, 3, 10))
     assert alone == some == all_of_them
 
 
 def test_equal_tokens_do_not_make_equal_pictures(qwen: Seer):
     colours = ["red", "blue", "yellow", "black"]
     prompts = [asked(picture(50, 50, colour), "What is in the box?") for colour in colours]
-    completions = decoded(qwen.engine(4), [request(prompt) for prompt in prompts])
+    completions = answered(qwen.engine(4), [request(prompt) for prompt in prompts])
     assert len({completion.prompt for completion in completions}) == 1
     assert len({tuple(completion.tokens) for completion in completions}) == len(colours)
 
@@ -196,7 +184,7 @@ def test_equal_tokens_do_not_make_equal_pictures(qwen: Seer):
 def test_completions_of_one_prompt_share_its_reading(qwen: Seer):
     engine = qwen.engine(3)
     with Spy(qwen.model) as spy:
-        completions = decoded(engine, [request(PROMPTS[2], seed=i, max_tokens=2 + i, **SAMPLED) for i in range(8)])
+        completions = answered(engine, [request(PROMPTS[2], seed=i, max_tokens=2 + i, **SAMPLED) for i in range(8)])
     assert [read for read in spy.read if read[1] > 1] == [(1, len(completions[0].prompt), True)]
     assert len({completion.text for completion in completions}) == 8
 
@@ -204,19 +192,19 @@ def test_completions_of_one_prompt_share_its_reading(qwen: Seer):
 def test_texts_are_read_together_and_pictures_one_by_one(qwen: Seer):
     engine = qwen.engine(6)
     with Spy(qwen.model) as spy:
-        decoded(engine, [request(prompt) for prompt in PROMPTS])
+        answered(engine, [request(prompt) for prompt in PROMPTS])
     assert [(rows, seen) for rows, width, seen in spy.read if width > 1] == [(2, False)] + 4 * [(1, True)]
     assert (6, 1, False) in spy.read
 
 
 def test_stop_strings_and_limits(each: Seer):
-    (free,) = decoded(each.engine(1), [request(PROMPTS[0])])
+    (free,) = answered(each.engine(1), [request(PROMPTS[0])])
     stop = free.text[4:6]
     requests = [
         request(PROMPTS[0], stop=(stop,)),
         request(PROMPTS[0], max_length=len(free.prompt) + 3),
     ]
-    stopped, limited = decoded(each.engine(2), requests)
+    stopped, limited = answered(each.engine(2), requests)
     assert (stopped.text, stopped.finish) == (free.text[: free.text.index(stop)], "stop")
     assert (limited.tokens, limited.finish) == (free.tokens[:3], "length")
 
@@ -228,7 +216,7 @@ def test_the_context_counts_what_a_picture_takes_up(qwen: Seer):
 
 def test_a_batch_that_does_not_fit_is_halved(qwen: Seer, caplog: pytest.LogCaptureFixture):
     requests = [request(PROMPTS[i % 6], seed=i, **SAMPLED) for i in range(9)]
-    expected = [completion.text for completion in decoded(qwen.engine(9), requests)]
+    expected = [completion.text for completion in answered(qwen.engine(9), requests)]
     engine = qwen.engine(9)
 
     def refuse(model: Any, args: Any, kwargs: dict[str, Any]) -> None:
@@ -236,7 +224,7 @@ def test_a_batch_that_does_not_fit_is_halved(qwen: Seer, caplog: pytest.LogCaptu
             raise torch.OutOfMemoryError("CUDA out of memory.")
 
     hook = qwen.model.register_forward_pre_hook(refuse, with_kwargs=True)
-    assert [completion.text for completion in decoded(engine, requests)] == expected
+    assert [completion.text for completion in answered(engine, requests)] == expected
     hook.remove()
     said = [record.getMessage() for record in caplog.records if record.name.startswith("proctor")]
     assert [line.partition("batch of ")[2] for line in said] == [
@@ -348,29 +336,6 @@ def test_a_model_that_sees_can_be_blind(tmp_path: Path, template: str, chat: boo
 # The whole
 
 
-class Session:
-    """A model with a loop to run it in."""
-
-    def __init__(self, model: str, samples: Sequence[Sample] = (), **options: Any) -> None:
-        self.model: Gateway = open_model(build_config({"task": "t", "model": model} | options))
-        self.samples = samples
-        self.runner = asyncio.Runner()
-
-    def __enter__(self) -> Session:
-        self.runner.run(self.model.prepare(lambda: self.samples))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.runner.run(self.model.close())
-        self.runner.close()
-
-    def ask(self, *requests: Request) -> list[Output]:
-        async def all_of_them() -> list[Output]:
-            return await asyncio.gather(*(self.model.generate(each) for each in requests))
-
-        return self.runner.run(all_of_them())
-
-
 @pytest.mark.parametrize(
     ("kind", "decoding"), [("Qwen2VL", "plain: it takes pictures"), (ALONE, "one at a time: "), ("Llava", "plain: ")]
 )
@@ -379,7 +344,7 @@ def test_a_model_in_a_folder_answers(folders: Callable[[str], Path], kind: str, 
     with Session(f"hf/{folders(kind)}", batch_size=4) as session:
         outputs = session.ask(*requests)
         identity = session.model.identity()
-    expected = decoded(loaded(folders(kind)).engine(6), requests)
+    expected = answered(loaded(folders(kind)).engine(6), requests)
     assert [output.text for output in outputs] == [completion.text for completion in expected]
     assert [output.usage.input_tokens for output in outputs] == [len(completion.prompt) for completion in expected]
     assert identity["decoding"].startswith(decoding)
