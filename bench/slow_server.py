@@ -9,6 +9,7 @@ import select
 import socket
 import time
 from collections import deque
+from contextlib import suppress
 
 LATENCY = 0.05
 BODY = (
@@ -75,7 +76,8 @@ class Server:
 
     def _send(self, connection: socket.socket, answer: bytes) -> None:
         if connection in self._received:  # who has hung up gets none
-            connection.sendall(answer)
+            with suppress(OSError):
+                connection.sendall(answer)
 
 
 if __name__ == "__main__":

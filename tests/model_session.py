@@ -31,8 +31,8 @@ def answered(engine: Worker, requests: Sequence[Request]) -> list[Completion]:
 class Session:
     """A model, prepared for an exam with such samples."""
 
-    def __init__(self, model: str, samples: Sequence[Sample] = (), **options: Any) -> None:
-        self.model: Gateway = open_model(build_config({"task": "t", "model": model} | options))
+    def __init__(self, model: str, samples: Sequence[Sample] = (), foreseen: bool = False, **options: Any) -> None:
+        self.model: Gateway = open_model(build_config({"task": "t", "model": model} | options), foreseen=foreseen)
         self.samples = samples
         self.runner = asyncio.Runner()
 

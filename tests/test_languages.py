@@ -37,6 +37,13 @@ def judge(run_in_languages: Callable[..., list[Verdict]]) -> Callable[..., list[
     return judge
 
 
+@pytest.mark.parametrize("name", sorted(SLOW_TO_COMPILE))
+def test_a_language_whose_verdicts_take_long_runs(name: str, judge: Callable[..., list[Verdict]]):
+    (greet,) = judge(name, (PROGRAMS[name], "greet Zoe\n"))
+    assert greet.outcome is Outcome.PASSED, greet
+    assert "Hello, Zoe!" in greet.stdout
+
+
 @pytest.mark.parametrize(
     "name",
     [pytest.param(language.name, marks=long_if(language.name in SLOW_TO_COMPILE)) for language in LANGUAGES],

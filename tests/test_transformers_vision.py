@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import io
 import os
+import shutil
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -16,12 +17,14 @@ from PIL import Image as Picture
 
 import proctor
 from model_session import Session, answered
+from proctor import catalog
 from proctor.config import build_config
 from proctor.errors import ModelError, UsageError
-from proctor.models.checkpoint import load, look_up
+from proctor.models.checkpoint import PROCESSOR_FILES, load, look_up
 from proctor.models.job import Job
 from proctor.models.model import Request, Sampling
 from proctor.models.reader import READS_ONLY, Reader
+from proctor.task import create_task
 from proctor.types import Image, Message, Prompt, Sample, Text
 from tiny_models import PICTURE_TEMPLATE, TEMPLATE, make_model, make_tokenizer, save_vision_model
 
@@ -290,6 +293,15 @@ def test_a_failure_of_one_is_not_that_of_the_next(mllama: Seer):
     engine.close()
 
 
+def test_an_answer_that_the_library_breaks_off_is_a_failure(mllama: Seer, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("proctor.models.soloist.generate", lambda *_: None)
+    engine = mllama.engine(1)
+    engine.submit([job := Job(request("dog"))])
+    with pytest.raises(ModelError, match="stopped before the answer had come to its end"):
+        job.future.result(60)
+    engine.close()
+
+
 def test_who_has_gone_is_not_decoded_for_and_close_breaks_off(mllama: Seer):
     engine = mllama.engine(1)
     with Spy(mllama.model) as spy:
@@ -411,8 +423,12 @@ def test_an_exam_that_begins_without_pictures_is_decoded_in_slots(
     text = [each.sample for each in requests]
     seen = request(asked(picture(40, 30), "What is this?"))
     texts = []
-    for samples, decoding in (([*text, seen.sample], "plain: it takes pictures"), (text, "slots without graphs")):
-        with Session(f"hf/{folders(kind)}", samples) as session:
+    for samples, foreseen, decoding in (
+        ([*text, seen.sample], True, "plain: it takes pictures"),
+        (text, False, "plain: it takes pictures"),  # in a game pictures come later
+        (text, True, "slots without graphs"),
+    ):
+        with Session(f"hf/{folders(kind)}", samples, foreseen) as session:
             assert session.model.identity()["decoding"] == decoding
             texts.append([output.text for output in session.ask(*requests)])
             if decoding.startswith("plain"):
@@ -420,7 +436,24 @@ def test_an_exam_that_begins_without_pictures_is_decoded_in_slots(
             else:
                 with pytest.raises(ModelError, match="cannot be shown pictures: the exam began without any"):
                     session.ask(seen)
-    assert texts[0] == texts[1]
+    assert texts[0] == texts[1] == texts[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "foreseen"), [("shapes/existence", True), ("code/starter", True), ("agents/hexagon", False)]
+)
+def test_only_what_is_in_the_samples_can_be_foreseen(name: str, foreseen: bool):
+    assert create_task(catalog.task_class(name), name, {}).asks_its_inputs == foreseen
+
+
+def test_a_model_that_was_saved_without_its_processor_reads(folders: Callable[[str], Path], tmp_path: Path):
+    folder = tmp_path / "model"
+    shutil.copytree(folders("Gemma3"), folder)
+    for name in PROCESSOR_FILES:
+        (folder / name).unlink(missing_ok=True)
+    with Session(f"hf/{folder}", api="completions") as session:
+        assert session.ask(request("The quick brown fox"))[0].text
+        assert session.model.identity().get("pictures") is None
 
 
 def test_a_library_that_the_processor_needs_is_named(folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch):

@@ -58,9 +58,11 @@ class Budget:
         seconds = self._limits["seconds"]
         return None if seconds is None else max(0.0, seconds - self._used_seconds()) + GRACE
 
-    def count_before(self, usage: Usage, seconds: float) -> None:
-        """What a run has used in earlier sittings."""
+    def count_before(self, usage: Usage, seconds: float, account: dict[str, dict[str, Any]]) -> None:
+        """What a run has used in earlier sittings: by its records, and by its account, where more was counted."""
         self.use(usage)
+        for what in ("cost", "tokens"):
+            self._used[what] = max(self._used[what], account.get(what, {}).get("used", 0))
         self._used["seconds"] += seconds
 
     def use(self, usage: Usage) -> None:

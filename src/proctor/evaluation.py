@@ -167,7 +167,7 @@ async def _resume(run_id: str, overrides: Mapping[str, Any], observer: Observer)
             _refuse_changes(run, config, task)
             budget = budget_of(config)
             if budget.account():
-                budget.count_before(_paid_usage(store.records(run)), run.seconds)
+                budget.count_before(_paid_usage(store.records(run)), run.seconds, run.provenance.get("budget", {}))
             return await _go_on(run, task, config, store, _make_folder(config.out), observer, budget)
     finally:
         store.close()
@@ -204,7 +204,7 @@ async def _go_on(
 async def _sit(
     run: Run, task: Task, config: RunConfig, store: Store, observer: Observer, budget: Budget, judging: bool
 ) -> Run:
-    candidate = _open_candidate(config, budget)
+    candidate = _open_candidate(config, budget, task)
     try:
         await candidate.prepare(lambda: take_samples(task, config))
         _refuse_another_candidate(run, candidate.identity())
@@ -247,9 +247,9 @@ def _seldom_collecting() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _open_candidate(config: RunConfig, budget: Budget) -> Candidate:
+def _open_candidate(config: RunConfig, budget: Budget, task: Task) -> Candidate:
     if config.model:
-        return open_model(config, budget)
+        return open_model(config, budget, foreseen=task.asks_its_inputs)
     opener: Callable[[str], Candidate] = at(AGENTS)
     return opener(config.agent)
 

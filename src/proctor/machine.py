@@ -29,6 +29,15 @@ def available_mib() -> int:
     return memory_mib()
 
 
+def resident_mib() -> int:
+    """What this process has in memory, where the system says it; else nothing."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE") // 2**20
+
+
 def processor() -> str:
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():

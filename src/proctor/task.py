@@ -93,6 +93,11 @@ class Task(ABC):
     async def close(self) -> None:  # noqa: B027
         """Called once at the end, whatever happened."""
 
+    @property
+    def asks_its_inputs(self) -> bool:
+        """Whether a candidate is asked what is in the samples, and nothing else."""
+        return type(self).ask is Task.ask
+
     async def ask(
         self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig, done: int
     ) -> AsyncGenerator[Output]:

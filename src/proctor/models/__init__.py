@@ -28,8 +28,9 @@ FAMILIES = tuple(dict.fromkeys(name.partition("/")[0] for name in NAMES if "/" i
 TYPING_ERROR = 0.8  # so near to one of ours, a name before the slash is not somebody else's
 
 
-def open_model(config: RunConfig, budget: Budget | None = None) -> Gateway:
-    model = _open(config)
+def open_model(config: RunConfig, budget: Budget | None = None, foreseen: bool = False) -> Gateway:
+    """``foreseen``: it will be asked the inputs of the samples that it is prepared for, and nothing else."""
+    model = _open(config, foreseen)
     if config.engine == "ray" and model.in_process:
         from proctor.models.cluster import ClusterModel
 
@@ -43,7 +44,7 @@ def open_model(config: RunConfig, budget: Budget | None = None) -> Gateway:
     return Gateway(model, config, cache, budget)
 
 
-def _open(config: RunConfig) -> Model:
+def _open(config: RunConfig, foreseen: bool = False) -> Model:
     # Each backend is imported only when it is asked for: most runs need one of them.
     family, _, rest = config.model.partition("/")
     if config.model == "smollm2" or (family == "gguf" and rest):
@@ -65,5 +66,5 @@ def _open(config: RunConfig) -> Model:
     if rest and (family == "hf" or not get_close_matches(family, FAMILIES, 1, TYPING_ERROR)):
         from proctor.models.transformers import Transformers
 
-        return Transformers(rest if family == "hf" else config.model, config)
+        return Transformers(rest if family == "hf" else config.model, config, foreseen)
     raise UnknownNameError("model", config.model, NAMES, f"Models: {', '.join(NAMES)}.")

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from proctor.config import RunConfig, user_path
 from proctor.errors import MissingExtraError, UsageError
 
+PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
 PRECISIONS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 HUB_PATIENCE = 10.0  # seconds for the hub to answer; after that, what is on this machine must do
 
@@ -127,6 +128,10 @@ def _load_processor(plan: Plan, options: dict[str, Any], transformers: Any) -> A
         if "torchvision" not in str(error).lower() or kind is None or "video_processor" not in kind.get_attributes():
             raise
         return _load_without_films(kind, plan.source.place, options, transformers)
+    except OSError:
+        if any((Path(plan.source.place) / name).exists() for name in PROCESSOR_FILES):
+            raise
+        return None  # a checkpoint that was saved without: its text can be asked for
     return processor if hasattr(processor, "image_processor") else None
 
 

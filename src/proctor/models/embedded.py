@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.errors import MissingExtraError, ModelError, UsageError
-from proctor.machine import available_mib, cores
+from proctor.machine import available_mib, cores, resident_mib
 from proctor.models.model import Model, Request, as_messages, as_text, read_completion
 from proctor.models.weights import SHA256, fetch_smollm2, file_sha256
 from proctor.types import Output, Sample
@@ -24,7 +24,6 @@ from proctor.types import Output, Sample
 logger = logging.getLogger(__name__)
 
 SMALL_MIB = 1_024  # weights of a model that one core computes nearly as fast as several do together
-BESIDE_MIB = 256  # what a copy takes beside twice its weights
 MOST_COPIES = 16
 
 
@@ -46,6 +45,7 @@ class Embedded(Model):
         self._identity = {"model": name}
         self._cores = 1  # for each copy
         self._idle: queue.SimpleQueue[Copy] = queue.SimpleQueue()
+        self._may_grow = True  # further copies can be loaded, as far as is known
         # A thread for each copy: the event loop goes on while llama.cpp computes outside the GIL.
         self._threads: ThreadPoolExecutor | None = None
 
@@ -67,23 +67,36 @@ class Embedded(Model):
 
     def _load(self) -> ThreadPoolExecutor:
         import_runtime()
-        downloaded = self._path is None
-        path = self._path = self._path or fetch_smollm2()
+        path = self._path or fetch_smollm2()
         if not path.is_file():
             raise UsageError(f"No model file {path}: gguf/PATH takes the path of a GGUF file.")
         sha256 = file_sha256(path)
-        if downloaded and sha256 != SHA256:
+        if self._path is None and sha256 != SHA256:
             raise UsageError(f"{path} is damaged (SHA-256 {sha256}): delete it, and it will be fetched again.")
-        copies = min(_worthwhile_copies(path), self._at_once or MOST_COPIES, MOST_COPIES)
-        self._cores = max(1, _cores() // copies)
-        self._idle.put(Copy(path, self._cores, self._api))
+        self._path = path
+        self._idle.put(self._load_first(path))
         self._identity = {
             "model": self.name,
             "api": self._api,
             "sha256": sha256,
-            "runtime": f"xllamacpp {version('xllamacpp')}",
+            "runtime": f"xllamacpp {version('xllamacpp')}, plain attention",
         }
-        return ThreadPoolExecutor(copies, thread_name_prefix="embedded-model")
+        return ThreadPoolExecutor(self.places, thread_name_prefix="embedded-model")
+
+    def _load_first(self, path: Path) -> Copy:
+        """A core for each copy of a small model, as far as there is memory; all of them for that of a large one."""
+        small = path.stat().st_size <= SMALL_MIB * 2**20
+        wanted = min(_cores(), self._at_once or MOST_COPIES, MOST_COPIES) if small else 1
+        before = resident_mib()
+        copy = self._load_one(path, wanted)
+        weight = max(1, resident_mib() - before)  # with room for all the context that the model was trained for
+        room = 1 + available_mib() // 2 // weight
+        return copy if room >= wanted else self._load_one(path, room)
+
+    def _load_one(self, path: Path, copies: int) -> Copy:
+        """One of so many."""
+        self.places, self._cores = copies, max(1, _cores() // copies)
+        return Copy(path, self._cores, self._api)
 
     def _answer(self, request: Request) -> Output:
         copy = self._take()
@@ -99,11 +112,13 @@ class Embedded(Model):
         assert self._path is not None
         with suppress(queue.Empty):
             return self._idle.get_nowait()
-        try:
-            return Copy(self._path, self._cores, self._api)
-        except UsageError:  # the first could be loaded
-            logger.warning("%s: another copy of the model could not be loaded", self.name)
-            return self._idle.get()
+        if self._may_grow:
+            try:
+                return Copy(self._path, self._cores, self._api)
+            except (UsageError, MemoryError):  # the first could be loaded
+                self._may_grow = False
+                logger.warning("%s: another copy of the model could not be loaded", self.name)
+        return self._idle.get()
 
 
 class Copy:
@@ -117,6 +132,8 @@ class Copy:
         params.n_ctx = 0  # as long as the model was trained for
         params.n_parallel = 1
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+        # The fast kind adds up the parts of a long text in another order for another number of threads.
+        params.flash_attn_type = runtime.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
         params.warmup = False
         params.verbosity = -1
         params.ui = False
@@ -161,15 +178,6 @@ class Copy:
         if "error" in reply:
             raise RuntimeError(reply["error"].get("message", reply["error"]))
         return reply
-
-
-def _worthwhile_copies(path: Path) -> int:
-    """A core for each copy of a small model, as far as there is memory; all of them for the one of a large model."""
-    weights = path.stat().st_size // 2**20
-    if weights > SMALL_MIB:
-        return 1
-    room = available_mib() // 2 // (2 * weights + BESIDE_MIB)
-    return max(1, min(_cores(), room))
 
 
 def _cores() -> int:

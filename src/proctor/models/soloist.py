@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig
 
+from proctor.errors import ModelError
 from proctor.models.completion import Completion
 from proctor.models.decoder import as_inputs
 from proctor.models.engine import Worker, too_large
@@ -89,6 +90,8 @@ class Soloist(Worker):
         generate(self._model, completion.passage, completion.room, pick, enough)
         if completion.finish:
             job.succeed()
+        elif job.wanted and not self._closed:
+            job.fail(ModelError("the model's own generate stopped before the answer had come to its end"))
 
     def _halve(self) -> None:
         """There is no half of one."""

@@ -34,9 +34,9 @@ class Transformers(Model):
 
     in_process = True
 
-    def __init__(self, name: str, config: RunConfig) -> None:
+    def __init__(self, name: str, config: RunConfig, foreseen: bool) -> None:
         self.name = f"hf/{name}"
-        self._source, self._config = name, config
+        self._source, self._config, self._foreseen = name, config, foreseen
         self._identity = {"model": self.name}
         self._shows = True  # the exam has pictures, as far as is known
         self._crew: Crew | None = None
@@ -48,7 +48,7 @@ class Transformers(Model):
             plan = await asyncio.to_thread(look_up, self._source, self._config)
             self.blind = "" if plan.sees else READS_ONLY
             self.refuse_pictures(samples)  # before weights are fetched
-            self._shows = plan.sees and _may_show_pictures(samples)
+            self._shows = plan.sees and not (self._foreseen and _begins_without_pictures(samples))
             self._crew = await asyncio.to_thread(self._start, plan)
             self._set_places(self._crew.most)
             self.refuse_pictures(samples)
@@ -96,10 +96,8 @@ class Transformers(Model):
         return engine
 
 
-def _may_show_pictures(samples: Callable[[], Iterable[Sample]]) -> bool:
-    """Whether an exam has some at its beginning; one that does not say what it asks may have."""
-    first = list(islice(samples(), LOOKED_AT))
-    return not first or any(has_pictures(sample.input) for sample in first)
+def _begins_without_pictures(samples: Callable[[], Iterable[Sample]]) -> bool:
+    return not any(has_pictures(sample.input) for sample in islice(samples(), LOOKED_AT))
 
 
 def _open_engine(
