@@ -13,6 +13,7 @@ class Candidate(ABC):
     name: str
     # Requests that it works at together: so many reach it at once, whatever --concurrency says. Known once prepared.
     places: int = 1
+    gathers: bool = False  # it works faster at requests that come at the same moment than at one after the other
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:  # noqa: B027
         """Called once before the first sample: load weights, reach the server, look the exam over."""

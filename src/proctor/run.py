@@ -123,11 +123,12 @@ class Sitting:
         at_work = 0
 
         def hire(workers: asyncio.TaskGroup) -> None:
-            # One after the other, each by the last: of many who begin together none is served before all have begun.
             nonlocal at_work
-            if at_work < self._samples_at_once():
+            while at_work < self._samples_at_once():
                 at_work += 1
                 workers.create_task(work(workers))
+                if not self._candidate.gathers:
+                    break  # the next is hired by this one: of those who begin together none is served before the last
 
         async def work(workers: asyncio.TaskGroup) -> None:
             nonlocal at_work

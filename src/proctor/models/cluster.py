@@ -43,7 +43,7 @@ class ClusterModel(Model):
 
     def __init__(self, model: Model, config: RunConfig, opener: Opener) -> None:
         """``model`` is the one that a copy opens by ``opener``; here it is only looked at."""
-        self.name, self.blind, self.usual_api = model.name, model.blind, model.usual_api
+        self.name, self.blind, self.usual_api, self.gathers = model.name, model.blind, model.usual_api, model.gathers
         self._identity = model.identity()
         self._known = False
         self._copies, cpus, gpus = _placement(config)

@@ -28,7 +28,7 @@ class Gateway(Model):
     def __init__(
         self, model: Model, config: RunConfig, cache: ResponseCache | None = None, budget: Budget | None = None
     ) -> None:
-        self.name = model.name
+        self.name, self.gathers = model.name, model.gathers
         self._model = model
         self._cache = cache
         self._budget = budget or Budget()
