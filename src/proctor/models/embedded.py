@@ -91,7 +91,10 @@ class Embedded(Model):
         copy = self._load_one(path, wanted)
         weight = max(1, resident_mib() - before)  # with room for all the context that the model was trained for
         room = 1 + available_mib() // 2 // weight
-        return copy if room >= wanted else self._load_one(path, room)
+        if room >= wanted:
+            return copy
+        del copy  # before the next is loaded
+        return self._load_one(path, room)
 
     def _load_one(self, path: Path, copies: int) -> Copy:
         """One of so many."""
