@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +55,13 @@ class PostgresServer:
             start = log.tell()
             self.process = subprocess.Popen(
                 [self.programs / "postgres", "-D", self._folder / "data", "-k", self._folder, "-h", "", "-F",
-                 "-c", "max_connections=60"],
+                 "-c", "max_connections=60", "-c", "autovacuum=off", "-c", "jit=off"],
                 stderr=log, cwd=self._folder, preexec_fn=kernel.die_with_parent,  # noqa: PLW1509 - a single system call
                 env={"PATH": os.defpath, "LC_ALL": "C"}, **self._as_user,
             )  # fmt: skip
         while b"ready to accept connections" not in (said := (self._folder / "log").read_bytes()[start:]):
             assert self.process.poll() is None, said.decode()
+            time.sleep(0.01)
 
     def kill(self) -> None:
         """Without a goodbye to anyone; its own processes see that it is gone and go, too."""

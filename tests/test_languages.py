@@ -37,7 +37,7 @@ def judge(run_in_languages: Callable[..., list[Verdict]]) -> Callable[..., list[
     return judge
 
 
-@pytest.mark.parametrize("name", sorted(SLOW_TO_COMPILE))
+@pytest.mark.parametrize("name", [*sorted(SLOW_TO_COMPILE), "go-test", "rust-test"])
 def test_a_language_whose_verdicts_take_long_runs(name: str, judge: Callable[..., list[Verdict]]):
     (greet,) = judge(name, (PROGRAMS[name], "greet Zoe\n"))
     assert greet.outcome is Outcome.PASSED, greet
@@ -46,7 +46,10 @@ def test_a_language_whose_verdicts_take_long_runs(name: str, judge: Callable[...
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(language.name, marks=long_if(language.name in SLOW_TO_COMPILE)) for language in LANGUAGES],
+    [
+        pytest.param(language.name, marks=long_if(language.name in SLOW_TO_COMPILE or language.name.endswith("-test")))
+        for language in LANGUAGES
+    ],
 )
 def test_every_language_gets_its_verdicts(name: str, judge: Callable[..., list[Verdict]]):
     source = PROGRAMS[name]

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
 import proctor as package
+from long_tests import LONG
 from proctor.check import check_task
 from proctor.config import build_config
 from proctor.errors import TaskError, UsageError
@@ -210,7 +211,7 @@ def test_which_tasks_have_pictures():
 
 
 @pytest.mark.parametrize("name", PICTURED)
-@settings(max_examples=30)
+@settings(max_examples=30 if LONG else 10)
 @given(
     data=st.data(), modality=st.sampled_from(["image", "both"]), seed=st.integers(0, 1000), few_shot=st.integers(0, 2)
 )
