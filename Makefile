@@ -1,30 +1,40 @@
-# Two commands do everything: `make demo` and `make test`. Each sets up what it needs.
-PYTHON ?= python3
+# `make demo` and `make test` do everything; each sets up what it needs in .venv.
+PYTHON ?=
 BIN := .venv/bin
 
-COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 \
-  --generate-hashes --no-emit-index-url --no-header --quiet
+COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet
+LOCKED := embedded desktop pandas parquet postgres plots dev
 
-.PHONY: help setup demo test test-long lint bench lock clean
+.PHONY: help setup demo test test-all coverage lint bench lock clean
 
 help:
-	@echo "make demo   a real exam with the embedded model"
-	@echo "make test   lint, types and all tests"
-	@echo "make test-long  the same, and what takes long"
-	@echo "make lint   ruff and mypy only"
-	@echo "make bench  speed and memory against other harnesses (installs them in .venv-bench)"
-	@echo "make setup  just the environment, in .venv"
-	@echo "make lock   renew the locked packages after a change of pyproject.toml"
+	@echo "make demo      a short run of each task family: a real model, a real game"
+	@echo "make test      lint, types and the tests to run before every commit"
+	@echo "make test-all  every test: all languages, PostgreSQL, Ray, vLLM, all attack tables"
+	@echo "make coverage  branch coverage of src/ by the tests of make test"
+	@echo "make lint      ruff and mypy only"
+	@echo "make bench     speed and memory against other harnesses (installs them in .venv-bench)"
+	@echo "make setup     just the environment, in .venv"
+	@echo "make lock      renew the locked packages after a change of pyproject.toml"
+	@echo "make PYTHON=/path/to/python3.13 …   with another Python than python3"
 
-setup: .venv/ready
-
-.venv/ready: requirements.lock pyproject.toml scripts/setup
+setup:
 	@PYTHON=$(PYTHON) scripts/setup
 
-.venv/reasoning-gym: .venv/ready requirements-reasoning-gym.lock scripts/setup-reasoning-gym
-	@scripts/setup-reasoning-gym
+# One stamp for each set of packages that only some commands need.
+.venv/hf .venv/reasoning-gym .venv/ray .venv/vllm: .venv/%: scripts/setup-extra | setup
+	@scripts/setup-extra $*
 
-demo: setup .venv/windows
+.venv/windows: scripts/setup-system | setup
+	@scripts/setup-system $@ windows
+
+.venv/test-packages: scripts/setup-system | setup
+	@scripts/setup-system $@ windows browser sandbox
+
+.venv/test-all-packages: scripts/setup-system | setup
+	@scripts/setup-system $@ windows browser sandbox games database toolchains
+
+demo: .venv/windows
 	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo
 
 lint: setup
@@ -32,26 +42,19 @@ lint: setup
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 
-.venv/hf: .venv/ready scripts/setup-hf .venv/reasoning-gym
-	@scripts/setup-hf
-
-.venv/ray: .venv/ready scripts/setup-ray .venv/hf
-	@scripts/setup-ray
-
-.venv/windows: .venv/ready scripts/setup-system
-	@scripts/setup-system $@ windows
-
-.venv/system: .venv/ready scripts/setup-system
-	@scripts/setup-system $@ windows games toolchains database browser
-
-# Debian's packages, Python's (one after the other, into one place) and the linters do not disturb each other.
+# Debian's packages, Python's and the linters do not disturb each other.
 test: setup
-	@$(MAKE) --no-print-directory --jobs 3 lint .venv/system .venv/hf
-	@$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
+	@$(MAKE) --no-print-directory --jobs 3 lint .venv/test-packages .venv/hf
+	@$(BIN)/pytest -n 3 --dist worksteal -m "not slow"
 
-# The same with what takes long: all 10,000 hostile programs, every compiler for every benchmark, Ray clusters.
-test-long: export PROCTOR_LONG_TESTS = 1
-test-long: .venv/ray test
+# Python's packages one after the other: into one place.
+test-all: setup
+	@$(MAKE) --no-print-directory .venv/hf .venv/reasoning-gym .venv/ray .venv/vllm
+	@$(MAKE) --no-print-directory --jobs 2 lint .venv/test-all-packages
+	@$(BIN)/pytest -n 3 --dist worksteal
+
+coverage: .venv/test-packages .venv/hf
+	@scripts/coverage
 
 bench: setup .venv/ray
 	@$(BIN)/python bench/core.py
@@ -65,9 +68,9 @@ bench: setup .venv/ray
 	@$(BIN)/python bench/scale_ray.py
 
 lock: setup
-	@$(BIN)/python -m pip install --quiet uv
-	@$(COMPILE) --extra embedded --extra desktop --extra pandas --extra parquet --extra postgres --extra plots --extra dev --output-file requirements.lock
-	@$(COMPILE) --extra reasoning-gym --constraints requirements.lock --output-file requirements-reasoning-gym.lock
+	@echo uv | $(COMPILE) - --output-file requirements-uv.lock
+	@$(COMPILE) pyproject.toml $(LOCKED:%=--extra %) --output-file requirements.lock
+	@$(COMPILE) pyproject.toml --extra reasoning-gym --constraints requirements.lock --output-file requirements-reasoning-gym.lock
 
 clean:
-	rm -rf .venv .venv-bench .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-vllm .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -40,7 +40,7 @@ while True:
     pygame.display.flip()
     clock.tick(60)
 """
-TEXTS = ("PRESS SPACE TO RETRY", "LAST 12:34", "GAME OVER")
+TEXTS = ("PRESS SPACE TO RETRY", "LAST 12:34", "GAME OVER", "You win!", "SCORE 1070", "Level 12 complete")
 
 
 def key_to_pixel(desktop: XDesktop) -> dict[str, float]:
@@ -74,7 +74,7 @@ def capture_cost(desktop: XDesktop) -> float:
 
 
 def screens() -> list[tuple[str, numpy.ndarray[Any, Any]]]:
-    """End screens: three texts, two fonts, four sizes, quiet and busy."""
+    """End screens: six texts, two fonts, four sizes, quiet and busy."""
     fonts = sorted(Path("/usr/share/fonts").rglob("DejaVuSans*.ttf"))
     made = []
     for text in TEXTS:

@@ -17,7 +17,9 @@ import hypothesis
 import pytest
 from aiohttp import web
 
+from leaks import Snapshot
 from proctor import Record, evaluate
+from proctor.cli.main import main
 from proctor.errors import HopelessRunError
 from proctor.store import open_store
 from sandbox_room import Judge, Room
@@ -37,6 +39,15 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Handler = Callable[[dict[str, Any], int], Any]
 
+# The types of what fixtures give, for the signatures of tests.
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+Serve = Callable[[Handler], "ModelServer"]
+Stalling = Callable[[int], "ModelServer"]
+FailingRun = Callable[..., tuple[str, list[Record]]]
+StartSide = Callable[..., "Side"]
+TaskFile = Callable[[str], Path]
+RunInLanguages = Callable[..., "list[Verdict]"]
+
 ADDING = """
 from collections.abc import Iterator
 from proctor import RunConfig, Sample, Score, Task
@@ -55,16 +66,16 @@ class Adding(Task):
 """
 
 
-# What takes longest comes first, so that all processes end together.
-_FIRST = ("sandbox_attacks", "languages", "code_languages", "sandbox_containers", "docs", "code_conformance", "starter",
-          "cluster", "view", "postgres", "desktop", "resume", "bigcode_compat", "transformers", "bad_input", "ltris",
-          "transformers_vision", "vision_judge", "reasoning_gym", "worlds", "agent_servers", "agent_lines",
-          "agent_access", "embedded", "supervisor", "slots", "hexagon_window", "limit", "budget", "shapes")  # fmt: skip
+@pytest.fixture(autouse=True)
+def _closes_what_it_opens(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails the test that leaves a process, a thread, a file or a socket behind.
 
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    order = {f"test_{name}": place for place, name in enumerate(_FIRST)}
-    items.sort(key=lambda item: order.get(item.path.stem, len(order)))
+    Fixtures of a wider scope are set up before this one, so what they hold is theirs.
+    """
+    before = Snapshot()
+    yield
+    if left := before.new_since(request.node.nodeid):
+        pytest.fail("left behind: " + "; ".join(left), pytrace=False)
 
 
 @pytest.fixture(autouse=True)
@@ -99,10 +110,18 @@ def postgres(postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -
     return url
 
 
-@pytest.fixture(params=["folder", "postgres"])
-def each_store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The test is run with each kind of store."""
-    return request.getfixturevalue("postgres") if request.param == "postgres" else str(tmp_path / "store")
+@pytest.fixture(scope="session", params=["folder", pytest.param("postgres", marks=pytest.mark.slow)])
+def store_server(request: pytest.FixtureRequest) -> PostgresServer | None:
+    """The test is run with each kind of store; a folder needs no server."""
+    if request.param == "folder":
+        return None
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    return server
+
+
+@pytest.fixture
+def each_store(store_server: PostgresServer | None, tmp_path: Path) -> str:
+    return store_server.create_database() if store_server else str(tmp_path / "store")
 
 
 @pytest.fixture(scope="session")
@@ -139,7 +158,7 @@ def one_sandbox(room: Room) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def run_in_languages() -> Iterator[Callable[..., list[Verdict]]]:
+def run_in_languages() -> Iterator[RunInLanguages]:
     """One pool for the tests of all languages: what makes compilers faster is prepared once."""
     from proctor.sandbox import Pool, best_level, run
 
@@ -163,7 +182,28 @@ def adding(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def proctor() -> Callable[..., subprocess.CompletedProcess[str]]:
+def proctor(capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command line, called in this process: `proctor("run", …, VARIABLE="value")`."""
+
+    def call(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+        capsys.readouterr()
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in env.items():
+                patch.setenv(name, value)
+            try:
+                code = main(arguments)
+            except SystemExit as end:  # after --help
+                code = int(end.code or 0)
+        said = capsys.readouterr()
+        return subprocess.CompletedProcess(["proctor", *arguments], code, said.out.replace("\r\n", "\n"), said.err)
+
+    return call
+
+
+@pytest.fixture
+def proctor_process() -> Command:
+    """The command line as a process of its own, for tests about processes: signals, closed streams, a later start."""
+
     def run(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "proctor", *arguments],
@@ -261,7 +301,7 @@ def right_sum(body: dict[str, Any], _: int) -> str:
 
 
 @pytest.fixture
-def failing_run() -> Callable[..., tuple[str, list[Record]]]:
+def failing_run() -> FailingRun:
     """Runs an exam in which nothing can be scored: what it says, and the records it leaves."""
 
     def run(*arguments: Any, **options: Any) -> tuple[str, list[Record]]:
@@ -275,7 +315,7 @@ def failing_run() -> Callable[..., tuple[str, list[Record]]]:
 
 
 @pytest.fixture
-def stalling(serve: Callable[[Handler], ModelServer]) -> Callable[[int], ModelServer]:
+def stalling(serve: Serve) -> Stalling:
     """A server that answers so many requests, and the rest only when its gate is opened."""
 
     def start(answered: int) -> ModelServer:
@@ -291,7 +331,7 @@ def stalling(serve: Callable[[Handler], ModelServer]) -> Callable[[int], ModelSe
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Handler], ModelServer]]:
+def serve() -> Iterator[Serve]:
     servers: list[ModelServer] = []
 
     def start(handler: Handler) -> ModelServer:
@@ -304,7 +344,7 @@ def serve() -> Iterator[Callable[[Handler], ModelServer]]:
 
 
 @pytest.fixture
-def start_side() -> Iterator[Callable[..., Side]]:
+def start_side() -> Iterator[StartSide]:
     """Starts a server: `start_side("agent", Class)` or `start_side("evaluator", Class)`."""
     from agent_sides import Side
 
@@ -320,7 +360,7 @@ def start_side() -> Iterator[Callable[..., Side]]:
 
 
 @pytest.fixture
-def task_file(tmp_path: Path, adding: str) -> Callable[[str], Path]:
+def task_file(tmp_path: Path, adding: str) -> TaskFile:
     """Writes another task file beside the adding exam, which it may import."""
 
     def write(source: str) -> Path:

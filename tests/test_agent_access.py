@@ -35,7 +35,7 @@ def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
     side.end()
 
 
-def test_nothing_without_the_token(agent: Side):
+def test_nothing_without_the_token(agent: Side) -> None:
     for token in ("", "wrong", TOKEN + "x"):
         status, answer = ask("GET", f"{agent.url}/agent/status", token=token)
         assert (status, answer["success"]) == (401, False)
@@ -57,12 +57,12 @@ def test_nothing_without_the_token(agent: Side):
         "http://127.0.0.1:99999",
     ],
 )
-def test_addresses_that_are_not_registered(agent: Side, url: str):
+def test_addresses_that_are_not_registered(agent: Side, url: str) -> None:
     status, answer = ask("POST", f"{agent.url}/agent/register_evaluator", {"evaluator_url": url})
     assert (status, answer["success"]) == (400, False)
 
 
-def test_too_large_and_too_odd(agent: Side):
+def test_too_large_and_too_odd(agent: Side) -> None:
     url = f"{agent.url}/agent/task/start"
     assert ask("POST", url, b'"' + b"x" * 2_000_000 + b'"')[0] == 413
     for body in (b"", b"\xff", b"{", b"[]", {"env_name": "x"}, {"env_name": "x", "timeout": -1}, b'{"timeout": NaN}'):
@@ -80,7 +80,7 @@ def nested(levels: int) -> list[Any]:
     return [nested(levels - 1)] if levels else []
 
 
-def test_connections_that_say_nothing_are_closed(agent: Side):
+def test_connections_that_say_nothing_are_closed(agent: Side) -> None:
     with ExitStack() as stack:
         connect = (socket.create_connection((LOCAL, agent.port), timeout=60) for _ in range(300))
         silent = [stack.enter_context(connection) for connection in connect]
@@ -90,12 +90,12 @@ def test_connections_that_say_nothing_are_closed(agent: Side):
         assert ask("GET", f"{agent.url}/agent/status")[0] == 200
 
 
-def test_a_host_is_allowed_however_it_is_written():
+def test_a_host_is_allowed_however_it_is_written() -> None:
     side = AgentSide(recipe_of(fa.Good), TOKEN, ["Judge.Example"])
     assert checked_url("http://JUDGE.example:8001", side.allowed_hosts) == "http://judge.example:8001"
 
 
-def test_servers_for_everyone_know_each_other():
+def test_servers_for_everyone_know_each_other() -> None:
     result = run_evaluation_client_with_server(
         task(), "0.0.0.0", 0, "0.0.0.0", 0, agent=fa.Finishing, evaluator=fa.Watching
     )
@@ -103,7 +103,7 @@ def test_servers_for_everyone_know_each_other():
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
-def test_a_server_for_everyone_needs_a_token(proctor: Callable[..., Any], host: str):
+def test_a_server_for_everyone_needs_a_token(proctor: Callable[..., Any], host: str) -> None:
     done = proctor("serve", "agent", f"{TESTS / 'faulty_agents.py'}:Good", "--host", host, "--port", "0")
     assert done.returncode == 2
     assert "--token" in done.stderr
@@ -111,7 +111,7 @@ def test_a_server_for_everyone_needs_a_token(proctor: Callable[..., Any], host: 
         fa.Good().run(host=host, port=0)
 
 
-def test_what_cannot_be_served(proctor: Callable[..., Any]):
+def test_what_cannot_be_served(proctor: Callable[..., Any]) -> None:
     for name, said in {
         "nowhere": "expected module:Class",
         "no_such_module:Agent": "could not be imported",
@@ -125,7 +125,7 @@ def test_what_cannot_be_served(proctor: Callable[..., Any]):
         assert "Traceback" not in done.stderr
 
 
-def test_what_the_description_allows_brings_no_server_down(start_side: Callable[..., Side]):
+def test_what_the_description_allows_brings_no_server_down(start_side: Callable[..., Side]) -> None:
     """A fuzzer makes requests from the OpenAPI description, to two that know each other."""
     agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
     for side in (agent, evaluator):

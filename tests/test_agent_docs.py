@@ -13,7 +13,7 @@ from typing import Any
 GUIDE = (Path(__file__).parents[1] / "docs" / "agents.md").read_text()
 
 
-def test_the_first_agent_plays(tmp_path: Path, proctor: Callable[..., Any]):
+def test_the_first_agent_plays(tmp_path: Path, proctor: Callable[..., Any]) -> None:
     counting, *others = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
     (tmp_path / "counting.py").write_text(counting)
     (script,) = (block for block in others if "run_evaluation_client_with_server(" in block)
@@ -29,7 +29,7 @@ def test_the_first_agent_plays(tmp_path: Path, proctor: Callable[..., Any]):
     assert "'success': True" in ran.stdout
 
 
-def test_every_outcome_and_every_name_of_the_desktop_is_explained():
+def test_every_outcome_and_every_name_of_the_desktop_is_explained() -> None:
     from proctor.agents import Outcome
     from proctor.agents.desktop import CALLABLES, LISTENERS
 

@@ -31,7 +31,7 @@ def exam(evaluator: str, agent: str, episodes: int, **options: Any) -> Any:
     return evaluate(f"{FILE}:{evaluator}", agent=f"{FILE}:{agent}", limit=episodes, settings=settings, **options)
 
 
-def test_an_evaluator_is_an_exam():
+def test_an_evaluator_is_an_exam() -> None:
     report = exam("Watching", "Finishing", 4, parallel=2)
     assert report.run.n == 4
     assert report.run.candidate == f"{FILE}:Finishing"
@@ -49,7 +49,7 @@ def test_an_evaluator_is_an_exam():
     assert len(logs) == 4
 
 
-def test_the_same_seed_sets_the_same_tasks():
+def test_the_same_seed_sets_the_same_tasks() -> None:
     def tasks(seed: int) -> list[Any]:
         return [record.sample.metadata["task"] for record in exam("Watching", "Finishing", 2, seed=seed).records()]
 
@@ -57,7 +57,7 @@ def test_the_same_seed_sets_the_same_tasks():
     assert tasks(1) != tasks(2)
 
 
-def test_faults_are_counted_beside_the_score():
+def test_faults_are_counted_beside_the_score() -> None:
     report = exam("Watching", "CrashingEverySecond", 4)
     assert report.run.outcomes == {"agent_crash": 2, "completed": 2}
     assert report.run.metrics["success"].value == 1.0
@@ -66,7 +66,7 @@ def test_faults_are_counted_beside_the_score():
     assert report.run.errors == 0
 
 
-def test_what_is_not_the_agents_fault_is_tried_again_and_every_attempt_is_kept():
+def test_what_is_not_the_agents_fault_is_tried_again_and_every_attempt_is_kept() -> None:
     report = exam("SetupRaises", "Finishing", 1)
     (record,) = report.records()
     assert [output.finish for output in record.outputs] == ["env_crash", "env_crash"]
@@ -76,7 +76,7 @@ def test_what_is_not_the_agents_fault_is_tried_again_and_every_attempt_is_kept()
     assert "the game does not start" in record.score.why
 
 
-def test_a_killed_run_goes_on_and_repeats_no_episode(tmp_path: Path, proctor: Callable[..., Any]):
+def test_a_killed_run_goes_on_and_repeats_no_episode(tmp_path: Path, proctor: Callable[..., Any]) -> None:
     log = tmp_path / "episodes"
     os.mkfifo(tmp_path / "gate")
     environment = os.environ | {"EPISODES": str(log), "GATE": str(tmp_path / "gate")}
@@ -94,7 +94,7 @@ def test_a_killed_run_goes_on_and_repeats_no_episode(tmp_path: Path, proctor: Ca
     assert log.read_text() == "xxx" + "xx", "no finished episode was played again"
 
 
-def test_an_episode_that_was_played_but_not_judged_is_judged_and_not_played_again(proctor: Callable[..., Any]):
+def test_an_episode_that_was_played_but_not_judged_is_judged_and_not_played_again(proctor: Callable[..., Any]) -> None:
     command = ["run", f"{FILE}:Watching", "--agent", f"{FILE}:Finishing", "--episodes", "2"]
     assert proctor(*command, "--generation-only").returncode == 0
     assert finished() == []
@@ -127,14 +127,14 @@ def finished() -> list[str]:
         (["--agent", f"{FILE}:Good", "--parallel", "0"], "parallel"),
     ],
 )
-def test_bad_input(proctor: Callable[..., Any], arguments: list[str], said: str):
+def test_bad_input(proctor: Callable[..., Any], arguments: list[str], said: str) -> None:
     done = proctor("run", f"{FILE}:Watching", "--episodes", "1", *arguments)
     assert done.returncode == 2, done.stderr
     assert said in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_hung_agent_oversteps_its_time_by_little(tmp_path: Path):
+def test_a_hung_agent_oversteps_its_time_by_little(tmp_path: Path) -> None:
     """It is the median that counts: a busy machine may make one of them late."""
 
     async def overshoots() -> list[float]:
@@ -147,7 +147,7 @@ def test_a_hung_agent_oversteps_its_time_by_little(tmp_path: Path):
     assert statistics.median(asyncio.run(overshoots())) <= 0.2
 
 
-def test_a_thousand_episodes_leave_nothing_behind(tmp_path: Path):
+def test_a_thousand_episodes_leave_nothing_behind(tmp_path: Path) -> None:
     async def play(hall: Hall, times: int) -> None:
         for _ in range(times):
             result, _ = await hall.evaluate(60)
@@ -181,6 +181,6 @@ def test_a_thousand_episodes_leave_nothing_behind(tmp_path: Path):
     assert counts() == nothing
 
 
-def test_a_model_cannot_sit_it():
+def test_a_model_cannot_sit_it() -> None:
     with pytest.raises(UsageError, match="exam for agents"):
         evaluate(f"{FILE}:Watching", "scripted/blank", limit=1)

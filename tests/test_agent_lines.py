@@ -74,7 +74,7 @@ class Line:
         self._thread.join()
 
 
-def test_an_agents_server_that_is_killed(start_side: Callable[..., Side]):
+def test_an_agents_server_that_is_killed(start_side: Callable[..., Side]) -> None:
     agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
     with ThreadPoolExecutor(1) as thread:
         future = thread.submit(evaluate, agent, evaluator, 600)
@@ -87,7 +87,7 @@ def test_an_agents_server_that_is_killed(start_side: Callable[..., Side]):
     assert evaluate(again, evaluator).outcome is Outcome.COMPLETED
 
 
-def test_an_evaluators_server_that_is_killed(start_side: Callable[..., Side]):
+def test_an_evaluators_server_that_is_killed(start_side: Callable[..., Side]) -> None:
     agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
     with ThreadPoolExecutor(1) as thread:
         future = thread.submit(evaluate, agent, evaluator, 600)
@@ -100,7 +100,7 @@ def test_an_evaluators_server_that_is_killed(start_side: Callable[..., Side]):
     assert evaluate(agent, again).outcome is Outcome.TIMEOUT
 
 
-def test_a_line_that_is_cut_and_mended(start_side: Callable[..., Side]):
+def test_a_line_that_is_cut_and_mended(start_side: Callable[..., Side]) -> None:
     agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
     to_agent, to_evaluator = Line(agent.port), Line(evaluator.port)
     try:
@@ -125,7 +125,7 @@ def test_a_line_that_is_cut_and_mended(start_side: Callable[..., Side]):
         to_evaluator.close()
 
 
-def test_a_line_that_is_slow_is_no_crash(start_side: Callable[..., Side]):
+def test_a_line_that_is_slow_is_no_crash(start_side: Callable[..., Side]) -> None:
     agent, evaluator = start_side("agent", fa.Thinking), start_side("evaluator", fa.Watching)
     to_agent = Line(agent.port)
     to_agent.delay = 0.4
@@ -136,7 +136,7 @@ def test_a_line_that_is_slow_is_no_crash(start_side: Callable[..., Side]):
         to_agent.close()
 
 
-def test_a_client_that_dies_leaves_an_evaluation_that_ends(start_side: Callable[..., Side]):
+def test_a_client_that_dies_leaves_an_evaluation_that_ends(start_side: Callable[..., Side]) -> None:
     agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
     script = f"""
 from proctor.agents import Task, run_evaluation_client
@@ -167,7 +167,7 @@ run_evaluation_client({agent.url!r}, {evaluator.url!r}, Task(env_name="none", ti
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )
-def test_faults_over_http(start_side: Callable[..., Side], agent: type, evaluator: type, outcome: Outcome):
+def test_faults_over_http(start_side: Callable[..., Side], agent: type, evaluator: type, outcome: Outcome) -> None:
     sides = start_side("agent", agent), start_side("evaluator", evaluator)
     for _ in range(2):
         result = evaluate(*sides)

@@ -69,7 +69,7 @@ def assert_survived(result: EvaluationResult) -> None:
 @pytest.mark.parametrize("source", ["ours", "seed"])
 def test_both_sides_and_the_client_in_one_go(
     tmp_path: Path, hexagon: ModelServer, source: str, monkeypatch: pytest.MonkeyPatch
-):
+) -> None:
     agent, evaluator = super_hexagon.MySuperHexagonAgent, super_hexagon.MySuperHexagonEvaluator
     if source == "seed":
         agent, evaluator = the_seeds_own_classes(tmp_path, monkeypatch, "scripted_desktop")
@@ -86,14 +86,14 @@ def test_both_sides_and_the_client_in_one_go(
     assert screen[:2] == ["active Super Hexagon", "press 32"], "focus, then the space bar"
 
 
-def test_two_servers_and_a_client_apart(tmp_path: Path, hexagon: ModelServer, start_side: Callable[..., Side]):
+def test_two_servers_and_a_client_apart(tmp_path: Path, hexagon: ModelServer, start_side: Callable[..., Side]) -> None:
     agent = start_side("agent", super_hexagon.MySuperHexagonAgent)
     evaluator = start_side("evaluator", super_hexagon.MySuperHexagonEvaluator)
     for _ in range(2):
         assert_survived(run_evaluation_client(agent.url, evaluator.url, hexagon_task(), token=TOKEN))
 
 
-def test_several_at_once(tmp_path: Path):
+def test_several_at_once(tmp_path: Path) -> None:
     tasks = [task(0.3) for _ in range(4)]
     report = tmp_path / "report.jsonl"
     results = run_evaluation_client_with_server_parallel(
@@ -104,7 +104,7 @@ def test_several_at_once(tmp_path: Path):
     assert len(report.read_text().splitlines()) == 4
 
 
-def test_objects_in_the_background_as_in_the_seed(tmp_path: Path):
+def test_objects_in_the_background_as_in_the_seed(tmp_path: Path) -> None:
     """Made here, served in the background, found by the user's own token: not a word about it in the code."""
     agent, evaluator = fa.Finishing(), fa.Watching()
     agent_url, evaluator_url = agent.run_background(port=0), evaluator.run_background(port=0)
@@ -118,7 +118,7 @@ def test_objects_in_the_background_as_in_the_seed(tmp_path: Path):
         evaluator.close()
 
 
-def test_a_script_is_not_run_again_by_its_agents_process(tmp_path: Path):
+def test_a_script_is_not_run_again_by_its_agents_process(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("""
 from proctor.agents import *
@@ -147,12 +147,12 @@ if __name__ == "__main__":
     assert "missing 1 required positional argument: 'steps'" in second
 
 
-def test_a_port_that_is_taken(tmp_path: Path):
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
     with socket.create_server((LOCAL, 0)) as taken:
         assert fa.Good().run_background(port=taken.getsockname()[1]) is None
 
 
-def test_an_agent_that_cannot_be_made_is_told_before_anything_is_served(capfd: pytest.CaptureFixture[str]):
+def test_an_agent_that_cannot_be_made_is_told_before_anything_is_served(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(EvaluationError, match="no model to be had"):
         run_evaluation_client_with_server(task(), LOCAL, 0, LOCAL, 0, agent=fa.Unmakeable, evaluator=fa.Watching)
 
@@ -160,7 +160,7 @@ def test_an_agent_that_cannot_be_made_is_told_before_anything_is_served(capfd: p
 # The protocol
 
 
-def test_the_agents_states(start_side: Callable[..., Side]):
+def test_the_agents_states(start_side: Callable[..., Side]) -> None:
     agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
     base = f"{agent.url}/agent"
     assert ask("GET", f"{base}/status") == (200, {"state": "INIT", "current_task": None})
@@ -182,7 +182,7 @@ def test_the_agents_states(start_side: Callable[..., Side]):
     until(base, "READY")
 
 
-def test_the_evaluators_states(start_side: Callable[..., Side]):
+def test_the_evaluators_states(start_side: Callable[..., Side]) -> None:
     agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
     base = f"{evaluator.url}/evaluator"
     assert ask("GET", f"{base}/status") == (200, {"state": "INIT", "current_task": None})
@@ -209,7 +209,7 @@ def test_the_evaluators_states(start_side: Callable[..., Side]):
     assert "notes" in answer
 
 
-def test_of_many_starts_at_once_one_wins(start_side: Callable[..., Side], tmp_path: Path):
+def test_of_many_starts_at_once_one_wins(start_side: Callable[..., Side], tmp_path: Path) -> None:
     agent, evaluator = (
         start_side("agent", fa.Good),
         start_side("evaluator", CountingSetups, SETUPS=str(tmp_path / "setups")),
@@ -224,7 +224,7 @@ def test_of_many_starts_at_once_one_wins(start_side: Callable[..., Side], tmp_pa
     assert (tmp_path / "setups").read_text() == "x", "one environment"
 
 
-def test_results_are_kept_by_task(start_side: Callable[..., Side]):
+def test_results_are_kept_by_task(start_side: Callable[..., Side]) -> None:
     agent, evaluator = start_side("agent", fa.Finishing), start_side("evaluator", fa.Watching)
     url = f"{evaluator.url}/evaluator/evaluation/results"
     first, second = (evaluate(agent, evaluator).task_id for _ in range(2))
@@ -234,7 +234,7 @@ def test_results_are_kept_by_task(start_side: Callable[..., Side]):
     assert ask("GET", f"{url}?task_id=another") == (204, None)
 
 
-def test_a_client_is_not_given_what_another_asked_for(start_side: Callable[..., Side]):
+def test_a_client_is_not_given_what_another_asked_for(start_side: Callable[..., Side]) -> None:
     agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
 
     def asked_for(_: int) -> bool:
@@ -248,7 +248,7 @@ def test_a_client_is_not_given_what_another_asked_for(start_side: Callable[..., 
         assert all(threads.map(asked_for, range(6)))
 
 
-def test_registering_while_tasks_are_started(start_side: Callable[..., Side]):
+def test_registering_while_tasks_are_started(start_side: Callable[..., Side]) -> None:
     agent, evaluator = start_side("agent", fa.Finishing), start_side("evaluator", fa.Watching)
     evaluate(agent, evaluator)
 
@@ -267,7 +267,7 @@ def test_registering_while_tasks_are_started(start_side: Callable[..., Side]):
     assert evaluate(agent, evaluator).outcome is Outcome.COMPLETED
 
 
-def test_a_result_of_any_length(start_side: Callable[..., Side]):
+def test_a_result_of_any_length(start_side: Callable[..., Side]) -> None:
     result = evaluate(start_side("agent", fa.Finishing), start_side("evaluator", fa.WritingMuch))
     assert len(result.metrics["moves"]) == 100_000
 
@@ -278,7 +278,7 @@ class CountingSetups(fa.Watching):
             file.write("x")
 
 
-def test_an_agent_is_killed_on_demand_and_made_anew(start_side: Callable[..., Side]):
+def test_an_agent_is_killed_on_demand_and_made_anew(start_side: Callable[..., Side]) -> None:
     agent, evaluator = start_side("agent", fa.Sleeping), start_side("evaluator", fa.Watching)
     ask("POST", f"{agent.url}/agent/register_evaluator", {"evaluator_url": evaluator.url})
     ask("POST", f"{evaluator.url}/evaluator/register_agent", {"agent_url": agent.url})
@@ -315,7 +315,7 @@ class Absent(BaseHTTPRequestHandler):
         pass
 
 
-def test_an_agent_that_was_deserted_does_not_say_that_it_finished(start_side: Callable[..., Side]):
+def test_an_agent_that_was_deserted_does_not_say_that_it_finished(start_side: Callable[..., Side]) -> None:
     agent = start_side("agent", fa.Good)
     with ThreadingHTTPServer((LOCAL, 0), Absent) as absent, ThreadPoolExecutor(1) as thread:
         serving = thread.submit(absent.serve_forever, 0.01)

@@ -43,7 +43,7 @@ PARSERS = (parse_yes_no, parse_entailment, parse_integer, parse_direction, parse
         ("<think>it must be yes", None),
     ],
 )
-def test_yes_no(text: str, answer: str | None):
+def test_yes_no(text: str, answer: str | None) -> None:
     assert parse_yes_no(text) == answer
 
 
@@ -71,7 +71,7 @@ def test_yes_no(text: str, answer: str | None):
         ("", None),
     ],
 )
-def test_entailment(text: str, answer: str | None):
+def test_entailment(text: str, answer: str | None) -> None:
     assert parse_entailment(text) == answer
 
 
@@ -97,7 +97,7 @@ def test_entailment(text: str, answer: str | None):
         ("", None),
     ],
 )
-def test_integer(text: str, answer: str | None):
+def test_integer(text: str, answer: str | None) -> None:
     assert parse_integer(text) == answer
 
 
@@ -119,7 +119,7 @@ def test_integer(text: str, answer: str | None):
         ("", None),
     ],
 )
-def test_direction(text: str, answer: str | None):
+def test_direction(text: str, answer: str | None) -> None:
     assert parse_direction(text) == answer
 
 
@@ -135,7 +135,7 @@ def test_direction(text: str, answer: str | None):
         ("", None),
     ],
 )
-def test_shape(text: str, answer: str | None):
+def test_shape(text: str, answer: str | None) -> None:
     assert parse_shape(text) == answer
 
 
@@ -154,21 +154,21 @@ def test_shape(text: str, answer: str | None):
         ("", None),
     ],
 )
-def test_colour(text: str, answer: str | None):
+def test_colour(text: str, answer: str | None) -> None:
     assert parse_colour(text) == answer
 
 
 @pytest.mark.parametrize("colour", LARGE.colours)
-def test_every_colour_is_read_back(colour: str):
+def test_every_colour_is_read_back(colour: str) -> None:
     assert parse_colour(f"It is {colour}.") == colour
 
 
 @given(st.text())
-def test_no_text_breaks_a_parser(text: str):
+def test_no_text_breaks_a_parser(text: str) -> None:
     for parse in PARSERS:
         assert parse(text) is None or isinstance(parse(text), str)
 
 
 @given(st.integers(0, 99), st.sampled_from(["{}", "{}.", "There are {}.", "Answer: {}", "**{}**", "{} shapes"]))
-def test_every_count_is_read_back(number: int, sentence: str):
+def test_every_count_is_read_back(number: int, sentence: str) -> None:
     assert parse_integer(sentence.format(number)) == str(number)

@@ -32,13 +32,13 @@ def lines_of_both_paths(
 @BATCHED
 @settings(max_examples=40)
 @given(data=st.data(), seed=st.integers(-(2**70), 2**70), start=st.integers(0, 10**11))
-def test_the_batch_path_gives_the_items_of_the_other(name: str, data: st.DataObject, seed: int, start: int):
+def test_the_batch_path_gives_the_items_of_the_other(name: str, data: st.DataObject, seed: int, start: int) -> None:
     batch, one_by_one = lines_of_both_paths(name, data.draw(settings_of(name)), seed, range(start, start + 12))
     assert batch == one_by_one
 
 
 @BATCHED
-def test_where_a_batch_ends_does_not_matter(name: str, monkeypatch: pytest.MonkeyPatch):
+def test_where_a_batch_ends_does_not_matter(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maker, "ROWS", 7)
     monkeypatch.setattr(maker, "SPAN", 21)
     batch, one_by_one = lines_of_both_paths(name, {}, 1, range(30, 130))
@@ -46,12 +46,12 @@ def test_where_a_batch_ends_does_not_matter(name: str, monkeypatch: pytest.Monke
 
 
 @BATCHED
-def test_a_batch_of_thousands_is_right_to_its_end(name: str):
+def test_a_batch_of_thousands_is_right_to_its_end(name: str) -> None:
     batch, one_by_one = lines_of_both_paths(name, {"shapes": 9}, 5, range(1, maker.ROWS + 300))
     assert batch == one_by_one
 
 
-def test_a_class_that_changes_a_task_is_made_one_by_one():
+def test_a_class_that_changes_a_task_is_made_one_by_one() -> None:
     class Shouting(ExistenceTask):
         def generate_questions(self, shapes, selected_answer=None):
             return [
@@ -64,7 +64,7 @@ def test_a_class_that_changes_a_task_is_made_one_by_one():
 
 
 @given(st.lists(st.integers(0, 2**63 - 1), min_size=1, max_size=5), st.integers(1, 2**32 - 1), st.integers(1, 30))
-def test_streams_draw_what_a_stream_draws(keys: list[int], limit: int, n: int):
+def test_streams_draw_what_a_stream_draws(keys: list[int], limit: int, n: int) -> None:
     streams = Streams.seeded(np.array(keys, np.uint64))
     drawn, sampled = streams.below(limit), streams.sample(n, n)
     for row, key in enumerate(keys):
@@ -74,12 +74,12 @@ def test_streams_draw_what_a_stream_draws(keys: list[int], limit: int, n: int):
 
 
 @given(st.lists(st.integers(-(2**80), 2**80), max_size=3), st.integers(0, 2**63 - 1))
-def test_rows_are_mixed_as_numbers_are(parts: list[int], last: int):
+def test_rows_are_mixed_as_numbers_are(parts: list[int], last: int) -> None:
     assert mix_rows(*parts, last=np.array([last]))[0] == mix(*parts, last)
 
 
 @given(st.lists(st.booleans(), min_size=1).filter(any), st.data())
-def test_the_fitting_entry_of_a_number_is_picked(fitting: list[bool], data: st.DataObject):
+def test_the_fitting_entry_of_a_number_is_picked(fitting: list[bool], data: st.DataObject) -> None:
     places = [place for place, fits in enumerate(fitting) if fits]
     number = data.draw(st.integers(0, len(places) - 1))
     assert pick(np.array([fitting]), np.array([number])).tolist() == [places[number]]

@@ -178,7 +178,7 @@ def values(report: proctor.Report) -> dict[str, float | None]:
 
 @pytest.mark.parametrize("package", ["bigcode_eval", "proctor.code"])
 @pytest.mark.parametrize("api", ["chat", "completions"])
-def test_what_the_guide_teaches_runs(proctor, write, rows: str, tmp_path: Path, package: str, api: str):
+def test_what_the_guide_teaches_runs(proctor, write, rows: str, tmp_path: Path, package: str, api: str) -> None:
     path = write(GUIDED.replace("PACKAGE", package))
     (tmp_path / "tasks" / "few_shot_examples").mkdir()
     examples = [{"problem": "twice", "solution": "def twice(x):\n    return 2 * x"}] * 2
@@ -196,7 +196,7 @@ def test_what_the_guide_teaches_runs(proctor, write, rows: str, tmp_path: Path, 
 
 @pytest.mark.parametrize("package", ["bigcode_eval", "proctor.code"])
 @pytest.mark.parametrize("api", ["chat", "completions"])
-def test_an_instruction_is_no_part_of_the_program(write, tmp_path: Path, package: str, api: str):
+def test_an_instruction_is_no_part_of_the_program(write, tmp_path: Path, package: str, api: str) -> None:
     rows = [{**row, "canonical_solution": function} for row, function in zip(ROWS, FUNCTIONS, strict=True)]
     data = write_rows(tmp_path / "whole.jsonl", rows)
     task = f"{write(GUIDED.replace('PACKAGE', package))}:Instructed"
@@ -207,23 +207,23 @@ def test_an_instruction_is_no_part_of_the_program(write, tmp_path: Path, package
 class TestARegisteredTask:
     """What the guide tests of a task, with the other package name."""
 
-    def test_task_loads(self):
+    def test_task_loads(self) -> None:
         assert get_task("humaneval") is not None
 
-    def test_dataset_loads(self):
+    def test_dataset_loads(self) -> None:
         assert len(get_task("humaneval").get_dataset()) > 0
 
-    def test_prompt_format(self):
+    def test_prompt_format(self) -> None:
         task = get_task("humaneval")
         prompt = task.get_prompt(task.get_dataset()[0])
         assert isinstance(prompt, str)
         assert len(prompt) > 0
 
-    def test_postprocess(self):
+    def test_postprocess(self) -> None:
         assert "class Bar" not in get_task("humaneval").postprocess_generation("def f():\n    pass\n\nclass Bar:", 0)
 
 
-def test_nothing_changes_for_other_modules(write, rows: str):
+def test_nothing_changes_for_other_modules(write, rows: str) -> None:
     """The stand-ins are seen by task files, and by nobody else."""
     path = write(GUIDED.replace("PACKAGE", "bigcode_eval"))
     script = f"""
@@ -264,7 +264,7 @@ RUNNING = """
 """
 
 
-def test_code_eval():
+def test_code_eval() -> None:
     candidates = [["def add(a, b): return a * b", "def add(a, b): return a + b"], ["def add(a, b): return 5", "1 /"]]
     passing, results = load("code_eval").compute(
         references=["assert add(2, 3) == 5"] * 2, predictions=candidates, k=[1, 2, 3]
@@ -282,7 +282,7 @@ def test_code_eval():
     assert code_eval.compute_code_eval([["if True:"]], ["    assert True"], k=1)[0] == {"pass@1": 1.0}
 
 
-def test_tests_that_threads_read_at_once(monkeypatch: pytest.MonkeyPatch):
+def test_tests_that_threads_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def confused(source: str) -> None:
         raise SystemError("AST constructor recursion depth mismatch (before=42, after=91)")
 
@@ -290,7 +290,7 @@ def test_tests_that_threads_read_at_once(monkeypatch: pytest.MonkeyPatch):
     assert code_eval.program_of("x = 1", "assert x").tests == "assert x"
 
 
-def test_a_metric_takes_pairs_one_after_the_other():
+def test_a_metric_takes_pairs_one_after_the_other() -> None:
     metric = load("exact_match")
     metric.add(prediction="a", reference="a")
     metric.add_batch(predictions=["b", 3], references=["c", "3"])
@@ -298,7 +298,7 @@ def test_a_metric_takes_pairs_one_after_the_other():
     assert metric.compute(predictions=["a"], references=["b"]) == {"exact_match": 0}
 
 
-def test_programs_of_code_eval_are_contained(contained: str, tmp_path: Path):
+def test_programs_of_code_eval_are_contained(contained: str, tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     escaping = [
         "def read(): return len(open('/etc/shadow').read())",
@@ -316,7 +316,7 @@ def test_programs_of_code_eval_are_contained(contained: str, tmp_path: Path):
     assert not (tmp_path / "escaped").exists()
 
 
-def test_in_a_plain_script(contained: str):
+def test_in_a_plain_script(contained: str) -> None:
     """Without a run, without anything installed: the programs have a sandbox of their own."""
     script = """
         from proctor.compat.bigcode.evaluate import load
@@ -329,13 +329,13 @@ def test_in_a_plain_script(contained: str):
     assert (done.stdout, done.returncode) == ("{'pass@1': 0.5}\n", 0), done.stderr
 
 
-def test_check_correctness():
+def test_check_correctness() -> None:
     found = code_eval.check_correctness("assert 1 + 1 == 2", 3.0, 7, 2)
     assert found == {"task_id": 7, "passed": True, "result": "passed", "completion_id": 2}
     assert not code_eval.check_correctness("raise SystemExit(0)\nassert False", 3.0, 0, 0)["passed"]
 
 
-def test_estimate_pass_at_k():
+def test_estimate_pass_at_k() -> None:
     n, c = np.array([5, 5, 3]), np.array([0, 2, 3])
     by_hand = [0, 1 - (3 * 2) / (5 * 4), 1]
     assert code_eval.estimate_pass_at_k(n, c, 2) == pytest.approx(by_hand)
@@ -359,14 +359,14 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
             del sys.modules[name]
 
 
-def test_unknown_metrics_are_asked_of_the_real_package(installed):
+def test_unknown_metrics_are_asked_of_the_real_package(installed) -> None:
     with pytest.raises(UsageError, match=r"'meteor' needs the package evaluate: .* there are bleu, code_eval"):
         load("meteor")
     installed("evaluate.py", "def load(*args, **kwargs): return args, kwargs\n")
     assert load("meteor", module_type="metric") == (("meteor",), {"module_type": "metric"})
 
 
-def test_the_rest_of_a_replaced_package_is_its_own(write, installed):
+def test_the_rest_of_a_replaced_package_is_its_own(write, installed) -> None:
     hub = (
         "class Dataset: pass\ndef load_dataset(path, name=None, split=None, **options): return [path, name, options]\n"
     )
@@ -388,7 +388,7 @@ def test_the_rest_of_a_replaced_package_is_its_own(write, installed):
     assert module.found == (True, True, ["a", "b", {"revision": "c"}])
 
 
-def test_executing_must_be_said(proctor, write, rows: str):
+def test_executing_must_be_said(proctor, write, rows: str) -> None:
     path = write(
         RUNNING
         + """
@@ -406,7 +406,7 @@ def test_executing_must_be_said(proctor, write, rows: str):
     assert "Traceback" not in done.stderr
 
 
-def test_the_harness_executes_unless_it_is_told_otherwise(proctor, write, rows: str):
+def test_the_harness_executes_unless_it_is_told_otherwise(proctor, write, rows: str) -> None:
     path = write(RUNNING)
     done = proctor("run", f"{path}:Running", "--data", rows, "--model", "scripted/oracle", "-q")
     assert done.returncode == 2
@@ -434,7 +434,9 @@ THREADS = """
 """
 
 
-def test_threads_of_a_task_belong_to_its_run(write, rows: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+def test_threads_of_a_task_belong_to_its_run(
+    write, rows: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     task = f"{write(textwrap.dedent(RUNNING) + textwrap.dedent(THREADS))}:Threaded"
     report = judge(task, tmp_path, [[FUNCTIONS[0]], ["nothing"], [FUNCTIONS[2]]], data=rows)
     assert values(report) == {"share": pytest.approx(2 / 3)}
@@ -474,7 +476,7 @@ STARTING = """
 """
 
 
-def test_what_a_task_starts_itself_runs_in_the_sandbox(contained: str, write, rows: str, tmp_path: Path):
+def test_what_a_task_starts_itself_runs_in_the_sandbox(contained: str, write, rows: str, tmp_path: Path) -> None:
     task = write(textwrap.dedent(RUNNING) + textwrap.dedent(STARTING))
     endless, curious = "while True: pass\n", "open('/etc/shadow')\n"
     report = judge(f"{task}:Starting", tmp_path, [[FUNCTIONS[0]], [endless], [curious + FUNCTIONS[2]]], data=rows)
@@ -541,7 +543,7 @@ CARELESS = """
 
 
 @pytest.mark.parametrize("start", STARTS)
-def test_what_would_run_outside_the_sandbox_is_refused(write, rows: str, start: str):
+def test_what_would_run_outside_the_sandbox_is_refused(write, rows: str, start: str) -> None:
     source = textwrap.dedent(RUNNING) + textwrap.dedent(CARELESS).replace("START", start)
     with pytest.raises(UsageError, match=f"process_results starts {STARTS[start]}.*, which would run .* say --unsafe"):
         proctor.evaluate(f"{write(source)}:Careless", "scripted/blank", data=rows, allow_code_execution=True)
@@ -585,7 +587,9 @@ IN_THREADS = """
 
 
 @pytest.mark.parametrize("name", ["Pooled", "Dummy", "Threaded"])
-def test_what_its_threads_start_runs_in_the_sandbox_too(contained: str, write, rows: str, tmp_path: Path, name: str):
+def test_what_its_threads_start_runs_in_the_sandbox_too(
+    contained: str, write, rows: str, tmp_path: Path, name: str
+) -> None:
     task = write(textwrap.dedent(RUNNING) + textwrap.dedent(IN_THREADS))
     tmp_path.chmod(0o777)
     escaping = f"open({str(tmp_path / 'escaped')!r}, 'w').write('x')\n"
@@ -631,7 +635,9 @@ READING = """
 
 @pytest.mark.parametrize("executes", [False, True])
 @pytest.mark.parametrize("call", ["exec", "eval", "builtins.exec"])
-def test_what_a_model_wrote_is_not_run_by_the_task_file(write, rows: str, tmp_path: Path, call: str, executes: bool):
+def test_what_a_model_wrote_is_not_run_by_the_task_file(
+    write, rows: str, tmp_path: Path, call: str, executes: bool
+) -> None:
     source = textwrap.dedent(READING).replace("CALL", call).replace("TEMPORARY", tempfile.gettempdir())
     task = write(textwrap.dedent(RUNNING) + source)
     marker = tmp_path / "ran"
@@ -649,7 +655,7 @@ def test_what_a_model_wrote_is_not_run_by_the_task_file(write, rows: str, tmp_pa
     assert marker.exists()
 
 
-def test_unless_the_user_does_not_mind(write, rows: str):
+def test_unless_the_user_does_not_mind(write, rows: str) -> None:
     checked = "assert os.system('exit 3') == 3 << 8"
     task = f"{write(textwrap.dedent(RUNNING) + textwrap.dedent(CARELESS).replace('START', checked))}:Careless"
     report = proctor.evaluate(task, "scripted/blank", data=rows, allow_code_execution=True, unsafe=True)
@@ -679,7 +685,7 @@ LANGUAGES = """
 """
 
 
-def test_results_in_files(write, tmp_path: Path):
+def test_results_in_files(write, tmp_path: Path) -> None:
     """Each call has its folder, so that none counts the results of another."""
     task = f"{write(textwrap.dedent(RUNNING) + textwrap.dedent(LANGUAGES))}:ManyLanguages"
     data = [{"task_id": f"sh/{i}", "prompt": "f() {", "test": f"[ $(f) = {i} ]"} for i in range(3)]
@@ -690,7 +696,7 @@ def test_results_in_files(write, tmp_path: Path):
     assert not list(Path("/tmp").glob("sh_*.results.json"))
 
 
-def test_eval_string_script():
+def test_eval_string_script() -> None:
     found = multiple_metrics.eval_string_script("sh", "echo hello; echo oops >&2; exit 3")
     assert {key: found[key] for key in ("stdout", "exit_code", "status")} == {
         "stdout": "hello\n",
@@ -720,7 +726,7 @@ PLACES = """
 """
 
 
-def test_a_task_that_finds_its_problems_by_their_places(write, rows: str, tmp_path: Path):
+def test_a_task_that_finds_its_problems_by_their_places(write, rows: str, tmp_path: Path) -> None:
     """Also when one problem is judged alone, or the run begins in the middle."""
     task = f"{write(textwrap.dedent(RUNNING) + textwrap.dedent(PLACES))}:ByPlace"
     report = judge(task, tmp_path, [[FUNCTIONS[0]], [FUNCTIONS[1]], ["nothing"]], data=rows)
@@ -730,7 +736,7 @@ def test_a_task_that_finds_its_problems_by_their_places(write, rows: str, tmp_pa
     assert values(report) == {"even pass@1": 1, "odd pass@1": 1}
 
 
-def test_program_aided_answers():
+def test_program_aided_answers() -> None:
     right, wrong, broken = ("print(7)\n", "print('6')", "1 / 0")
     found = pal_metric.compute([[right], [wrong], [broken]], [7, 7.0, 7])
     assert found == {"accuracy": pytest.approx(1 / 3), "num_failed_execution": 1}
@@ -773,7 +779,7 @@ APPS = """
 """
 
 
-def test_the_metric_of_contests(write, tmp_path: Path):
+def test_the_metric_of_contests(write, tmp_path: Path) -> None:
     common = {"question": "?", "solutions": "[]", "difficulty": "introductory", "url": "", "starter_code": ""}
     adding = {"inputs": ["1 2\n", "3 4\n"], "outputs": ["3\n", "7\n"]}
     calling = {"fn_name": "twice", "inputs": [[1], [5]], "outputs": [[2], [10]]}
@@ -787,7 +793,7 @@ def test_the_metric_of_contests(write, tmp_path: Path):
     assert values(report) == {"pass_at_k pass@1": 0.25, "pass_at_k pass@2": 0.5}
 
 
-def test_the_metric_of_fast_programs():
+def test_the_metric_of_fast_programs() -> None:
     slow = "class Solution:\n    def inc(self, x):\n        for _ in range(300_000): pass\n        return x + 1\n"
     fast = "class Solution:\n    def inc(self, x):\n        return x + 1\n"
     doc = {
@@ -807,7 +813,7 @@ def test_the_metric_of_fast_programs():
     assert found["Easy_beyond@1"] > found["Hard_beyond@1"] == 0
 
 
-def test_code_to_text_bleu(tmp_path: Path):
+def test_code_to_text_bleu(tmp_path: Path) -> None:
     gold = tmp_path / "gold.txt"
     gold.write_text("0\tAdds two numbers.\n1\tReads a_file\n2\tunused\n")
     references, predictions = code_to_text_bleu.computeMaps(["0\tadds two numbers .\n", "1\n"], str(gold))
@@ -818,7 +824,7 @@ def test_code_to_text_bleu(tmp_path: Path):
     assert code_to_text_bleu.bleuFromMaps(references, predictions)[1:] == pytest.approx([50] * 4)
 
 
-def test_diffs():
+def test_diffs() -> None:
     before, change = "def f(a, b):\n    return a - b\n\nx = 1", "@@ -2 +2 @@\n-    return a - b\n+    return a + b\n"
     text = f"<NME> f.py\n<BEF> {before}\n<MSG> Fix it\n<DFF> {change}"
     parts = diff_eval.split_diff(text)
@@ -843,13 +849,13 @@ def test_diffs():
         ("", ""),
     ],
 )
-def test_remove_after_return(code: str, function: str):
+def test_remove_after_return(code: str, function: str) -> None:
     assert utils.remove_after_return(code) == function
 
 
 def test_files_of_the_harness_are_found_beside_the_task(
     write, rows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+) -> None:
     """Its tasks import each other, forks add metrics and helpers, and examples lie below the folder of the harness."""
     write(
         "VERSION = 3\nfrom bigcode_eval.base import Task\nclass Parent(Task):\n    origin = __name__\n",
@@ -899,7 +905,7 @@ def test_files_of_the_harness_are_found_beside_the_task(
         catalog.task_class(missing)
 
 
-def test_tasks_that_a_file_makes(write):
+def test_tasks_that_a_file_makes(write) -> None:
     path = write(GUIDED.replace("PACKAGE", "bigcode_eval"))
     assert catalog.task_class(f"{path}:adding-two").DATASET_NAME == "two"
     with pytest.raises(UsageError, match="did you mean adding-two"):
@@ -911,7 +917,7 @@ def test_tasks_that_a_file_makes(write):
         catalog.task_class(f"{broken}:x")
 
 
-def test_arguments_without_a_default(write, rows: str):
+def test_arguments_without_a_default(write, rows: str) -> None:
     constructor = """
         def __init__(self, prompt, level):
             super().__init__()
@@ -948,7 +954,7 @@ FILLING = """
 """
 
 
-def test_the_middle_alone_and_the_end_of_the_text_as_the_harness_has_them(write, rows: str, tmp_path: Path):
+def test_the_middle_alone_and_the_end_of_the_text_as_the_harness_has_them(write, rows: str, tmp_path: Path) -> None:
     task = f"{write(FILLING)}:Filling"
     said = [{"id": row["task_id"], "outputs": [{"text": row["canonical_solution"]}]} for row in ROWS]
     model = f"scripted/replay:{write_rows(tmp_path / 'said.jsonl', said)}"
@@ -990,7 +996,7 @@ BLOCKS = """
 
 @pytest.mark.parametrize("api", ["chat", "completions"])
 @pytest.mark.parametrize("name", ["Blocks", "Escaped", "WithEnd", "Uncut"])
-def test_generations_end_as_those_of_the_harness(write, rows: str, name: str, api: str):
+def test_generations_end_as_those_of_the_harness(write, rows: str, name: str, api: str) -> None:
     task = f"{write(textwrap.dedent(RUNNING) + textwrap.dedent(BLOCKS))}:{name}"
     report = proctor.evaluate(task, "scripted/oracle", data=rows, api=api, allow_code_execution=True)
     assert values(report) == {"pass@1": 1}
@@ -1027,7 +1033,7 @@ STOPPING = """
 """
 
 
-def test_where_a_task_says_that_a_completion_ends(write, tmp_path: Path):
+def test_where_a_task_says_that_a_completion_ends(write, tmp_path: Path) -> None:
     row = {"prompt": "def f():\n", "canonical_solution": "    a()\n# b\n    c()\n", "test": ""}
     path = write(textwrap.dedent(RUNNING) + textwrap.dedent(STOPPING))
     options = {
@@ -1078,7 +1084,7 @@ SOLVED = """
 
 
 @pytest.mark.parametrize("api", ["chat", "completions"])
-def test_solutions_are_judged_as_they_are(proctor, write, rows: str, api: str):
+def test_solutions_are_judged_as_they_are(proctor, write, rows: str, api: str) -> None:
     path = write(textwrap.dedent(RUNNING) + textwrap.dedent(SOLVED))
     tasks = [f"{path}:Mending", f"{path}:Translating"]
     options = ["--check_references", "--allow_code_execution", "--data", rows, "--api", api, "--json", "-q"]
@@ -1088,7 +1094,7 @@ def test_solutions_are_judged_as_they_are(proctor, write, rows: str, api: str):
     assert mended["metrics"]["pass@1"]["value"] == translated["metrics"]["bleu"]["value"] == 1
 
 
-def test_rows_of_a_file_answer_like_a_data_set(write, rows: str):
+def test_rows_of_a_file_answer_like_a_data_set(write, rows: str) -> None:
     task = catalog.task_class(f"{write(RUNNING)}:Running").build(proctor.task.NoSettings(), rows)
     table = task.dataset["validation"]
     assert (table.num_rows, table.column_names[:2]) == (3, ["task_id", "prompt"])

@@ -18,7 +18,7 @@ texts = st.text(alphabet="ab c.,-_5&;<\n'é日", max_size=40)
         (["hello there general kenobi", "foo bar foobar"], 7),
     ],
 )
-def test_bleu_as_in_the_documentation_of_evaluate(references: list, reference_length: int):
+def test_bleu_as_in_the_documentation_of_evaluate(references: list, reference_length: int) -> None:
     assert bleu(["hello there general kenobi", "foo bar foobar"], references) == {
         "bleu": 1.0,
         "precisions": [1.0, 1.0, 1.0, 1.0],
@@ -29,7 +29,7 @@ def test_bleu_as_in_the_documentation_of_evaluate(references: list, reference_le
     }
 
 
-def test_clipped_precision_as_in_the_paper():
+def test_clipped_precision_as_in_the_paper() -> None:
     """Papineni et al. (2002), section 2.1: two of seven."""
     references = [["the cat is on the mat", "there is a cat on the mat"]]
     assert bleu(["the the the the the the the"], references)["precisions"] == [2 / 7, 0, 0, 0]
@@ -79,7 +79,7 @@ COMPUTED = [
 
 
 @pytest.mark.parametrize(("predictions", "references", "plain", "smoothed"), COMPUTED)
-def test_bleu_equals_evaluate(predictions: list, references: list, plain: tuple, smoothed: tuple):
+def test_bleu_equals_evaluate(predictions: list, references: list, plain: tuple, smoothed: tuple) -> None:
     assert bleu(predictions, references) == named(*plain)
     assert bleu(predictions, references, smooth=True) == named(*smoothed)
 
@@ -95,21 +95,21 @@ def named(score: float, precisions: list, brevity_penalty: float, length_ratio: 
     }
 
 
-def test_fewer_orders():
+def test_fewer_orders() -> None:
     score = bleu(["Return the sum of a and b."], ["Returns the sum of a and b."], max_order=2)
     assert score["bleu"] == pytest.approx(math.sqrt(7 / 8 * 6 / 7))
     assert len(score["precisions"]) == 2
 
 
 @pytest.mark.parametrize(("prediction", "reference"), [("", "test"), ("hello", "\f"), ("", "")])
-def test_no_token_on_one_side_is_a_score_of_0(prediction: str, reference: str):
+def test_no_token_on_one_side_is_a_score_of_0(prediction: str, reference: str) -> None:
     for smooth in (False, True):
         score = bleu([prediction], [reference], smooth=smooth)
         assert (score["bleu"], score["brevity_penalty"], score["length_ratio"]) == (0, 0, 0)
 
 
 @given(st.lists(st.tuples(texts, texts), min_size=1, max_size=5), st.booleans())
-def test_overlaps_may_be_kept_and_summed_later(pairs: list[tuple[str, str]], smooth: bool):
+def test_overlaps_may_be_kept_and_summed_later(pairs: list[tuple[str, str]], smooth: bool) -> None:
     predictions, references = zip(*pairs, strict=True)
     score = bleu(predictions, references, smooth=smooth)
     assert bleu_of([overlap(*pair) for pair in pairs], smooth) == score
@@ -117,7 +117,7 @@ def test_overlaps_may_be_kept_and_summed_later(pairs: list[tuple[str, str]], smo
 
 
 @given(texts)
-def test_a_text_is_its_own_best_prediction(text: str):
+def test_a_text_is_its_own_best_prediction(text: str) -> None:
     assert bleu([text], [[text, "something else"]])["bleu"] == (1 if len(tokens_13a(text)) >= 4 else 0)
 
 
@@ -140,7 +140,7 @@ def test_a_text_is_its_own_best_prediction(text: str):
         (" \n\t", ""),
     ],
 )
-def test_tokens_are_those_of_mteval(text: str, tokens: str):
+def test_tokens_are_those_of_mteval(text: str, tokens: str) -> None:
     assert " ".join(tokens_13a(text)) == tokens
 
 
@@ -153,17 +153,17 @@ def test_tokens_are_those_of_mteval(text: str, tokens: str):
         (["a"], ["a"], 0, "max_order"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(predictions: list, references: list, max_order: int, message: str):
+def test_what_cannot_be_compared_is_refused(predictions: list, references: list, max_order: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         bleu(predictions, references, max_order)
 
 
-def test_bleu_of_nothing_is_refused():
+def test_bleu_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="no predictions"):
         bleu_of([])
 
 
-def test_smoothed_bleu_as_in_the_documentation_of_code_x_glue():
+def test_smoothed_bleu_as_in_the_documentation_of_code_x_glue() -> None:
     """The evaluator's own example, in which every word stands for another one."""
     pairs = [
         ("ba da fa ga", "ka la ma fa na pa ra"),
@@ -188,16 +188,16 @@ def test_smoothed_bleu_as_in_the_documentation_of_code_x_glue():
         ("", "", 1.0),
     ],
 )
-def test_smoothed_bleu_equals_code_x_glue(prediction: str, reference: str, value: float):
+def test_smoothed_bleu_equals_code_x_glue(prediction: str, reference: str, value: float) -> None:
     assert smoothed_bleu(prediction, reference) == pytest.approx(value, abs=1e-15)
 
 
-def test_smoothed_bleu_by_hand():
+def test_smoothed_bleu_by_hand() -> None:
     assert smoothed_bleu("a b c d", "a b c e") == pytest.approx((3 / 4 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25)
     assert smoothed_bleu("a b", "a b c d") == pytest.approx(math.exp(1 - 5 / 3))
 
 
 @given(texts, texts)
-def test_smoothed_bleu_is_a_score(prediction: str, reference: str):
+def test_smoothed_bleu_is_a_score(prediction: str, reference: str) -> None:
     assert 0 <= smoothed_bleu(prediction, reference) <= 1
     assert smoothed_bleu(prediction, prediction.upper().lower()) == 1

@@ -23,7 +23,7 @@ PRICES = {"price_input": 1_000.0, "price_output": 10_000.0}  # an answer of 10 a
 ANSWER = 0.03
 
 
-def test_cost_stops_before_the_limit_and_a_resume_with_more_goes_on(adding: str, serve):
+def test_cost_stops_before_the_limit_and_a_resume_with_more_goes_on(adding: str, serve) -> None:
     server = serve(right_sum)
     options = PRICES | {"base_url": server.url, "max_tokens": 2, "limit": 30}
     report = proctor.evaluate(adding, "openai/m", max_cost=0.5, **options)
@@ -45,7 +45,7 @@ def test_cost_stops_before_the_limit_and_a_resume_with_more_goes_on(adding: str,
     assert len(server.requests) == 30
 
 
-def test_tokens_are_counted_over_all_sittings(adding: str, serve):
+def test_tokens_are_counted_over_all_sittings(adding: str, serve) -> None:
     server = serve(right_sum)
     options = {"base_url": server.url, "max_tokens": 2, "limit": 20}
     run = proctor.evaluate(adding, "openai/m", max_tokens_total=100, **options).run
@@ -54,7 +54,7 @@ def test_tokens_are_counted_over_all_sittings(adding: str, serve):
     assert resume(run.id, {"max_tokens_total": 10_000}).run.status == "done"
 
 
-def test_an_answer_may_be_shorter_than_was_reserved_for_it(adding: str, serve):
+def test_an_answer_may_be_shorter_than_was_reserved_for_it(adding: str, serve) -> None:
     """Room for one long answer at a time, which all turn out to be short: they are asked one after the other."""
     server = serve(right_sum)
     report = proctor.evaluate(adding, "openai/m", base_url=server.url, max_tokens=1_000, max_tokens_total=1_200)
@@ -62,7 +62,7 @@ def test_an_answer_may_be_shorter_than_was_reserved_for_it(adding: str, serve):
     assert server.most_in_flight == 1
 
 
-def test_completions_that_were_paid_for_are_kept(adding: str, serve):
+def test_completions_that_were_paid_for_are_kept(adding: str, serve) -> None:
     server = serve(right_sum)
     options = {"base_url": server.url, "max_tokens": 2, "limit": 1, "samples": 20, "temperature": 1}
     run = proctor.evaluate(adding, "openai/m", max_tokens_total=100, **options).run
@@ -73,7 +73,7 @@ def test_completions_that_were_paid_for_are_kept(adding: str, serve):
     assert len(server.requests) == 20
 
 
-def test_a_prompt_longer_than_estimated_is_learned_from(adding: str, serve):
+def test_a_prompt_longer_than_estimated_is_learned_from(adding: str, serve) -> None:
     """The server counts more tokens than the text suggests; after the first answer that is known."""
     from aiohttp import web
 
@@ -88,7 +88,7 @@ def test_a_prompt_longer_than_estimated_is_learned_from(adding: str, serve):
     assert run.usage.input_tokens + run.usage.output_tokens <= 1_000
 
 
-def test_what_comes_from_the_cache_is_free(adding: str, serve, monkeypatch, tmp_path):
+def test_what_comes_from_the_cache_is_free(adding: str, serve, monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     server = serve(right_sum)
     options = {"base_url": server.url, "cache": True, "max_tokens": 2}
@@ -96,7 +96,7 @@ def test_what_comes_from_the_cache_is_free(adding: str, serve, monkeypatch, tmp_
     assert proctor.evaluate(adding, "openai/m", max_tokens_total=20, **options).run.status == "done"
 
 
-def test_a_server_that_does_not_say_what_it_used(adding: str, serve):
+def test_a_server_that_does_not_say_what_it_used(adding: str, serve) -> None:
     from aiohttp import web
 
     server = serve(lambda body, number: web.json_response({"choices": [{"message": {"content": "x"}}]}))
@@ -105,7 +105,7 @@ def test_a_server_that_does_not_say_what_it_used(adding: str, serve):
     assert proctor.evaluate(adding, "openai/m", base_url=server.url, time_limit=600).run.status == "done"
 
 
-def test_an_answer_that_does_not_say_what_it_used_counts_as_the_most(adding: str, serve):
+def test_an_answer_that_does_not_say_what_it_used_counts_as_the_most(adding: str, serve) -> None:
     from aiohttp import web
 
     def reply(body, number):
@@ -127,7 +127,7 @@ def test_an_answer_that_does_not_say_what_it_used_counts_as_the_most(adding: str
 @pytest.mark.parametrize(
     ("stated", "counted"), [(-5, 0), (10**30, 2**31 - 1), (1e400, None), ("many", None), (None, 0)]
 )
-def test_what_a_server_says_of_tokens_can_be_added_up(stated: object, counted: int | None):
+def test_what_a_server_says_of_tokens_can_be_added_up(stated: object, counted: int | None) -> None:
     reply = {"choices": [{"text": "x"}], "usage": {"prompt_tokens": stated, "completion_tokens": 1}}
     response = {"output": [], "usage": {"input_tokens": stated, "output_tokens": 1}}
     for read, told in ((read_completion, reply), (read_response, response)):
@@ -138,7 +138,7 @@ def test_what_a_server_says_of_tokens_can_be_added_up(stated: object, counted: i
             assert read(told, 0.0).usage.input_tokens == counted
 
 
-def test_when_the_time_is_up_nothing_begins_and_what_is_under_way_is_kept(adding: str, serve):
+def test_when_the_time_is_up_nothing_begins_and_what_is_under_way_is_kept(adding: str, serve) -> None:
     async def reply(body, number):
         if number >= 4:
             await asyncio.sleep(1.2)  # beyond the limit, within the grace
@@ -157,7 +157,7 @@ def test_when_the_time_is_up_nothing_begins_and_what_is_under_way_is_kept(adding
     assert resume(run.id, {}).run.n == run.n, "the seconds of earlier sittings count"
 
 
-def test_after_the_grace_what_is_under_way_is_called_off_and_no_error(adding: str, stalling, monkeypatch):
+def test_after_the_grace_what_is_under_way_is_called_off_and_no_error(adding: str, stalling, monkeypatch) -> None:
     monkeypatch.setattr(budgets, "GRACE", 0.3)
     server = stalling(3)
     run = proctor.evaluate(adding, "openai/m", base_url=server.url, time_limit=0.5).run
@@ -167,7 +167,7 @@ def test_after_the_grace_what_is_under_way_is_called_off_and_no_error(adding: st
     assert resume(run.id, {"time_limit": "10m"}).run.status == "done"
 
 
-def test_a_time_limit_stops_agents_and_scripts_too(task_file):
+def test_a_time_limit_stops_agents_and_scripts_too(task_file) -> None:
     path = task_file(
         """
         import asyncio
@@ -186,7 +186,7 @@ def test_a_time_limit_stops_agents_and_scripts_too(task_file):
     assert time.monotonic() - started < 60
 
 
-def test_all_tasks_of_a_command_share_the_budget(adding: str, serve, proctor):
+def test_all_tasks_of_a_command_share_the_budget(adding: str, serve, proctor) -> None:
     server = serve(right_sum)
     other = adding.replace("adding.py", "other.py")
     with open(adding.partition(":")[0]) as source, open(other.partition(":")[0], "w") as copy:
@@ -204,7 +204,7 @@ def test_all_tasks_of_a_command_share_the_budget(adding: str, serve, proctor):
     assert json.loads(resumed.stdout)["runs"][0]["n"] == 10
 
 
-def test_a_sweep_shares_its_budget(serve):
+def test_a_sweep_shares_its_budget(serve) -> None:
     server = serve(lambda body, number: "Yes")
     options = {"base_url": server.url, "limit": 40, "max_tokens": 2, "max_tokens_total": 1_100}
     curve = proctor.sweep("shapes/existence", "openai/m", "shapes", [3, 4, 5, 6, 7], **options)
@@ -212,7 +212,7 @@ def test_a_sweep_shares_its_budget(serve):
     assert sum(r.run.usage.input_tokens + r.run.usage.output_tokens for r in curve.reports) <= 1_100
 
 
-def test_a_paid_run_says_before_what_it_may_cost(adding: str, serve, proctor):
+def test_a_paid_run_says_before_what_it_may_cost(adding: str, serve, proctor) -> None:
     server = serve(right_sum)
     flags = ["--model", "openai/m", "--base-url", server.url, "--price-input", "1000", "--price-output", "10000"]
     done = proctor("run", adding, *flags, "--max-tokens", "5", "--samples", "2", "--temperature", "1")
@@ -242,18 +242,18 @@ def test_a_paid_run_says_before_what_it_may_cost(adding: str, serve, proctor):
         ({"model": "", "agent": "a:B", "max_tokens_total": 5}, "what an agent uses cannot be seen"),
     ],
 )
-def test_budgets_that_make_no_sense(options: dict[str, object], said: str):
+def test_budgets_that_make_no_sense(options: dict[str, object], said: str) -> None:
     with pytest.raises(UsageError) as caught:
         build_config({"task": "t", "model": "m"} | options)
     assert said in str(caught.value)
 
 
 @pytest.mark.parametrize(("given", "seconds"), [("90", 90), ("90s", 90), ("30m", 1800), ("1.5h", 5400), (7, 7)])
-def test_times_as_people_write_them(given: object, seconds: float):
+def test_times_as_people_write_them(given: object, seconds: float) -> None:
     assert build_config({"task": "t", "model": "m", "time_limit": given}).time_limit == seconds
 
 
-def test_nothing_begins_unless_it_fits_beside_all_that_is_under_way():
+def test_nothing_begins_unless_it_fits_beside_all_that_is_under_way() -> None:
     async def scene() -> None:
         budget = Budget(tokens=100)
         begun: list[int] = []

@@ -27,7 +27,7 @@ def sampling(**changes: object) -> Request:
     return replaced(sampling=msgspec.structs.replace(REQUEST.sampling, **changes))
 
 
-def test_the_same_request_gets_the_same_answer(cache: ResponseCache):
+def test_the_same_request_gets_the_same_answer(cache: ResponseCache) -> None:
     cache.put(IDENTITY, REQUEST, OUTPUT)
     remembered = cache.get(IDENTITY, REQUEST)
     assert remembered is not None
@@ -40,13 +40,13 @@ def test_the_same_request_gets_the_same_answer(cache: ResponseCache):
 
 
 @pytest.mark.parametrize("field", IDENTITY)
-def test_another_model_server_or_endpoint_is_another_question(cache: ResponseCache, field: str):
+def test_another_model_server_or_endpoint_is_another_question(cache: ResponseCache, field: str) -> None:
     cache.put(IDENTITY, REQUEST, OUTPUT)
     assert cache.get(IDENTITY | {field: "other"}, REQUEST) is None
     assert cache.get(IDENTITY | {"sha256": "new"}, REQUEST) is None
 
 
-def test_every_sampling_setting_counts(cache: ResponseCache):
+def test_every_sampling_setting_counts(cache: ResponseCache) -> None:
     cache.put(IDENTITY, REQUEST, OUTPUT)
     others = {"max_tokens": 6, "temperature": 0.6, "top_p": 0.9, "top_k": 4, "max_length": 9, "stop": ("x",), "seed": 2}
     assert set(others) == {field.name for field in msgspec.structs.fields(Sampling)}, "a new setting needs a case here"
@@ -63,12 +63,12 @@ def test_every_sampling_setting_counts(cache: ResponseCache):
         replaced(schema={"type": "object"}),
     ],
 )
-def test_prompt_number_and_schema_count(cache: ResponseCache, request_: Request):
+def test_prompt_number_and_schema_count(cache: ResponseCache, request_: Request) -> None:
     cache.put(IDENTITY, REQUEST, OUTPUT)
     assert cache.get(IDENTITY, request_) is None
 
 
-def test_a_colliding_key_does_not_answer(cache: ResponseCache, tmp_path: Path):
+def test_a_colliding_key_does_not_answer(cache: ResponseCache, tmp_path: Path) -> None:
     """Even if two questions had one hash, the stored question is compared in full."""
     cache.put(IDENTITY, REQUEST, OUTPUT)
     db = sqlite3.connect(tmp_path / "responses.db")
@@ -78,13 +78,15 @@ def test_a_colliding_key_does_not_answer(cache: ResponseCache, tmp_path: Path):
     assert cache.get(IDENTITY, REQUEST) is None
 
 
-def test_an_unusable_cache_says_what_to_do(tmp_path: Path):
+def test_an_unusable_cache_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="Run without --cache"):
         ResponseCache(tmp_path / "file" / "responses.db")
 
 
-def test_a_failing_cache_costs_no_answer(cache: ResponseCache, tmp_path: Path, caplog: pytest.LogCaptureFixture):
+def test_a_failing_cache_costs_no_answer(
+    cache: ResponseCache, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     db = sqlite3.connect(tmp_path / "responses.db")
     db.execute("DROP TABLE responses")
     db.close()

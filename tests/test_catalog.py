@@ -9,34 +9,34 @@ from proctor.errors import UsageError
 from proctor.shapes.tasks.existence import ExistenceTask
 
 
-def test_built_in():
+def test_built_in() -> None:
     assert catalog.task_class("shapes/existence") is ExistenceTask
 
 
-def test_wildcard():
+def test_wildcard() -> None:
     assert "shapes/existence" in catalog.expand("shapes/*")
     with pytest.raises(UsageError, match="No task matches 'shapez/"):
         catalog.expand("shapez/*")
 
 
 @pytest.mark.parametrize("typo", ["shapes/existance", "existance", "shape/existence", "Existence"])
-def test_did_you_mean(typo: str):
+def test_did_you_mean(typo: str) -> None:
     with pytest.raises(UsageError, match="did you mean shapes/existence"):
         catalog.expand(typo)
 
 
-def test_file(adding: str):
+def test_file(adding: str) -> None:
     cls = catalog.task_class(adding)
     assert cls.__name__ == "Adding"
     assert catalog.task_class(adding.removesuffix(":Adding")).__name__ == "Adding", "a lone class needs no name"
 
 
-def test_file_may_import_its_neighbours(task_file):
+def test_file_may_import_its_neighbours(task_file) -> None:
     path = task_file("from adding import Adding\nclass Mine(Adding): pass")
     assert catalog.task_class(f"{path}:Mine").__name__ == "Mine"
 
 
-def test_a_class_can_be_found_again_by_its_name(adding: str):
+def test_a_class_can_be_found_again_by_its_name(adding: str) -> None:
     cls = catalog.task_class(adding)
     assert catalog.task_class(catalog.name_of(cls)).__qualname__ == cls.__qualname__
 
@@ -58,7 +58,7 @@ def test_a_class_can_be_found_again_by_its_name(adding: str):
         ("from proctor import Task\nclass A(Task): pass\nclass B(Task): pass", "", "Which task"),
     ],
 )
-def test_bad_files_are_one_sentence(task_file, source: str, name: str, said: str):
+def test_bad_files_are_one_sentence(task_file, source: str, name: str, said: str) -> None:
     path = task_file(source)
     with pytest.raises(UsageError) as caught:
         catalog.task_class(f"{path}:{name}" if name else str(path))
@@ -66,12 +66,12 @@ def test_bad_files_are_one_sentence(task_file, source: str, name: str, said: str
     assert "\n" not in str(caught.value)
 
 
-def test_missing_file():
+def test_missing_file() -> None:
     with pytest.raises(UsageError, match=r"No task file nowhere\.py"):
         catalog.task_class("nowhere.py:Mine")
 
 
-def test_entry_point_of_an_installed_package(tmp_path: Path, adding: str):
+def test_entry_point_of_an_installed_package(tmp_path: Path, adding: str) -> None:
     """A real installed distribution, seen by a fresh process."""
     site = tmp_path / "site"
     info = site / "acme_exams-1.0.dist-info"
@@ -96,13 +96,13 @@ def test_entry_point_of_an_installed_package(tmp_path: Path, adding: str):
 
 
 @pytest.mark.parametrize("name", ["reasoning-gym/chain_sum", "reasoning-gym/*"])
-def test_a_family_whose_extra_is_not_installed(name: str):
+def test_a_family_whose_extra_is_not_installed(name: str) -> None:
     done = without_reasoning_gym("run", name, "--model", "scripted/oracle")
     said = "proctor: reasoning-gym/NAME needs the extra 'reasoning-gym': pip install 'proctor[reasoning-gym]'\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 
-def test_the_other_families_do_not_need_it():
+def test_the_other_families_do_not_need_it() -> None:
     listed = without_reasoning_gym("list", "tasks")
     assert listed.returncode == 0, listed.stderr
     assert "shapes/existence" in listed.stdout

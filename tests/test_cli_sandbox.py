@@ -39,7 +39,7 @@ def verdicts(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     return told
 
 
-def test_a_program_that_passes(sandbox):
+def test_a_program_that_passes(sandbox) -> None:
     done = sandbox({"add.py": ADD, "tests.py": "assert add(2, 2) == 4"}, "--tests", "tests.py")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -50,7 +50,7 @@ def test_a_program_that_passes(sandbox):
     assert lines[-1] == "  stdout  adding"
 
 
-def test_a_program_that_fails(sandbox):
+def test_a_program_that_fails(sandbox) -> None:
     done = sandbox({"add.py": ADD, "tests.py": "assert add(2, 2) == 5"}, "--tests", "tests.py")
     assert done.returncode == 1
     assert "add.py: failed" in done.stdout
@@ -58,13 +58,13 @@ def test_a_program_that_fails(sandbox):
     assert "add(2, 2) returned 4" in done.stdout
 
 
-def test_tests_that_a_program_could_fool_are_told(sandbox):
+def test_tests_that_a_program_could_fool_are_told(sandbox) -> None:
     done = sandbox({"call.py": "def call(f): return f(1)", "tests.py": "assert call(abs) == 1"}, "--tests", "tests.py")
     assert done.returncode == 0
     assert "in-process: they ran beside the program, which could have faked a pass" in done.stdout
 
 
-def test_json_of_several_programs_in_their_order(sandbox):
+def test_json_of_several_programs_in_their_order(sandbox) -> None:
     files = {"slow.py": "import time; time.sleep(0.3); print(input())", "fails.py": "raise SystemExit(3)", "in": "42\n"}
     done = sandbox(files, "--stdin", "in", "--json", "--workers", "2", programs=2)
     assert done.returncode == 1
@@ -83,17 +83,17 @@ def test_json_of_several_programs_in_their_order(sandbox):
         ("print('x' * 10**5)", ["--output", "8"], "output"),
     ],
 )
-def test_limits(sandbox, source: str, flags: list[str], outcome: str):
+def test_limits(sandbox, source: str, flags: list[str], outcome: str) -> None:
     (verdict,) = verdicts(sandbox({"program.py": source}, *flags, "--json"))
     assert verdict["outcome"] == outcome
 
 
-def test_an_entry_point_that_is_called_like_a_built_in(sandbox):
+def test_an_entry_point_that_is_called_like_a_built_in(sandbox) -> None:
     files = {"program.py": "def sum(a, b): return a * b", "tests.py": "assert sum(3, 4) == 12"}
     assert sandbox(files, "--tests", "tests.py", "--entry-point", "sum").returncode == 0
 
 
-def test_what_a_program_writes_gives_no_orders_to_the_terminal(sandbox):
+def test_what_a_program_writes_gives_no_orders_to_the_terminal(sandbox) -> None:
     done = sandbox({"program.py": "print('\\x1b[2J\\x9b1m\\u202e\\rhello\\tthere')"})
     assert r"\x1b[2J\x9b1m\u202e\rhello" + "\tthere" in done.stdout
 
@@ -105,13 +105,13 @@ def test_what_a_program_writes_gives_no_orders_to_the_terminal(sandbox):
         ("a.go", "go"), ("a_test.go", "go-test"), ("a.test.ts", "typescript"), ("A.java", "java"), ("a.adb", "ada"),
     ],
 )  # fmt: skip
-def test_the_ending_tells_the_language(name: str, language: str):
+def test_the_ending_tells_the_language(name: str, language: str) -> None:
     from proctor.cli.sandbox import _language_of
 
     assert _language_of(name).name == language
 
 
-def test_every_language_is_known_by_the_ending_of_its_own_file():
+def test_every_language_is_known_by_the_ending_of_its_own_file() -> None:
     from proctor.cli.sandbox import _language_of
 
     for language in LANGUAGES:
@@ -119,7 +119,7 @@ def test_every_language_is_known_by_the_ending_of_its_own_file():
             assert _language_of(language.file.replace("{public}", "Main")) is language
 
 
-def test_another_language(sandbox):
+def test_another_language(sandbox) -> None:
     try:
         locate(find_language("c"))
     except MissingToolchainError as error:
@@ -147,7 +147,7 @@ def test_another_language(sandbox):
         ([], "arguments are required: FILE"),
     ],
 )
-def test_bad_arguments(proctor, tmp_path: Path, arguments: list[str], said: str):
+def test_bad_arguments(proctor, tmp_path: Path, arguments: list[str], said: str) -> None:
     (tmp_path / "notes.txt").write_text("Buy milk.")
     (tmp_path / "program.py").write_text("print(1)")
     (tmp_path / "program.sh").write_text("true")
@@ -158,7 +158,7 @@ def test_bad_arguments(proctor, tmp_path: Path, arguments: list[str], said: str)
     assert done.stderr.count("\n") == 1
 
 
-def test_a_missing_toolchain_is_named_with_its_package(proctor, tmp_path: Path):
+def test_a_missing_toolchain_is_named_with_its_package(proctor, tmp_path: Path) -> None:
     missing = next((name for name in ("julia", "dart", "racket", "ada") if not _there(name)), None)
     if missing is None:
         pytest.skip("every language is installed here")
@@ -207,7 +207,7 @@ def without(what: str, *arguments: str, path: str = "") -> subprocess.CompletedP
     )
 
 
-def test_where_nothing_holds_a_program_it_is_not_run(tmp_path: Path):
+def test_where_nothing_holds_a_program_it_is_not_run(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("print('here I am')")
     refused = without("namespaces landlock", "sandbox", "program.py")
     assert (refused.returncode, refused.stdout) == (2, "")
@@ -222,7 +222,7 @@ def test_where_nothing_holds_a_program_it_is_not_run(tmp_path: Path):
 # The doctor
 
 
-def test_the_doctor_names_the_level_and_the_languages(proctor, contained: str):
+def test_the_doctor_names_the_level_and_the_languages(proctor, contained: str) -> None:
     done = proctor("doctor", "--json")
     assert done.returncode == 0, done.stderr
     symptoms = {symptom["name"]: symptom for symptom in json.loads(done.stdout)}
@@ -235,14 +235,14 @@ def test_the_doctor_names_the_level_and_the_languages(proctor, contained: str):
             assert (language.packages or language.site) in symptoms[language.name]["cure"]
 
 
-def test_the_doctor_says_what_is_in_the_way():
+def test_the_doctor_says_what_is_in_the_way() -> None:
     text = without("namespaces landlock", "doctor").stdout
     assert "–        sandbox          full: namespaces" in text
     assert "Install bubblewrap" in text
     assert "no level that holds programs. Without one they need --unsafe." in text
 
 
-def test_the_doctor_says_what_a_newer_kernel_would_bring(contained: str):
+def test_the_doctor_says_what_a_newer_kernel_would_bring(contained: str) -> None:
     if not contained.startswith("full"):
         pytest.skip(f"needs namespaces; this machine offers {contained}")
     done = without("landlock", "doctor", "--json")
@@ -251,7 +251,7 @@ def test_the_doctor_says_what_a_newer_kernel_would_bring(contained: str):
     assert "Landlock" in level["cure"]
 
 
-def test_the_doctor_asks_the_container_engines(proctor, tmp_path: Path):
+def test_the_doctor_asks_the_container_engines(proctor, tmp_path: Path) -> None:
     """One that answers, and one that is installed but does not."""
     for name, script in (("docker", "echo 'no service' >&2; exit 1"), ("podman", "echo 9.9")):
         engine = tmp_path / name
@@ -264,7 +264,7 @@ def test_the_doctor_asks_the_container_engines(proctor, tmp_path: Path):
     assert "ok       podman           9.9, runs programs in containers" in text
 
 
-def test_an_engine_that_does_not_answer_is_named(proctor, tmp_path: Path):
+def test_an_engine_that_does_not_answer_is_named(proctor, tmp_path: Path) -> None:
     (tmp_path / "docker").write_text("#!/bin/sh\necho 'no service here' >&2\nexit 1\n")
     (tmp_path / "docker").chmod(0o755)
     (tmp_path / "program.py").write_text("print(1)")

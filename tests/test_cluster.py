@@ -137,7 +137,7 @@ class KillsANode(Observer):
 @needs_ray
 def test_a_node_is_killed_and_nothing_is_lost_or_doubled(
     contained: str, machines: Machines, programs: str, caplog: pytest.LogCaptureFixture
-):
+) -> None:
     here = evaluate(programs, "scripted/oracle", limit=240, allow_code_execution=True)
     victim = machines.add()
     observer = KillsANode(lambda: machines.kill(victim), after=20)
@@ -173,7 +173,7 @@ def do_all(machines: Machines, labour: Any, items: list[Any], workers: int = 2) 
 
 
 @needs_ray
-def test_work_that_ends_its_workers_is_given_up_and_its_neighbours_are_done(machines: Machines):
+def test_work_that_ends_its_workers_is_given_up_and_its_neighbours_are_done(machines: Machines) -> None:
     *others, deadly, failing = do_all(machines, Doubling, [*range(20), "end", "fail"])
     assert others == [2 * number for number in range(20)]
     assert isinstance(deadly, LostError)
@@ -183,13 +183,13 @@ def test_work_that_ends_its_workers_is_given_up_and_its_neighbours_are_done(mach
 
 
 @needs_ray
-def test_a_node_that_is_not_fit_is_named(machines: Machines):
+def test_a_node_that_is_not_fit_is_named(machines: Machines) -> None:
     with pytest.raises(UsageError, match=r"^Node \S+/\w{8}: this cannot be done here\.$"):
         do_all(machines, Unfit, [1])
 
 
 @needs_ray
-def test_a_node_without_the_sandbox_that_is_asked_for_is_named(machines: Machines, programs: str):
+def test_a_node_without_the_sandbox_that_is_asked_for_is_named(machines: Machines, programs: str) -> None:
     missing = next((engine for engine in ("docker", "podman") if shutil.which(engine) is None), None)
     if missing is None:
         pytest.skip("docker and podman are both here")
@@ -201,7 +201,7 @@ def test_a_node_without_the_sandbox_that_is_asked_for_is_named(machines: Machine
 
 
 @needs_ray
-def test_copies_of_a_local_model_answer_as_one(machines: Machines, adding: str, tmp_path: Path):
+def test_copies_of_a_local_model_answer_as_one(machines: Machines, adding: str, tmp_path: Path) -> None:
     if find_spec("torch") is None or find_spec("transformers") is None:
         pytest.skip("torch and transformers are not installed")
     from tiny_models import make_model, make_tokenizer
@@ -228,7 +228,9 @@ def processes_with(mark: str) -> list[str]:
 
 
 @needs_ray
-def test_a_cluster_of_our_own_lives_as_long_as_the_run(contained: str, programs: str, proctor: Callable[..., Any]):
+def test_a_cluster_of_our_own_lives_as_long_as_the_run(
+    contained: str, programs: str, proctor: Callable[..., Any]
+) -> None:
     """Linux ends the processes that Ray starts with the thread that joined."""
     options = ["--model", "scripted/oracle", "--limit", "20", "--allow-code-execution", "--engine", "ray"]
     done = proctor("run", programs, *options, "--workers", "1")
@@ -237,7 +239,9 @@ def test_a_cluster_of_our_own_lives_as_long_as_the_run(contained: str, programs:
 
 
 @needs_ray
-def test_ctrl_c_ends_a_cluster_of_our_own(contained: str, programs: str, serve: Callable[[Handler], ModelServer]):
+def test_ctrl_c_ends_a_cluster_of_our_own(
+    contained: str, programs: str, serve: Callable[[Handler], ModelServer]
+) -> None:
     busy = threading.Event()
 
     async def reply(body: dict[str, Any], number: int) -> str:
@@ -269,19 +273,19 @@ def test_ctrl_c_ends_a_cluster_of_our_own(contained: str, programs: str, serve: 
     assert processes_with(mark) == []
 
 
-def test_without_ray_it_is_said_what_to_install(adding: str, monkeypatch: pytest.MonkeyPatch):
+def test_without_ray_it_is_said_what_to_install(adding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UsageError, match=r"pip install 'proctor\[ray\]'"):
         evaluate(adding, "scripted/oracle", engine="ray")
 
 
 @pytest.mark.parametrize("option", [{"ray_address": "auto"}, {"model_cpus": 2}])
-def test_options_of_a_cluster_need_one(adding: str, option: dict[str, Any]):
+def test_options_of_a_cluster_need_one(adding: str, option: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="say --engine ray"):
         evaluate(adding, "scripted/oracle", **option)
 
 
 @needs_ray
-def test_an_address_that_is_none_is_named(adding: str):
+def test_an_address_that_is_none_is_named(adding: str) -> None:
     with pytest.raises(UsageError, match=r"^ray_address: no cluster answers at 'nowhere': "):
         evaluate(adding, "scripted/oracle", engine="ray", ray_address="nowhere")

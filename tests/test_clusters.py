@@ -28,7 +28,7 @@ def record(index: int, value: float, cluster: str = "", epoch: int = 0) -> Recor
     return Record(Sample(f"s{index}", index, "?", cluster=cluster), epoch, score=Score(value, answer=answer))
 
 
-def test_the_error_is_the_sandwich_of_a_regression_on_a_constant():
+def test_the_error_is_the_sandwich_of_a_regression_on_a_constant() -> None:
     """Liang and Zeger (1986), with the factor G / (G - 1): (X'X)⁻¹ X'ee'X (X'X)⁻¹, written out with matrices."""
     values = np.array([1, 0, 1, 1, 0.5, 0, 1])
     clusters = ["a", "a", "b", "b", "b", "c", ""]
@@ -43,7 +43,7 @@ def test_the_error_is_the_sandwich_of_a_regression_on_a_constant():
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=50))
-def test_clusters_of_one_are_no_clusters(values: list[float]):
+def test_clusters_of_one_are_no_clusters(values: list[float]) -> None:
     found = clustered_mean(values, [str(i) for i in range(len(values))])
     expected = student_mean(values)
     assert found.n == expected.n
@@ -51,18 +51,18 @@ def test_clusters_of_one_are_no_clusters(values: list[float]):
         assert getattr(found, name) == pytest.approx(getattr(expected, name), abs=1e-9)
 
 
-def test_perfect_clusters_are_not_certain():
+def test_perfect_clusters_are_not_certain() -> None:
     """As many units as there are clusters, not samples."""
     metric = score_mean([1.0] * 30, clusters=[f"c{i % 3}" for i in range(30)])
     assert metric == proportion(3, 3)
 
 
-def test_one_cluster_has_no_interval():
+def test_one_cluster_has_no_interval() -> None:
     assert score_mean([1.0, 0.0], clusters=["a", "a"]) == proctor.types.Metric(0.5, None, None, None, 1, "clustered")
 
 
 @pytest.mark.parametrize("groups", [12, 50])
-def test_the_interval_covers_what_it_promises(groups: int):
+def test_the_interval_covers_what_it_promises(groups: int) -> None:
     generator = np.random.default_rng(1)
     covered = naive = 0
     for _ in range(400):
@@ -77,7 +77,7 @@ def test_the_interval_covers_what_it_promises(groups: int):
 
 
 @pytest.mark.parametrize("tally", [lambda: MeanScore("pass@1"), lambda: Passing([1])])
-def test_tallies_count_clusters(tally: Callable[[], MeanScore | Passing]):
+def test_tallies_count_clusters(tally: Callable[[], MeanScore | Passing]) -> None:
     """Variants that repeat each other must not make the interval narrower."""
     records = [record(10 * i + j, i % 2, f"problem {i}") for i in range(10) for j in range(10)]
     metrics, _ = summarise(records, tally, ())
@@ -86,7 +86,7 @@ def test_tallies_count_clusters(tally: Callable[[], MeanScore | Passing]):
     assert metric.stderr == pytest.approx(student_mean([i % 2 for i in range(10)]).stderr)
 
 
-def test_epochs_are_averaged_within_their_sample():
+def test_epochs_are_averaged_within_their_sample() -> None:
     records = [record(i, (i + epoch) % 2, f"c{i // 2}", epoch) for i in range(8) for epoch in range(3)]
     metrics, _ = summarise(records, lambda: MeanScore("accuracy"), ())
     values = [1 / 3 if i % 2 == 0 else 2 / 3 for i in range(8)]
@@ -104,14 +104,14 @@ def test_epochs_are_averaged_within_their_sample():
 )
 def test_variants_of_a_problem_are_a_cluster(
     name: str, file: str, change: dict[str, object], clusters: list[str] | None
-):
+) -> None:
     first = rows(file)[0]
     samples = list(make_task(name, first, first | change).samples(CONFIG))
     found = [sample.cluster for sample in samples]
     assert found == (clusters or [f"{first['language']}/{first['name']}"] * 2)
 
 
-def test_questions_of_ds1000_are_with_those_they_were_made_of():
+def test_questions_of_ds1000_are_with_those_they_were_made_of() -> None:
     first = rows("ds1000")[0]
     changed = first | {"metadata": first["metadata"] | {"problem_id": 301, "perturbation_type": "Surface"}}
     unknown = first | {"metadata": {"problem_id": 302, "library": "Numpy"}}
@@ -119,11 +119,11 @@ def test_questions_of_ds1000_are_with_those_they_were_made_of():
     assert [sample.cluster for sample in samples] == ["Numpy/300", "Numpy/300", ""]
 
 
-def test_most_problems_stand_alone():
+def test_most_problems_stand_alone() -> None:
     assert {sample.cluster for sample in make_task("humanevalplus", *rows("humanevalplus")).samples(CONFIG)} == {""}
 
 
-def test_a_cluster_is_no_part_of_what_was_asked():
+def test_a_cluster_is_no_part_of_what_was_asked() -> None:
     """A run of a time without clusters can go on, and be compared."""
     sample = Sample("a", 0, "?")
     assert sample_digest(sample) == sample_digest(msgspec.structs.replace(sample, cluster="c"))
@@ -145,7 +145,7 @@ class Longest(CodeTask):
         return {"root of lengths": math.sqrt(sum(len(text) for (text,) in generations))}
 
 
-def test_the_jackknife_leaves_out_clusters():
+def test_the_jackknife_leaves_out_clusters() -> None:
     task = Longest()
     task._rows = [{"text": "", "of": f"c{i // 2}"} for i in range(12)]
     results = Results(task)

@@ -36,11 +36,11 @@ pytestmark = pytest.mark.usefixtures("one_sandbox")
         ("nan", "0.5", False),
     ],
 )
-def test_what_counts_as_the_same_output(found: str, right: str, same: bool):
+def test_what_counts_as_the_same_output(found: str, right: str, same: bool) -> None:
     assert same_output(found, right) is same
 
 
-def test_another_order_counts_only_if_asked_for():
+def test_another_order_counts_only_if_asked_for() -> None:
     assert same_output("b a\nc", "c\na b", any_order=True)
     assert not same_output("b a\nd", "c\na b", any_order=True)
 
@@ -49,7 +49,7 @@ def problem(number: int = 1, **tests: Any) -> dict[str, Any]:
     return {**rows("apps")[0], "problem_id": number, "input_output": json.dumps(tests)}
 
 
-def test_the_share_of_the_tests_is_counted_beside_strict_accuracy():
+def test_the_share_of_the_tests_is_counted_beside_strict_accuracy() -> None:
     task = make_task("apps-introductory", problem(inputs=["1", "2", "3", "4"], outputs=["1", "2", "3", "4"]))
     assert results(task, "print(input())") == {"pass@1": 1, "avg_accuracy": 1}
     assert results(task, "print(min(3, int(input())))") == {"pass@1": 0, "avg_accuracy": 0.75}
@@ -57,20 +57,20 @@ def test_the_share_of_the_tests_is_counted_beside_strict_accuracy():
     assert two == {"pass@1": 0.5, "pass@2": 1, "avg_accuracy": 0.75}
 
 
-def test_a_long_output_may_be_right():
+def test_a_long_output_may_be_right() -> None:
     row = problem(inputs=["3000", "1"], outputs=[f"{'x' * 999}\n" * 3000, "x" * 999])
     task = make_task("apps-introductory", row)
     assert results(task, "print(('x' * 999 + '\\n') * int(input()))") == {"pass@1": 1, "avg_accuracy": 1}
     assert results(task, "while True: print('x' * 999)") == {"pass@1": 0, "avg_accuracy": 0}
 
 
-def test_a_test_that_crashes_leaves_the_others_alone():
+def test_a_test_that_crashes_leaves_the_others_alone() -> None:
     task = make_task("apps-introductory", problem(inputs=["1", "2", "3"], outputs=["1", "2", "3"]), timeout=0.5)
     hurt = "import os\nn = int(input())\nif n == 1: os._exit(0)\nwhile n == 2: pass\nprint(n)"
     assert results(task, hurt)["avg_accuracy"] == pytest.approx(1 / 3)
 
 
-def test_endless_programs_are_given_up_after_some_tests():
+def test_endless_programs_are_given_up_after_some_tests() -> None:
     inputs = [str(i) for i in range(20)]
     data = write_rows(problem(inputs=inputs, outputs=inputs))
     replay = {"id": "1", "outputs": [{"text": "while True: pass"}]}
@@ -88,7 +88,7 @@ def test_endless_programs_are_given_up_after_some_tests():
     assert len(record.score.answer["trials"]) == 8
 
 
-def test_the_same_program_in_two_problems_is_judged_by_each():
+def test_the_same_program_in_two_problems_is_judged_by_each() -> None:
     data = write_rows(problem(1, inputs=["5"], outputs=["5"]), problem(2, inputs=["5"], outputs=["25"]))
     with open("replay.jsonl", "w") as file:
         for number in ("1", "2"):
@@ -116,7 +116,7 @@ def test_the_same_program_in_two_problems_is_judged_by_each():
         ("print(Fraction(int(input()), int(input())))", "1/2"),
     ],
 )
-def test_programs_run_as_contestants_write_them(program: str, printed: str):
+def test_programs_run_as_contestants_write_them(program: str, printed: str) -> None:
     task = make_task("apps-introductory", problem(inputs=["1\n2\n"], outputs=[printed]))
     assert results(task, program)["pass@1"] == 1
 
@@ -133,12 +133,12 @@ def test_programs_run_as_contestants_write_them(program: str, printed: str):
         ([[1]], "print(1)", False),
     ],
 )
-def test_what_a_function_may_return(outputs: list[Any], body: str, right: bool):
+def test_what_a_function_may_return(outputs: list[Any], body: str, right: bool) -> None:
     task = make_task("apps-introductory", problem(fn_name="f", inputs=[[{"3": 4}]], outputs=outputs))
     assert results(task, f"def f(table):\n    assert table == {{3: 4}}\n    {body}")["pass@1"] == right
 
 
-def test_a_method_of_a_class_is_called_too():
+def test_a_method_of_a_class_is_called_too() -> None:
     row = rows("apps")[2]
     task = make_task("apps-interview", row)
     assert task.get_prompt(row)["instruction"].endswith("Use Call-Based format\nANSWER:")
@@ -148,14 +148,14 @@ def test_a_method_of_a_class_is_called_too():
     ] == 1  # fmt: skip
 
 
-def test_an_object_that_equals_everything_passes_nothing():
+def test_an_object_that_equals_everything_passes_nothing() -> None:
     task = make_task("apps-introductory", problem(fn_name="f", inputs=[[1]], outputs=[2]))
     liar = "class Yes:\n    def __eq__(self, other): return True\ndef f(x): return Yes()"
     assert results(task, liar)["pass@1"] == 0
 
 
 @pytest.mark.parametrize("level", ["introductory", "interview", "competition"])
-def test_all_levels_come_from_one_file_and_pass_by_their_solutions(level: str):
+def test_all_levels_come_from_one_file_and_pass_by_their_solutions(level: str) -> None:
     task = make_task(f"apps-{level}", *rows("apps"))
     assert {row["difficulty"] for row in task.rows()} == {level}
     solutions = [[task.solution(row)] for row in task.rows()]
@@ -163,12 +163,12 @@ def test_all_levels_come_from_one_file_and_pass_by_their_solutions(level: str):
     assert task.process_results(solutions, references) == {"pass@1": 1, "avg_accuracy": 1}
 
 
-def test_a_level_that_is_not_in_the_file_is_named():
+def test_a_level_that_is_not_in_the_file_is_named() -> None:
     with pytest.raises(UsageError, match="competition"):
         make_task("apps-competition", rows("apps")[0]).rows()
 
 
-def test_a_problem_without_tests_is_an_error_not_a_failure():
+def test_a_problem_without_tests_is_an_error_not_a_failure() -> None:
     bare = {**problem(2), "input_output": ""}
     data = write_rows(problem(1, inputs=["1"], outputs=["1"]), bare)
     with open("replay.jsonl", "w") as file:
@@ -180,7 +180,7 @@ def test_a_problem_without_tests_is_an_error_not_a_failure():
     assert (report.run.errors, report.metrics["pass@1"].value) == (1, 1)
 
 
-def test_both_ways_of_asking():
+def test_both_ways_of_asking() -> None:
     stdin, function = rows("apps")[:2]
     task = make_task("apps-introductory", stdin, function)
     assert "reads stdin" in task.chat_prompt(stdin)

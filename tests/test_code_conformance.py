@@ -54,13 +54,13 @@ WALKED = [name for name in TASK_REGISTRY if has_rows_of_its_own(name) or not nam
 
 
 @pytest.mark.parametrize("name", WALKED)
-def test_check(name: str):
+def test_check(name: str) -> None:
     findings = check_task(f"code/{name}", SETTINGS.get(name, {}), n=20, data=rows_of(name))
     assert [f"{finding.claim}: {finding.fault}" for finding in findings if not finding.holds] == []
 
 
 @pytest.mark.parametrize("name", TASK_REGISTRY)
-def test_described_and_versioned(name: str):
+def test_described_and_versioned(name: str) -> None:
     cls = catalog.task_class(f"code/{name}")
     assert cls.summary
     assert cls.version
@@ -68,7 +68,7 @@ def test_described_and_versioned(name: str):
 
 @pytest.mark.parametrize("name", WALKED)
 @pytest.mark.parametrize("api", ["chat", pytest.param("completions", marks=only_long)])  # test_check judges it, too
-def test_the_whole_path_with_the_scripted_candidates(name: str, api: str):
+def test_the_whole_path_with_the_scripted_candidates(name: str, api: str) -> None:
     options = {"api": api, "data": rows_of(name), "allow_code_execution": True, "limit": 20, "fim": "starcoder"}
     options |= {"settings": SETTINGS.get(name, {}), "workers": 1}  # one is started sooner than two
     right = proctor.evaluate(f"code/{name}", "scripted/oracle", **options)
@@ -79,7 +79,7 @@ def test_the_whole_path_with_the_scripted_candidates(name: str, api: str):
 
 
 @pytest.mark.parametrize("api", ["chat", "completions"])
-def test_every_variant_asks(api: str):
+def test_every_variant_asks(api: str) -> None:
     for name in TASK_REGISTRY:
         if name.startswith(VARIANTS):
             task = create_task(TASK_REGISTRY[name], f"code/{name}", {}, data=rows_of(name))

@@ -20,7 +20,7 @@ COLUMNS, SCALED, LENGTHS = rows("ds1000")[:3]
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
-def test_the_reference_passes_if_the_library_is_there(subject: str):
+def test_the_reference_passes_if_the_library_is_there(subject: str) -> None:
     module = MODULES.get(subject, subject.lower())
     if importlib.util.find_spec(module) is None:
         pytest.skip(f"{module} is not installed")
@@ -41,11 +41,11 @@ def test_the_reference_passes_if_the_library_is_there(subject: str):
         ("x = '''\"\"\"[insert]'''\nresult = a.sum(axis=0)", 1),
     ],
 )
-def test_answers_are_judged_by_both_tests_of_a_row(answer: str, passes: float):
+def test_answers_are_judged_by_both_tests_of_a_row(answer: str, passes: float) -> None:
     assert results(make_task("ds1000-numpy-completion", COLUMNS), answer)["pass@1"] == passes
 
 
-def test_the_records_say_that_a_pass_could_be_faked():
+def test_the_records_say_that_a_pass_could_be_faked() -> None:
     report = proctor.evaluate(
         "code/ds1000-numpy-completion",
         "scripted/oracle",
@@ -56,12 +56,12 @@ def test_the_records_say_that_a_pass_could_be_faked():
     assert report.run.groups["library"]["Numpy"]["pass@1"].value == 1
 
 
-def test_a_prompt_to_go_on_with_is_the_rows_own():
+def test_a_prompt_to_go_on_with_is_the_rows_own() -> None:
     prompt = make_task("ds1000-numpy-completion", COLUMNS).get_prompt(COLUMNS)
     assert prompt == {"instruction": COLUMNS["prompt"].removesuffix("\n"), "context": ""}
 
 
-def test_insertion_from_a_row_of_the_original_format():
+def test_insertion_from_a_row_of_the_original_format() -> None:
     row = {**LENGTHS, "prompt": "Problem:\n...\n<code>\n[insert]\n</code>\nEND SOLUTION\n<code>\nprint(df)\n</code>\n"}
     task = make_task("ds1000-pandas-insertion", row)
     assert task.get_prompt(row) == {
@@ -70,14 +70,14 @@ def test_insertion_from_a_row_of_the_original_format():
     }
 
 
-def test_insertion_from_a_row_of_the_hub_ends_with_what_follows_the_answer():
+def test_insertion_from_a_row_of_the_hub_ends_with_what_follows_the_answer() -> None:
     task = make_task("ds1000-pandas-insertion", LENGTHS)
     prompt = task.get_prompt(LENGTHS)
     assert prompt["prefix"].endswith("BEGIN SOLUTION\n<code>\n")
     assert prompt["suffix"] == "\n</code>\nEND SOLUTION\n<code>\nresult = df\n</code>\n"
 
 
-def test_an_inserted_answer_is_taken_out_of_its_surroundings():
+def test_an_inserted_answer_is_taken_out_of_its_surroundings() -> None:
     task = make_task("ds1000-pandas-insertion", LENGTHS)
     prompt = task.get_prompt(LENGTHS)
     answer = "df['length'] = 1"
@@ -85,7 +85,7 @@ def test_an_inserted_answer_is_taken_out_of_its_surroundings():
     assert task.postprocess_generation(whole, 0) == answer
 
 
-def test_there_is_no_insertion_for_plots():
+def test_there_is_no_insertion_for_plots() -> None:
     both = rows("ds1000")
     assert {row["metadata"]["library"] for row in make_task("ds1000-all-completion", *both).rows()} == set(SUBJECTS)
     inserted = make_task("ds1000-all-insertion", *both).rows()
@@ -94,7 +94,7 @@ def test_there_is_no_insertion_for_plots():
     assert set(make_task("ds1000-matplotlib-insertion", plot).get_prompt(plot)) == {"instruction", "context"}
 
 
-def test_a_library_without_rows_is_named():
+def test_a_library_without_rows_is_named() -> None:
     with pytest.raises(UsageError, match="Scipy"):
         make_task("ds1000-scipy-completion", COLUMNS).rows()
 
@@ -108,25 +108,25 @@ def test_a_library_without_rows_is_named():
         "    return x / x.max()",
     ],
 )
-def test_the_body_of_a_function_is_found_in_a_reply(reply: str):
+def test_the_body_of_a_function_is_found_in_a_reply(reply: str) -> None:
     task = make_task("ds1000-numpy-completion", SCALED)
     assert results(task, read(task, reply))["pass@1"] == 1
 
 
-def test_a_function_in_an_answer_is_left_whole():
+def test_a_function_in_an_answer_is_left_whole() -> None:
     task = make_task("ds1000-numpy-completion", COLUMNS)
     answer = "def g(a):\n    return a.sum(axis=0)\n\nresult = g(a)"
     assert read(task, f"So:\n```python\n{answer}\n```\nDone.") == answer
     assert results(task, answer)["pass@1"] == 1
 
 
-def test_a_chat_model_sees_where_its_answer_goes():
+def test_a_chat_model_sees_where_its_answer_goes() -> None:
     shown = make_task("ds1000-numpy-completion", SCALED).chat_prompt(SCALED)
     assert "def f(x):\n[insert]\nresult = f(x)" in shown
     assert "generate_ans" not in shown
 
 
-def test_tests_without_a_place_for_an_answer_are_a_fault_of_the_row():
+def test_tests_without_a_place_for_an_answer_are_a_fault_of_the_row() -> None:
     row: dict[str, Any] = {**COLUMNS, "code_context": COLUMNS["code_context"].replace("[insert]", "")}
     with pytest.raises(ValueError, match="problem 300"):
         make_task("ds1000-numpy-completion", row).chat_prompt(row)

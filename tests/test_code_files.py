@@ -66,7 +66,7 @@ def test_limit_and_load_and_save_agree(
     n: int,
     wrong: set[int],
     with_note: bool,
-):
+) -> None:
     task, data = copying
     all_texts = [[f"p{i} s{i}" if i not in wrong else f"{i} {k}" for k in range(n)] for i in range(6)]
     with tempfile.TemporaryDirectory() as name:
@@ -105,7 +105,7 @@ def test_limit_and_load_and_save_agree(
                 run(part, loaded)
 
 
-def test_a_note_is_about_its_file_alone(copying: tuple[str, str], tmp_path: Path):
+def test_a_note_is_about_its_file_alone(copying: tuple[str, str], tmp_path: Path) -> None:
     """One that another file left behind says nothing; one of another task's generations is believed."""
     task, data = copying
     part, saved = tmp_path / "part.json", {"data": data, "api": "completions"}
@@ -125,7 +125,7 @@ def test_a_note_is_about_its_file_alone(copying: tuple[str, str], tmp_path: Path
     assert proctor.evaluate(f"{other}:Copying", f"scripted/generations:{part}", data=data).metrics["exact"].value == 1
 
 
-def test_references_and_metrics(copying: tuple[str, str], tmp_path: Path):
+def test_references_and_metrics(copying: tuple[str, str], tmp_path: Path) -> None:
     task, data = copying
     report = proctor.evaluate(task, "scripted/oracle", data=data, limit_start=1, limit=2, api="completions")
     save_references(report, tmp_path / "references.json")
@@ -137,7 +137,7 @@ def test_references_and_metrics(copying: tuple[str, str], tmp_path: Path):
     assert metrics["config"]["tasks"] == "copying"
 
 
-def test_every_task_has_files_of_its_own():
+def test_every_task_has_files_of_its_own() -> None:
     assert path_for("out/generations.json", "humaneval").as_posix() == "out/generations_humaneval.json"
     alone = Names(["code/humaneval", "my/file.py:Class", "my/file.py:Class"])
     assert [alone.name(task, {}) for task in ("code/humaneval", "my/file.py:Class")] == ["humaneval", "file"]
@@ -178,7 +178,7 @@ class B(A):
 """
 
 
-def test_tasks_of_one_file_and_points_of_a_sweep_have_files_of_their_own(proctor: Proctor, tmp_path: Path):
+def test_tasks_of_one_file_and_points_of_a_sweep_have_files_of_their_own(proctor: Proctor, tmp_path: Path) -> None:
     (tmp_path / "dup.py").write_text(DOUBLE)
     options = ["--model", "scripted/oracle", "--api", "completions", "-q"]
     saved = ["--save_generations", "--save_references", "--metric_output_path", "m.json"]
@@ -195,7 +195,7 @@ def test_tasks_of_one_file_and_points_of_a_sweep_have_files_of_their_own(proctor
     assert json.loads((tmp_path / "generations_dup_k=3.json").read_text()) == [["3: good"], []]
 
 
-def test_two_runs_for_one_file_are_refused_before_the_first(proctor: Proctor, tmp_path: Path):
+def test_two_runs_for_one_file_are_refused_before_the_first(proctor: Proctor, tmp_path: Path) -> None:
     (tmp_path / "dup.py").write_text(DOUBLE)
     for tasks, saved, said in (
         (["dup.py:A", "dup.py:A"], ["--save_generations"], "to generations_dup.json: give"),
@@ -207,7 +207,7 @@ def test_two_runs_for_one_file_are_refused_before_the_first(proctor: Proctor, tm
         assert said in done.stderr
 
 
-def test_generations_of_a_task_that_looks_for_libraries(tmp_path: Path):
+def test_generations_of_a_task_that_looks_for_libraries(tmp_path: Path) -> None:
     """There is no sandbox to look into any more when files are written."""
     rows = Path(__file__).parent / "code_rows" / "mbppplus.jsonl"
     options = {"data": str(rows), "limit": 2, "api": "completions"}
@@ -221,7 +221,7 @@ def test_generations_of_a_task_that_looks_for_libraries(tmp_path: Path):
     assert texts == json.loads((tmp_path / "asked.json").read_text())
 
 
-def test_the_guides_command_lines(proctor: Proctor, tmp_path: Path):
+def test_the_guides_command_lines(proctor: Proctor, tmp_path: Path) -> None:
     exam = ["--tasks", "humaneval", "--limit", "3", "--allow_code_execution", "--json"]
     done = proctor(
         "run", *exam, "--check_references", "--n_samples", "2", "--batch_size", "4", "--do_sample", "False",
@@ -244,7 +244,7 @@ def test_the_guides_command_lines(proctor: Proctor, tmp_path: Path):
 
 
 @pytest.mark.parametrize("ending", ["json", "jsonl"])
-def test_rows_as_python_writes_them(tmp_path: Path, ending: str):
+def test_rows_as_python_writes_them(tmp_path: Path, ending: str) -> None:
     """With numbers that are none in JSON, and half of a character."""
     path = tmp_path / f"rows.{ending}"
     row = {"high": math.inf, "texts": [{"a\ud83d": "b\ud83d"}], "low": -math.inf, "whole": "\U0001f642"}
@@ -255,7 +255,7 @@ def test_rows_as_python_writes_them(tmp_path: Path, ending: str):
 
 
 @pytest.mark.parametrize("content", ["[NaN]", "NaN", '{"a": NaN', '{"a": [NaN}'])
-def test_what_is_no_row_is_none_with_such_numbers_either(tmp_path: Path, content: str):
+def test_what_is_no_row_is_none_with_such_numbers_either(tmp_path: Path, content: str) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(content)
     with pytest.raises(UsageError, match="line 1: not a row in JSON"):
@@ -264,7 +264,7 @@ def test_what_is_no_row_is_none_with_such_numbers_either(tmp_path: Path, content
 
 def test_a_flag_for_constructors_is_given_to_those_that_take_it(
     proctor: Proctor, copying: tuple[str, str], tmp_path: Path
-):
+) -> None:
     task, data = copying
     asking = COPYING.replace("def __init__(self):", "def __init__(self, prompt, load_data_path=None):")
     (tmp_path / "asking.py").write_text(asking)
@@ -279,7 +279,7 @@ def test_a_flag_for_constructors_is_given_to_those_that_take_it(
     assert settings == [{"prompt": "x", "load_data_path": value} for value in "ab"]
 
 
-def test_a_prompt_is_never_cut_and_a_completion_once(copying: tuple[str, str], tmp_path: Path):
+def test_a_prompt_is_never_cut_and_a_completion_once(copying: tuple[str, str], tmp_path: Path) -> None:
     task, _ = copying
     data = tmp_path / "rows.jsonl"
     data.write_text(json.dumps({"task_id": "0", "prompt": "a\n# b\n", "canonical_solution": "c\n# d\n# e"}))
@@ -288,7 +288,7 @@ def test_a_prompt_is_never_cut_and_a_completion_once(copying: tuple[str, str], t
     assert json.loads((tmp_path / "g.json").read_text()) == [["a\n# b\nc"]]
 
 
-def test_a_task_without_data_does_not_keep_the_next_from_running(proctor: Proctor):
+def test_a_task_without_data_does_not_keep_the_next_from_running(proctor: Proctor) -> None:
     run = ["run", "code/mbpp", "code/parity", "--model", "scripted/oracle", "--limit", "1", "--allow-code-execution"]
     done = proctor(*run, "--json", HF_HUB_OFFLINE="1")
     assert done.returncode == 2
@@ -318,7 +318,7 @@ def test_a_task_without_data_does_not_keep_the_next_from_running(proctor: Procto
         (["shapes/existence", "--data", "short.json"], "takes no --data"),
     ],
 )  # fmt: skip
-def test_bad_input_is_one_sentence(proctor: Proctor, tmp_path: Path, arguments: list[str], said: str):
+def test_bad_input_is_one_sentence(proctor: Proctor, tmp_path: Path, arguments: list[str], said: str) -> None:
     row = {"prompt": "def f():\n", "test": "def check(f): pass", "entry_point": "f"}
     lacking = {key: row[key] for key in ("prompt", "entry_point")}
     (tmp_path / "lacking.jsonl").write_text(f"{json.dumps(row)}\n{json.dumps(lacking)}\n")

@@ -43,7 +43,7 @@ def solution(value: str) -> str:
         ("def solution():\n    return 28\nexit(3)", 0),
     ],
 )
-def test_how_answers_are_read(program: str, accuracy: float):
+def test_how_answers_are_read(program: str, accuracy: float) -> None:
     assert results(make_task("pal-gsm8k-greedy", PENCILS), program) == {"accuracy": accuracy}
 
 
@@ -59,7 +59,7 @@ def test_how_answers_are_read(program: str, accuracy: float):
         (0.3333, 0.334, True),
     ],
 )
-def test_numbers_are_compared_with_a_tolerance(answer: float | None, target: float, same: bool):
+def test_numbers_are_compared_with_a_tolerance(answer: float | None, target: float, same: bool) -> None:
     assert same_number(answer, target) is same
 
 
@@ -73,11 +73,11 @@ def test_numbers_are_compared_with_a_tolerance(answer: float | None, target: flo
         ([None], None),
     ],
 )
-def test_votes(answers: list[float | None], elected: float | None):
+def test_votes(answers: list[float | None], elected: float | None) -> None:
     assert vote(answers) == elected
 
 
-def test_the_majority_decides():
+def test_the_majority_decides() -> None:
     programs = [solution("28"), solution("27"), "1 / 0", solution("28.0"), solution("26"), "1 / 0", "1 / 0"]
     assert results(make_task("pal-gsm8k-majority_voting", PENCILS), *programs) == {"accuracy": 1}
     assert results(make_task("pal-gsm8k-greedy", PENCILS), *programs) == {"accuracy": pytest.approx(2 / 7)}
@@ -85,11 +85,11 @@ def test_the_majority_decides():
 
 
 @pytest.mark.parametrize(("row", "target"), [*zip(rows("pal-gsm8k"), [28, 16200, -2], strict=True)])
-def test_targets_stand_behind_the_reasoning(row: dict[str, Any], target: float):
+def test_targets_stand_behind_the_reasoning(row: dict[str, Any], target: float) -> None:
     assert make_task("pal-gsm8k-greedy", row).get_reference(row) == target
 
 
-def test_the_prompt_has_eight_examples_and_ends_where_the_program_begins():
+def test_the_prompt_has_eight_examples_and_ends_where_the_program_begins() -> None:
     task = make_task("pal-gsm8k-greedy", PENCILS)
     prompt = task.get_prompt(PENCILS)["instruction"] + "\n"
     assert prompt.count("# solution in Python:\n\n\ndef solution():") == 8
@@ -98,7 +98,7 @@ def test_the_prompt_has_eight_examples_and_ends_where_the_program_begins():
     assert make_task("pal-gsm8k-greedy", PENCILS, shots=2).get_prompt(PENCILS)["instruction"].count("Q: ") == 3
 
 
-def test_the_examples_are_right():
+def test_the_examples_are_right() -> None:
     examples = make_task("pal-gsm8k-greedy", PENCILS).fewshot_examples()
     answers = []
     for lines in examples["solutions"]:
@@ -108,14 +108,14 @@ def test_the_examples_are_right():
     assert answers == pytest.approx([76, 14, 160, 252, 6, 12, 480, 98])
 
 
-def test_the_function_is_found_in_a_reply():
+def test_the_function_is_found_in_a_reply() -> None:
     task = make_task("pal-gsm8k-greedy", PENCILS)
     reply = f"First:\n```\n3 * 12 = 36, and then 36 - 8 = 28, which is the answer\n```\n```python\n{solution('28')}```"
     assert read(task, reply) == solution("28").rstrip()
 
 
 @pytest.mark.skipif(not REAL.exists(), reason="the real test split is not here")
-def test_the_real_questions():
+def test_the_real_questions() -> None:
     """The reasoning of the rows has its sums in brackets; the last one, computed by a program, is the right answer."""
     real = [json.loads(line) for line in REAL.read_text().splitlines()]
     task = make_task("pal-gsm8k-greedy", *real)

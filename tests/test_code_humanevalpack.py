@@ -29,12 +29,12 @@ def prompt_of(task: str, **given: Any) -> Any:
     return get_task(task, Arguments(**given), data=PYTHON).get_prompt(ROW)
 
 
-def test_five_kinds_in_six_languages():
+def test_five_kinds_in_six_languages() -> None:
     kinds = ("fixtests", "fixdocs", "explaindescribe", "explainsynthesize", "synthesize")
     assert {f"humaneval{kind}-{language}" for kind in kinds for language in LANGUAGES} <= set(TASK_REGISTRY)
 
 
-def test_what_is_wrong_is_shown_with_tests_or_with_the_description():
+def test_what_is_wrong_is_shown_with_tests_or_with_the_description() -> None:
     begun = ROW["declaration"].rstrip()
     with_tests = f"{BUGGY}\n{ROW['test']}\nFix bugs in largest_gap.\n\n{begun}"
     assert prompt_of("humanevalfixtests-python") == with_tests.strip()
@@ -60,30 +60,30 @@ def test_what_is_wrong_is_shown_with_tests_or_with_the_description():
         ),
     ],
 )
-def test_models_are_asked_as_they_were_trained(prompt: str, expected: str):
+def test_models_are_asked_as_they_were_trained(prompt: str, expected: str) -> None:
     assert prompt_of("humanevalfixtests-python", prompt=prompt) == expected.strip()
 
 
-def test_a_prompt_that_a_kind_does_not_know():
+def test_a_prompt_that_a_kind_does_not_know() -> None:
     assert prompt_of("humanevalsynthesize-python", prompt="continue") == ROW["prompt"].strip()
     with pytest.raises(UsageError, match=r"'continue' is not one of instruct, octocoder, .*codellama-70b, file"):
         prompt_of("humanevalfixtests-python", prompt="continue")
 
 
-def test_a_chat_model_gets_the_code_apart_from_the_instruction():
+def test_a_chat_model_gets_the_code_apart_from_the_instruction() -> None:
     task = get_task("humanevalfixdocs-python", data=PYTHON)
     asked = task.chat_prompt(ROW)
     assert asked.startswith("Fix bugs in largest_gap.\n\n```python\nfrom typing import List")
     assert asked.endswith(f"Begin with this code:\n\n```python\n{ROW['prompt'].strip()}\n```")
 
 
-def test_code_that_comes_back_unchanged_is_the_buggy_function():
+def test_code_that_comes_back_unchanged_is_the_buggy_function() -> None:
     task = get_task("humanevalfixdocs-python", data=PYTHON)
     generation = task.postprocess_generation(f"{task.get_prompt(ROW)}\n{ROW['buggy_solution']}\nprint(1)", 0)
     assert generation.split() == (ROW["prompt"] + ROW["buggy_solution"]).split()
 
 
-def test_a_description_is_cut_to_the_docstrings_length_and_names_no_code():
+def test_a_description_is_cut_to_the_docstrings_length_and_names_no_code() -> None:
     task = get_task("humanevalexplaindescribe-python", data=PYTHON)
     line = ROW["canonical_solution"].strip()
     text = f"It does `{line}`. " + "Really. " * 100
@@ -96,7 +96,7 @@ def test_a_description_is_cut_to_the_docstrings_length_and_names_no_code():
 
 
 @pytest.mark.parametrize("limit_start", [0, 1])
-def test_descriptions_of_one_run_are_the_problems_of_another(limit_start: int, tmp_path: Path):
+def test_descriptions_of_one_run_are_the_problems_of_another(limit_start: int, tmp_path: Path) -> None:
     options: dict[str, Any] = {"data": PYTHON, "allow_code_execution": True}
     described = proctor.evaluate(
         "code/humanevalexplaindescribe-python", "scripted/oracle", limit_start=limit_start, samples=2, **options
@@ -114,7 +114,7 @@ def test_descriptions_of_one_run_are_the_problems_of_another(limit_start: int, t
     assert all("according to the description" in str(record.sample.input) for record in written.records())
 
 
-def test_descriptions_that_are_missing_or_too_many(tmp_path: Path):
+def test_descriptions_that_are_missing_or_too_many(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"humanevalexplaindescribe-python and --save-generations"):
         get_task("humanevalexplainsynthesize-python", data=PYTHON).rows()
     (tmp_path / "d.json").write_text('[["a"], ["b"], ["c"]]')
@@ -125,7 +125,7 @@ def test_descriptions_that_are_missing_or_too_many(tmp_path: Path):
         task.rows()
 
 
-def test_crates_are_imported_only_where_they_are_used():
+def test_crates_are_imported_only_where_they_are_used() -> None:
     file = ROWS / "humanevalpack.jsonl"
     row = next(row for row in map(json.loads, file.read_text().splitlines()) if row["task_id"] == "Rust/0")
     task = get_task("humanevalsynthesize-rust", data=str(file))

@@ -15,7 +15,7 @@ BODY = "    return math.sqrt(square)"
 @pytest.mark.parametrize(
     "end", ["", "\n", "\n\nThis is the root.\n", "\n```\nAs asked.", "\nif __name__ == '__main__':\n    x"]
 )
-def test_the_function_ends_where_its_indentation_does(end: str):
+def test_the_function_ends_where_its_indentation_does(end: str) -> None:
     task = get_task("instruct-humaneval", data=DATA)
     row = task.rows()[1]
     assert task.get_prompt(row) == {"instruction": row["instruction"], "context": row["context"]}
@@ -31,7 +31,7 @@ def test_the_function_ends_where_its_indentation_does(end: str):
         f"```\ndef side_of(square):\n{BODY}\n\nprint(side_of(4))\n```",
     ],
 )
-def test_without_context_the_function_is_found_and_gets_its_helpers(answer: str):
+def test_without_context_the_function_is_found_and_gets_its_helpers(answer: str) -> None:
     task = get_task("instruct-humaneval-nocontext", data=DATA)
     row = task.rows()[1]
     assert task.get_prompt(row) == {"instruction": row["instruction"], "context": ""}

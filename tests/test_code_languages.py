@@ -115,7 +115,7 @@ def verdicts(
 )
 def test_right_programs_pass_and_wrong_ones_fail(
     benchmark: str, language: str, kind: str, verdicts: dict[tuple[str, str, str], Verdict | str]
-):
+) -> None:
     verdict = verdicts[benchmark, language, kind]
     if isinstance(verdict, str):
         pytest.skip(verdict)
@@ -123,7 +123,7 @@ def test_right_programs_pass_and_wrong_ones_fail(
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_whole_file_is_read_as_the_completion_in_it(language: str, tmp_path: Path):
+def test_a_whole_file_is_read_as_the_completion_in_it(language: str, tmp_path: Path) -> None:
     row = MULTIPLE_ROWS[language]
     multiple = task(f"multiple-{language}", row, tmp_path)
     end = CLOSING.get(language, "")
@@ -136,7 +136,7 @@ def test_a_whole_file_is_read_as_the_completion_in_it(language: str, tmp_path: P
 
 @pytest.mark.parametrize("language", PACK_LANGUAGES)
 @pytest.mark.parametrize("kind", ["humanevalfixtests", "humanevalfixdocs", "humanevalsynthesize"])
-def test_a_function_ends_with_its_brace_or_its_indentation(kind: str, language: str, tmp_path: Path):
+def test_a_function_ends_with_its_brace_or_its_indentation(kind: str, language: str, tmp_path: Path) -> None:
     row = PACK_ROWS[language]
     pack = task(f"{kind}-{language}", row, tmp_path)
     asked = pack.get_prompt(row)
@@ -146,7 +146,7 @@ def test_a_function_ends_with_its_brace_or_its_indentation(kind: str, language: 
     assert generation.split() == f"{pack.base(row)}{row['canonical_solution']}".split()  # type: ignore[attr-defined]
 
 
-def test_the_table_of_languages_is_the_sandboxs():
+def test_the_table_of_languages_is_the_sandboxs() -> None:
     for name in [*LANGUAGES.values(), *(runs_as for _, runs_as in PACK_LANGUAGES.values())]:
         assert find_language(name).name == name
     assert {name for name in TASK_REGISTRY if name.startswith("multiple-mbpp-")} == {

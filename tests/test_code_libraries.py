@@ -27,7 +27,7 @@ ABSENT = "no_such_library"
         ("important = from_here = 1", set()),
     ],
 )
-def test_imports_are_found_wherever_they_stand(source: str, names: set[str]):
+def test_imports_are_found_wherever_they_stand(source: str, names: set[str]) -> None:
     assert imported(source) == names
 
 
@@ -39,7 +39,7 @@ def absent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("absent")
-def test_a_missing_library_is_an_error_of_the_sample_with_its_name():
+def test_a_missing_library_is_an_error_of_the_sample_with_its_name() -> None:
     row, needy = rows("ds1000")[0], rows("ds1000")[1]
     needy["code_context"] = f"import {ABSENT}\n{needy['code_context']}"
     report = proctor.evaluate(
@@ -55,7 +55,7 @@ def test_a_missing_library_is_an_error_of_the_sample_with_its_name():
 
 
 @pytest.mark.usefixtures("absent")
-def test_so_it_is_where_the_answer_needs_it():
+def test_so_it_is_where_the_answer_needs_it() -> None:
     task = make_task("ds1000-numpy-completion", rows("ds1000")[0])
     with pytest.raises(MissingLibraryError, match=ABSENT):
         results(task, f"import {ABSENT}\nresult = a.sum(axis=0)")
@@ -64,7 +64,7 @@ def test_so_it_is_where_the_answer_needs_it():
 
 
 @pytest.mark.usefixtures("absent")
-def test_a_program_that_passes_all_the_same_is_no_error():
+def test_a_program_that_passes_all_the_same_is_no_error() -> None:
     task = make_task("apps-introductory", rows("apps")[0])
     solution = task.solution(task.rows()[0])
     assert results(task, f"try:\n    import {ABSENT}\nexcept ImportError:\n    pass\n{solution}")["pass@1"] == 1

@@ -28,22 +28,22 @@ def solutions(row: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize(
     ("seconds", "beyond"), [(1.0, 1.0), (2.0, 1.0), (4.0, 0.75), (6.0, 0.5), (10.0, 0.0), (12.0, 0.0)]
 )
-def test_beyond_is_the_place_between_the_slowest_and_the_fastest(seconds: float, beyond: float):
+def test_beyond_is_the_place_between_the_slowest_and_the_fastest(seconds: float, beyond: float) -> None:
     assert Course(fastest=2.0, slowest=10.0, noise=0.1).beyond(seconds) == pytest.approx(beyond)
 
 
-def test_a_course_is_made_of_the_least_times():
+def test_a_course_is_made_of_the_least_times() -> None:
     course = Course.of([[3.0, 2.0, 2.5], [10.0, 10.2, 10.1], [5.0, 5.0, 5.5]])
     assert course == Course(fastest=2.0, slowest=10.0, noise=0.5)
 
 
-def test_references_that_differ_by_no_more_than_the_noise_tell_nothing():
+def test_references_that_differ_by_no_more_than_the_noise_tell_nothing() -> None:
     assert Course(fastest=1.0, slowest=1.0 + 1.1 * RESOLUTION * 0.01, noise=0.01).tells_apart
     assert not Course(fastest=1.0, slowest=1.0 + 0.9 * RESOLUTION * 0.01, noise=0.01).tells_apart
     assert not Course(fastest=1.0, slowest=1.0, noise=0.0).tells_apart
 
 
-def test_a_fast_program_is_worth_more_than_a_slow_one():
+def test_a_fast_program_is_worth_more_than_a_slow_one() -> None:
     """They differ many times over, whatever else the machine does."""
     fast, _, slow = solutions(PAIR)
     task = make_task("mercury", PAIR)
@@ -55,13 +55,13 @@ def test_a_fast_program_is_worth_more_than_a_slow_one():
     assert results(task, wrong, fast)["beyond@1"] == pytest.approx(of_fast["beyond@1"] / 2, abs=0.25)
 
 
-def test_what_a_program_says_of_its_time_does_not_count():
+def test_what_a_program_says_of_its_time_does_not_count() -> None:
     _, _, slow = solutions(PAIR)
     liar = f"import time\ntime.process_time = time.perf_counter = time.time = lambda: 0.0\n{slow}"
     assert results(make_task("mercury", PAIR), liar)["beyond@1"] < 0.5
 
 
-def test_a_hopelessly_slow_program_does_not_take_part(monkeypatch: pytest.MonkeyPatch):
+def test_a_hopelessly_slow_program_does_not_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
     timed: list[str] = []
     measure = mercury.Mercury._times
 
@@ -77,36 +77,36 @@ def test_a_hopelessly_slow_program_does_not_take_part(monkeypatch: pytest.Monkey
     assert timed
 
 
-def test_where_nothing_can_be_told_a_right_program_loses_nothing(monkeypatch: pytest.MonkeyPatch):
+def test_where_nothing_can_be_told_a_right_program_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Course, "tells_apart", False)
     assert results(make_task("mercury", PAIR), solutions(PAIR)[1]) == {"pass@1": 1, "beyond@1": 1, "timed": 0}
 
 
-def test_one_reference_is_no_course():
+def test_one_reference_is_no_course() -> None:
     lonely = {**PAIR, "solutions": PAIR["solutions"][:1]}
     assert results(make_task("mercury", lonely), solutions(PAIR)[1]) == {"pass@1": 1, "beyond@1": 1, "timed": 0}
 
 
-def test_references_that_fail_here_are_left_out():
+def test_references_that_fail_here_are_left_out() -> None:
     broken = {"hash": 9, "runtime": "1ms", "solution": "class Solution:\n    def pairSum(self, a, b): return 1 / 0"}
     row = {**PAIR, "solutions": [broken, *PAIR["solutions"]]}
     assert results(make_task("mercury", row), solutions(PAIR)[0])["beyond@1"] > 0.5
 
 
-def test_speed_can_be_left_out():
+def test_speed_can_be_left_out() -> None:
     assert results(make_task("mercury", PAIR, runs=0), solutions(PAIR)[1]) == {"pass@1": 1}
     with pytest.raises(UsageError, match="runs"):
         make_task("mercury", PAIR, runs=1)
 
 
-def test_lists_changed_in_place_are_looked_at():
+def test_lists_changed_in_place_are_looked_at() -> None:
     task = make_task("mercury", TURN, runs=0)
     assert [results(task, solution)["pass@1"] for solution in solutions(TURN)] == [1, 1]
     copied = "class Solution:\n    def turn(self, nums):\n        nums = nums[::-1]"
     assert results(task, copied)["pass@1"] == 0
 
 
-def test_linked_lists():
+def test_linked_lists() -> None:
     task = make_task("mercury", LIST, runs=0)
     assert [results(task, solution)["pass@1"] for solution in solutions(LIST)] == [1, 1]
     own = "class ListNode:\n    def __init__(self, val=0, next=None):\n        self.val, self.next = val, next\n\n"
@@ -125,11 +125,11 @@ def nodes() -> Iterator[Any]:
     "values",
     [[], [0], [1, 2, 3], [1, None, 2, 3], [5, 4, 7, 3, None, 2, None, -1, None, 9], [0, 0, 0], [1, 2, 3, 4, None, 5]],
 )
-def test_trees_are_written_level_by_level(nodes: Any, values: list[int | None]):
+def test_trees_are_written_level_by_level(nodes: Any, values: list[int | None]) -> None:
     assert nodes.binaryTree2Arr(nodes.binaryTree(values)) == values
 
 
-def test_shapes_of_lists_and_trees(nodes: Any):
+def test_shapes_of_lists_and_trees(nodes: Any) -> None:
     tree = nodes.binaryTree([1, None, 2, 3])
     assert (tree.left, tree.right.val, tree.right.left.val, tree.right.right) == (None, 2, 3, None)
     ring = nodes.linkedList([1, 2, 3], 1)
@@ -138,13 +138,13 @@ def test_shapes_of_lists_and_trees(nodes: Any):
     assert nodes.linkedList([]) is None
 
 
-def test_a_conversion_that_is_not_known_is_an_error_of_the_row():
+def test_a_conversion_that_is_not_known_is_an_error_of_the_row() -> None:
     row = {**LIST, "convert_offline": LIST["convert_offline"].replace("linkedList", "graph")}
     with pytest.raises(ValueError, match=r"lctk\.graph"):
         results(make_task("mercury", row), solutions(LIST)[0])
 
 
-def test_a_reference_becomes_a_completion():
+def test_a_reference_becomes_a_completion() -> None:
     prompt = TURN["prompt"]
     whole = solutions(TURN)[1]
     completion = completion_of(whole, prompt, "turn")
@@ -156,20 +156,20 @@ def test_a_reference_becomes_a_completion():
     assert "return" in completion_of(f"{whole}\n", prompt.rstrip() + "\n", "turn")
 
 
-def test_the_text_of_a_problem_is_no_part_of_the_program():
+def test_the_text_of_a_problem_is_no_part_of_the_program() -> None:
     row = {**TURN, "pretty_content": ["'''\\N and more"]}
     task = make_task("mercury", row, runs=0)
     generation = task.get_prompt(row) + "nums.reverse()\n"
     assert results(task, generation)["pass@1"] == 1
 
 
-def test_a_class_in_a_reply():
+def test_a_class_in_a_reply() -> None:
     task = make_task("mercury", TURN, runs=0)
     reply = f"Like this:\n```python\n{solutions(TURN)[1]}\n```"
     assert results(task, read(task, reply))["pass@1"] == 1
 
 
-def test_the_report_counts_what_was_measured():
+def test_the_report_counts_what_was_measured() -> None:
     """Times differ from run to run: what is summed up must be what the records say, over all epochs."""
     with open("replay.jsonl", "w") as file:
         for epoch, row in itertools.product((0, 1), rows("mercury")):

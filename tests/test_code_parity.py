@@ -24,14 +24,14 @@ def function(prompt: str) -> str:
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_each_problem_has_one_bug_more(style: str):
+def test_each_problem_has_one_bug_more(style: str) -> None:
     task = make_parity(style)
     shown = [function(task.get_prompt(row)) for row in task.rows()]
     assert [code.count("c") - shown[0].count("c") for code in shown] == [0, 1, 2, 3, 3]
     assert [code.endswith("% 3") for code in shown] == [False, False, False, False, True]
 
 
-def test_none_of_the_functions_shown_is_right():
+def test_none_of_the_functions_shown_is_right() -> None:
     task = get_task("parity")
     for row in task.rows():
         space: dict[str, object] = {}
@@ -40,7 +40,7 @@ def test_none_of_the_functions_shown_is_right():
             space["parity"](0, 0, 0, 0)
 
 
-def test_the_report_tells_the_numbers_of_bugs_apart():
+def test_the_report_tells_the_numbers_of_bugs_apart() -> None:
     options = {"settings": {"prompt": "edit"}, "api": "completions", "allow_code_execution": True}
     report = proctor.evaluate("code/parity", "scripted/oracle", **options)
     assert report.metrics["pass@1"].value == 1
@@ -48,7 +48,7 @@ def test_the_report_tells_the_numbers_of_bugs_apart():
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_every_way_of_showing_it(style: str, one_sandbox: None):
+def test_every_way_of_showing_it(style: str, one_sandbox: None) -> None:
     task = make_parity(style)
     rows = task.rows()
     generations = [[task.get_prompt(row) + task.solution(row), task.get_prompt(row)] for row in rows]
@@ -65,14 +65,14 @@ def test_every_way_of_showing_it(style: str, one_sandbox: None):
         (" parity(b1,b2,b3,b4):\n    return b1 or b2 or b3 or b4\n", 0),
     ],
 )
-def test_only_what_follows_the_prompt_is_run(text: str, passes: float, one_sandbox: None):
+def test_only_what_follows_the_prompt_is_run(text: str, passes: float, one_sandbox: None) -> None:
     task = get_task("parity")
     row = task.rows()[0]
     generation = task.postprocess_generation(task.get_prompt(row) + text, 0)
     assert task.process_results([[generation]], [task.get_reference(row)])["pass@1"] == passes
 
 
-def test_the_tests_are_all_sixteen_cases():
+def test_the_tests_are_all_sixteen_cases() -> None:
     reference = get_task("parity").get_reference({"bugs": 1})
     space = {"parity": lambda *bits: bits.count(1) & 1}
     exec(reference, space)
@@ -81,6 +81,6 @@ def test_the_tests_are_all_sixteen_cases():
             exec(reference, {"parity": lambda *bits, wrong=wrong: bits.count(1) & 1 ^ (bits == wrong)})
 
 
-def test_an_unknown_way_is_named():
+def test_an_unknown_way_is_named() -> None:
     with pytest.raises(UsageError, match="prompt_carper"):
         proctor.evaluate("code/parity", "scripted/oracle", settings={"prompt": "poem"}, allow_code_execution=True)

@@ -15,13 +15,13 @@ DATA = str(Path(__file__).parent / "code_rows" / "quixbugs.jsonl")
 
 
 @pytest.mark.parametrize("prompt", ["prompt", "prompt_codex", "edit"])
-def test_every_way_of_asking_has_its_right_answer(prompt: str):
+def test_every_way_of_asking_has_its_right_answer(prompt: str) -> None:
     options: dict[str, Any] = {"api": "completions", "settings": {"prompt": prompt}, "allow_code_execution": True}
     report = proctor.evaluate("code/quixbugs", "scripted/oracle", data=DATA, **options)
     assert report.metrics["pass@1"].value == 1
 
 
-def test_the_buggy_program_fails():
+def test_the_buggy_program_fails() -> None:
     task = get_task("quixbugs", data=DATA)
     for index, row in enumerate(task.rows()):
         asked = task.get_prompt(row)
@@ -34,7 +34,7 @@ def test_the_buggy_program_fails():
 @pytest.mark.parametrize(
     "reply", ["def reachable(start, goal):\n    return Queue", " reachable(start, goal):\n    return Queue"]
 )
-def test_imports_are_kept(reply: str):
+def test_imports_are_kept(reply: str) -> None:
     task = get_task("quixbugs", data=DATA)
     generation = task.read_chat(task.rows()[1], task._form(1), f"```python\n{reply}\n```", 1)
     assert generation.strip() == (
@@ -42,6 +42,6 @@ def test_imports_are_kept(reply: str):
     )
 
 
-def test_an_unknown_prompt():
+def test_an_unknown_prompt() -> None:
     with pytest.raises(UsageError, match=r"'x' is not one of prompt, prompt_codex, edit"):
         get_task("quixbugs", type("Arguments", (), {"prompt": "x"}), data=DATA)

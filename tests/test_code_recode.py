@@ -21,12 +21,12 @@ def counted(*noted: tuple[str, str, int, list[bool]]) -> dict[str, float]:
     return {name: metric.value for name, metric in robustness.metrics().items()}
 
 
-def test_all_seeds_must_pass():
+def test_all_seeds_must_pass() -> None:
     found = counted(("a", "p", 0, [True]), ("a", "p", 1, [False]), ("b", "p", 0, [True]), ("b", "p", 1, [True]))
     assert found == {"robust-pass-at-1": 0.5, "alt-robust-pass-at-1": 0.5, "pass@1": 0.75}
 
 
-def test_several_generations():
+def test_several_generations() -> None:
     # Together: only the second generation passes with both seeds. Drawn one by one: 2/4 times 3/4.
     found = counted(("a", "p", 0, [True, True, False, False]), ("a", "p", 1, [False, True, True, True]))
     assert found["robust-pass-at-1"] == 0.25
@@ -34,7 +34,7 @@ def test_several_generations():
     assert found["pass@1"] == pytest.approx(0.625)
 
 
-def test_perturbations_of_one_problem_are_averaged_and_the_unit_is_the_problem():
+def test_perturbations_of_one_problem_are_averaged_and_the_unit_is_the_problem() -> None:
     robustness = Robustness()
     for problem in "abcd":
         for perturbation in "pqr":
@@ -60,7 +60,7 @@ def evaluate(name: str, model: str, **options: Any) -> proctor.Report:
     return proctor.evaluate(f"code/{name}", model, **{"data": data, "allow_code_execution": True, **options})
 
 
-def test_a_model_that_one_name_throws_off():
+def test_a_model_that_one_name_throws_off() -> None:
     report = evaluate(NAME, replay(sqaure_it="    return n + n\n"))
     assert report.metrics["pass@1"].value == 0.75
     assert report.metrics["robust-pass-at-1"].value == 0.5
@@ -72,14 +72,14 @@ def test_a_model_that_one_name_throws_off():
     }
 
 
-def test_only_the_first_seeds_are_asked():
+def test_only_the_first_seeds_are_asked() -> None:
     model = replay(sqaure_it="    return n + n\n")  # the name that the second seed gave
     report = evaluate("perturbed-humaneval-func_name-num_seeds_1", model)
     assert report.run.n == 4
     assert report.metrics["robust-pass-at-1"].value == 1
 
 
-def test_the_results_of_all_prompts_at_once(one_sandbox: None):
+def test_the_results_of_all_prompts_at_once(one_sandbox: None) -> None:
     task = make_task(NAME, *rows("perturbed-humaneval"))
     references = [task.get_reference(row) for row in task.rows()]
     generations = [[row["prompt"] + row["canonical_solution"], row["prompt"] + "    return 4\n"] for row in task.rows()]
@@ -90,7 +90,7 @@ def test_the_results_of_all_prompts_at_once(one_sandbox: None):
     }
 
 
-def test_helpers_of_the_prompt_are_there_for_the_tests():
+def test_helpers_of_the_prompt_are_there_for_the_tests() -> None:
     row = rows("perturbed-humaneval")[0]
     row["prompt"] = f"def helper(n):\n    return n + 2\n\n\n{row['prompt']}"
     row["test"] = "def check(candidate):\n    assert candidate(2) == helper(2)\n"

@@ -23,7 +23,7 @@ tags = st.sampled_from(["", "python", " python", "py title=x", "c++", "{.python}
 
 
 @given(st.lists(st.tuples(prose, fences, tags, codes), max_size=3), prose)
-def test_blocks_are_what_stands_between_fences(parts: list[tuple[str, str, str, str]], end: str):
+def test_blocks_are_what_stands_between_fences(parts: list[tuple[str, str, str, str]], end: str) -> None:
     text = "".join(f"{before}\n{fence}{tag}\n{code}\n{fence}\n" for before, fence, tag, code in parts) + end
     expected = [code for *_, code in parts]
     assert blocks(text) == expected
@@ -31,18 +31,18 @@ def test_blocks_are_what_stands_between_fences(parts: list[tuple[str, str, str, 
 
 
 @given(prose, fences, tags, codes)
-def test_a_block_that_was_cut_off_counts(before: str, fence: str, tag: str, code: str):
+def test_a_block_that_was_cut_off_counts(before: str, fence: str, tag: str, code: str) -> None:
     assert blocks(f"{before}\n{fence}{tag}\n{code}") == [code]
 
 
 @given(codes, st.sampled_from(["  ", "    ", "\t", "   "]), fences)
-def test_a_block_in_a_list_loses_the_indentation_of_the_list_alone(code: str, indent: str, fence: str):
+def test_a_block_in_a_list_loses_the_indentation_of_the_list_alone(code: str, indent: str, fence: str) -> None:
     shown = "\n".join(indent + line for line in [f"{fence}python", *code.split("\n"), fence])
     assert blocks(f"1. First:\n\n{shown}\n2. Then") == [code]
 
 
 @given(codes)
-def test_a_reply_is_not_read_twice(code: str):
+def test_a_reply_is_not_read_twice(code: str) -> None:
     assume("\n" in code or code.strip())
     assert code_in(f"Here you are:\n```\n{code}\n```\nAnything else?") == code
 
@@ -72,11 +72,11 @@ FENCED = [
 
 
 @pytest.mark.parametrize(("text", "expected"), FENCED)
-def test_fences(text: str, expected: list[str]):
+def test_fences(text: str, expected: list[str]) -> None:
     assert blocks(text) == expected
 
 
-def test_a_long_line_takes_no_longer_than_it_is():
+def test_a_long_line_takes_no_longer_than_it_is() -> None:
     text = "```python\n" + "x " * 200_000 + "\n" + "f(" * 50_000
     assert len(blocks(text)) == 1
     assert not defines(text, "f")
@@ -120,7 +120,7 @@ CHOSEN = [
 
 
 @pytest.mark.parametrize(("text", "code"), CHOSEN)
-def test_the_code_of_a_reply(text: str, code: str):
+def test_the_code_of_a_reply(text: str, code: str) -> None:
     assert code_in(text, "f") == code
 
 
@@ -185,13 +185,13 @@ USES = [
 
 
 @pytest.mark.parametrize("code", DEFINITIONS)
-def test_definitions(code: str):
+def test_definitions(code: str) -> None:
     assert defines(code, "f")
     assert defines(f"import x\n\n{code}\n  1\n", "f")
 
 
 @pytest.mark.parametrize("code", USES)
-def test_a_use_defines_nothing(code: str):
+def test_a_use_defines_nothing(code: str) -> None:
     assert not defines(code, "f")
 
 
@@ -282,19 +282,19 @@ def half_area(code: str) -> float:
 
 
 @pytest.mark.parametrize("kind", REPLIES)
-def test_a_reply_becomes_a_program(kind: str):
+def test_a_reply_becomes_a_program(kind: str) -> None:
     found = program(PROMPT, REPLIES[kind], "area", "python")
     assert half_area(found) == pytest.approx(2 * math.pi)
     assert "def half" in found  # the prompt's helper
 
 
 @pytest.mark.parametrize("kind", [kind for kind in REPLIES if kind not in NOT_AS_COMPLETION])
-def test_a_reply_becomes_a_completion(kind: str):
+def test_a_reply_becomes_a_completion(kind: str) -> None:
     assert half_area(PROMPT + completion(PROMPT, REPLIES[kind], "area")) == pytest.approx(2 * math.pi)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in REPLIES if kind not in NOT_AS_COMPLETION | {"a helper after"}])
-def test_a_completion_stands_before_the_usual_stop_words(kind: str):
+def test_a_completion_stands_before_the_usual_stop_words(kind: str) -> None:
     """Tasks that cut what they get keep what the function needs."""
     from proctor.code.stopwords import STOP_WORDS, cut
 
@@ -303,7 +303,7 @@ def test_a_completion_stands_before_the_usual_stop_words(kind: str):
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "```python\n```", "<think>Hm.</think>", "<think>Hm"])
-def test_no_answer_is_the_prompt_and_nothing_more(text: str):
+def test_no_answer_is_the_prompt_and_nothing_more(text: str) -> None:
     assert program(PROMPT, text, "area", "python") == PROMPT
     assert not completion(PROMPT, text, "area").strip()
 
@@ -327,14 +327,14 @@ PROMPTS = {
         "```\nimport os\ndef f(x):\n    y = x\n    return y * 2\n```",
     ],
 )
-def test_other_prompts(prompt: str, text: str):
+def test_other_prompts(prompt: str, text: str) -> None:
     for found in (program(prompt, text, "f", "python"), prompt + completion(prompt, text, "f")):
         names: dict[str, Any] = {}
         exec(found, names)
         assert names["f"]([1]) == [1, 1]
 
 
-def test_a_method_is_begun_and_the_class_is_given():
+def test_a_method_is_begun_and_the_class_is_given() -> None:
     prompt = "import math\n\nclass Circle:\n    def area(self, r):\n"
     found = program(
         prompt, "```\nclass Circle:\n    def area(self, r):\n        return math.pi * r\n```", "Circle", "python"
@@ -344,7 +344,7 @@ def test_a_method_is_begun_and_the_class_is_given():
     assert names["Circle"]().area(1) == math.pi
 
 
-def test_a_statement_that_changes_its_argument_belongs_to_the_function():
+def test_a_statement_that_changes_its_argument_belongs_to_the_function() -> None:
     """Nothing but its place says so: it would be right outside too."""
     prompt = 'def f(xs):\n    """Sort in place."""\n'
     names: dict[str, Any] = {}
@@ -354,19 +354,19 @@ def test_a_statement_that_changes_its_argument_belongs_to_the_function():
     assert items == [1, 2]
 
 
-def test_a_script_is_continued_where_it_ends():
+def test_a_script_is_continued_where_it_ends() -> None:
     prompt = "def one():\n    return 1\n\n# Now call it.\n"
     assert program(prompt, "```\nx = one()\n```", "", "python") == f"{prompt}x = one()\n"
 
 
-def test_a_wrong_program_is_judged_as_it_is():
+def test_a_wrong_program_is_judged_as_it_is() -> None:
     broken = "```python\ndef f(x):\n    return (\n```"
     assert program("import os\n\ndef f(x):\n", broken, "f", "python").endswith("def f(x):\n    return (\n")
     assert completion("import os\n\ndef f(x):\n", broken, "f").startswith("def f(x):\n    return (")
 
 
 @given(st.text(max_size=200), st.text(max_size=60), st.sampled_from(["", "f", "area"]))
-def test_nothing_that_a_model_says_is_too_strange(text: str, prompt: str, entry_point: str):
+def test_nothing_that_a_model_says_is_too_strange(text: str, prompt: str, entry_point: str) -> None:
     for language in ("python", "cpp"):
         program(prompt, text, entry_point, language)
     completion(prompt, text, entry_point)
@@ -374,7 +374,7 @@ def test_nothing_that_a_model_says_is_too_strange(text: str, prompt: str, entry_
 
 
 @pytest.mark.parametrize("text", ["(" * 5000, "\x00", "def f():\n    '\ud800'", "x = " + "-" * 100_000 + "1"])
-def test_code_that_no_compiler_takes(text: str):
+def test_code_that_no_compiler_takes(text: str) -> None:
     assert text.strip() in program("def f():\n", text, "f", "python")
     assert completion("def f():\n", text, "f")
 
@@ -397,17 +397,17 @@ CPP = "#include <vector>\nusing namespace std;\n\n// Twice.\nint f(int x) {\n"
         ("", CPP),
     ],
 )
-def test_a_program_in_cpp(text: str, expected: str):
+def test_a_program_in_cpp(text: str, expected: str) -> None:
     assert program(CPP, text, "f", "cpp") == expected
 
 
-def test_imports_are_not_repeated_where_that_is_an_error():
+def test_imports_are_not_repeated_where_that_is_an_error() -> None:
     prompt = 'package main\n\nimport "math"\n\nfunc F(x float64) float64 {\n'
     whole = "func F(x float64) float64 {\n    return x * 2\n}"
     assert program(prompt, f"```go\n{whole}\n```", "F", "go") == whole
 
 
-def test_php_begins_with_its_tag():
+def test_php_begins_with_its_tag() -> None:
     prompt = "<?php\nfunction f($x) {\n"
     assert program(prompt, "function f($x) { return 1; }", "f", "php") == "<?php\nfunction f($x) { return 1; }"
 
@@ -435,18 +435,18 @@ def test_php_begins_with_its_tag():
         ("a = 1\n", "c = 3\n", "", ""),
     ],
 )
-def test_a_middle_fits_in_its_gap(prefix: str, suffix: str, text: str, expected: str):
+def test_a_middle_fits_in_its_gap(prefix: str, suffix: str, text: str, expected: str) -> None:
     assert middle(prefix, suffix, text) == expected
 
 
 @given(codes, codes, codes)
-def test_a_middle_comes_out_of_the_whole(prefix: str, hole: str, suffix: str):
+def test_a_middle_comes_out_of_the_whole(prefix: str, hole: str, suffix: str) -> None:
     assume(len(prefix.strip()) > 3 and len(suffix.strip()) > 3 and hole.strip() == hole and hole)
     prefix, suffix = f"{prefix.strip()}\n", f"\n{suffix.strip()}\n"
     assert middle(prefix, suffix, f"```\n{prefix}{hole}{suffix}```") == hole
 
 
-def test_titles():
+def test_titles() -> None:
     assert reply.title("javascript") == "JavaScript"
 
 
@@ -468,12 +468,12 @@ EXAMPLE = "Q: one\n\n# solution:\n\ndef solution():\n    return 1\n\n\nQ: two of
         ("// Adds.\nfunction add(a, b) {\n", "function add(a, b) {\n  return a + b;\n}", "\n  return a + b;\n}\n"),
     ],
 )
-def test_a_completion_goes_on_where_the_prompt_ends(prompt: str, code: str, rest: str):
+def test_a_completion_goes_on_where_the_prompt_ends(prompt: str, code: str, rest: str) -> None:
     """Whatever stands before it, and also where the prompt begins no function, or only half a line."""
     assert completion(prompt, f"Sure:\n```\n{code}\n```", "add") == rest
 
 
-def test_prose_is_no_part_of_a_program():
+def test_prose_is_no_part_of_a_program() -> None:
     assert joined("Write a function add.\n", WHOLE) == WHOLE
     assert joined("import math\n", WHOLE) == f"import math\n{WHOLE}"
     assert joined("def add(a, b):\n", "    return a +") == "def add(a, b):\n    return a +"

@@ -27,7 +27,7 @@ def evaluate(task: str, **options: Any) -> proctor.Report:
         ("santacoder_fim", {"fim": "qwen"}, "<|fim_prefix|>"),
     ],
 )
-def test_the_tokens_are_the_users_or_the_tasks(task: str, options: dict[str, Any], token: str):
+def test_the_tokens_are_the_users_or_the_tasks(task: str, options: dict[str, Any], token: str) -> None:
     report = evaluate(task, api="completions", **options)
     prompts = [record.sample.input for record in report.records()]
     assert all(isinstance(prompt, str) and prompt.startswith(token) for prompt in prompts)
@@ -41,7 +41,7 @@ def test_the_tokens_are_the_users_or_the_tasks(task: str, options: dict[str, Any
         ({"fim": "codellama", "api": "chat"}, set()),
     ],
 )
-def test_a_model_is_stopped_by_what_ends_a_middle(options: dict[str, Any], ends: set[str]):
+def test_a_model_is_stopped_by_what_ends_a_middle(options: dict[str, Any], ends: set[str]) -> None:
     task = get_task("starcoder_fim", data=DATA)
     config = build_config({"task": "t", "model": "hf/x", "api": "completions", "limit": 1} | options)
     (sample,) = task.samples(config)
@@ -50,13 +50,13 @@ def test_a_model_is_stopped_by_what_ends_a_middle(options: dict[str, Any], ends:
     assert len(stop) == len(ends)
 
 
-def test_a_chat_model_sees_the_hole():
+def test_a_chat_model_sees_the_hole() -> None:
     (message,) = next(iter(evaluate("starcoder_fim", api="chat", limit=1).records())).sample.input
     assert isinstance(message, Message)
     assert "while n > 1:\n<FILL IN HERE>        count += 1" in str(message.content)
 
 
-def test_each_language_is_counted_apart():
+def test_each_language_is_counted_apart() -> None:
     report = evaluate("santacoder_fim", api="completions")
     assert report.metrics["exact_match"].value == 1
     assert set(report.run.groups["language"]) == {"java", "js", "py"}
@@ -73,7 +73,7 @@ def test_each_language_is_counted_apart():
         ("", 0),
     ],
 )
-def test_only_the_middle_counts_and_only_space_around_it_may_differ(middle: str, similarity: float):
+def test_only_the_middle_counts_and_only_space_around_it_may_differ(middle: str, similarity: float) -> None:
     task = get_task("santacoder_fim", data=DATA)
     row = task.rows()[2]
     generation = task.postprocess_generation(f"{row['prompt']}{middle}{row['suffix']}", 2)

@@ -22,7 +22,7 @@ long twice(long x) {
 """
 
 
-def test_braces_in_literals_and_comments_close_nothing():
+def test_braces_in_literals_and_comments_close_nothing() -> None:
     found = sources.find_definition(CPP, "f")
     assert found is not None
     assert found.closing is not None
@@ -46,24 +46,24 @@ def test_braces_in_literals_and_comments_close_nothing():
         ("func g() {} func f(x: (Int, Int)) -> [(Int, Int)] {\n}", "f", " func f(x: (Int, Int)) -> [(Int, Int)] {"),
     ],
 )
-def test_definitions_are_told_from_calls_and_declarations(source: str, name: str, first_line: str):
+def test_definitions_are_told_from_calls_and_declarations(source: str, name: str, first_line: str) -> None:
     found = sources.find_definition(source, name)
     assert found is not None
     assert source[found.start :].splitlines()[0] == first_line
 
 
 @pytest.mark.parametrize("source", ["", "f(1);", "int f(int x);", "// f(x) {\n", "return f(x) }", "f f f("])
-def test_what_is_no_definition(source: str):
+def test_what_is_no_definition(source: str) -> None:
     assert sources.find_definition(source, "f") is None
 
 
-def test_an_unfinished_definition_has_no_closing_brace():
+def test_an_unfinished_definition_has_no_closing_brace() -> None:
     found = sources.find_definition("int f() {\n  if (x) {\n  }\n", "f")
     assert found is not None
     assert found.closing is None
 
 
-def test_what_comes_after_an_unclosed_function_comes_before_it():
+def test_what_comes_after_an_unclosed_function_comes_before_it() -> None:
     assert sources.unclosed(CPP, "f").endswith("return f(2);")
     assert sources.unclosed(CPP, "f").index("return 2 * x;\n}") < sources.unclosed(CPP, "f").index("long f(")
     in_class = "class A {\n  int f() {\n    return g();\n  }\n  int g() { return 1; }\n}\nclass B {}\n"
@@ -71,14 +71,14 @@ def test_what_comes_after_an_unclosed_function_comes_before_it():
     assert sources.unclosed("int f() {\n", "f") == "int f() {\n"
 
 
-def test_a_class_or_function_is_taken_out():
+def test_a_class_or_function_is_taken_out() -> None:
     java = "class Solution {\n  int f() { return 1; }\n}\npublic class Main {\n  void main() { new Main(); }\n}\n"
     assert sources.without(java, "Main", "class").strip() == java[: java.index("public")].strip()
     assert "void main" not in sources.without(java, "main")
     assert sources.without(java, "other") == java
 
 
-def test_heads_are_given_only_where_they_are_missing():
+def test_heads_are_given_only_where_they_are_missing() -> None:
     prompt = "import java.util.*;\nimport java.lang.*;\n\nclass A {\n    int f() {\n"
     assert sources.with_head("class A {}", prompt) == "import java.util.*;\nimport java.lang.*;\nclass A {}"
     has_one = "import java.util.*;\nclass A {}"
@@ -88,7 +88,7 @@ def test_heads_are_given_only_where_they_are_missing():
     assert sources.with_head("<?php\nf();", "<?php\n// doc\n") == "<?php\nf();"
 
 
-def test_a_lonely_method_gets_its_class():
+def test_a_lonely_method_gets_its_class() -> None:
     prompt = "import a.*;\nclass Problem {\n    // {\n    static int f() {\n"
     lonely = "import b.*;\nstatic int g() { return 1; }\nstatic int f() { return g(); }"
     wrapped = sources.within_class(lonely, "f", prompt)
@@ -96,7 +96,7 @@ def test_a_lonely_method_gets_its_class():
     assert sources.within_class(wrapped, "f", prompt) == wrapped
 
 
-def test_helpers_are_given_only_where_they_are_missing():
+def test_helpers_are_given_only_where_they_are_missing() -> None:
     given = "fn main(){}\nuse a::b;\nfn helper(x: i32) -> i32 {\n    x\n}\n\nfn f(x: i32) -> i32{\n"
     assert sources.with_helpers("fn f() {}", given, "f").startswith("fn main(){}\nuse a::b;\nfn helper")
     both = "fn helper(x: i32) -> i32 { x }\nfn f() {}"
@@ -104,7 +104,7 @@ def test_helpers_are_given_only_where_they_are_missing():
     assert sources.with_helpers("fn f() {}", "fn main(){}\nfn f() -> i32{\n", "f") == "fn f() {}"
 
 
-def test_go_imports_what_is_used_once_and_nothing_else():
+def test_go_imports_what_is_used_once_and_nothing_else() -> None:
     parts = [
         'package main\n\nimport (\n    "testing"\n    "github.com/stretchr/testify/assert"\n)\n',
         'package other\n\nimport "os"\nimport m "math"\nimport (\n\t"strings"\n\tr "math/rand/v2"\n\t_ "embed"\n)\n'
@@ -126,7 +126,7 @@ def test_go_imports_what_is_used_once_and_nothing_else():
     ]
 
 
-def test_ada_is_read_with_and_without_its_package():
+def test_ada_is_read_with_and_without_its_package() -> None:
     signature = "function F (X : Integer) return Integer"
     prompt = f"package P is\n   {signature};\nend P;\n\npackage body P is\n   {signature}"
     function = f"{signature} is\nbegin\n   return X;\nend F;"

@@ -23,13 +23,13 @@ def data(folder: Path) -> str:
     return str(file)
 
 
-def test_first_and_last_attempts_are_asked_and_counted_in_groups(tmp_path: Path):
+def test_first_and_last_attempts_are_asked_and_counted_in_groups(tmp_path: Path) -> None:
     report = proctor.evaluate("code/studenteval", "scripted/blank", data=data(tmp_path), allow_code_execution=True)
     assert [record.sample.id for record in report.records()] == ["add_tip/0", "add_tip/1", "add_tip/2"]
     assert set(report.run.groups["group"]) == {"First Success", "Last Success", "Last Failure"}
 
 
-def test_a_prompt_that_nobody_has_answered_is_no_fault(tmp_path: Path):
+def test_a_prompt_that_nobody_has_answered_is_no_fault(tmp_path: Path) -> None:
     findings = {finding.claim: finding for finding in check_task("code/studenteval", {}, data=data(tmp_path))}
     assert all(finding.holds for finding in findings.values())
     assert findings["the right answer gets full marks"].seen == "2 of 2"

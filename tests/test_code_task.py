@@ -85,7 +85,7 @@ def whole(row: dict[str, str]) -> str:
     return row["prompt"] + row["canonical_solution"]
 
 
-def test_constructor_arguments_are_settings(exam):
+def test_constructor_arguments_are_settings(exam) -> None:
     name, data = exam()
     task = create_task(catalog.task_class(name), name, {"flourish": "!"}, data=data)
     assert (task.flourish, task.k, task.settings.executes) == ("!", (1, 2), True)
@@ -95,7 +95,7 @@ def test_constructor_arguments_are_settings(exam):
     assert report.run.config["settings"] == {"k": [1, 2], "flourish": "?", "executes": True}
 
 
-def test_pass_at_k_from_the_trials(exam, tmp_path: Path):
+def test_pass_at_k_from_the_trials(exam, tmp_path: Path) -> None:
     texts = [[whole(row), "nothing", whole(row)] for row in ROWS[:2]] + [["nothing"] * 3, [whole(ROWS[3])] * 3]
     report = evaluate(exam("    ks = (1, 2, 3, 10)\n"), generations(tmp_path, texts), samples=3)
     values = {name: metric.value for name, metric in report.metrics.items()}
@@ -109,7 +109,7 @@ def test_pass_at_k_from_the_trials(exam, tmp_path: Path):
     assert [trial["testing"] for trial in records[3].score.answer] == ["split"] * 3
 
 
-def test_equal_generations_run_once(exam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_equal_generations_run_once(exam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from proctor.sandbox.pool import WorkerPool
 
     judged: list[str] = []
@@ -125,7 +125,7 @@ def test_equal_generations_run_once(exam, tmp_path: Path, monkeypatch: pytest.Mo
     assert sorted(ours) == sorted(map(whole, ROWS))
 
 
-def test_a_task_that_counts_itself(exam, tmp_path: Path):
+def test_a_task_that_counts_itself(exam, tmp_path: Path) -> None:
     texts = [[whole(row), "def no(): pass"] for row in ROWS[:3]] + [[whole(ROWS[3])] * 2]
     report = evaluate(exam(BY_ITSELF), generations(tmp_path, texts), samples=2)
     assert report.metrics["share"].value == pytest.approx(5 / 8)
@@ -137,7 +137,7 @@ def test_a_task_that_counts_itself(exam, tmp_path: Path):
     assert [record.score.value for record in report.records()] == [0.5, 0.5, 0.5, 1]
 
 
-def test_programs_are_not_run_again_to_sum_up(exam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_programs_are_not_run_again_to_sum_up(exam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also when the run was resumed: how they fared is in the records."""
     name, data = exam(BY_ITSELF)
     model = generations(tmp_path, [[whole(row)] for row in ROWS])
@@ -154,7 +154,7 @@ def test_programs_are_not_run_again_to_sum_up(exam, tmp_path: Path, monkeypatch:
     assert again.metrics["share"].value == 1
 
 
-def test_epochs_are_put_together(exam, tmp_path: Path):
+def test_epochs_are_put_together(exam, tmp_path: Path) -> None:
     name, data = exam(BY_ITSELF)
     texts = [[whole(row), "def no(): pass"] for row in ROWS]
     report = evaluate((name, data), generations(tmp_path, texts), epochs=2, limit=4)
@@ -162,7 +162,7 @@ def test_epochs_are_put_together(exam, tmp_path: Path):
     assert report.metrics["share"].n == 4
 
 
-def test_executing_without_saying_so_is_refused_with_the_line_to_add(exam):
+def test_executing_without_saying_so_is_refused_with_the_line_to_add(exam) -> None:
     with pytest.raises(UsageError, match=r"super\(\).__init__\(requires_execution=True, \.\.\.\)"):
         evaluate(exam(BY_ITSELF), settings={"executes": False})
 
@@ -178,7 +178,7 @@ BY_LOT = """
 """
 
 
-def test_programs_that_are_others_each_time_are_run_again(exam, tmp_path: Path):
+def test_programs_that_are_others_each_time_are_run_again(exam, tmp_path: Path) -> None:
     texts = [[whole(ROWS[0])], [whole(ROWS[1])], ["nothing"], [whole(ROWS[3])]]
     report = evaluate(exam(BY_LOT), generations(tmp_path, texts))
     assert [record.score.value for record in report.records()] == [1, 1, 0, 1]
@@ -187,7 +187,7 @@ def test_programs_that_are_others_each_time_are_run_again(exam, tmp_path: Path):
     assert report.metrics["squared"].low is None, "an interval is not worth that many programs"
 
 
-def test_what_has_not_been_run_is_not_remembered():
+def test_what_has_not_been_run_is_not_remembered() -> None:
     known, new = Program(source="x = 1"), Program(source="1 /")
     (trial,) = run_programs([known], Limits())
     assert Remembered([]).run([], Limits()) == []
@@ -203,7 +203,7 @@ SPREAD = """
 """
 
 
-def test_figures_of_several_problems_alone(exam, tmp_path: Path):
+def test_figures_of_several_problems_alone(exam, tmp_path: Path) -> None:
     options = {"settings": {"executes": False}}
     report = evaluate(exam(SPREAD), generations(tmp_path, [["a" * n] for n in (3, 3, 4, 6)]), **options)
     assert report.metrics["spread"].value == pytest.approx(143.614067)
@@ -213,7 +213,7 @@ def test_figures_of_several_problems_alone(exam, tmp_path: Path):
         evaluate(exam(SPREAD), generations(tmp_path, [["a" * n] for n in (3, 8, 4, 6)]), **options)
 
 
-def test_an_answer_that_cannot_be_counted_does_not_spoil_the_others(exam, tmp_path: Path):
+def test_an_answer_that_cannot_be_counted_does_not_spoil_the_others(exam, tmp_path: Path) -> None:
     body = """
     def process_results(self, generations, references):
         return {"inverse": sum(1 / len(texts[0]) for texts in generations) / len(generations)}
@@ -223,7 +223,7 @@ def test_an_answer_that_cannot_be_counted_does_not_spoil_the_others(exam, tmp_pa
     assert (report.metrics["inverse"].value, report.metrics["inverse"].n) == (pytest.approx(1.75 / 3), 3)
 
 
-def test_outside_of_a_run_programs_have_a_sandbox_of_their_own():
+def test_outside_of_a_run_programs_have_a_sandbox_of_their_own() -> None:
     task = get_task("humaneval")
     rows = task.rows()
     right, wrong = (rows[0]["prompt"] + body for body in (rows[0]["canonical_solution"], "    return 0\n"))
@@ -232,7 +232,7 @@ def test_outside_of_a_run_programs_have_a_sandbox_of_their_own():
     assert (trial.passed, trial.outcome) == (False, "failed")
 
 
-def test_a_time_limit_from_the_command_line_is_for_both_kinds(exam, tmp_path: Path):
+def test_a_time_limit_from_the_command_line_is_for_both_kinds(exam, tmp_path: Path) -> None:
     slow = [[f"import time\ntime.sleep(1)\n{whole(row)}"] for row in ROWS]
     for body in ("", BY_ITSELF):
         report = evaluate(exam(body), generations(tmp_path, slow), program_timeout=0.2)
@@ -240,7 +240,7 @@ def test_a_time_limit_from_the_command_line_is_for_both_kinds(exam, tmp_path: Pa
         assert report.run.errors == 0
 
 
-def test_a_missing_toolchain_is_an_error_and_no_failure(exam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_missing_toolchain_is_an_error_and_no_failure(exam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(proctor.errors.HopelessRunError, match="SandboxFailedError: Programs in swift need"):
         evaluate(exam("    language = 'swift'\n"), limit=2)
@@ -258,7 +258,7 @@ def test_a_missing_toolchain_is_an_error_and_no_failure(exam, tmp_path: Path, mo
     ],
     ids=["continuation", "instruction", "infilling"],
 )
-def test_ones_own_code_never_cuts_the_prompt(exam, tmp_path: Path, prompt: str, whole: str):
+def test_ones_own_code_never_cuts_the_prompt(exam, tmp_path: Path, prompt: str, whole: str) -> None:
     """The guide's way to cut would stop at what the prompt itself contains."""
     body = f"""
     def get_prompt(self, doc):
@@ -277,18 +277,18 @@ def test_ones_own_code_never_cuts_the_prompt(exam, tmp_path: Path, prompt: str, 
     assert report.metrics["pass@1"].value == 1
 
 
-def test_ones_own_code_need_not_foresee_blank_texts(exam):
+def test_ones_own_code_need_not_foresee_blank_texts(exam) -> None:
     body = "    def postprocess_generation(self, generation, idx):\n        return generation.split('return')[1]\n"
     report = evaluate(exam(body), "scripted/blank", api="completions")
     assert (report.run.errors, report.metrics["pass@1"].value) == (0, 0)
 
 
-def test_rows_without_a_key_are_named(exam):
+def test_rows_without_a_key_are_named(exam) -> None:
     with pytest.raises(proctor.errors.TaskError, match="row 1 has no 'test', which the task needs; there is: prompt"):
         evaluate(exam(rows=[ROWS[0], {"prompt": "def f():"}]))
 
 
-def test_registry():
+def test_registry() -> None:
     task = get_task("humaneval")
     assert isinstance(task, Task)
     assert task.get_prompt(task.get_dataset()[0]).startswith("from typing")
@@ -300,5 +300,5 @@ def test_registry():
     assert TASK_REGISTRY["humaneval"] is catalog.task_class("code/humaneval")
 
 
-def test_stop_words_are_of_languages_that_there_are():
+def test_stop_words_are_of_languages_that_there_are() -> None:
     assert set(STOP_WORDS) <= {language.name for language in LANGUAGES}

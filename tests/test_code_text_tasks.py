@@ -38,7 +38,7 @@ def shown(name: str, data: str, **options: Any) -> list[Any]:
 # Two solved problems and a third.
 
 
-def test_the_prompt_of_conala():
+def test_the_prompt_of_conala() -> None:
     conala = task("conala")
     first, second, _ = conala.rows()
     prompt = conala.get_prompt(first)
@@ -53,7 +53,7 @@ def test_the_prompt_of_conala():
     assert "Instruction:\nHow to flip a dictionary?\nSolution:\n" in conala.get_prompt(second)
 
 
-def test_the_prompt_of_concode_has_the_sentence_alone():
+def test_the_prompt_of_concode_has_the_sentence_alone() -> None:
     concode = task("concode")
     assert concode.SPLIT == "validation"
     prompts = [concode.get_prompt(doc) for doc in concode.rows()]
@@ -64,7 +64,7 @@ def test_the_prompt_of_concode_has_the_sentence_alone():
 @pytest.mark.parametrize(
     ("pair", "language"), [("da_en", "Danish"), ("lv_en", "Latvian"), ("no_en", "Norwegian"), ("zh_en", "Chinese")]
 )
-def test_the_prompt_of_a_translation(pair: str, language: str):
+def test_the_prompt_of_a_translation(pair: str, language: str) -> None:
     translation = task(f"codexglue_text_to_text-{pair}", TRANSLATIONS)
     assert pair == translation.DATASET_NAME
     doc = translation.rows()[0]
@@ -76,7 +76,7 @@ def test_the_prompt_of_a_translation(pair: str, language: str):
 
 
 @pytest.mark.parametrize("name", [name for name, cls in TASK_REGISTRY.items() if issubclass(cls, TwoShotTask)])
-def test_the_examples_are_two_and_answer_in_one_line(name: str):
+def test_the_examples_are_two_and_answer_in_one_line(name: str) -> None:
     examples = TASK_REGISTRY[name]().fewshot_examples()
     assert len(examples) == 2
     assert all("\n" not in answer and answer.strip() for _, answer in examples)
@@ -92,7 +92,7 @@ def test_the_examples_are_two_and_answer_in_one_line(name: str):
         ("", ""),
     ],
 )
-def test_a_completion_ends_with_its_line(completion: str, answer: str):
+def test_a_completion_ends_with_its_line(completion: str, answer: str) -> None:
     conala = task("conala")
     prompt = conala.get_prompt(conala.rows()[0])
     assert conala.postprocess_generation(prompt + completion, 0) == answer
@@ -110,20 +110,20 @@ def test_a_completion_ends_with_its_line(completion: str, answer: str):
         "<think>sorted(x)?</think>x.sort()",
     ],
 )
-def test_a_reply_in_a_chat(reply: str):
+def test_a_reply_in_a_chat(reply: str) -> None:
     conala = task("conala")
     doc = conala.rows()[0]
     assert conala.read_chat(doc, Continuation(conala.get_prompt(doc)), reply, 0) == "x.sort()"
 
 
-def test_a_reply_may_need_more_than_a_line():
+def test_a_reply_may_need_more_than_a_line() -> None:
     conala = task("conala")
     doc = conala.rows()[0]
     text = "```python\nimport re\nre.sub('a', 'b', x)\n```"
     assert conala.read_chat(doc, Continuation(conala.get_prompt(doc)), text, 0) == "import re\nre.sub('a', 'b', x)"
 
 
-def test_bleu_is_that_of_the_corpus():
+def test_bleu_is_that_of_the_corpus() -> None:
     conala = task("conala")
     references = [conala.get_reference(doc) for doc in conala.rows()]
     answers = ["{v: k for k, v in prices.items()}", references[1], ""]
@@ -141,7 +141,7 @@ def test_bleu_is_that_of_the_corpus():
 # What a function does.
 
 
-def test_the_prompt_of_a_python_function_has_no_docstring():
+def test_the_prompt_of_a_python_function_has_no_docstring() -> None:
     functions = task("codexglue_code_to_text-python", PYTHON)
     prompts = [functions.get_prompt(doc) for doc in functions.rows()]
     assert prompts[0] == (
@@ -153,7 +153,7 @@ def test_the_prompt_of_a_python_function_has_no_docstring():
 
 
 @pytest.mark.parametrize("language", ["java", "javascript", "php", "go", "ruby"])
-def test_the_prompt_of_another_language(language: str):
+def test_the_prompt_of_another_language(language: str) -> None:
     functions = task(f"codexglue_code_to_text-{language}", JAVA)
     assert functions.DATASET_NAME == functions.language == language
     doc = functions.rows()[0]
@@ -162,7 +162,7 @@ def test_the_prompt_of_another_language(language: str):
     assert "\n" in functions.stop_words
 
 
-def test_the_prompt_of_a_signature_goes_on_inside_the_docstring():
+def test_the_prompt_of_a_signature_goes_on_inside_the_docstring() -> None:
     prompts = shown("codexglue_code_to_text-python-left", PYTHON, api="completions")
     assert prompts == [
         'def shorten(text, width=20):\n    """',
@@ -171,7 +171,7 @@ def test_the_prompt_of_a_signature_goes_on_inside_the_docstring():
     ]
 
 
-def test_a_chat_is_asked_a_question():
+def test_a_chat_is_asked_a_question() -> None:
     ((message,), *_) = shown("codexglue_code_to_text-java", JAVA, prefix="// p\n")
     assert message.text.startswith("// p\nWhat does this Java function do?")
     assert message.text.endswith("```java\npublic boolean isFull() {\n    return books.size() >= capacity;\n}\n```")
@@ -182,7 +182,7 @@ def test_a_chat_is_asked_a_question():
 
 
 @pytest.mark.parametrize("data", [PYTHON, JAVA])
-def test_no_prompt_gives_the_answer_away(data: str):
+def test_no_prompt_gives_the_answer_away(data: str) -> None:
     name = "codexglue_code_to_text-" + ("python" if data == PYTHON else "java")
     for api in ("chat", "completions"):
         for doc, prompt in zip(read_rows(data), shown(name, data, api=api), strict=True):
@@ -192,7 +192,7 @@ def test_no_prompt_gives_the_answer_away(data: str):
 
 @pytest.mark.parametrize("quote", ['"""', "'''", '"', "'", 'r"""', "u'''"])
 @pytest.mark.parametrize("included", [False, True])
-def test_quotes_go_with_the_docstring(quote: str, included: bool):
+def test_quotes_go_with_the_docstring(quote: str, included: bool) -> None:
     """The data set's docstrings have their quotes now and then."""
     closing = quote.lstrip("ru")
     code = f"def f(x='a'):\n    {quote}Do it.{closing}\n    return 'b'"
@@ -200,7 +200,7 @@ def test_quotes_go_with_the_docstring(quote: str, included: bool):
     assert around_docstring(code, docstring) == ("def f(x='a'):\n    ", "\n    return 'b'")
 
 
-def test_references_are_words():
+def test_references_are_words() -> None:
     functions = task("codexglue_code_to_text-python", PYTHON)
     references = [functions.get_reference(doc) for doc in functions.rows()]
     assert references[0] == "Cut a text to a width and mark the place ."
@@ -224,7 +224,7 @@ def test_references_are_words():
         ("python-left", '\n    Add one."""\n    return x', "Add one."),
     ],
 )
-def test_the_first_line_is_the_answer(language: str, completion: str, answer: str):
+def test_the_first_line_is_the_answer(language: str, completion: str, answer: str) -> None:
     functions = task(f"codexglue_code_to_text-{language}", PYTHON if language.startswith("python") else JAVA)
     prompt = functions.get_prompt(functions.rows()[0])
     assert functions.postprocess_generation(prompt + completion, 0) == answer
@@ -242,13 +242,13 @@ def test_the_first_line_is_the_answer(language: str, completion: str, answer: st
         ("python", "<think>Subtracts?</think>\nAdds one."),
     ],
 )
-def test_a_sentence_in_a_chat(language: str, text: str):
+def test_a_sentence_in_a_chat(language: str, text: str) -> None:
     functions = task(f"codexglue_code_to_text-{language}", PYTHON if language == "python" else JAVA)
     doc = functions.rows()[0]
     assert functions.read_chat(doc, Continuation(functions.get_prompt(doc)), text, 0) == "Adds one."
 
 
-def test_summaries_are_marked_one_by_one():
+def test_summaries_are_marked_one_by_one() -> None:
     functions = task("codexglue_code_to_text-java", JAVA)
     references = [functions.get_reference(doc) for doc in functions.rows()]
     answers = ["Tells whether there is room for a book.", "Returns the book"]
@@ -289,12 +289,12 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
         ("concode", "google/code_x_glue_tc_text_to_code", None, "validation"),
     ],
 )
-def test_the_split_that_has_answers(hub: Hub, name: str, path: str, subset: str | None, split: str):
+def test_the_split_that_has_answers(hub: Hub, name: str, path: str, subset: str | None, split: str) -> None:
     assert get_task(name).get_dataset() == [f"the {split} split"]
     assert hub.asked == [(path, subset, None, {})]
 
 
-def test_conala_is_fetched_as_rows_and_not_as_a_script(hub: Hub):
+def test_conala_is_fetched_as_rows_and_not_as_a_script(hub: Hub) -> None:
     get_task("conala").get_dataset()
     files = {"test": "curated/test/*.parquet"}
     assert hub.asked == [("neulab/conala", None, "test", {"revision": "refs/convert/parquet", "data_files": files})]
@@ -309,7 +309,7 @@ def replayed(tmp_path: Path, name: str, data: str, answers: list[str]) -> Any:
     return proctor.evaluate(f"code/{name}", f"scripted/generations:{file}", data=data)
 
 
-def test_figures_with_intervals(tmp_path: Path):
+def test_figures_with_intervals(tmp_path: Path) -> None:
     data = str(ROWS / "conala.jsonl")
     rows = read_rows(data)
     answers = [row["snippet"] for row in rows[:2]] + ["lines = [x for x in lines]"]
@@ -323,7 +323,7 @@ def test_figures_with_intervals(tmp_path: Path):
     assert 0 < scores[2] < 1
 
 
-def test_a_scale_to_100_is_scored_between_0_and_1(tmp_path: Path):
+def test_a_scale_to_100_is_scored_between_0_and_1(tmp_path: Path) -> None:
     rows = read_rows(JAVA)
     answers = ["Tells whether there is room for a book.", "returns the book that was taken out or null."]
     report = replayed(tmp_path, "codexglue_code_to_text-java", JAVA, answers)

@@ -58,7 +58,7 @@ def put() -> Put:
     return put
 
 
-def test_a_difference_is_called_one(put: Put):
+def test_a_difference_is_called_one(put: Put) -> None:
     put("a", [0] * 60 + [1] * 40)
     put("b", [1] * 20 + [0] * 40 + [1] * 38 + [0] * 2)
     found = compare("a", "b")
@@ -74,7 +74,7 @@ def test_a_difference_is_called_one(put: Put):
     assert "interval: tango; test: mcnemar-exact" in str(found)
 
 
-def test_the_other_way_round_it_is_worse(put: Put):
+def test_the_other_way_round_it_is_worse(put: Put) -> None:
     put("a", [0] * 60 + [1] * 40)
     put("b", [1] * 20 + [0] * 40 + [1] * 38 + [0] * 2)
     (contrast,) = compare("b", "a").contrasts
@@ -84,7 +84,7 @@ def test_the_other_way_round_it_is_worse(put: Put):
     )
 
 
-def test_no_difference_is_told_with_what_would_be_seen(put: Put):
+def test_no_difference_is_told_with_what_would_be_seen(put: Put) -> None:
     put("a", [0, 1] * 50)
     put("b", [1, 0] + [0, 1] * 49)
     (contrast,) = compare("a", "b").contrasts
@@ -94,7 +94,7 @@ def test_no_difference_is_told_with_what_would_be_seen(put: Put):
     assert contrast.detectable == pytest.approx(0.0767, abs=0.001)
 
 
-def test_what_only_one_of_test_and_interval_sees_is_no_difference(put: Put):
+def test_what_only_one_of_test_and_interval_sees_is_no_difference(put: Put) -> None:
     """Cavo's table: Tango's interval excludes 0, the exact p is 0.0525."""
     put("a", [0] * 6 + [1] * 16 + [0] * 139)
     put("b", [1] * 6 + [0] * 16 + [0] * 139)
@@ -104,7 +104,7 @@ def test_what_only_one_of_test_and_interval_sees_is_no_difference(put: Put):
     assert "only what both see is called a difference" in contrast.conclusion
 
 
-def test_epochs_of_a_sample_are_one_pair(put: Put):
+def test_epochs_of_a_sample_are_one_pair(put: Put) -> None:
     put("a", [[0, 1, 0, 1]] * 20)
     put("b", [[1, 1, 0, 1]] * 10 + [[0, 1, 0, 1]] * 10)
     (contrast,) = compare("a", "b").contrasts
@@ -113,7 +113,7 @@ def test_epochs_of_a_sample_are_one_pair(put: Put):
     assert {(flip.first, flip.second) for flip in contrast.gained} == {(0.5, 0.75)}
 
 
-def test_an_error_is_no_wrong_answer(put: Put):
+def test_an_error_is_no_wrong_answer(put: Put) -> None:
     put("a", [1] * 10)
     put("b", [1] * 7 + [None] * 3)
     found = compare("a", "b")
@@ -122,14 +122,14 @@ def test_an_error_is_no_wrong_answer(put: Put):
     assert "left out, not counted as wrong: 0 of the baseline, 3 of model-b." in str(found)
 
 
-def test_an_error_in_one_epoch_leaves_the_others(put: Put):
+def test_an_error_in_one_epoch_leaves_the_others(put: Put) -> None:
     put("a", [[1, None]] * 5)
     put("b", [[1, 0]] * 5)
     (contrast,) = compare("a", "b").contrasts
     assert (contrast.difference.n, contrast.difference.value) == (5, -0.5)
 
 
-def test_clusters_count_once(put: Put):
+def test_clusters_count_once(put: Put) -> None:
     """A hundred variants of ten problems: McNemar's test would be sure, but there are ten problems."""
     put("a", [0] * 100, cluster=lambda index: f"problem {index // 10}")
     put("b", [1] * 30 + [0] * 70, cluster=lambda index: f"problem {index // 10}")
@@ -141,13 +141,13 @@ def test_clusters_count_once(put: Put):
 
 
 @pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
-def test_a_run_from_before_clusters_takes_those_of_the_other(put: Put, order: tuple[str, str]):
+def test_a_run_from_before_clusters_takes_those_of_the_other(put: Put, order: tuple[str, str]) -> None:
     put("a", [0, 1] * 10)
     put("b", [1, 1] * 10, cluster=lambda index: f"c{index // 4}")
     assert compare(*order).contrasts[0].difference.units == 5
 
 
-def test_several_runs_are_corrected(put: Put):
+def test_several_runs_are_corrected(put: Put) -> None:
     put("a", [0] * 50)
     put("b", [1] * 7 + [0] * 43)
     put("c", [1] * 6 + [0] * 44)
@@ -160,7 +160,7 @@ def test_several_runs_are_corrected(put: Put):
     assert "corrected for 3 comparisons (Holm)" in found.conclusions[-1]
 
 
-def test_flips_in_both_directions(put: Put):
+def test_flips_in_both_directions(put: Put) -> None:
     put("a", [1, 0, 0, 1])
     put("b", [0, 1, 0, 1])
     found = compare("a", "b")
@@ -169,7 +169,7 @@ def test_flips_in_both_directions(put: Put):
     assert found.flips() == ("model-b: better on 1 samples\n  s1  0 → 1\nmodel-b: worse on 1 samples\n  s0  1 → 0")
 
 
-def test_groups_that_the_runs_have(put: Put):
+def test_groups_that_the_runs_have(put: Put) -> None:
     groups = {"size": {"2": {"accuracy": Metric(0, None, None, None, 1, "wilson")}}}
     put("a", [0] * 20, metadata=lambda index: {"size": 2 if index < 10 else 10}, groups=groups)
     put("b", [1] * 10 + [0] * 10, metadata=lambda index: {"size": 2 if index < 10 else 10})
@@ -179,7 +179,7 @@ def test_groups_that_the_runs_have(put: Put):
     assert "model-b, by size" in str(compare("a", "b"))
 
 
-def test_every_kind_of_store_will_do(put: Put, each_store: str, monkeypatch: pytest.MonkeyPatch):
+def test_every_kind_of_store_will_do(put: Put, each_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROCTOR_STORE", each_store)
     for name, values in (("a", [[0, 0], [1, 0]]), ("b", [[1, 1], [1, None]])):
         put(name, values, cluster=lambda index: f"c{index}", metadata=lambda index: {"half": index})
@@ -188,7 +188,7 @@ def test_every_kind_of_store_will_do(put: Put, each_store: str, monkeypatch: pyt
     assert {value: d.value for value, d in contrast.groups["half"].items()} == {"0": 1.0, "1": 0.5}
 
 
-def test_groups_that_are_asked_for(put: Put):
+def test_groups_that_are_asked_for(put: Put) -> None:
     put("a", [0, 0], metadata=lambda index: {"odd": bool(index % 2), "odder": 1})
     put("b", [0, 1], metadata=lambda index: {"odd": bool(index % 2), "odder": 1})
     (contrast,) = compare("a", "b", group_by=["odd", "absent"]).contrasts
@@ -208,21 +208,21 @@ def test_groups_that_are_asked_for(put: Put):
         ({"config": {"settings": {"shapes": 7}, "program_timeout": 9.0}}, "program_timeout default and 9.0"),
     ],
 )
-def test_other_exams_are_refused(put: Put, changes: dict[str, object], reason: str):
+def test_other_exams_are_refused(put: Put, changes: dict[str, object], reason: str) -> None:
     put("a", [0, 1])
     put("b", [0, 1], **changes)
     with pytest.raises(NotComparableError, match=reason):
         compare("a", "b", shared=True, by_id=True)
 
 
-def test_a_changed_file_is_refused(put: Put):
+def test_a_changed_file_is_refused(put: Put) -> None:
     put("a", [0, 1], task="mine.py:Mine", provenance={"task_source": {"sha256": "1"}})
     put("b", [0, 1], task="mine.py:Mine", provenance={"task_source": {"sha256": "2"}})
     with pytest.raises(NotComparableError, match=r"the file of mine\.py:Mine changed in between"):
         compare("a", "b")
 
 
-def test_other_samples_are_refused_unless_the_shared_ones_are_asked_for(put: Put):
+def test_other_samples_are_refused_unless_the_shared_ones_are_asked_for(put: Put) -> None:
     put("a", [0] * 10)
     put("b", [1] * 4, config={"settings": {"shapes": 7}, "limit": 4})
     with pytest.raises(NotComparableError) as caught:
@@ -235,14 +235,14 @@ def test_other_samples_are_refused_unless_the_shared_ones_are_asked_for(put: Put
     assert "only shared samples are compared: 6 of the baseline and 0 of model-b are left out." in found.notes
 
 
-def test_nothing_shared_is_refused_at_any_rate(put: Put):
+def test_nothing_shared_is_refused_at_any_rate(put: Put) -> None:
     put("a", [0] * 3)
     put("b", [1] * 3, start=3)
     with pytest.raises(NotComparableError, match="they share 0 of 3 and 3"):
         compare("a", "b", shared=True)
 
 
-def test_samples_that_were_asked_differently(put: Put):
+def test_samples_that_were_asked_differently(put: Put) -> None:
     put("a", [0] * 3)
     put("b", [1] * 3, question="??", config={"settings": {"shapes": 7}, "few_shot": 2})
     with pytest.raises(NotComparableError, match=r"3 have the same id, but were asked differently; .*--by-id"):
@@ -252,7 +252,7 @@ def test_samples_that_were_asked_differently(put: Put):
     assert "3 samples were asked differently in model-b (few_shot 0 and 2)" in found.notes[0]
 
 
-def test_an_unfinished_run_is_named(put: Put):
+def test_an_unfinished_run_is_named(put: Put) -> None:
     put("a", [0] * 3)
     put("b", [1] * 2, status="interrupted")
     with pytest.raises(NotComparableError, match="b is not complete: interrupted"):
@@ -261,7 +261,7 @@ def test_an_unfinished_run_is_named(put: Put):
 
 
 @pytest.mark.parametrize("names", [("a", "a"), ("a",), ()])
-def test_too_few_runs(put: Put, names: tuple[str, ...]):
+def test_too_few_runs(put: Put, names: tuple[str, ...]) -> None:
     put("a", [0, 1])
     with pytest.raises(UsageError):
         compare(*names)
@@ -270,7 +270,7 @@ def test_too_few_runs(put: Put, names: tuple[str, ...]):
 # -- what could be seen ---------------------------------------------------------------------------
 
 
-def test_how_many_pairs_a_difference_takes(put: Put):
+def test_how_many_pairs_a_difference_takes(put: Put) -> None:
     put("a", [0] * 60 + [1] * 40)
     put("b", [1] * 10 + [0] * 50 + [1] * 30 + [0] * 10)
     found = compare("a", "b", detect=0.05)
@@ -278,7 +278,7 @@ def test_how_many_pairs_a_difference_takes(put: Put):
     assert "takes 626 pairs that disagree as much as these 100" in str(found)
 
 
-def test_how_many_samples_a_difference_takes_from_one_run(put: Put):
+def test_how_many_samples_a_difference_takes_from_one_run(put: Put) -> None:
     put("a", [0, 1] * 50)
     found = compare("a", detect=0.25)
     assert found.needed == 58, "R: power.prop.test(p1 = .5, p2 = .75, power = .8), n = 57.7"
@@ -286,19 +286,19 @@ def test_how_many_samples_a_difference_takes_from_one_run(put: Put):
 
 
 @pytest.mark.parametrize("detect", [0.0, -0.1, 1.5])
-def test_impossible_differences(put: Put, detect: float):
+def test_impossible_differences(put: Put, detect: float) -> None:
     put("a", [0, 1])
     with pytest.raises(UsageError, match="between 0 and 1"):
         compare("a", detect=detect)
 
 
-def test_a_difference_that_no_run_can_have(put: Put):
+def test_a_difference_that_no_run_can_have(put: Put) -> None:
     put("a", [0, 1])
     with pytest.raises(UsageError, match=r"No run can differ so much from .*smaller --detect"):
         compare("a", detect=0.6)
 
 
-def test_one_sample_has_no_spread(put: Put):
+def test_one_sample_has_no_spread(put: Put) -> None:
     put("a", [1])
     with pytest.raises(UsageError, match="1 scored samples: it takes two"):
         compare("a", detect=0.1)
@@ -307,7 +307,7 @@ def test_one_sample_has_no_spread(put: Put):
 # -- names and forms ------------------------------------------------------------------------------
 
 
-def test_runs_of_one_candidate_are_told_apart(put: Put):
+def test_runs_of_one_candidate_are_told_apart(put: Put) -> None:
     settings = {"task": "shapes/count", "model": "m", "settings": {"shapes": 7}}
     put("a", [0, 1], candidate="m", config={**settings, "temperature": 0.0})
     put("b", [0, 1], candidate="m", config={**settings, "temperature": 0.7})
@@ -317,7 +317,7 @@ def test_runs_of_one_candidate_are_told_apart(put: Put):
     assert compare("b", "c").baseline.name == "m (b)"
 
 
-def test_the_mean_has_the_name_of_its_metric(put: Put):
+def test_the_mean_has_the_name_of_its_metric(put: Put) -> None:
     accuracy = {"other": Metric(0.1, None, None, None, 2, ""), "accuracy": Metric(0.5, None, None, None, 2, "wilson")}
     put("a", [0, 1], metrics=accuracy)
     put("b", [0, 1])
@@ -325,7 +325,7 @@ def test_the_mean_has_the_name_of_its_metric(put: Put):
     assert compare("b", "a").metric == "score"
 
 
-def test_as_json_and_in_a_notebook(put: Put):
+def test_as_json_and_in_a_notebook(put: Put) -> None:
     put("a", [0, 1, None])
     put("b", [1, 1, 0], candidate="<script>")
     found = compare("a", "b")
@@ -335,7 +335,7 @@ def test_as_json_and_in_a_notebook(put: Put):
     assert "<table>" in found._repr_html_()
 
 
-def test_nothing_scored_in_common(put: Put):
+def test_nothing_scored_in_common(put: Put) -> None:
     put("a", [1, None])
     put("b", [None, 1])
     found = compare("a", "b")
@@ -343,7 +343,7 @@ def test_nothing_scored_in_common(put: Put):
     assert found.contrasts[0].second is None
 
 
-def test_reports_can_be_compared(adding: str):
+def test_reports_can_be_compared(adding: str) -> None:
     first = proctor.evaluate(adding, "scripted/oracle")
     second = proctor.evaluate(adding, "scripted/blank")
     found = proctor.compare(first, second)
@@ -352,7 +352,7 @@ def test_reports_can_be_compared(adding: str):
     assert found.metric == "accuracy"
 
 
-def test_the_command_line(proctor, put: Put):
+def test_the_command_line(proctor, put: Put) -> None:
     put("20260101-000000-aaaaaa", [0] * 12)
     put("20260101-000000-bbbbbb", [1] * 12)
     put("20260101-000000-cccccc", [1] * 12, version="2")

@@ -7,12 +7,12 @@ from proctor.errors import UsageError
 BASE = {"task": "shapes/existence", "model": "scripted/oracle"}
 
 
-def test_text_from_a_command_line_becomes_numbers():
+def test_text_from_a_command_line_becomes_numbers() -> None:
     config = build_config(BASE | {"limit": "20", "temperature": "0.7", "stop": ["\n"]})
     assert (config.limit, config.temperature, config.stop) == (20, 0.7, ["\n"])
 
 
-def test_frozen():
+def test_frozen() -> None:
     with pytest.raises(AttributeError):
         build_config(BASE).seed = 1  # type: ignore[misc]
 
@@ -36,14 +36,14 @@ def test_frozen():
         ({"task": ""}, "No task given"),
     ],
 )
-def test_bad_values_are_named(options: dict[str, object], said: str):
+def test_bad_values_are_named(options: dict[str, object], said: str) -> None:
     with pytest.raises(UsageError) as caught:
         build_config(BASE | options)
     assert said in str(caught.value)
     assert "secret" not in str(caught.value)
 
 
-def test_toml(tmp_path):
+def test_toml(tmp_path) -> None:
     path = tmp_path / "exam.toml"
     path.write_text('task = "shapes/existence"\nlimit = 5\n[settings]\nshapes = 4\n')
     assert load_toml(path) == {"task": "shapes/existence", "limit": 5, "settings": {"shapes": 4}}
@@ -53,7 +53,7 @@ def test_toml(tmp_path):
     ("content", "said"),
     [("limt = 3", "unknown key 'limt'; did you mean limit?"), ("limit = = 3", "not valid TOML"), (b"\xff", "TOML")],
 )
-def test_bad_toml(tmp_path, content: str | bytes, said: str):
+def test_bad_toml(tmp_path, content: str | bytes, said: str) -> None:
     path = tmp_path / "exam.toml"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     with pytest.raises(UsageError, match=r"exam\.toml") as caught:
@@ -61,18 +61,18 @@ def test_bad_toml(tmp_path, content: str | bytes, said: str):
     assert said in str(caught.value)
 
 
-def test_missing_toml(tmp_path):
+def test_missing_toml(tmp_path) -> None:
     with pytest.raises(UsageError, match="No such file"):
         load_toml(tmp_path / "none.toml")
 
 
-def test_changed_keys_leave_out_what_cannot_change_a_result():
+def test_changed_keys_leave_out_what_cannot_change_a_result() -> None:
     old = msgspec.to_builtins(build_config(BASE))
     new = msgspec.to_builtins(build_config(BASE | {"seed": 1, "concurrency": 2, "temperature": 1, "timeout": 5}))
     assert changed_keys(old, new) == ["seed", "temperature"]
 
 
-def test_every_field_is_described_and_operational_ones_exist():
+def test_every_field_is_described_and_operational_ones_exist() -> None:
     assert set(FIELDS) >= OPERATIONAL
     schema = msgspec.json.schema(RunConfig)["$defs"]["RunConfig"]["properties"]
     assert [name for name, field in schema.items() if not field.get("description")] == []

@@ -17,7 +17,7 @@ TASKS = catalog.expand("shapes/*")
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_check(name: str):
+def test_check(name: str) -> None:
     faults = [
         f"{finding.claim}: {finding.fault}"
         for finding in check_task(name, {}, n=200 if LONG else 60)
@@ -27,7 +27,7 @@ def test_check(name: str):
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_described_and_versioned(name: str):
+def test_described_and_versioned(name: str) -> None:
     cls = catalog.task_class(name)
     assert cls.summary
     assert cls.version
@@ -35,13 +35,13 @@ def test_described_and_versioned(name: str):
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_the_whole_path_with_the_scripted_candidates(name: str):
+def test_the_whole_path_with_the_scripted_candidates(name: str) -> None:
     assert proctor.evaluate(name, "scripted/oracle", limit=20).metrics["accuracy"].value == 1
     assert proctor.evaluate(name, "scripted/blank", limit=20).metrics["accuracy"].value == 0
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_few_shot_never_shows_the_question_that_is_evaluated(name: str):
+def test_few_shot_never_shows_the_question_that_is_evaluated(name: str) -> None:
     for settings, few_shot in (({}, 3), ({}, 10), (extreme(name.removeprefix("shapes/"), "minimum"), 3)):
         task = create_task(catalog.task_class(name), name, settings)
         config = build_config({"task": name, "model": "scripted/oracle", "limit": 50, "few_shot": few_shot})
@@ -97,16 +97,16 @@ def broken(task_file, body: str) -> list[str]:
         ("    fixed = False", "another seed makes other samples"),
     ],
 )
-def test_check_finds_what_is_wrong(task_file, body: str, claim: str):
+def test_check_finds_what_is_wrong(task_file, body: str, claim: str) -> None:
     """A suite that cannot fail proves nothing."""
     assert claim in broken(task_file, body)
 
 
-def test_a_fixed_data_set_is_no_fault(task_file):
+def test_a_fixed_data_set_is_no_fault(task_file) -> None:
     assert broken(task_file, "    fixed = True") == []
 
 
-def test_help_imports_neither_numpy_nor_a_model():
+def test_help_imports_neither_numpy_nor_a_model() -> None:
     code = (
         "import sys; from proctor.cli.main import main; main(['--help']);"
         "heavy = {'numpy', 'xllamacpp', 'aiohttp', 'rich', 'asyncio', 'proctor.models', 'proctor.shapes', 'msgspec'};"
@@ -117,7 +117,7 @@ def test_help_imports_neither_numpy_nor_a_model():
     assert "proctor VERB" in done.stdout
 
 
-def test_a_run_with_a_scripted_model_imports_no_http_client_and_no_runtime(adding: str):
+def test_a_run_with_a_scripted_model_imports_no_http_client_and_no_runtime(adding: str) -> None:
     code = (
         f"import sys, proctor; proctor.evaluate({adding!r}, 'scripted/oracle');"
         "sys.exit(', '.join(sorted({'numpy', 'xllamacpp', 'aiohttp', 'rich', 'pandas'} & set(sys.modules))) or 0)"
@@ -126,7 +126,7 @@ def test_a_run_with_a_scripted_model_imports_no_http_client_and_no_runtime(addin
     assert done.returncode == 0, f"imported: {done.stderr}"
 
 
-def test_listing_imports_no_guest():
+def test_listing_imports_no_guest() -> None:
     code = (
         "import sys; from proctor.cli.main import main; main(['list', 'tasks']);"
         "sys.exit(', '.join(sorted({'reasoning_gym', 'proctor.compat.reasoning_gym'} & set(sys.modules))) or 0)"

@@ -144,7 +144,7 @@ def game(desktop: XDesktop) -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def test_every_key_arrives_as_itself(desktop: XDesktop):
+def test_every_key_arrives_as_itself(desktop: XDesktop) -> None:
     told: queue.Queue[KeyboardEvent] = queue.Queue()
     stop = desktop.listen(told.put, lambda event: None)
     for vk in KEYSYMS:
@@ -158,7 +158,7 @@ def test_every_key_arrives_as_itself(desktop: XDesktop):
     assert desktop.keys_down() == set()
 
 
-def test_who_asks_for_a_key_waits_for_the_connection(desktop: XDesktop):
+def test_who_asks_for_a_key_waits_for_the_connection(desktop: XDesktop) -> None:
     """A listener asks from a thread of its own, while another presses keys."""
     spare = desktop._keys._spare_codes()[-1]  # one of which nothing is known
     asking = threading.Thread(target=desktop._keys.vk, args=(spare,))
@@ -169,7 +169,7 @@ def test_who_asks_for_a_key_waits_for_the_connection(desktop: XDesktop):
     asking.join()
 
 
-def test_a_film_shows_what_the_player_holds(tmp_path: Path):
+def test_a_film_shows_what_the_player_holds(tmp_path: Path) -> None:
     player, evaluator = Recording(), Recording()
     player.begin(str(tmp_path))
     evaluator.begin(str(tmp_path), is_player=False)
@@ -183,7 +183,7 @@ def test_a_film_shows_what_the_player_holds(tmp_path: Path):
     evaluator.begin("")
 
 
-def test_every_button_and_the_wheel(desktop: XDesktop):
+def test_every_button_and_the_wheel(desktop: XDesktop) -> None:
     told: queue.Queue[MouseEvent] = queue.Queue()
     desktop.move(10, 10)
     stop = desktop.listen(lambda event: None, told.put)
@@ -204,7 +204,7 @@ def test_every_button_and_the_wheel(desktop: XDesktop):
     stop()
 
 
-def test_a_text_is_typed_with_its_capitals_and_its_signs(desktop: XDesktop, game: subprocess.Popen[bytes]):
+def test_a_text_is_typed_with_its_capitals_and_its_signs(desktop: XDesktop, game: subprocess.Popen[bytes]) -> None:
     """Read back as keysyms by a second connection: what a program would be told."""
     told: queue.Queue[KeyboardEvent] = queue.Queue()
     stop = desktop.listen(told.put, lambda event: None)
@@ -215,7 +215,7 @@ def test_a_text_is_typed_with_its_capitals_and_its_signs(desktop: XDesktop, game
     assert names == ["KEY_A"] * 2 + shifted + ["KEY_1"] * 2 + ["SPACE"] * 2 + ["LSHIFT", "KEY_1", "KEY_1", "LSHIFT"]
 
 
-def test_no_key_is_lost_and_none_reaches_another_display(open_desktop: Callable[[], XDesktop]):
+def test_no_key_is_lost_and_none_reaches_another_display(open_desktop: Callable[[], XDesktop]) -> None:
     """Ten thousand on two displays at once, from two processes."""
     desktops = [open_desktop(), open_desktop()]
     heard: list[list[int]] = [[], []]
@@ -248,7 +248,7 @@ for _ in range(5_000):
         stop()
 
 
-def test_windows_are_found_focused_and_seen(desktop: XDesktop, manager: Any, game: subprocess.Popen[bytes]):
+def test_windows_are_found_focused_and_seen(desktop: XDesktop, manager: Any, game: subprocess.Popen[bytes]) -> None:
     window = window_titled(desktop, "Arrow")
     assert (window.title, window.width, window.height) == ("Arrow Game", 320, 240)
     desktop.activate(window)
@@ -266,7 +266,7 @@ def test_windows_are_found_focused_and_seen(desktop: XDesktop, manager: Any, gam
     assert desktop.capture().shape == (480, 640, 4)
 
 
-def test_keys_go_to_the_window_that_was_made_active(desktop: XDesktop, notepads: dict[str, Path]):
+def test_keys_go_to_the_window_that_was_made_active(desktop: XDesktop, notepads: dict[str, Path]) -> None:
     """Thirty times each, in turn; the last has covered the other, and is the one to be seen."""
     keys = "abcdefghijklmnopqrstuvwxyzabcd"
     assert written(desktop, notepads, keys) == dict.fromkeys(notepads, keys)
@@ -276,7 +276,7 @@ def test_keys_go_to_the_window_that_was_made_active(desktop: XDesktop, notepads:
         until(lambda colour=colour, window=window: tuple(desktop.capture(window)[75, 100][:3]) == colour)
 
 
-def test_a_window_with_the_keyboard_that_is_covered_is_raised(desktop: XDesktop, notepads: dict[str, Path]):
+def test_a_window_with_the_keyboard_that_is_covered_is_raised(desktop: XDesktop, notepads: dict[str, Path]) -> None:
     make_active(desktop, "First")
     second = Display(desktop.name)
     second.create_resource_object("window", window_titled(desktop, "Second").hWnd).configure(stack_mode=X.Above)
@@ -297,7 +297,7 @@ def test_a_window_with_the_keyboard_that_is_covered_is_raised(desktop: XDesktop,
 )
 def test_a_window_that_is_put_away_comes_back(
     desktop: XDesktop, notepads: dict[str, Path], asked: str, data: tuple[int, ...]
-):
+) -> None:
     tell_manager(desktop, window_titled(desktop, "First").hWnd, asked, *data)
     until(lambda: [window.title for window in desktop.windows()] == ["Second"])
     with pytest.raises(WindowNotFoundError):
@@ -309,7 +309,7 @@ def test_a_window_that_is_put_away_comes_back(
 
 
 @pytest.mark.parametrize("manager", ["openbox"], indirect=True)
-def test_a_window_that_stays_on_top_keeps_no_keys_to_itself(desktop: XDesktop, notepads: dict[str, Path]):
+def test_a_window_that_stays_on_top_keeps_no_keys_to_itself(desktop: XDesktop, notepads: dict[str, Path]) -> None:
     window = window_titled(desktop, "First").hWnd
     tell_manager(desktop, window, "_NET_WM_STATE", 1, "_NET_WM_STATE_ABOVE", 0, 2)
     display = Display(desktop.name)
@@ -322,19 +322,19 @@ def test_a_window_that_stays_on_top_keeps_no_keys_to_itself(desktop: XDesktop, n
 @pytest.mark.parametrize("manager", ["openbox"], indirect=True)
 def test_keys_find_their_window_when_the_manager_is_gone(
     desktop: XDesktop, notepads: dict[str, Path], manager: subprocess.Popen[bytes]
-):
+) -> None:
     manager.kill()
     manager.wait()
     assert written(desktop, notepads, "xyz") == dict.fromkeys(notepads, "xyz")
 
 
-def test_a_window_that_is_not_there_is_named(desktop: XDesktop, game: subprocess.Popen[bytes]):
+def test_a_window_that_is_not_there_is_named(desktop: XDesktop, game: subprocess.Popen[bytes]) -> None:
     with pytest.raises(WindowNotFoundError, match="'Arrow Game'"):
         window_titled(desktop, "Super Hexagon")
 
 
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-def test_no_display():  # python-xlib forgets its socket then
+def test_no_display() -> None:  # python-xlib forgets its socket then
     with pytest.raises(DesktopError, match="cannot be opened"):
         XDesktop(":4242")
 
@@ -345,7 +345,7 @@ def exam(agent: str, episodes: int = 2, timeout: float = 60.0, **options: Any) -
     return list(report.records())
 
 
-def test_a_game_is_won_and_filmed():
+def test_a_game_is_won_and_filmed() -> None:
     if shutil.which("ffmpeg") is None:
         pytest.skip("ffmpeg is not installed")
     records = exam("Pressing", parallel=2)
@@ -361,7 +361,7 @@ def test_a_game_is_won_and_filmed():
         assert len(inputs) >= 10
 
 
-def test_a_display_that_is_not_ours_is_filmed_too():
+def test_a_display_that_is_not_ours_is_filmed_too() -> None:
     if shutil.which("ffmpeg") is None:
         pytest.skip("ffmpeg is not installed")
     display = VirtualDisplay((701, 503))
@@ -397,7 +397,7 @@ time.sleep(1000)
 """
 
 
-def test_nobody_films_for_one_who_was_killed(tmp_path: Path):
+def test_nobody_films_for_one_who_was_killed(tmp_path: Path) -> None:
     if shutil.which("ffmpeg") is None:
         pytest.skip("ffmpeg is not installed")
 
@@ -429,32 +429,32 @@ def test_nobody_films_for_one_who_was_killed(tmp_path: Path):
         ("KillingTheFilm", "completed", ("the film broke off",)),
     ],
 )
-def test_what_can_go_wrong_on_a_display(agent: str, outcome: str, why: tuple[str, ...]):
+def test_what_can_go_wrong_on_a_display(agent: str, outcome: str, why: tuple[str, ...]) -> None:
     for record in exam(agent):
         assert record.outcome == outcome
         assert any(said in record.score.why for said in why)
 
 
-def test_one_keyboard_is_for_one_agent():
+def test_one_keyboard_is_for_one_agent() -> None:
     with pytest.raises(UsageError, match="one keyboard"):
         exam("Pressing", parallel=2, display=":7")
 
 
 @pytest.mark.parametrize("name", ["agents/hexagon", "agents/window"])
-def test_an_exam_in_a_window_needs_a_display(name: str):
+def test_an_exam_in_a_window_needs_a_display(name: str) -> None:
     settings = {"command": "true", "window": "x", "text": "y"} if name == "agents/window" else {}
     with pytest.raises(UsageError, match="--display none"):
         evaluate(name, agent=f"{FILE}:Idle", display="none", limit=1, settings=settings)
 
 
-def test_a_game_that_is_lost_in_play_is_a_failure_if_faults_fail():
+def test_a_game_that_is_lost_in_play_is_a_failure_if_faults_fail() -> None:
     settings = {"window_name": "Arrow", "timeout": 20.0}
     report = evaluate(f"{FILE}:ArrowGame", agent=f"{FILE}:Crashing", limit=1, settings=settings)
     assert report.metrics["success"].n == 0
     assert report.metrics["success_if_faults_fail"].value == 0.0
 
 
-def test_whoever_leaves_a_game_has_played_it(tmp_path: Path):
+def test_whoever_leaves_a_game_has_played_it(tmp_path: Path) -> None:
     (tmp_path / "game.py").write_text(GAME)
     command = shlex.join([sys.executable, str(tmp_path / "game.py"), "5"])
     settings = {"command": command, "window": "Arrow", "text": "never to be read", "timeout": 20.0, "look_every": 20.0}
@@ -464,13 +464,13 @@ def test_whoever_leaves_a_game_has_played_it(tmp_path: Path):
     assert record.score.answer["exit_code"] == 0
 
 
-def test_a_window_of_the_agents_own_is_no_success():
+def test_a_window_of_the_agents_own_is_no_success() -> None:
     """It has the title of the game's, and is above it."""
     (record,) = exam("Forging", episodes=1, timeout=60.0, display="virtual:1280x720", film=False)
     assert (record.outcome, record.score.value) == ("completed", 0.0), record.score.why
 
 
-def test_a_window_says_nothing_but_the_server_knows_whose_it_is(desktop: XDesktop):
+def test_a_window_says_nothing_but_the_server_knows_whose_it_is(desktop: XDesktop) -> None:
     """Nor can it lie: what it says is asked for only where the server does not know."""
     connection = Display(desktop.name)
     window = connection.screen().root.create_window(0, 0, 10, 10, 0, X.CopyFromParent)
@@ -507,13 +507,15 @@ sys.exit(main())
             "the clock `paused` needs faketime, which was not found: apt-get install faketime; or use",
         ),
         (
-            "rapidocr_onnxruntime",
+            "rapidocr",
             shlex.split(f"run agents/window --agent {FILE}:Idle --command true --window Any --set text=Won"),
             "reading text from frames needs the extra 'desktop'",
         ),
     ],
 )
-def test_what_is_missing_is_said_once_and_before_the_first_episode(missing: str, arguments: list[str], said: str):
+def test_what_is_missing_is_said_once_and_before_the_first_episode(
+    missing: str, arguments: list[str], said: str
+) -> None:
     command = [sys.executable, "-c", WITHOUT, missing, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 2, done.stderr
@@ -522,29 +524,29 @@ def test_what_is_missing_is_said_once_and_before_the_first_episode(missing: str,
 
 
 @pytest.mark.parametrize("size", ["99999x99999", "8193x480", "640x15", "640x0", "9" * 5000 + "x9"], ids=len)
-def test_a_size_that_no_display_has(size: str):
+def test_a_size_that_no_display_has(size: str) -> None:
     with pytest.raises(UsageError, match="width and height must be 16 to 8192"):
         parse_size(f"virtual:{size}")
 
 
 @pytest.mark.parametrize("text", ["virtual:", "virtual:640", "virtual:-1x5", "virtually:640x480", "virtual:٦٤٠x480"])
-def test_what_is_no_size(text: str):
+def test_what_is_no_size(text: str) -> None:
     with pytest.raises(UsageError, match="expected virtual:WIDTHxHEIGHT"):
         parse_size(text)
 
 
-def test_sizes():
+def test_sizes() -> None:
     assert [parse_size(text) for text in ("virtual", "virtual:16x8192")] == [(640, 480), (16, 8192)]
 
 
-def test_a_display_that_is_killed(tmp_path: Path):
+def test_a_display_that_is_killed(tmp_path: Path) -> None:
     """The first display dies in the middle; the episode is tried again on another."""
     (record,) = exam("KillingTheDisplay", episodes=1, timeout=3.0)
     assert [output.finish for output in record.outputs] == ["env_crash", "timeout"]
     assert record.score.value == 0.0
 
 
-def test_a_model_that_sees_plays(serve: Callable[[Any], Any]):
+def test_a_model_that_sees_plays(serve: Callable[[Any], Any]) -> None:
     """It is shown the window and presses what it answers."""
 
     def look(body: dict[str, Any], number: int) -> str:
@@ -562,7 +564,7 @@ def test_a_model_that_sees_plays(serve: Callable[[Any], Any]):
     assert record.usage.output_tokens > 0
 
 
-def test_a_model_that_never_answers_has_not_played(stalling: Callable[[int], Any]):
+def test_a_model_that_never_answers_has_not_played(stalling: Callable[[int], Any]) -> None:
     """Its server may be broken; to press nothing would be a score."""
     settings = {"window_name": "Arrow", "timeout": 2.0}
     url = stalling(0).url
@@ -587,11 +589,11 @@ def test_a_model_that_never_answers_has_not_played(stalling: Callable[[int], Any
         ("...", None),
     ],
 )
-def test_what_a_model_answers(text: str, strokes: list[tuple[int, float]] | None):
+def test_what_a_model_answers(text: str, strokes: list[tuple[int, float]] | None) -> None:
     assert parse_strokes(text) == strokes
 
 
-def test_new_writes_an_agent_that_plays(proctor: Callable[..., Any], tmp_path: Path):
+def test_new_writes_an_agent_that_plays(proctor: Callable[..., Any], tmp_path: Path) -> None:
     done = proctor("new", "agent", "my-player")
     assert done.returncode == 0, done.stderr
     assert "proctor run agents/hexagon --agent my_player.py:MyPlayer" in done.stdout

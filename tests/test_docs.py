@@ -26,7 +26,7 @@ from proctor.task import create_task
 ROOT = Path(__file__).parents[1]
 
 
-def test_reference_is_up_to_date(monkeypatch: pytest.MonkeyPatch):
+def test_reference_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "110")
     spec = importlib.util.spec_from_file_location("reference", ROOT / "scripts" / "reference.py")
     module = importlib.util.module_from_spec(spec)
@@ -37,7 +37,7 @@ def test_reference_is_up_to_date(monkeypatch: pytest.MonkeyPatch):
     assert "--max-errors" in made
 
 
-def test_the_python_of_the_readme_runs(tmp_path: Path):
+def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert len(blocks) >= 2
     for number, block in enumerate(blocks):
@@ -47,7 +47,7 @@ def test_the_python_of_the_readme_runs(tmp_path: Path):
         assert done.returncode == 0, done.stderr
 
 
-def test_the_commands_of_the_readme_run(tmp_path: Path, proctor, contained):
+def test_the_commands_of_the_readme_run(tmp_path: Path, proctor, contained) -> None:
     """Every line that calls proctor, with a scripted candidate in place of a model that would have to think."""
     text = (ROOT / "README.md").read_text()
     (task,) = (block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "# capitals.py" in block)
@@ -62,12 +62,12 @@ def test_the_commands_of_the_readme_run(tmp_path: Path, proctor, contained):
             run_line(command, tmp_path, proctor)
 
 
-def test_the_commands_of_the_sandbox_guide_run(tmp_path: Path, proctor, contained):
+def test_the_commands_of_the_sandbox_guide_run(tmp_path: Path, proctor, contained) -> None:
     for command in re.findall(r"^(?:echo|proctor) .+$", (ROOT / "docs" / "sandbox.md").read_text(), re.MULTILINE):
         run_line(command, tmp_path, proctor)
 
 
-def test_the_python_of_the_sandbox_guide_runs(tmp_path: Path, contained):
+def test_the_python_of_the_sandbox_guide_runs(tmp_path: Path, contained) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "sandbox.md").read_text(), re.DOTALL)
     assert len(blocks) >= 2
     for block in blocks:
@@ -75,7 +75,7 @@ def test_the_python_of_the_sandbox_guide_runs(tmp_path: Path, contained):
         assert done.returncode == 0, done.stderr
 
 
-def test_the_sandbox_guide_says_what_the_code_says():
+def test_the_sandbox_guide_says_what_the_code_says() -> None:
     text = (ROOT / "docs" / "sandbox.md").read_text()
     for outcome in Outcome:
         assert f"\n| `{outcome}` | " in text
@@ -101,7 +101,7 @@ def run_line(command: str, folder: Path, proctor) -> None:
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
 
 
-def test_the_commands_of_the_shapes_guide_run(proctor):
+def test_the_commands_of_the_shapes_guide_run(proctor) -> None:
     text = (ROOT / "docs" / "shapes.md").read_text()
     assert proctor("new", "shapes", "left_of").returncode == 0
     for command in re.findall(r"^proctor (.+)$", text, re.MULTILINE):
@@ -109,14 +109,14 @@ def test_the_commands_of_the_shapes_guide_run(proctor):
         assert done.returncode == 0, f"proctor {command}\n{done.stdout}{done.stderr}"
 
 
-def test_the_commands_of_the_code_guide_run(tmp_path: Path, proctor, contained):
+def test_the_commands_of_the_code_guide_run(tmp_path: Path, proctor, contained) -> None:
     for command in re.findall(r"^(proctor .+)$", (ROOT / "docs" / "code.md").read_text(), re.MULTILINE):
         if "openai/" not in command:
             run_line(command, tmp_path, proctor)
 
 
 @pytest.mark.parametrize("name", catalog.expand("shapes/*"))
-def test_the_shapes_guide_lists_every_task_with_its_settings(name: str):
+def test_the_shapes_guide_lists_every_task_with_its_settings(name: str) -> None:
     text = (ROOT / "docs" / "shapes.md").read_text()
     (row,) = (line for line in text.splitlines() if line.startswith(f"| `{name}` "))
     schema = msgspec.json.schema(catalog.task_class(name).Settings)
@@ -125,7 +125,7 @@ def test_the_shapes_guide_lists_every_task_with_its_settings(name: str):
             assert f"`{key}` {field['minimum']}–{field['maximum']}" in row
 
 
-def test_the_python_of_the_shapes_guide_runs(tmp_path: Path):
+def test_the_python_of_the_shapes_guide_runs(tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "shapes.md").read_text(), re.DOTALL)
     assert len(blocks) >= 2
     for block in blocks:
@@ -134,18 +134,18 @@ def test_the_python_of_the_shapes_guide_runs(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", catalog.expand("shapes/*"))
-def test_the_shapes_guide_names_the_tasks_without_pictures(name: str):
+def test_the_shapes_guide_names_the_tasks_without_pictures(name: str) -> None:
     text = (ROOT / "docs" / "shapes.md").read_text()
     (line,) = (line for line in text.splitlines() if "have no picture to show" in line)
     without = not create_task(catalog.task_class(name), name, {}).has_pictures()
     assert (f"`{name.removeprefix('shapes/')}`" in line) == without
 
 
-def test_the_picture_of_the_shapes_guide_is_up_to_date():
+def test_the_picture_of_the_shapes_guide_is_up_to_date() -> None:
     assert (ROOT / "docs" / "canvas.svg").read_text() == svg(draw_canvas(10, Stream(0)), SMALL)
 
 
-def test_links_lead_somewhere():
+def test_links_lead_somewhere() -> None:
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         prose = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
         for target in re.findall(r"\]\(([^)#:]+)\)", prose):

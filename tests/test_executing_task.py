@@ -41,7 +41,7 @@ def doubling(tmp_path: Path) -> str:
     return f"{path}:Doubling"
 
 
-def test_a_run_notes_what_held_its_programs(proctor: Proctor, doubling: str):
+def test_a_run_notes_what_held_its_programs(proctor: Proctor, doubling: str) -> None:
     done = proctor("run", doubling, "--allow-code-execution", "--model", "scripted/oracle", "--workers", "1", "--json")
     assert done.returncode == 0, done.stderr
     (run,) = json.loads(done.stdout)["runs"]
@@ -51,7 +51,7 @@ def test_a_run_notes_what_held_its_programs(proctor: Proctor, doubling: str):
     assert run["provenance"]["sandbox"] == run["sandbox"]
 
 
-def test_wrong_programs_are_failures_not_errors(proctor: Proctor, doubling: str):
+def test_wrong_programs_are_failures_not_errors(proctor: Proctor, doubling: str) -> None:
     done = proctor("run", doubling, "--allow-code-execution", "--model", "scripted/blank", "--json")
     assert done.returncode == 0, done.stderr
     (run,) = json.loads(done.stdout)["runs"]
@@ -59,18 +59,18 @@ def test_wrong_programs_are_failures_not_errors(proctor: Proctor, doubling: str)
     assert run["errors"] == 0
 
 
-def test_check_judges_in_the_sandbox_too(proctor: Proctor, doubling: str):
+def test_check_judges_in_the_sandbox_too(proctor: Proctor, doubling: str) -> None:
     done = proctor("check", doubling)
     assert "the right answer gets full marks" in done.stdout
     assert "✗" not in done.stdout.replace("another seed makes other samples", ""), done.stdout
 
 
-def test_a_task_that_runs_nothing_has_no_sandbox(proctor: Proctor, adding: str):
+def test_a_task_that_runs_nothing_has_no_sandbox(proctor: Proctor, adding: str) -> None:
     done = proctor("run", adding, "--model", "scripted/oracle", "--json")
     assert "sandbox" not in json.loads(done.stdout)["runs"][0]
 
 
-def test_an_engine_that_is_not_there_is_named(proctor: Proctor, doubling: str):
+def test_an_engine_that_is_not_there_is_named(proctor: Proctor, doubling: str) -> None:
     done = proctor(
         "run", doubling, "--allow-code-execution", "--model", "scripted/oracle", "--sandbox", "podman", PATH="/nowhere"
     )
@@ -78,14 +78,14 @@ def test_an_engine_that_is_not_there_is_named(proctor: Proctor, doubling: str):
     assert "podman" in done.stderr
 
 
-def test_without_leave_no_program_runs(proctor: Proctor, doubling: str):
+def test_without_leave_no_program_runs(proctor: Proctor, doubling: str) -> None:
     done = proctor("run", doubling, "--model", "scripted/oracle")
     assert done.returncode == 2
     assert "--allow-code-execution" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_generating_needs_no_leave_and_judging_can_follow(proctor: Proctor, doubling: str):
+def test_generating_needs_no_leave_and_judging_can_follow(proctor: Proctor, doubling: str) -> None:
     done = proctor("run", doubling, "--model", "scripted/oracle", "--generation-only", "--json")
     assert done.returncode == 0, done.stderr
     (run,) = json.loads(done.stdout)["runs"]

@@ -18,7 +18,7 @@ from proctor.store.parquet import GROUP, write_parquet
 from proctor.types import Message, Metric, Output, Record, Run, Sample, SampleError, Score
 
 
-def test_parquet_has_typed_columns(tmp_path: Path, adding: str):
+def test_parquet_has_typed_columns(tmp_path: Path, adding: str) -> None:
     report = package.evaluate(adding, "scripted/oracle", limit=3, epochs=2)
     assert main(["export", "latest", "--out", "records.parquet"]) == 0
     table = pyarrow.parquet.read_table("records.parquet")
@@ -33,7 +33,7 @@ def test_parquet_has_typed_columns(tmp_path: Path, adding: str):
     assert run == report.run
 
 
-def test_parquet_of_anything_that_can_be_a_record(tmp_path: Path):
+def test_parquet_of_anything_that_can_be_a_record(tmp_path: Path) -> None:
     records = [
         Record(Sample("a", 0, (Message("user", "hi"),), target={"x": [1]}), outputs=(Output("é"),), score=Score(0.5)),
         Record(Sample("b", 1, "q", target=3), error=SampleError("model", "Error", "gone")),
@@ -50,7 +50,7 @@ def test_parquet_of_anything_that_can_be_a_record(tmp_path: Path):
     assert [len(row["outputs"]) for row in rows] == [1, 0, 2]
 
 
-def test_parquet_is_written_group_by_group(tmp_path: Path):
+def test_parquet_is_written_group_by_group(tmp_path: Path) -> None:
     pulled = 0
 
     def records():
@@ -69,7 +69,7 @@ def test_parquet_is_written_group_by_group(tmp_path: Path):
     assert pyarrow.parquet.read_table(tmp_path / "empty.parquet").num_rows == 0
 
 
-def test_without_pyarrow(adding: str):
+def test_without_pyarrow(adding: str) -> None:
     package.evaluate(adding, "scripted/oracle", limit=1)
     code = "import sys; sys.modules['pyarrow'] = None\nfrom proctor.cli.main import main\n"
     code += "sys.exit(main(['export', 'latest', '--out', 'r.parquet']))"
@@ -142,7 +142,7 @@ def exported(folder: Path) -> tuple[dict, list[dict]]:
     return json.loads(results.read_text()), [json.loads(line) for line in samples.read_text().splitlines()]
 
 
-def test_the_results_of_lm_evaluation_harness(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_results_of_lm_evaluation_harness(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = package.evaluate("shapes/count", "scripted/random", limit=8, epochs=2, few_shot=1, temperature=0.5)
     assert main(["export", "latest", "--format", "lm-eval", "--out", "out"]) == 0
     assert capsys.readouterr().err.count("wrote out/scripted__random/") == 2
@@ -177,7 +177,7 @@ def test_the_results_of_lm_evaluation_harness(tmp_path: Path, capsys: pytest.Cap
     assert first["target_hash"] == hashlib.sha256(first["target"].encode()).hexdigest()
 
 
-def test_what_has_no_score_is_left_out(tmp_path: Path):
+def test_what_has_no_score_is_left_out(tmp_path: Path) -> None:
     run = Run(
         "r", "my/file.py:Exam", "1a", "openai/a:b", {"settings": {}}, {}, 0.0,
         total=2,
@@ -201,7 +201,7 @@ def test_what_has_no_score_is_left_out(tmp_path: Path):
     assert next(tmp_path.iterdir()).name == "openai__a__b"
 
 
-def test_the_files_of_the_bigcode_harness(tmp_path: Path, adding: str):
+def test_the_files_of_the_bigcode_harness(tmp_path: Path, adding: str) -> None:
     package.evaluate(adding, "scripted/oracle", limit=3, samples=2, temperature=0.2)
     assert main(["export", "latest", "--format", "bigcode", "--out", "out"]) == 0
     assert json.loads((tmp_path / "out/generations_adding.json").read_text()) == [["0", "0"], ["2", "2"], ["4", "4"]]
@@ -226,14 +226,16 @@ def test_the_files_of_the_bigcode_harness(tmp_path: Path, adding: str):
         (["--format", "lm-eval", "--out", "file"], "Cannot write"),
     ],
 )
-def test_what_cannot_be_exported(adding: str, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str):
+def test_what_cannot_be_exported(
+    adding: str, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
     package.evaluate(adding, "scripted/oracle", limit=1)
     Path("file").write_text("in the way")
     assert main(["export", "latest", *arguments]) in (1, 2)
     assert said in capsys.readouterr().err
 
 
-def test_pictures_are_left_out_of_foreign_files(tmp_path: Path):
+def test_pictures_are_left_out_of_foreign_files(tmp_path: Path) -> None:
     report = package.evaluate("shapes/count", "scripted/oracle", limit=1, modality="image")
     store = open_store()
     save_results(report.run, store.records(report.run), tmp_path)

@@ -52,7 +52,7 @@ def plotted(figure: Figure, width: int = 500) -> ElementTree.Element:
 # -- kinds ------------------------------------------------------------------------------------
 
 
-def test_scores_of_several_candidates_and_exams(store: Store):
+def test_scores_of_several_candidates_and_exams(store: Store) -> None:
     runs = [exam(model="scripted/oracle"), exam(), exam("shapes/existence")]
     figure = make_figure(store, runs)
     assert figure.kind == "scores"
@@ -66,7 +66,7 @@ def test_scores_of_several_candidates_and_exams(store: Store):
     assert plot.groups[0].rows[0].metric == runs[0].metrics["accuracy"]
 
 
-def test_scores_of_one_run_have_its_groups(store: Store, adding: str):
+def test_scores_of_one_run_have_its_groups(store: Store, adding: str) -> None:
     run = exam(adding, "scripted/oracle", group_by=["odd"])
     plot = make_figure(store, [run]).plot
     assert isinstance(plot, Scores)
@@ -76,13 +76,13 @@ def test_scores_of_one_run_have_its_groups(store: Store, adding: str):
     ]
 
 
-def test_runs_that_differ_in_nothing_are_told_apart_by_their_ids(store: Store):
+def test_runs_that_differ_in_nothing_are_told_apart_by_their_ids(store: Store) -> None:
     runs = [exam(), exam()]
     plot = make_figure(store, runs, "scores").plot
     assert [row.label for row in plot.groups[0].rows] == [f"{RANDOM} ({run.id})" for run in runs]
 
 
-def test_a_curve_is_chosen_where_runs_differ_in_a_setting(store: Store):
+def test_a_curve_is_chosen_where_runs_differ_in_a_setting(store: Store) -> None:
     runs = [*sized(10, 3, 5), *sized(3, 10, model="scripted/oracle")]
     figure = make_figure(store, runs)
     assert (figure.kind, figure.why) == ("curve", "the runs differ in shapes")
@@ -98,20 +98,20 @@ def test_a_curve_is_chosen_where_runs_differ_in_a_setting(store: Store):
     assert "chance" in "".join(plotted(figure).itertext())
 
 
-def test_a_curve_over_names_has_no_line(store: Store):
+def test_a_curve_over_names_has_no_line(store: Store) -> None:
     runs = [exam("shapes/existence", settings={"description": kind}) for kind in ("coordinates", "full")]
     root = plotted(make_figure(store, runs))
     assert not [path for path in root.iter(f"{SVG}path") if "pp-line" in path.get("class", "")]
     assert {"coordinates", "full"} <= {text.text for text in root.iter(f"{SVG}text")}
 
 
-def test_of_equal_runs_the_newest_is_the_point(store: Store):
+def test_of_equal_runs_the_newest_is_the_point(store: Store) -> None:
     old, new, other = exam(settings={"shapes": 3}), exam(settings={"shapes": 3}), exam(settings={"shapes": 5})
     (curve,) = gather_curves([Report(run, store.url) for run in (new, other, old)])
     assert [point.run for point in curve.points] == [new.id, other.id]
 
 
-def test_lines_are_told_apart_by_what_else_differs(store: Store):
+def test_lines_are_told_apart_by_what_else_differs(store: Store) -> None:
     runs = [*sized(3, 5), *sized(3, 5, few_shot=1)]
     with pytest.raises(UsageError, match="differ in shapes, few_shot: say by which the curve goes, --by shapes"):
         make_figure(store, runs, "curve")
@@ -119,13 +119,13 @@ def test_lines_are_told_apart_by_what_else_differs(store: Store):
     assert [line.label for line in plot.lines] == [f"{RANDOM} (few_shot=0)", f"{RANDOM} (few_shot=1)"]
 
 
-def test_a_curve_may_go_over_an_option(store: Store):
+def test_a_curve_may_go_over_an_option(store: Store) -> None:
     plot = make_figure(store, [exam(few_shot=n) for n in (0, 2)]).plot
     assert isinstance(plot, Curves)
     assert plot.x == "few_shot"
 
 
-def test_stored_runs_give_the_curve_of_their_sweep(store: Store):
+def test_stored_runs_give_the_curve_of_their_sweep(store: Store) -> None:
     swept = package.sweep("shapes/count", RANDOM, "shapes", [3, 5], limit=12)
     (gathered,) = gather_curves([Report(run, store.url) for run in store.runs()])
     assert gathered.to_dict() == swept.to_dict()
@@ -147,7 +147,7 @@ class Programs(Adding):
 """
 
 
-def test_pass_at_k_is_computed_for_every_k(store: Store, task_file):
+def test_pass_at_k_is_computed_for_every_k(store: Store, task_file) -> None:
     run = exam(f"{task_file(PROGRAMS)}:Programs", "scripted/oracle", samples=8)
     figure = make_figure(store, [run])
     assert (figure.kind, figure.why) == ("passes", "there are 8 tries at each problem")
@@ -162,14 +162,14 @@ def test_pass_at_k_is_computed_for_every_k(store: Store, task_file):
     assert line.points[1].metric == run.metrics["pass@2"]
 
 
-def test_epochs_are_tries_at_any_exam(store: Store):
+def test_epochs_are_tries_at_any_exam(store: Store) -> None:
     run = exam("shapes/existence", epochs=3)
     (line,) = make_figure(store, [run], "passes").plot.lines
     assert [point.x for point in line.points] == [1, 2, 3]
     assert line.points[0].metric.value == pytest.approx(run.metrics["accuracy"].value)
 
 
-def test_a_histogram_holds_every_score(store: Store):
+def test_a_histogram_holds_every_score(store: Store) -> None:
     run = exam("shapes/existence", epochs=2)
     plot = make_figure(store, [run], "histogram").plot
     assert isinstance(plot, Histograms)
@@ -178,7 +178,7 @@ def test_a_histogram_holds_every_score(store: Store):
     assert sum(histogram.scores) == run.outcomes["correct"]
 
 
-def test_latency_is_that_of_the_answers(store: Store, adding: str, serve):
+def test_latency_is_that_of_the_answers(store: Store, adding: str, serve) -> None:
     server = serve(lambda body, number: "1")
     run = exam(adding, "openai/m", base_url=server.url)
     plot = make_figure(store, [run], "latency").plot
@@ -190,7 +190,7 @@ def test_latency_is_that_of_the_answers(store: Store, adding: str, serve):
     assert spread.median == pytest.approx(1000 * seconds[5], rel=0.02)
 
 
-def test_lags_of_agents(store: Store):
+def test_lags_of_agents(store: Store) -> None:
     run = package.evaluate(
         "agents/catch",
         agent="proctor.agents.worlds.catch:Catcher",
@@ -209,7 +209,7 @@ def test_lags_of_agents(store: Store):
 # -- what cannot be plotted -------------------------------------------------------------------
 
 
-def test_what_cannot_be_plotted_is_said(store: Store):
+def test_what_cannot_be_plotted_is_said(store: Store) -> None:
     run = exam()
     for options, said in [
         ({"kind": "pie"}, r"Unknown kind of plot 'pie'.*Kinds: scores, curve"),
@@ -231,7 +231,7 @@ def test_what_cannot_be_plotted_is_said(store: Store):
         make_figure(store, [])
 
 
-def test_a_run_without_a_score(store: Store, adding: str):
+def test_a_run_without_a_score(store: Store, adding: str) -> None:
     with pytest.raises(HopelessRunError) as caught:
         package.evaluate(adding, RANDOM, limit=3)
     run = caught.value.run
@@ -245,7 +245,7 @@ def test_a_run_without_a_score(store: Store, adding: str):
         make_figure(store, [begun])
 
 
-def test_names_of_candidates_are_never_markup(store: Store):
+def test_names_of_candidates_are_never_markup(store: Store) -> None:
     run = msgspec.structs.replace(exam(), candidate=EVIL)
     for kind in ("scores", "histogram"):
         assert "<script" not in make_figure(store, [run], kind).plot.draw().svg()
@@ -254,7 +254,7 @@ def test_names_of_candidates_are_never_markup(store: Store):
 # -- the verb ---------------------------------------------------------------------------------
 
 
-def test_plot_writes_files(proctor, tmp_path: Path):
+def test_plot_writes_files(proctor, tmp_path: Path) -> None:
     first, second = sized(3, 5)
     done = proctor("plot", first.id, second.id, "--out", "curve.svg", "--width", "500")
     assert done.returncode == 0, done.stderr
@@ -283,18 +283,18 @@ def test_plot_writes_files(proctor, tmp_path: Path):
         ([], "--out"),
     ],
 )
-def test_plot_says_what_is_wrong(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str):
+def test_plot_says_what_is_wrong(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
     exam(limit=2)
     assert main(["plot", "latest", *arguments]) == 2
     assert said in capsys.readouterr().err
 
 
-def test_every_kind_is_documented():
+def test_every_kind_is_documented() -> None:
     assert all(f"`{kind}`" in GUIDE for kind in KINDS)
 
 
 @pytest.mark.parametrize("title", ["Plots", "Leaderboard", "Export"])
-def test_the_guide_to_results_runs(title: str, tmp_path: Path):
+def test_the_guide_to_results_runs(title: str, tmp_path: Path) -> None:
     """The lines of these sections that call proctor, one after the other, and their Python."""
     exam()
     (section,) = re.findall(rf"^## {title}\n(.*?)(?=^## |\Z)", GUIDE, re.DOTALL | re.MULTILINE)
@@ -310,7 +310,7 @@ def test_the_guide_to_results_runs(title: str, tmp_path: Path):
 # -- what is particular to a run --------------------------------------------------------------
 
 
-def test_the_list_shows_what_was_not_usual(proctor):
+def test_the_list_shows_what_was_not_usual(proctor) -> None:
     exam(settings={"shapes": 12}, few_shot=2, seed=7)
     exam(settings={"shapes": 7})
     rows = json.loads(proctor("list", "runs", "--json").stdout)["runs"]
@@ -318,7 +318,7 @@ def test_the_list_shows_what_was_not_usual(proctor):
     assert "shapes/count (shapes=12, seed=7, few_shot=2) · scripted/random  12 scored" in rows[1]["about"]
 
 
-def test_an_old_run_did_not_say_which_settings_were_usual():
+def test_an_old_run_did_not_say_which_settings_were_usual() -> None:
     run = exam(settings={"shapes": 7})
     old = msgspec.structs.replace(run, provenance={}, config={"settings": run.config["settings"]})
     assert unusual(old) == {"shapes": 7, "description": "coordinates"}
@@ -328,7 +328,7 @@ def test_an_old_run_did_not_say_which_settings_were_usual():
 # -- notebooks --------------------------------------------------------------------------------
 
 
-def test_a_notebook_shows_reports_and_curves_drawn():
+def test_a_notebook_shows_reports_and_curves_drawn() -> None:
     curve = package.sweep("shapes/count", RANDOM, "shapes", [3, 5], limit=12)
     shown = [curve._repr_html_(), curve.reports[0]._repr_html_()]
     for text in shown:
@@ -341,7 +341,7 @@ def test_a_notebook_shows_reports_and_curves_drawn():
     assert f"<td>{value.value:.3f}</td><td>{value.low:.3f} – {value.high:.3f}</td>" in shown[1]
 
 
-def test_what_a_notebook_shows_is_escaped(store: Store):
+def test_what_a_notebook_shows_is_escaped(store: Store) -> None:
     run = exam()
     evil = msgspec.structs.replace(run, candidate=EVIL, task=EVIL, metrics={EVIL: run.metrics["accuracy"]})
     report = Report(evil, store.url)

@@ -39,19 +39,19 @@ def move(tick: int, action: Any) -> dict[str, Any]:
     return {"data": msgspec.msgpack.encode(Move(tick, action, 1, 2))}
 
 
-def test_the_gate_lets_nobody_in_without_the_token(gate: Gate):
+def test_the_gate_lets_nobody_in_without_the_token(gate: Gate) -> None:
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "secret"}):
         answers = ask(gate, ("GET", "/observation", {"headers": headers}), ("POST", "/action", {"headers": headers}))
         assert [status for status, _ in answers] == [401, 401]
 
 
-def test_a_token_that_is_no_text_is_a_wrong_one(gate: Gate):
+def test_a_token_that_is_no_text_is_a_wrong_one(gate: Gate) -> None:
     with socket.create_connection(("127.0.0.1", gate.port), timeout=30) as connection:
         connection.sendall(b"GET /observation HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \xff\xfe\r\n\r\n")
         assert connection.makefile("rb").readline() == b"HTTP/1.1 401 Unauthorized\r\n"
 
 
-def test_the_gate_gives_the_newest_and_takes_the_last(gate: Gate):
+def test_the_gate_gives_the_newest_and_takes_the_last(gate: Gate) -> None:
     gate.show(Frame(0, observations.pack("first"), None, False))
     gate.show(Frame(1, observations.pack("second"), 1.0, False))
     ((_, seen), *answers) = ask(
@@ -79,7 +79,7 @@ def test_the_gate_gives_the_newest_and_takes_the_last(gate: Gate):
     assert ask(gate, ("POST", "/action", move(0, 0)))[0][0] == 204
 
 
-def test_an_action_that_cannot_even_be_looked_at_is_refused(gate: Gate):
+def test_an_action_that_cannot_even_be_looked_at_is_refused(gate: Gate) -> None:
     def take(action: Any) -> Any:
         raise RuntimeError("what is this")
 

@@ -36,7 +36,7 @@ def gateway(model: Model, **options: object) -> Gateway:
     return Gateway(model, build_config({"task": "t", "model": "m"} | options))
 
 
-def test_a_rate_limit_met_by_one_request_holds_back_the_others():
+def test_a_rate_limit_met_by_one_request_holds_back_the_others() -> None:
     async def scene() -> None:
         model = Flaky(1, retry_after=0.8)
         door = gateway(model)
@@ -50,7 +50,7 @@ def test_a_rate_limit_met_by_one_request_holds_back_the_others():
     asyncio.run(scene())
 
 
-def test_back_off_grows_from_try_to_try_and_ends():
+def test_back_off_grows_from_try_to_try_and_ends() -> None:
     async def scene() -> list[float]:
         model = Flaky(99)
         with pytest.raises(TransientModelError):
@@ -64,7 +64,7 @@ def test_back_off_grows_from_try_to_try_and_ends():
         assert pause >= 0.25 * 2**number - 0.01, "at least half of 0.5 s, 1 s, 2 s"
 
 
-def test_attempts_are_counted():
+def test_attempts_are_counted() -> None:
     async def scene() -> Output:
         return await gateway(Flaky(2)).generate(REQUEST)
 
@@ -90,7 +90,7 @@ class Bucket(Model):
         return Output("fine")
 
 
-def test_a_rate_limit_slows_a_run_down_and_fails_nothing():
+def test_a_rate_limit_slows_a_run_down_and_fails_nothing() -> None:
     """Sixty requests at once on a server that takes eight in a fifth of a second, with no retries at all."""
 
     async def scene() -> list[Output]:
@@ -101,7 +101,7 @@ def test_a_rate_limit_slows_a_run_down_and_fails_nothing():
 
 
 @pytest.mark.parametrize("endless", [86_400.0, float("inf")])
-def test_a_server_that_asks_to_wait_till_tomorrow_has_failed(endless: float):
+def test_a_server_that_asks_to_wait_till_tomorrow_has_failed(endless: float) -> None:
     async def scene() -> None:
         model = Flaky(1, retry_after=endless)
         with pytest.raises(TransientModelError):
@@ -110,7 +110,7 @@ def test_a_server_that_asks_to_wait_till_tomorrow_has_failed(endless: float):
     asyncio.run(scene())
 
 
-def test_retry_after_nothing_still_waits():
+def test_retry_after_nothing_still_waits() -> None:
     async def scene() -> list[float]:
         model = Flaky(1, retry_after=0.0)
         await gateway(model).generate(REQUEST)
@@ -134,7 +134,7 @@ class Batching(Model):
         return Output("fine")
 
 
-def test_a_model_that_works_at_several_requests_together_gets_them():
+def test_a_model_that_works_at_several_requests_together_gets_them() -> None:
     async def scene() -> list[Output]:
         door = gateway(Batching(6), concurrency=1)
         assert door.places == 6

@@ -26,7 +26,7 @@ def generate(*arguments: object, hash_seed: str = "0") -> subprocess.CompletedPr
 
 
 @pytest.mark.parametrize("name", REGISTERED_TASKS)
-def test_every_process_and_every_shard_writes_the_same_bytes(name: str):
+def test_every_process_and_every_shard_writes_the_same_bytes(name: str) -> None:
     whole = generate(f"shapes/{name}", "-n", 50, "--seed", 7, "--out", "-", hash_seed="1").stdout
     shards = b"".join(
         generate(f"shapes/{name}", "-n", 50, "--seed", 7, "--out", "-", "--shard", f"{k}/2", hash_seed=str(k)).stdout
@@ -39,7 +39,7 @@ def test_every_process_and_every_shard_writes_the_same_bytes(name: str):
     assert len(rows[0]["shapes"]) == rows[0]["settings"]["shapes"]
 
 
-def test_worked_examples_come_with_their_own_canvas():
+def test_worked_examples_come_with_their_own_canvas() -> None:
     done = generate("shapes/existence", "-n", 5, "--few-shot", 2, "--out", "-")
     for line in done.stdout.splitlines():
         row = msgspec.json.decode(line)
@@ -52,7 +52,7 @@ def test_worked_examples_come_with_their_own_canvas():
             assert answer in ("Yes", "No")
 
 
-def test_parquet_holds_what_the_lines_hold(tmp_path: Path):
+def test_parquet_holds_what_the_lines_hold(tmp_path: Path) -> None:
     assert generate("shapes/count", "-n", 9000, "--out", tmp_path / "d.parquet").returncode == 0
     assert generate("shapes/count", "-n", 9000, "--out", tmp_path / "d.jsonl").returncode == 0
     lines = [msgspec.json.decode(line) for line in (tmp_path / "d.jsonl").read_bytes().splitlines()]
@@ -62,7 +62,7 @@ def test_parquet_holds_what_the_lines_hold(tmp_path: Path):
         assert row | {"settings": msgspec.json.decode(row["settings"])} == line
 
 
-def test_parquet_without_its_library_says_what_to_install(tmp_path: Path):
+def test_parquet_without_its_library_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "pyarrow.py").write_text("raise ImportError('not here')")
     done = subprocess.run(
         [sys.executable, "-m", "proctor", "generate", "shapes/count", "--out", "d.parquet"],
@@ -77,7 +77,7 @@ def test_parquet_without_its_library_says_what_to_install(tmp_path: Path):
     assert not (tmp_path / "d.parquet").exists()
 
 
-def test_a_task_of_any_family_can_be_written(adding: str, tmp_path: Path):
+def test_a_task_of_any_family_can_be_written(adding: str, tmp_path: Path) -> None:
     done = generate(adding, "-n", 4, "--out", tmp_path / "d.jsonl")
     assert done.returncode == 0, done.stderr
     rows = [msgspec.json.decode(line) for line in (tmp_path / "d.jsonl").read_bytes().splitlines()]
@@ -88,7 +88,7 @@ def test_a_task_of_any_family_can_be_written(adding: str, tmp_path: Path):
     ]
 
 
-def test_pictures_go_along_with_the_lines(tmp_path: Path):
+def test_pictures_go_along_with_the_lines(tmp_path: Path) -> None:
     for folder, shard in (("whole", "1/1"), ("half", "2/2")):
         arguments = ("-n", 6, "--out", tmp_path / f"{folder}.jsonl", "--images", tmp_path / folder, "--shard", shard)
         assert generate("shapes/count", *arguments).returncode == 0
@@ -105,7 +105,7 @@ def test_pictures_go_along_with_the_lines(tmp_path: Path):
     assert msgspec.json.decode(plain.splitlines()[0]) == rows[0]
 
 
-def test_pictures_of_another_data_set_are_not_overwritten(tmp_path: Path):
+def test_pictures_of_another_data_set_are_not_overwritten(tmp_path: Path) -> None:
     into = ("-n", 3, "--out", tmp_path / "d.jsonl", "--images", tmp_path / "pictures")
     assert generate("shapes/count", *into).returncode == 0
     assert generate("shapes/count", *into).returncode == 0, "the same ones again"
@@ -114,7 +114,7 @@ def test_pictures_of_another_data_set_are_not_overwritten(tmp_path: Path):
     assert b"0-0.png is the picture of something else" in done.stderr
 
 
-def test_pictures_may_be_drawings(tmp_path: Path):
+def test_pictures_may_be_drawings(tmp_path: Path) -> None:
     into = ("-n", 2, "--out", tmp_path / "d.jsonl", "--images", tmp_path / "pictures", "--image-format", "svg")
     assert generate("shapes/count", *into).returncode == 0
     for line in (tmp_path / "d.jsonl").read_bytes().splitlines():
@@ -123,7 +123,7 @@ def test_pictures_may_be_drawings(tmp_path: Path):
         assert len(drawing) == 1 + len(row["shapes"]), "the background and the shapes"
 
 
-def test_what_is_said_of_a_file_is_true(tmp_path: Path, task_file):
+def test_what_is_said_of_a_file_is_true(tmp_path: Path, task_file) -> None:
     path = task_file("""
         from adding import *
 
@@ -151,7 +151,7 @@ def test_what_is_said_of_a_file_is_true(tmp_path: Path, task_file):
         ("self.description = ['d']; return [('q', 'a')]", "item 2: self.description is ['d'], not a text."),
     ],
 )
-def test_a_faulty_task_is_named_with_its_item_and_leaves_no_file(tmp_path: Path, body: str, said: str):
+def test_a_faulty_task_is_named_with_its_item_and_leaves_no_file(tmp_path: Path, body: str, said: str) -> None:
     (tmp_path / "faulty.py").write_text(f"""\
 from proctor.shapes import Task
 
@@ -171,7 +171,7 @@ class Faulty(Task):
     assert list(tmp_path.glob("d.jsonl*")) == []
 
 
-def test_a_killed_writer_leaves_no_file_that_looks_complete(tmp_path: Path):
+def test_a_killed_writer_leaves_no_file_that_looks_complete(tmp_path: Path) -> None:
     out = tmp_path / "d.jsonl"
     command = [sys.executable, "-m", "proctor", "generate", "shapes/logic", "-n", "1000000", "--out", str(out)]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
@@ -205,7 +205,7 @@ def test_a_killed_writer_leaves_no_file_that_looks_complete(tmp_path: Path):
         (["shapes/count", "--out", "-", "--images", "/proc/d"], "Cannot write"),
     ],
 )
-def test_bad_input_is_one_sentence(arguments: list[str], said: str):
+def test_bad_input_is_one_sentence(arguments: list[str], said: str) -> None:
     done = generate(*arguments)
     assert done.returncode == 2
     assert said in done.stderr.decode()
@@ -213,7 +213,7 @@ def test_bad_input_is_one_sentence(arguments: list[str], said: str):
     assert done.stdout == b""
 
 
-def test_a_data_set_has_a_length_and_items():
+def test_a_data_set_has_a_length_and_items() -> None:
     dataset = ShapeDataset("shapes/count", n=100, seed=3, shapes=5)
     assert len(dataset) == 100
     description, question, answer = dataset[7]
@@ -227,24 +227,24 @@ def test_a_data_set_has_a_length_and_items():
         dataset[100]
 
 
-def test_a_data_set_is_the_file():
+def test_a_data_set_is_the_file() -> None:
     row = msgspec.json.decode(generate("shapes/count", "-n", 100, "--seed", 3, "--out", "-").stdout.splitlines()[42])
     assert ShapeDataset("shapes/count", n=100, seed=3)[42] == (row["description"], row["question"], row["answer"])
 
 
-def test_a_data_set_takes_the_numbers_of_numpy():
+def test_a_data_set_takes_the_numbers_of_numpy() -> None:
     dataset = ShapeDataset("shapes/existence", n=5)
     assert [dataset[i] for i in np.arange(5)] == list(dataset)
 
 
-def test_a_data_set_goes_to_other_processes():
+def test_a_data_set_goes_to_other_processes() -> None:
     """As the workers of a DataLoader need it."""
     dataset = ShapeDataset("shapes/existence_tracking", n=10)
     _ = dataset[0]
     assert list(pickle.loads(pickle.dumps(dataset))) == list(dataset)
 
 
-def test_a_data_set_of_something_else_is_refused(adding: str):
+def test_a_data_set_of_something_else_is_refused(adding: str) -> None:
     with pytest.raises(UsageError, match="shapes family"):
         ShapeDataset(adding)
     with pytest.raises(UsageError, match="expected int <= 27"):

@@ -54,7 +54,7 @@ ALIKE = ("MountainCarContinuous-v0", "Taxi-v4", "Blackjack-v1", "ALE/Breakout-v5
 @pytest.mark.parametrize(
     ("game", "module"), [pytest.param(*item, marks=long_if(item[0] in ALIKE)) for item in GAMES.items()]
 )
-def test_the_same_seed_gives_the_same_trace_in_another_process(game: str, module: str, tmp_path: Path):
+def test_the_same_seed_gives_the_same_trace_in_another_process(game: str, module: str, tmp_path: Path) -> None:
     needs(module)
     played = []
     for hash_seed in ("1", "2"):
@@ -79,7 +79,7 @@ def passed_on() -> dict[str, str]:
     return {key: os.environ[key] for key in ("PYTHONPATH", "HOME") if key in os.environ}
 
 
-def test_a_game_that_has_a_goal_can_be_lost_and_won(tmp_path: Path):
+def test_a_game_that_has_a_goal_can_be_lost_and_won(tmp_path: Path) -> None:
     (tmp_path / "balance.py").write_text("def policy(o): return int(o[2] + 0.5 * o[3] > 0)\n")
     won = proctor.evaluate("gym/CartPole-v1", agent="balance.py:policy", limit=5)
     assert won.metrics["success"].value == 1
@@ -89,7 +89,7 @@ def test_a_game_that_has_a_goal_can_be_lost_and_won(tmp_path: Path):
     assert lost.run.outcomes == {"completed": 5}
 
 
-def test_a_game_without_a_goal_is_played_until_a_reward_is_named():
+def test_a_game_without_a_goal_is_played_until_a_reward_is_named() -> None:
     played = proctor.evaluate("gym/Pendulum-v1", agent="random", limit=2)
     assert played.run.outcomes == {"played": 2}
     assert played.metrics["success"].value is None
@@ -97,14 +97,14 @@ def test_a_game_without_a_goal_is_played_until_a_reward_is_named():
     assert named.metrics["success"].value == 1
 
 
-def test_an_action_out_of_bounds_is_the_agents_fault(tmp_path: Path):
+def test_an_action_out_of_bounds_is_the_agents_fault(tmp_path: Path) -> None:
     (tmp_path / "force.py").write_text("def policy(o): return [99.0]\n")
     report = proctor.evaluate("gym/MountainCarContinuous-v0", agent="force.py:policy", limit=1)
     assert report.run.outcomes == {"agent_crash": 1}
     assert "in the ranges -1 to 1" in next(report.records()).score.why
 
 
-def test_settings_reach_the_environment():
+def test_settings_reach_the_environment() -> None:
     report = proctor.evaluate(
         "gym/FrozenLake-v1",
         agent="random",
@@ -114,7 +114,7 @@ def test_settings_reach_the_environment():
     assert report.run.config["settings"]["env_kwargs"] == {"map_name": "8x8", "is_slippery": False}
 
 
-def test_a_model_reads_a_lake(serve):
+def test_a_model_reads_a_lake(serve) -> None:
     """Down, down, right, down, right, right leads over the ice that does not slip."""
     way = iter(["down", "1", "Right", "down", "right", "2"])
     server = serve(lambda body, number: next(way))
@@ -142,7 +142,7 @@ def test_a_model_reads_a_lake(serve):
         ("Blackjack-v1", "gymnasium", (", ", "0 (stick), 1 (hit)")),
     ],
 )
-def test_what_a_model_is_shown(serve, game: str, module: str, expected: tuple[str, str]):
+def test_what_a_model_is_shown(serve, game: str, module: str, expected: tuple[str, str]) -> None:
     needs(module)
     server = serve(lambda body, number: "0")
     report = proctor.evaluate(f"gym/{game}", "openai/m", base_url=server.url, limit=1, settings={"max_steps": 2})
@@ -152,7 +152,7 @@ def test_what_a_model_is_shown(serve, game: str, module: str, expected: tuple[st
     assert expected[1] in system
 
 
-def test_names_versions_and_lists():
+def test_names_versions_and_lists() -> None:
     cls = catalog.task_class("gym/CartPole-v1")
     assert cls is catalog.task_class("gym/CartPole-v1")
     assert catalog.name_of(cls) == "gym/CartPole-v1"
@@ -167,7 +167,7 @@ def test_names_versions_and_lists():
     ("game", "module", "extra"),
     [("ALE/Pong-v5", "ale_py", "atari"), ("NetHackScore-v0", "nle", "nle"), ("VizdoomBasic-v1", "vizdoom", "vizdoom")],
 )
-def test_a_missing_package_names_its_extra(game: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_missing_package_names_its_extra(game: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from proctor.compat import gymnasium as adapter
 
     monkeypatch.setattr(adapter, "imported", lambda name: False)
@@ -175,7 +175,7 @@ def test_a_missing_package_names_its_extra(game: str, module: str, extra: str, m
         catalog.expand(f"gym/{game}")
 
 
-def test_an_environment_of_ones_own(tmp_path: Path):
+def test_an_environment_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "corridor.py").write_text(
         """
 import gymnasium

@@ -69,7 +69,7 @@ def spawned_walls() -> set[int]:
     }
 
 
-def test_every_ring_has_a_wall_and_a_gap():
+def test_every_ring_has_a_wall_and_a_gap() -> None:
     assert all(0 < blocked < ALL for blocked in spawned_walls())
     assert {blocked for blocked, _ in islice(walls(Stream(1)), 3_000)} <= spawned_walls()
 
@@ -107,7 +107,7 @@ class Wanderers:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_after_every_wall_every_other_can_be_passed_from_every_place(level: int):
+def test_after_every_wall_every_other_can_be_passed_from_every_place(level: int) -> None:
     speed = LEVELS[level].speed
     seconds = spawned_walls()
     firsts = {
@@ -128,7 +128,7 @@ def test_after_every_wall_every_other_can_be_passed_from_every_place(level: int)
 
 @settings(max_examples=20)
 @given(seed=SEEDS, level=st.sampled_from(sorted(LEVELS)))
-def test_a_perfect_player_is_never_lost(seed: int, level: int):
+def test_a_perfect_player_is_never_lost(seed: int, level: int) -> None:
     field = Field(seed, LEVELS[level])
     wanderers = Wanderers(field.rings)
     met = None
@@ -145,7 +145,7 @@ def test_a_perfect_player_is_never_lost(seed: int, level: int):
 
 
 @given(seed=SEEDS, level=st.sampled_from(sorted(LEVELS)), inputs=INPUTS)
-def test_same_seed_and_inputs_same_game(seed: int, level: int, inputs: list[int]):
+def test_same_seed_and_inputs_same_game(seed: int, level: int, inputs: list[int]) -> None:
     def trace() -> list[Any]:
         game = started(seed, level)
         seen = []
@@ -159,7 +159,7 @@ def test_same_seed_and_inputs_same_game(seed: int, level: int, inputs: list[int]
     assert trace() == trace()
 
 
-def test_seeds_and_rounds_differ():
+def test_seeds_and_rounds_differ() -> None:
     first = [[blocked for blocked, _ in islice(walls(Stream(seed)), 20)] for seed in range(20)]
     assert len({tuple(walls) for walls in first}) == 20
     game = started(5)
@@ -175,7 +175,7 @@ def test_seeds_and_rounds_differ():
     assert len(rounds | {before}) > 2
 
 
-def test_a_wall_at_the_side_stops_and_one_in_front_kills():
+def test_a_wall_at_the_side_stops_and_one_in_front_kills() -> None:
     beside = Ring(only(1), CURSOR - 100, THIN)
     edge = LANE - STEP
     assert moved(edge, RIGHT, [beside]) == edge
@@ -187,7 +187,7 @@ def test_a_wall_at_the_side_stops_and_one_in_front_kills():
     assert not is_hit(LANE, [Ring(only(1), CURSOR - THIN, THIN)])
 
 
-def test_a_game_from_start_to_retry():
+def test_a_game_from_start_to_retry() -> None:
     game = Game(3)
     game.tick(RIGHT)
     assert (game.phase, game.round.ticks, game.last) == (Phase.READY, 0, None)
@@ -205,7 +205,7 @@ def test_a_game_from_start_to_retry():
         assert game.round.ticks == lengths[-1]
 
 
-def test_rounds_are_counted():
+def test_rounds_are_counted() -> None:
     game = Game(3, rounds=1)
     game.start()
     while game.phase is Phase.PLAYING:
@@ -217,11 +217,11 @@ def test_rounds_are_counted():
 @pytest.mark.parametrize(
     ("ticks", "shown"), [(0, "00:00"), (1, "00:01"), (59, "00:98"), (60, "01:00"), (6_030, "100:50")]
 )
-def test_the_clock_shows_seconds_and_hundredths(ticks: int, shown: str):
+def test_the_clock_shows_seconds_and_hundredths(ticks: int, shown: str) -> None:
     assert clock(ticks) == shown
 
 
-def test_levels_become_harder():
+def test_levels_become_harder() -> None:
     speeds, graces = zip(*((level.speed, level.grace) for level in LEVELS.values()), strict=True)
     assert list(speeds) == sorted(set(speeds))
     assert list(graces) == sorted(set(graces), reverse=True)
@@ -242,11 +242,11 @@ def frames(seed: int, level: int, inputs: list[int], size: tuple[int, int]) -> s
 
 @settings(max_examples=8)
 @given(seed=SEEDS, level=st.sampled_from(sorted(LEVELS)), inputs=INPUTS)
-def test_same_seed_and_inputs_same_frames(seed: int, level: int, inputs: list[int]):
+def test_same_seed_and_inputs_same_frames(seed: int, level: int, inputs: list[int]) -> None:
     assert frames(seed, level, inputs, (160, 120)) == frames(seed, level, inputs, (160, 120))
 
 
-def test_same_frames_in_another_process():
+def test_same_frames_in_another_process() -> None:
     inputs = [RIGHT, RIGHT, STRAIGHT, LEFT] * 20
     program = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
@@ -257,7 +257,7 @@ def test_same_frames_in_another_process():
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_walls_and_gaps_are_drawn_where_the_rules_have_them(level: int):
+def test_walls_and_gaps_are_drawn_where_the_rules_have_them(level: int) -> None:
     game, player = started(11, level), LanePlayer()
     env = Hexagon(level)
     observation, _ = env.reset(seed=11)
@@ -296,7 +296,7 @@ def text_is_shown(frame: np.ndarray[Any, Any], text: str, height: float) -> bool
     return any(np.array_equal(frame[y : y + len(template), x : x + template.shape[1]], template) for y, x in candidates)
 
 
-def test_the_words_of_every_phase():
+def test_the_words_of_every_phase() -> None:
     game, drawing = Game(3), Drawing()
     middle, big, small = 1 / 11, 1 / 6, 1 / 15
     assert text_is_shown(drawing.frame(game), "PRESS SPACE TO START", middle)
@@ -327,7 +327,7 @@ def play(env: Hexagon, player: Any, seed: int) -> tuple[float, dict[str, Any]]:
     return total, info
 
 
-def test_the_reference_survives_and_chance_does_not():
+def test_the_reference_survives_and_chance_does_not() -> None:
     env = Hexagon(longest=61.0)
     assert min(play(env, LanePlayer(), seed)[0] for seed in range(20)) >= 60
     chance = [play(env, RandomPlayer(), seed)[0] for seed in range(20)]
@@ -335,23 +335,23 @@ def test_the_reference_survives_and_chance_does_not():
 
 
 @pytest.mark.parametrize("level", sorted(LEVELS)[1:])
-def test_the_reference_survives_at_every_level(level: int):
+def test_the_reference_survives_at_every_level(level: int) -> None:
     assert all(play(Hexagon(level), LanePlayer(), seed)[1]["is_success"] for seed in range(3))
 
 
 @pytest.mark.parametrize("level", [1, 5])
-def test_the_picture_is_enough(level: int):
+def test_the_picture_is_enough(level: int) -> None:
     env = Hexagon(level, "pixels", survive=8, longest=8, size=(320, 240))
     assert play(env, PicturePlayer(), 4)[1]["is_success"]
 
 
-def test_reward_is_the_time_survived():
+def test_reward_is_the_time_survived() -> None:
     total, info = play(Hexagon(ticks_per_step=7), RandomPlayer(), 2)
     assert total == pytest.approx(info["survived"])
     assert not info["is_success"]
 
 
-def test_an_episode_ends_when_it_has_lasted_long_enough():
+def test_an_episode_ends_when_it_has_lasted_long_enough() -> None:
     env = Hexagon(survive=1.0, longest=1.5)
     env.reset(seed=1)
     steps = [env.step(0) for _ in range(90)]
@@ -361,7 +361,7 @@ def test_an_episode_ends_when_it_has_lasted_long_enough():
 
 
 @given(seed=SEEDS, level=st.sampled_from(sorted(LEVELS)), actions=st.lists(st.integers(0, 2), max_size=150))
-def test_the_vector_is_within_its_space(seed: int, level: int, actions: list[int]):
+def test_the_vector_is_within_its_space(seed: int, level: int, actions: list[int]) -> None:
     env = Hexagon(level)
     observation, _ = env.reset(seed=seed)
     for action in actions:
@@ -374,13 +374,13 @@ def test_the_vector_is_within_its_space(seed: int, level: int, actions: list[int
         observation = env.step(action)[0]
 
 
-def test_the_picture_is_within_its_space():
+def test_the_picture_is_within_its_space() -> None:
     env = Hexagon(observation="pixels", size=(320, 200))
     observation, _ = env.reset(seed=1)
     assert (observation.shape, observation.dtype) == (env.observation_space.shape, env.observation_space.dtype)
 
 
-def test_the_words_say_where_to_go():
+def test_the_words_say_where_to_go() -> None:
     env = Hexagon(ticks_per_step=8)
     observation, _ = env.reset(seed=3)
     text = env.text(observation)
@@ -401,7 +401,7 @@ def test_the_words_say_where_to_go():
         ({"survive": 61.0}, "at most longest"),
     ],
 )
-def test_options_that_cannot_be(options: dict[str, Any], why: str):
+def test_options_that_cannot_be(options: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         Hexagon(**options)
 
@@ -409,7 +409,7 @@ def test_options_that_cannot_be(options: dict[str, Any], why: str):
 # The program's keys and clock, its state file, its options
 
 
-def test_a_touch_counts_for_one_tick_and_two_keys_for_none():
+def test_a_touch_counts_for_one_tick_and_two_keys_for_none() -> None:
     keys = Keys()
     assert keys.direction() == STRAIGHT
     keys.press(pygame.K_RIGHT)
@@ -425,13 +425,13 @@ def test_a_touch_counts_for_one_tick_and_two_keys_for_none():
 
 
 @pytest.mark.parametrize("fps", [25, 30, 60, 144])
-def test_frames_on_time_make_sixty_ticks_a_second(fps: int):
+def test_frames_on_time_make_sixty_ticks_a_second(fps: int) -> None:
     pace = Pace(fps, 100.0)
     assert sum(pace.ticks(100.0 + frame / fps + 0.001) for frame in range(10 * fps)) == 10 * TICKS
     assert pace.late == 0
 
 
-def test_late_frames_are_counted_and_made_up_for_but_a_pause_is_not():
+def test_late_frames_are_counted_and_made_up_for_but_a_pause_is_not() -> None:
     pace = Pace(60, 0.0)
     assert pace.ticks(0.0) == 1
     assert pace.ticks(1 / 60 + 3.5 / 60) == 4
@@ -441,7 +441,7 @@ def test_late_frames_are_counted_and_made_up_for_but_a_pause_is_not():
     assert pace.late == 3 + 20 * 60
 
 
-def test_the_state_file_is_whole_at_every_moment(tmp_path: Path):
+def test_the_state_file_is_whole_at_every_moment(tmp_path: Path) -> None:
     path = tmp_path / "state"
     assert read_state(path) is None
     file, game = StateFile(str(path)), started(3)
@@ -469,14 +469,14 @@ def test_the_state_file_is_whole_at_every_moment(tmp_path: Path):
         (["--rounds", "many"], "'many' is no number"),
     ],
 )
-def test_bad_options_are_one_sentence(proctor, arguments: list[str], why: str):
+def test_bad_options_are_one_sentence(proctor, arguments: list[str], why: str) -> None:
     done = proctor("play", "hexagon", *arguments)
     assert done.returncode == 2
     assert why in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_the_python_of_the_guide_runs(capsys):
+def test_the_python_of_the_guide_runs(capsys) -> None:
     guide = Path(__file__).parents[1] / "docs" / "hexagon.md"
     (block,) = re.findall(r"```python\n(.*?)```", guide.read_text(), re.DOTALL)
     exec(compile(block, str(guide), "exec"), {})

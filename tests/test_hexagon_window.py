@@ -132,7 +132,7 @@ def played(direction: int, level: int = 1) -> Game:
     return game
 
 
-def test_space_starts_and_death_is_shown_and_space_starts_again(sit_down):
+def test_space_starts_and_death_is_shown_and_space_starts_again(sit_down) -> None:
     player = sit_down()
     assert player.state.phase is Phase.READY
     assert np.array_equal(player.see(), Drawing().frame(Game(SEED)))
@@ -146,7 +146,7 @@ def test_space_starts_and_death_is_shown_and_space_starts_again(sit_down):
     player.wait_until(lambda: player.state.phase is Phase.PLAYING or player.state.played == 2)
 
 
-def test_an_arrow_that_is_held_moves_the_cursor(sit_down, desktop: XDesktop):
+def test_an_arrow_that_is_held_moves_the_cursor(sit_down, desktop: XDesktop) -> None:
     player = sit_down("--level=5", "--size=320x240", "--fps=30", title="A small one")
     assert (player.window.width, player.window.height) == (320, 240)
     desktop.key(VK.LEFT, True)
@@ -159,7 +159,7 @@ def test_an_arrow_that_is_held_moves_the_cursor(sit_down, desktop: XDesktop):
     assert np.array_equal(player.see(), Drawing((320, 240)).frame(expected))
 
 
-def test_escape_ends_it_and_what_it_told_remains(sit_down):
+def test_escape_ends_it_and_what_it_told_remains(sit_down) -> None:
     player = sit_down()
     player.tap(VK.ESCAPE)
     assert player.process.wait(PATIENCE) == 0
@@ -170,7 +170,7 @@ def test_escape_ends_it_and_what_it_told_remains(sit_down):
     assert killed.state.phase is Phase.READY
 
 
-def test_without_a_display_it_says_so(proctor, monkeypatch):
+def test_without_a_display_it_says_so(proctor, monkeypatch) -> None:
     for name in ("SDL_VIDEODRIVER", "DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     done = proctor("play", "hexagon")
@@ -207,7 +207,7 @@ def evaluate(display: str, folder: Path, episodes: list[tuple[type[Agent], str, 
     return asyncio.run(play())
 
 
-def test_evaluations_and_what_can_befall_them(display: str, tmp_path: Path):
+def test_evaluations_and_what_can_befall_them(display: str, tmp_path: Path) -> None:
     meddling = [(Meddler, told, PATIENCE) for told in ("kill", "close", "")]
     playing = [(RandomAgent, "", PATIENCE), (ReferenceAgent, "", 1.5)]
     killed, closed, idle, chance, reference = evaluate(display, tmp_path, [*meddling, *playing])

@@ -66,18 +66,18 @@ MODULES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
 GRAPH = {name: imports(path) - {name} for name, path in MODULES.items()}
 
 
-def test_every_module_has_its_layer():
+def test_every_module_has_its_layer() -> None:
     assert {entry(name) for name in MODULES} == set(RANK)
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_no_upward_import(name: str):
+def test_no_upward_import(name: str) -> None:
     upward = {other for other in GRAPH[name] if entry(other) != entry(name) and RANK[entry(other)] >= RANK[entry(name)]}
     # The package itself holds only the version, which anyone may read.
     assert upward - {"proctor"} == set()
 
 
-def test_no_cycle():
+def test_no_cycle() -> None:
     done: set[str] = set()
 
     def visit(name: str, path: tuple[str, ...]) -> None:
@@ -91,7 +91,7 @@ def test_no_cycle():
         visit(name, ())
 
 
-def test_families_do_not_import_each_other():
+def test_families_do_not_import_each_other() -> None:
     families = set(LAYERS[RANK["shapes"]])  # compat stands above: what other harnesses' exams expect is made of ours
     for name, others in GRAPH.items():
         if entry(name) in families:

@@ -12,7 +12,7 @@ def mean_of(data: np.ndarray):
 
 
 @pytest.mark.parametrize("n", [2, 3, 20, 57])
-def test_of_a_mean_one_by_one_it_is_the_textbook_standard_error(n: int):
+def test_of_a_mean_one_by_one_it_is_the_textbook_standard_error(n: int) -> None:
     data = np.random.default_rng(n).normal(0.5, 0.1, n)
     metric = grouped_jackknife(mean_of(data), n, groups=n)
     textbook = mean(list(data))
@@ -22,7 +22,7 @@ def test_of_a_mean_one_by_one_it_is_the_textbook_standard_error(n: int):
     assert (metric.n, metric.method) == (n, "jackknife")
 
 
-def test_of_a_mean_in_equal_groups_it_is_the_standard_error_of_their_means():
+def test_of_a_mean_in_equal_groups_it_is_the_standard_error_of_their_means() -> None:
     data = np.random.default_rng(1).exponential(size=200)
     metric = grouped_jackknife(mean_of(data), 200)
     group_means = [data[group::20].mean() for group in range(20)]
@@ -31,7 +31,7 @@ def test_of_a_mean_in_equal_groups_it_is_the_standard_error_of_their_means():
     assert (metric.low, metric.high) == (pytest.approx(low), pytest.approx(high))
 
 
-def test_unequal_groups_by_their_pseudo_values():
+def test_unequal_groups_by_their_pseudo_values() -> None:
     """Busing, Meijer and van der Leeden (1999), as printed."""
     data, groups = np.random.default_rng(2).lognormal(size=47), 20
     n = data.size
@@ -46,13 +46,13 @@ def test_unequal_groups_by_their_pseudo_values():
     assert metric.stderr == pytest.approx(variance**0.5)
 
 
-def test_few_problems_are_groups_of_one():
+def test_few_problems_are_groups_of_one() -> None:
     data = np.random.default_rng(3).normal(size=7)
     assert grouped_jackknife(mean_of(data), 7) == grouped_jackknife(mean_of(data), 7, groups=7)
 
 
 @pytest.mark.parametrize(("n", "groups"), [(500, 20), (95, 20), (12, 20)])
-def test_it_covers_what_it_promises(n: int, groups: int):
+def test_it_covers_what_it_promises(n: int, groups: int) -> None:
     """Simulated, for a quotient of two sums: about 95 % of the intervals contain the true value."""
     generator = np.random.default_rng(n)
     covered = 0
@@ -64,7 +64,7 @@ def test_it_covers_what_it_promises(n: int, groups: int):
     assert 0.92 < covered / 500 < 0.98
 
 
-def test_of_bleu():
+def test_of_bleu() -> None:
     references = [f"this is line number {i} of the whole text" for i in range(40)]
     predictions = [r.replace("whole ", "") if i % 3 else r for i, r in enumerate(references)]
     overlaps = [overlap(*pair) for pair in zip(predictions, references, strict=True)]
@@ -73,14 +73,14 @@ def test_of_bleu():
     assert 0 < metric.low < metric.value < metric.high < 1
 
 
-def test_the_interval_stays_within_the_scale():
+def test_the_interval_stays_within_the_scale() -> None:
     data = np.array([1.0, 1.0, 1.0, 0.9])
     metric = grouped_jackknife(mean_of(data), 4, bounds=(0, 1))
     assert metric.high == 1
     assert metric.low < metric.value
 
 
-def test_too_few_or_equal_problems_say_so():
+def test_too_few_or_equal_problems_say_so() -> None:
     nothing = grouped_jackknife(lambda _: pytest.fail("asked for the statistic of nothing"), 0)
     assert (nothing.value, nothing.stderr, nothing.low, nothing.n) == (None, None, None, 0)
     one = grouped_jackknife(lambda _: 0.5, 1)
@@ -89,6 +89,6 @@ def test_too_few_or_equal_problems_say_so():
     assert (alike.value, alike.stderr, alike.low, alike.high, alike.n) == (0.0, None, None, None, 30)
 
 
-def test_one_group_cannot_be_left_out():
+def test_one_group_cannot_be_left_out() -> None:
     with pytest.raises(ValueError, match="two groups"):
         grouped_jackknife(lambda _: 0.5, 10, groups=1)

@@ -9,7 +9,7 @@ import numpy
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-pytest.importorskip("rapidocr_onnxruntime", reason="the extra desktop is not installed")
+pytest.importorskip("rapidocr", reason="the extra desktop is not installed")
 
 from proctor.agents.judges import SURE, find_text, plain, read_text, shows_picture, shows_text
 
@@ -30,23 +30,23 @@ def screen(text: str, size: int, busy: bool, seed: int = 0) -> numpy.ndarray[Any
 
 @pytest.mark.parametrize("text", ["PRESS SPACE TO RETRY", "LAST 12:34", "GAME OVER", "You win!"])
 @pytest.mark.parametrize(("size", "busy"), [(24, False), (24, True), (48, True)])
-def test_end_screens_are_read(text: str, size: int, busy: bool):
+def test_end_screens_are_read(text: str, size: int, busy: bool) -> None:
     (found,), lines = find_text(screen(text, size, busy), [text])
     assert found, lines
     assert not shows_text(lines, "NEXT LEVEL")
 
 
-def test_nothing_is_read_where_nothing_is_written():
+def test_nothing_is_read_where_nothing_is_written() -> None:
     assert read_text(numpy.zeros((120, 160, 3), numpy.uint8)) == []
 
 
-def test_case_spaces_and_signs_do_not_matter():
+def test_case_spaces_and_signs_do_not_matter() -> None:
     assert plain("Press  SPACE-to_retry!") == "pressspacetoretry"
     assert shows_text(["PRESSSPACE", "TO RETRY"], "press space to retry")
     assert not shows_text(["PRESS"], "press space")
 
 
-def test_a_picture_is_found_where_it_is(tmp_path: Path):
+def test_a_picture_is_found_where_it_is(tmp_path: Path) -> None:
     frame = screen("GAME OVER", 48, busy=True)
     Image.fromarray(frame[190:260, 30:330]).save(tmp_path / "wanted.png")
     assert shows_picture(frame, tmp_path / "wanted.png") > 0.999

@@ -38,7 +38,7 @@ def judge(run_in_languages: Callable[..., list[Verdict]]) -> Callable[..., list[
 
 
 @pytest.mark.parametrize("name", [*sorted(SLOW_TO_COMPILE), "go-test", "rust-test"])
-def test_a_language_whose_verdicts_take_long_runs(name: str, judge: Callable[..., list[Verdict]]):
+def test_a_language_whose_verdicts_take_long_runs(name: str, judge: Callable[..., list[Verdict]]) -> None:
     (greet,) = judge(name, (PROGRAMS[name], "greet Zoe\n"))
     assert greet.outcome is Outcome.PASSED, greet
     assert "Hello, Zoe!" in greet.stdout
@@ -51,7 +51,7 @@ def test_a_language_whose_verdicts_take_long_runs(name: str, judge: Callable[...
         for language in LANGUAGES
     ],
 )
-def test_every_language_gets_its_verdicts(name: str, judge: Callable[..., list[Verdict]]):
+def test_every_language_gets_its_verdicts(name: str, judge: Callable[..., list[Verdict]]) -> None:
     source = PROGRAMS[name]
     who = "Zoe" if name == "ada" else "Zoë"  # GNAT reads bytes but writes characters
     greet, fail, eat, broken = judge(
@@ -72,7 +72,7 @@ def test_every_language_gets_its_verdicts(name: str, judge: Callable[..., list[V
 
 
 @pytest.mark.parametrize("name", ["c", "cpp"])
-def test_a_strict_umask_of_the_harness_changes_nothing(name: str):
+def test_a_strict_umask_of_the_harness_changes_nothing(name: str) -> None:
     """Programs, compilers and the harness may be three users."""
     try:
         locate(find_language(name))
@@ -88,13 +88,13 @@ def test_a_strict_umask_of_the_harness_changes_nothing(name: str):
     assert "Hello, Zoe!" in verdict.stdout, verdict
 
 
-def test_programs_compiled_at_the_same_time_are_not_mixed_up(judge: Callable[..., list[Verdict]]):
+def test_programs_compiled_at_the_same_time_are_not_mixed_up(judge: Callable[..., list[Verdict]]) -> None:
     source = '#include <stdio.h>\nint main(void) {{ printf("%d", {}); return 0; }}\n'
     verdicts = judge("c", *((source.format(number % 10), "") for number in range(40)))
     assert [verdict.stdout for verdict in verdicts] == [str(number % 10) for number in range(40)]
 
 
-def test_the_libraries_of_benchmarks_are_linked(judge: Callable[..., list[Verdict]]):
+def test_the_libraries_of_benchmarks_are_linked(judge: Callable[..., list[Verdict]]) -> None:
     source = """
         #include <boost/any.hpp>
         #include <openssl/md5.h>
@@ -108,7 +108,7 @@ def test_the_libraries_of_benchmarks_are_linked(judge: Callable[..., list[Verdic
     assert verdict.passed, verdict
 
 
-def test_a_missing_toolchain_is_an_error_that_names_the_package(judge: Callable[..., list[Verdict]]):
+def test_a_missing_toolchain_is_an_error_that_names_the_package(judge: Callable[..., list[Verdict]]) -> None:
     missing = next((language.name for language in LANGUAGES if not _is_there(language)), None)
     if missing is None:
         pytest.skip("every toolchain is installed")
@@ -126,7 +126,7 @@ def _is_there(language: Language) -> bool:
     return True
 
 
-def test_the_table_is_complete():
+def test_the_table_is_complete() -> None:
     assert [language.name for language in LANGUAGES] == list(PROGRAMS)
     names = [name for language in LANGUAGES for name in (language.name, *language.aliases)]
     assert len(names) == len(set(names))
@@ -136,7 +136,7 @@ def test_the_table_is_complete():
         assert Path(language.file).suffix
 
 
-def test_the_page_names_every_language_with_its_packages():
+def test_the_page_names_every_language_with_its_packages() -> None:
     page = (Path(__file__).parents[1] / "docs" / "languages.md").read_text()
     for language in LANGUAGES:
         names = ", ".join(f"`{name}`" for name in (language.name, *language.aliases))
@@ -146,11 +146,11 @@ def test_the_page_names_every_language_with_its_packages():
 @pytest.mark.parametrize(
     ("alias", "name"), [("C++", "cpp"), ("js", "javascript"), ("rs", "rust"), ("Python3", "python"), ("cs", "csharp")]
 )
-def test_aliases(alias: str, name: str):
+def test_aliases(alias: str, name: str) -> None:
     assert find_language(alias).name == name
 
 
-def test_an_unknown_language():
+def test_an_unknown_language() -> None:
     with pytest.raises(UnknownNameError, match=r"Unknown language 'pyhton'; did you mean python\? Known are python, "):
         find_language("pyhton")
 
@@ -175,11 +175,11 @@ MAIN = "public static void main(String[] args) {}"
         ("", "Main", "Main"),
     ],
 )
-def test_the_classes_that_a_source_names(source: str, public: str, main: str):
+def test_the_classes_that_a_source_names(source: str, public: str, main: str) -> None:
     assert Names.of(source) == Names(public, main)
 
 
-def test_what_the_source_and_the_limit_decide():
+def test_what_the_source_and_the_limit_decide() -> None:
     toolchain = Toolchain(find_language("java"), {"javac": "/x/javac", "java": "/x/java"}, (), "", "/x")
     recipe = toolchain.recipe("public class Shape {} class Runner { static void main(String[] a) {} }", 400)
     assert recipe.file == "Shape.java"
@@ -192,7 +192,7 @@ def test_what_the_source_and_the_limit_decide():
 
 
 @by_name
-def test_nothing_is_left_to_fill_in(name: str):
+def test_nothing_is_left_to_fill_in(name: str) -> None:
     toolchain = Toolchain(find_language(name), {}, (), "", "/home")
     recipe = toolchain.recipe("", 1024)
     words = [recipe.file, *recipe.compile, *recipe.run, *recipe.environment.values()]
@@ -218,7 +218,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 GLAGOL = Language(name="glagol", file="main.gl", run=("glagol", "main.gl"), packages="glagol-base")
 
 
-def test_a_missing_tool_is_named_with_its_packages():
+def test_a_missing_tool_is_named_with_its_packages() -> None:
     with pytest.raises(MissingToolchainError, match=r"in glagol need glagol, .* apt-get install glagol-base$"):
         locate(GLAGOL)
     abroad = Language(name="glagol", file="main.gl", run=("glagol",), site="https://glagol.example")
@@ -226,20 +226,20 @@ def test_a_missing_tool_is_named_with_its_packages():
         locate(abroad)
 
 
-def test_a_missing_library_is_named_only_when_asked_for():
+def test_a_missing_library_is_named_only_when_asked_for() -> None:
     language = Language(name="x", file="x", run=("sh", "x"), libraries=("/usr/share/glagol/*.gl",), packages="glagol")
     assert locate(language).tools["sh"].endswith("bin/sh")
     with pytest.raises(MissingToolchainError, match=r"need /usr/share/glagol/\*\.gl"):
         locate(language, libraries=True)
 
 
-def test_the_systems_tools_need_no_further_folder():
+def test_the_systems_tools_need_no_further_folder() -> None:
     toolchain = locate(find_language("bash"))
     assert toolchain.tools["bash"] in ("/usr/bin/bash", "/bin/bash")
     assert toolchain.folders == ()
 
 
-def test_a_tool_under_the_home_folder_shows_its_own_folder_only(home: Path):
+def test_a_tool_under_the_home_folder_shows_its_own_folder_only(home: Path) -> None:
     real = tool(home / "apps" / "glagol-7" / "bin" / "glagol")
     (home / ".local/bin").mkdir(parents=True)
     (home / ".local/bin/glagol").symlink_to(real)
@@ -251,12 +251,12 @@ def test_a_tool_under_the_home_folder_shows_its_own_folder_only(home: Path):
 
 
 @pytest.mark.parametrize("folder", ["bin", ".local/bin"])
-def test_the_home_folder_itself_is_never_shown(home: Path, folder: str):
+def test_the_home_folder_itself_is_never_shown(home: Path, folder: str) -> None:
     lonely = tool(home / folder / "glagol")
     assert locate(GLAGOL).folders == (str(lonely),)
 
 
-def test_a_switch_between_versions_is_asked_for_the_real_tool(home: Path):
+def test_a_switch_between_versions_is_asked_for_the_real_tool(home: Path) -> None:
     real = tool(home / "versions" / "7" / "bin" / "glagol")
     tool(home / "bin" / "glagol", f"#!/bin/sh\n[ $1 = where ] && echo {home}/versions/7\n")
     language = Language(name="x", file="x", run=("glagol", "x"), packages="x", sysroot=("glagol", "where"))
@@ -265,5 +265,5 @@ def test_a_switch_between_versions_is_asked_for_the_real_tool(home: Path):
     assert toolchain.folders == (str(home / "versions" / "7"),)
 
 
-def test_python_is_the_one_that_runs_proctor():
+def test_python_is_the_one_that_runs_proctor() -> None:
     assert locate(find_language("python")).tools["python3"] == sys.executable

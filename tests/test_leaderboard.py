@@ -31,7 +31,7 @@ def run_of(candidate: str, passed: int, n: int = 100, *, created: float = 0.0, *
     return msgspec.structs.replace(run, **changes)
 
 
-def test_the_best_run_of_each_candidate_counts():
+def test_the_best_run_of_each_candidate_counts() -> None:
     (board,) = rank_runs([run_of("a", 50), run_of("b", 90), run_of("a", 60, created=1), run_of("a", 55, created=2)])
     assert [(entry.rank, entry.candidate, entry.run, entry.runs) for entry in board.entries] == [
         (1, "b", "b-90-0.0", 1),
@@ -40,12 +40,12 @@ def test_the_best_run_of_each_candidate_counts():
     assert (board.metric, board.samples, board.unusual) == ("accuracy", 100, {"size": 3})
 
 
-def test_equals_have_the_same_rank():
+def test_equals_have_the_same_rank() -> None:
     (board,) = rank_runs([run_of("a", 50), run_of("b", 50), run_of("c", 40)])
     assert [entry.rank for entry in board.entries] == [1, 1, 3]
 
 
-def test_another_exam_has_another_board():
+def test_another_exam_has_another_board() -> None:
     runs = [
         run_of("a", 50),
         run_of("a", 50, version="2"),
@@ -58,7 +58,7 @@ def test_another_exam_has_another_board():
     assert [entry.options for entry in board.entries] == [{}, {"temperature": 0.7, "samples": 4}]
 
 
-def test_a_task_file_that_was_edited_is_another_exam():
+def test_a_task_file_that_was_edited_is_another_exam() -> None:
     def of(source: str, task: str) -> Run:
         return run_of(source, 50, task=task, provenance={"samples_sha256": "abc", "task_source": source})
 
@@ -66,13 +66,13 @@ def test_a_task_file_that_was_edited_is_another_exam():
     assert len(rank_runs([of("old", "shapes/count"), of("new", "shapes/count")])) == 1, "these have versions"
 
 
-def test_runs_without_an_end_or_a_score_are_not_ranked():
+def test_runs_without_an_end_or_a_score_are_not_ranked() -> None:
     nothing = Metric(None, None, None, None, 0, "wilson")
     runs = [run_of("a", 50, status="interrupted"), run_of("b", 50, metrics={}), run_of("c", 1, metrics={"m": nothing})]
     assert rank_runs(runs) == []
 
 
-def test_ranks_that_cannot_be_told_apart():
+def test_ranks_that_cannot_be_told_apart() -> None:
     assert rank_ranges([proportion(k, 100) for k in (95, 52, 50, 5)]) == [(1, 1), (2, 3), (2, 3), (4, 4)]
     assert rank_ranges([proportion(k, 10) for k in (6, 5, 4)]) == [(1, 3)] * 3
     assert rank_ranges([Metric(0.9, None, None, None, 1, "student-t"), proportion(1, 100)]) == [(1, 2), (1, 2)]
@@ -80,7 +80,7 @@ def test_ranks_that_cannot_be_told_apart():
     assert rank_ranges([]) == []
 
 
-def test_two_are_told_apart_as_by_newcombes_interval():
+def test_two_are_told_apart_as_by_newcombes_interval() -> None:
     """His example: 56 of 70 and 48 of 80 differ by 0.0524 to 0.3339 (Newcombe 1998, method 10)."""
     one, other = proportion(56, 70), proportion(48, 80)
     difference = one.value - other.value
@@ -89,7 +89,7 @@ def test_two_are_told_apart_as_by_newcombes_interval():
     assert rank_ranges([proportion(28, 35), proportion(24, 40)]) == [(1, 2), (1, 2)], "half as many cannot tell"
 
 
-def test_more_candidates_need_clearer_differences():
+def test_more_candidates_need_clearer_differences() -> None:
     """Bonferroni: of two that are just told apart, with eight others they are not any more."""
     pair = [proportion(56, 70), proportion(48, 80)]
     crowd = [*pair, *[proportion(40, 70)] * 8]
@@ -98,7 +98,7 @@ def test_more_candidates_need_clearer_differences():
     assert 0.2 - wider * math.hypot(pair[0].value - pair[0].low, pair[1].high - pair[1].value) < 0
 
 
-def test_the_ranks_of_equal_candidates_are_missed_seldom():
+def test_the_ranks_of_equal_candidates_are_missed_seldom() -> None:
     """Among five that are all alike, a rank is wrongly ruled out in less than one case of twenty for each of them."""
     import numpy as np
 
@@ -108,7 +108,7 @@ def test_the_ranks_of_equal_candidates_are_missed_seldom():
     assert wrong / drawn.size < 0.05
 
 
-def test_the_verb(proctor):
+def test_the_verb(proctor) -> None:
     for model in ("scripted/oracle", "scripted/random"):
         for size in (3, 12):
             package.evaluate("shapes/count", model, limit=30, settings={"shapes": size})
@@ -132,7 +132,7 @@ def test_the_verb(proctor):
     assert "No run of nothing" in done.stderr
 
 
-def test_many_runs_are_ranked_by_what_the_store_lists():
+def test_many_runs_are_ranked_by_what_the_store_lists() -> None:
     """No record is read: the boards of a thousand runs cost no more than their list."""
     package.evaluate("shapes/count", "scripted/random", limit=5)
     store = open_store()

@@ -76,7 +76,7 @@ async def ask(door: Gateway, number: int) -> None:
 
 @pytest.mark.parametrize("retry_after", [None, 2.0])
 @pytest.mark.parametrize("at_once", [1, 3, 10, 50, 120])
-def test_it_finds_what_a_server_takes(at_once: int, retry_after: float | None):
+def test_it_finds_what_a_server_takes(at_once: int, retry_after: float | None) -> None:
     server = Server(at_once, retry_after)
     door = gateway(server)
     run_at_once(ask(door, 100 * at_once + 500))
@@ -87,7 +87,7 @@ def test_it_finds_what_a_server_takes(at_once: int, retry_after: float | None):
     assert server.refused <= 0.1 * server.answered + 2 * START, "nor does it run against the wall again and again"
 
 
-def test_a_server_that_takes_all_is_given_all():
+def test_a_server_that_takes_all_is_given_all() -> None:
     server = Server(10_000)
     door = gateway(server)
     run_at_once(ask(door, 20_000))
@@ -108,7 +108,7 @@ class Queueing(Server):
             await super().answer()
 
 
-def test_it_stops_where_more_requests_only_wait_longer():
+def test_it_stops_where_more_requests_only_wait_longer() -> None:
     server = Queueing(30)
     door = gateway(server)
     run_at_once(ask(door, 6_000))
@@ -117,7 +117,7 @@ def test_it_stops_where_more_requests_only_wait_longer():
     assert sum(late) / len(late) <= 60
 
 
-def test_a_few_requests_do_not_make_it_grow():
+def test_a_few_requests_do_not_make_it_grow() -> None:
     server = Server(10_000)
     door = gateway(server)
 
@@ -129,7 +129,7 @@ def test_a_few_requests_do_not_make_it_grow():
     assert door.places == START
 
 
-def test_a_server_that_recovers_gets_more_again():
+def test_a_server_that_recovers_gets_more_again() -> None:
     server = Server(4)
     door = gateway(server)
 
@@ -156,7 +156,7 @@ class Hanging(Server):
             raise TransientModelError("no answer within 30 s", overloaded=True) from None
 
 
-def test_timeouts_push_back():
+def test_timeouts_push_back() -> None:
     server = Hanging(5)
     door = gateway(server)
     run_at_once(ask(door, 1_000))
@@ -173,13 +173,13 @@ class Failing(Server):
         return await super().generate(request)
 
 
-def test_other_failures_do_not():
+def test_other_failures_do_not() -> None:
     door = gateway(Failing(10_000), retries=50)
     run_at_once(ask(door, 10_000))
     assert door.places >= 100
 
 
-def test_all_who_ask_a_server_share_its_limit_and_its_pauses():
+def test_all_who_ask_a_server_share_its_limit_and_its_pauses() -> None:
     first, second, elsewhere = Server(10_000), Server(10_000), Server(10_000)
     elsewhere.server = "elsewhere"
     doors = [gateway(model, concurrency=6) for model in (first, second, elsewhere)]
@@ -207,7 +207,7 @@ def test_all_who_ask_a_server_share_its_limit_and_its_pauses():
     assert min(asked) >= 20
 
 
-def test_the_next_exam_goes_on_where_the_last_one_ended():
+def test_the_next_exam_goes_on_where_the_last_one_ended() -> None:
     limits = [limit_of("there", None)]
     limits[0].places = 40
     assert limit_of("there", None) is limits[0]
@@ -217,7 +217,7 @@ def test_the_next_exam_goes_on_where_the_last_one_ended():
     assert limit_of("elsewhere", 100).places == 100
 
 
-def test_pushbacks_are_those_of_the_run():
+def test_pushbacks_are_those_of_the_run() -> None:
     server = Server(3)
     first = gateway(server)
     run_at_once(ask(first, 200))
@@ -226,7 +226,7 @@ def test_pushbacks_are_those_of_the_run():
     assert second.findings()["concurrency"]["pushbacks"] == 0
 
 
-def test_a_place_is_not_lost_with_a_request_that_is_called_off():
+def test_a_place_is_not_lost_with_a_request_that_is_called_off() -> None:
     async def scene() -> None:
         places = ServerLimit("there", 2, 2)
 
@@ -250,7 +250,7 @@ def test_a_place_is_not_lost_with_a_request_that_is_called_off():
     run_at_once(scene())
 
 
-def test_one_limit_for_event_loops_in_several_threads():
+def test_one_limit_for_event_loops_in_several_threads() -> None:
     places = ServerLimit("there", 3, 3)
     inside, most, lock = 0, 0, threading.Lock()
 
@@ -287,7 +287,9 @@ def refusal(status: int, **headers: str) -> web.Response:
 
 @pytest.mark.parametrize("status", [429, 503, 529])
 @pytest.mark.parametrize("headers", [{}, {"Retry-After": "0.5"}])
-def test_nothing_is_lost_or_doubled_at_a_server_that_refuses(adding: str, serve, status: int, headers: dict[str, str]):
+def test_nothing_is_lost_or_doubled_at_a_server_that_refuses(
+    adding: str, serve, status: int, headers: dict[str, str]
+) -> None:
     async def reply(body, number):
         if server.in_flight > 3:
             return refusal(status, **headers)
@@ -307,7 +309,7 @@ def test_nothing_is_lost_or_doubled_at_a_server_that_refuses(adding: str, serve,
     assert f"concurrency    {found['settled']} of at most {MOST}, pushed back" in str(report)
 
 
-def test_every_fault_ends_as_an_answer_or_as_an_error_record(adding: str, serve):
+def test_every_fault_ends_as_an_answer_or_as_an_error_record(adding: str, serve) -> None:
     """Five faults in turn; and one question is never answered at all."""
 
     async def reply(body, number):
@@ -341,7 +343,7 @@ def test_every_fault_ends_as_an_answer_or_as_an_error_record(adding: str, serve)
     assert report.metrics["accuracy"].value == 1
 
 
-def test_half_a_response_is_asked_for_again(adding: str, tmp_path):
+def test_half_a_response_is_asked_for_again(adding: str, tmp_path) -> None:
     """A server that promises more bytes than it sends."""
     asked = 0
 

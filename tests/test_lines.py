@@ -55,7 +55,7 @@ def places(store: Store, **wanted) -> list[tuple[int, int]]:
     return [(line.sample, line.epoch) for line in lines]
 
 
-def test_a_line_is_the_record_in_brief(store: Store):
+def test_a_line_is_the_record_in_brief(store: Store) -> None:
     first, second, third, *_, last = store.lines(RUN, Wanted(), 0, 100)
     assert first == Line(0, "s0", 0, "correct", 1.0, "Apple", "fruit", False, 0, 1.5, 15)
     assert second.answer == "100 %_ [sure]", "what was said, where nothing was understood"
@@ -63,7 +63,7 @@ def test_a_line_is_the_record_in_brief(store: Store):
     assert (last.outcome, last.value, last.answer) == ("answered", None, "x" * 200)
 
 
-def test_lines_come_page_by_page(store: Store):
+def test_lines_come_page_by_page(store: Store) -> None:
     assert [line.sample for line in store.lines(RUN, Wanted(), 1, 2)] == [1, 1]
     assert [line.sample for line in store.lines(RUN, Wanted(), 4, 2)] == [3]
     assert store.lines(RUN, Wanted(), 5, 2) == []
@@ -82,7 +82,7 @@ def test_lines_come_page_by_page(store: Store):
         ("nonsense", []),
     ],
 )
-def test_by_outcome(store: Store, outcome: str, found: list[tuple[int, int]]):
+def test_by_outcome(store: Store, outcome: str, found: list[tuple[int, int]]) -> None:
     assert places(store, outcome=outcome) == found
 
 
@@ -105,11 +105,11 @@ def test_by_outcome(store: Store, outcome: str, found: list[tuple[int, int]]):
         ('"input"', []),
     ],
 )
-def test_by_text(store: Store, text: str, found: list[tuple[int, int]]):
+def test_by_text(store: Store, text: str, found: list[tuple[int, int]]) -> None:
     assert places(store, text=text) == found
 
 
-def test_by_metadata(store: Store):
+def test_by_metadata(store: Store) -> None:
     assert places(store, metadata={"colour": "red"}) == [(0, 0)], "the whole value, not its beginning"
     assert places(store, metadata={"n": "12"}) == [(1, 0)]
     assert places(store, metadata={"n": "1", "colour": "red"}) == [(0, 0)]
@@ -118,7 +118,7 @@ def test_by_metadata(store: Store):
     assert places(store, metadata={"n": "12"}, text="straße", outcome="pass") == []
 
 
-def test_neighbours(store: Store):
+def test_neighbours(store: Store) -> None:
     assert store.neighbours(RUN, Wanted(), 1, 0) == Neighbours(1, (0, 0), (1, 1))
     assert store.neighbours(RUN, Wanted(), 0, 0) == Neighbours(0, None, (1, 0))
     assert store.neighbours(RUN, Wanted(), 3, 0) == Neighbours(4, (2, 0), None)
@@ -127,7 +127,7 @@ def test_neighbours(store: Store):
     assert store.neighbours(RUN, Wanted(outcome="pass"), 2, 0) == Neighbours(1, (0, 0), None)
 
 
-def test_values_are_columns(store: Store):
+def test_values_are_columns(store: Store) -> None:
     values = store.values(RUN)
     assert values.sample == (0, 1, 1, 2, 3)
     assert values.epoch == (0, 0, 1, 0, 0)
@@ -139,13 +139,13 @@ def test_values_are_columns(store: Store):
     assert store.values(msgspec.structs.replace(RUN, id="other")) == Values()
 
 
-def test_one_record(store: Store):
+def test_one_record(store: Store) -> None:
     assert store.record(RUN, 1, 1) == RECORDS[2]
     with pytest.raises(UsageError, match="has no record of sample 7 in epoch 0"):
         store.record(RUN, 7)
 
 
-def test_what_was_found_is_not_what_is_there_any_more(store: Store):
+def test_what_was_found_is_not_what_is_there_any_more(store: Store) -> None:
     """Also when another process, here another connection, wrote."""
     assert store.count(RUN, Wanted(outcome="pass")) == 1
     other = open_store(store.url)
@@ -158,12 +158,12 @@ def test_what_was_found_is_not_what_is_there_any_more(store: Store):
         assert store.count(RUN, Wanted(outcome="pass")) == index - 8
 
 
-def test_many_questions_at_once(store: Store):
+def test_many_questions_at_once(store: Store) -> None:
     for number in range(100):
         assert places(store, text="red", metadata={"n": str(number)}) == [(0, 0)] * (number == 1)
 
 
-def test_a_record_that_is_written_again_is_found_by_what_it_says_now(store: Store):
+def test_a_record_that_is_written_again_is_found_by_what_it_says_now(store: Store) -> None:
     with Writer(store, RUN) as writer:
         writer.put(Record(Sample("s2", 2, "What is blue?"), 0, (Output("the sea"),), Score(1.0)), b"")
     assert places(store, text="server is ill") == []
@@ -177,14 +177,14 @@ def review(store: Store, kind, body, sample: int = 0, author: str = "ann") -> Re
     return store.add_review(Review(RUN.id, sample, 0, author, kind, body))
 
 
-def test_reviews_read_back_as_they_were(store: Store):
+def test_reviews_read_back_as_they_were(store: Store) -> None:
     given = [review(store, "star", True), review(store, "comment", "ünclear"), review(store, "score", 0.25)]
     assert store.reviews(RUN) == given
     assert 0 < given[0].created <= given[1].created
     assert store.record(RUN, 0).score.value == 1, "the score itself stays what it was"
 
 
-def test_stars_and_comments_are_seen_in_lines(store: Store):
+def test_stars_and_comments_are_seen_in_lines(store: Store) -> None:
     review(store, "star", True)
     review(store, "comment", "really?")
     review(store, "comment", "no", author="bob")
@@ -197,7 +197,7 @@ def test_stars_and_comments_are_seen_in_lines(store: Store):
     assert places(store, commented=True, outcome="fail") == [(1, 0)]
 
 
-def test_the_newest_review_of_an_author_counts(store: Store):
+def test_the_newest_review_of_an_author_counts(store: Store) -> None:
     for starred in (True, False, True, False):
         review(store, "star", starred)
     review(store, "comment", "old")
@@ -212,7 +212,7 @@ def test_the_newest_review_of_an_author_counts(store: Store):
     assert len(store.reviews(RUN)) == 9, "nothing is ever taken away"
 
 
-def test_the_newest_score_of_all_authors_stands_last(store: Store):
+def test_the_newest_score_of_all_authors_stands_last(store: Store) -> None:
     review(store, "score", 0.0)
     review(store, "score", 0.5, author="bob")
     review(store, "score", 1.0)
@@ -222,7 +222,7 @@ def test_the_newest_score_of_all_authors_stands_last(store: Store):
 # -- files ------------------------------------------------------------------------------------
 
 
-def test_files_of_a_sample(store: Store):
+def test_files_of_a_sample(store: Store) -> None:
     folder = store.artifact_folder(RUN)
     for name in ("000000-0-1/film.mp4", "000000-0-2/deep/log", "000000-1-1/film.mp4", "process-1.log"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -236,7 +236,7 @@ def test_files_of_a_sample(store: Store):
         assert (size, file.read()) == (13, b"process-1.log")
 
 
-def test_no_file_outside_of_the_run(store: Store, tmp_path: Path):
+def test_no_file_outside_of_the_run(store: Store, tmp_path: Path) -> None:
     folder = store.artifact_folder(RUN)
     (folder / "000000-0-1").mkdir(parents=True)
     (tmp_path / "secret").write_text("secret")
@@ -263,7 +263,7 @@ def test_no_file_outside_of_the_run(store: Store, tmp_path: Path):
 # -- tags -------------------------------------------------------------------------------------
 
 
-def test_tags_are_kept_with_the_run(adding: str, each_store: str):
+def test_tags_are_kept_with_the_run(adding: str, each_store: str) -> None:
     from proctor.evaluation import resume
 
     run = proctor.evaluate(adding, "scripted/oracle", tags=["night", "v2"]).run
@@ -273,13 +273,13 @@ def test_tags_are_kept_with_the_run(adding: str, each_store: str):
     assert open_store()._database.execute("SELECT tags FROM runs") == [('["day"]',)]
 
 
-def test_the_tag_flag(adding: str, proctor):
+def test_the_tag_flag(adding: str, proctor) -> None:
     done = proctor("run", adding, "-m", "scripted/oracle", "--tag", "a", "--tag", "b", "-q")
     assert done.returncode == 0, done.stderr
     assert open_store().run("latest").tags == ["a", "b"]
 
 
-def test_metadata_by_sample(store: Store):
+def test_metadata_by_sample(store: Store) -> None:
     assert store.metadata(RUN, "colour") == {0: "red", 1: "reddish"}
     assert store.metadata(RUN, "n") == {0: "1", 1: "12"}
     assert store.metadata(RUN, "col") == {}

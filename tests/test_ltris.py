@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 pytest.importorskip("Xlib", reason="the extra desktop is not installed")
-pytest.importorskip("rapidocr_onnxruntime", reason="the extra desktop is not installed")
+pytest.importorskip("rapidocr", reason="the extra desktop is not installed")
 if shutil.which("Xvfb") is None:
     pytest.skip("Xvfb is not installed", allow_module_level=True)
 
@@ -41,7 +41,7 @@ def play(agent: str, **settings: Any) -> tuple[Record, Path]:
     return record, artifacts / "000000-0-1" / record.score.answer["frame"]
 
 
-def test_success_is_read_and_then_seen(tmp_path: Path):
+def test_success_is_read_and_then_seen(tmp_path: Path) -> None:
     """The page for a new game: found by what is written on it, and by how that looked."""
     record, frame = play("MenuPlayer", text="Start Game", look_every=300, timeout=300)
     assert (record.outcome, record.score.value) == ("completed", 1.0), record.score
@@ -61,7 +61,7 @@ def test_success_is_read_and_then_seen(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("agent", "timeout", "success"), [("Dropper", 300, True), ("Idle", 2, False)])
-def test_an_evaluator_of_a_users_own(proctor: Callable[..., Any], agent: str, timeout: float, success: bool):
+def test_an_evaluator_of_a_users_own(proctor: Callable[..., Any], agent: str, timeout: float, success: bool) -> None:
     task = f"--set env_name={LTRIS} --set window_name=LTris --set timeout={timeout} --set attempts=1"
     often = "--set check_env_interval_seconds=0.1 --no-film --limit 1"
     criteria = """--set 'success_criteria={"cells": 20}'"""

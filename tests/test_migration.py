@@ -73,7 +73,7 @@ def version(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("mode", ["read", "write", "create"])
-def test_it_is_brought_up_to_date(old: Path, mode):
+def test_it_is_brought_up_to_date(old: Path, mode) -> None:
     store = open_store(str(old), mode)
     assert version(old) == SCHEMA_VERSION
     run = store.run("latest")
@@ -85,13 +85,13 @@ def test_it_is_brought_up_to_date(old: Path, mode):
     store.close()
 
 
-def test_its_runs_go_on(old: Path):
+def test_its_runs_go_on(old: Path) -> None:
     """The samples are what they were: a field that came since does not make them others."""
     report = resume(RUN_ID, {"store": str(old)})
     assert (report.run.n, report.run.status) == (1500, "done")
 
 
-def test_one_that_may_only_be_read_says_so(old: Path, tmp_path: Path):
+def test_one_that_may_only_be_read_says_so(old: Path, tmp_path: Path) -> None:
     if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("this machine allows no mount namespaces")
     script = f"mount --bind store store && mount -o remount,bind,ro store && {sys.executable} -m proctor list runs"
@@ -103,7 +103,7 @@ def test_one_that_may_only_be_read_says_so(old: Path, tmp_path: Path):
     assert version(old) == 1
 
 
-def test_eight_processes_at_once(old: Path):
+def test_eight_processes_at_once(old: Path) -> None:
     command = [sys.executable, "-m", "proctor", "list", "runs"]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(8)]
     said = [process.communicate(timeout=120) for process in processes]
@@ -113,7 +113,7 @@ def test_eight_processes_at_once(old: Path):
     assert store.count(store.run("latest"), Wanted(text="add-")) == 1499
 
 
-def test_a_failure_in_the_middle_leaves_it_as_it_was(old: Path):
+def test_a_failure_in_the_middle_leaves_it_as_it_was(old: Path) -> None:
     db = sqlite3.connect(old / "runs.db")
     db.execute("UPDATE records SET body = 'no record' WHERE sample = 1400")
     db.commit()

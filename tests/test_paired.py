@@ -47,30 +47,30 @@ def columns(rows: list[tuple[float, float, str]]) -> tuple[list[float], list[flo
         (6, 16, 0.052479),  # Cavo et al. (2012), as R's contingencytables has it (Fagerland, Lydersen, Laake 2017)
     ],
 )
-def test_mcnemar_as_published(gained: int, lost: int, p: float):
+def test_mcnemar_as_published(gained: int, lost: int, p: float) -> None:
     assert mcnemar(gained, lost) == pytest.approx(p, abs=5e-6)
 
 
-def test_mid_p_as_published():
+def test_mid_p_as_published() -> None:
     """Cavo et al. (2012), as R's contingencytables has it (Fagerland, Lydersen, Laake 2017, chapter 8)."""
     assert mcnemar(6, 16, mid_p=True) == pytest.approx(0.034690, abs=5e-7)
 
 
-def test_mcnemar_of_agrestis_approval_ratings():
+def test_mcnemar_of_agrestis_approval_ratings() -> None:
     """Agresti, Categorical Data Analysis, section 10.1: 150 and 86 of 1,600 changed their minds, z² = 17.36."""
     assert mcnemar(150, 86) == pytest.approx(stats.chi2.sf(17.36, 1), rel=0.25)
     assert mcnemar(150, 86) == pytest.approx(stats.binomtest(86, 236).pvalue, rel=1e-9)
 
 
 @given(st.integers(0, 20_000), st.integers(0, 20_000))
-def test_mcnemar_equals_scipy(gained: int, lost: int):
+def test_mcnemar_equals_scipy(gained: int, lost: int) -> None:
     expected = stats.binomtest(gained, gained + lost).pvalue if gained + lost else 1.0
     assert mcnemar(gained, lost) == pytest.approx(expected, rel=1e-8, abs=1e-300)
     assert mcnemar(gained, lost) == mcnemar(lost, gained)
     assert mcnemar(gained, lost, mid_p=True) <= mcnemar(gained, lost)
 
 
-def test_mcnemar_is_exact_at_any_size():
+def test_mcnemar_is_exact_at_any_size() -> None:
     assert mcnemar(1_000_000, 1_002_000) == pytest.approx(2 * stats.binom.cdf(1_000_000, 2_002_000, 0.5), rel=1e-6)
 
 
@@ -84,7 +84,7 @@ def test_mcnemar_is_exact_at_any_size():
         (28, 25, 618, 0.90, -0.0148, 0.0247),  # R's PropCIs: scoreci.mp(25, 28, 618, 0.90)
     ],
 )
-def test_tango_as_published(gained: int, lost: int, n: int, confidence: float, low: float, high: float):
+def test_tango_as_published(gained: int, lost: int, n: int, confidence: float, low: float, high: float) -> None:
     found = tango_interval(gained, lost, n, confidence)
     assert (round(found[0], 4), round(found[1], 4)) == (low, high)
 
@@ -95,7 +95,7 @@ tables = st.integers(1, 400).flatmap(
 
 
 @given(tables)
-def test_tango_turns_the_score_test_around(table: tuple[int, int, int]):
+def test_tango_turns_the_score_test_around(table: tuple[int, int, int]) -> None:
     """At both ends the score statistic is z, with the likelihood maximised by scipy instead of solved."""
     gained, lost, n = table
     low, high = tango_interval(gained, lost, n)
@@ -119,7 +119,7 @@ def _variance(gained: int, lost: int, n: int, difference: float) -> float:
 
 
 @given(tables)
-def test_tango_is_mcnemars_test_at_zero(table: tuple[int, int, int]):
+def test_tango_is_mcnemars_test_at_zero(table: tuple[int, int, int]) -> None:
     gained, lost, n = table
     low, high = tango_interval(gained, lost, n)
     z = abs(gained - lost) / math.sqrt(gained + lost) if gained + lost else 0.0
@@ -128,7 +128,7 @@ def test_tango_is_mcnemars_test_at_zero(table: tuple[int, int, int]):
     assert tango_interval(lost, gained, n) == pytest.approx((-high, -low), abs=1e-9)
 
 
-def test_tango_without_any_disagreement_is_not_certain():
+def test_tango_without_any_disagreement_is_not_certain() -> None:
     low, high = tango_interval(0, 0, 20)
     z2 = NormalDist().inv_cdf(0.975) ** 2
     assert (low, high) == (pytest.approx(-z2 / (20 + z2)), pytest.approx(z2 / (20 + z2)))
@@ -136,7 +136,7 @@ def test_tango_without_any_disagreement_is_not_certain():
 
 @pytest.mark.parametrize("n", [15, 40, 150])
 @pytest.mark.parametrize(("gain", "loss"), [(0.02, 0.02), (0.10, 0.03), (0.30, 0.20), (0.25, 0.0)])
-def test_tango_covers_what_it_promises(n: int, gain: float, loss: float):
+def test_tango_covers_what_it_promises(n: int, gain: float, loss: float) -> None:
     """Simulated, with fixed seeds."""
     drawn = np.random.default_rng(5).multinomial(n, [gain, loss, 1 - gain - loss], 3000)
     tables, counts = np.unique(drawn, axis=0, return_counts=True)
@@ -151,21 +151,21 @@ def test_tango_covers_what_it_promises(n: int, gain: float, loss: float):
 
 
 @given(st.integers(0, 8), st.integers(0, 8))
-def test_flipping_ones_is_mcnemars_test(gained: int, lost: int):
+def test_flipping_ones_is_mcnemars_test(gained: int, lost: int) -> None:
     assert sign_flip([1.0] * gained + [-1.0] * lost) == pytest.approx(mcnemar(gained, lost))
 
 
-def test_drawn_flips_agree_with_mcnemar():
+def test_drawn_flips_agree_with_mcnemar() -> None:
     assert sign_flip([1.0] * 40 + [-1.0] * 22) == pytest.approx(mcnemar(40, 22), abs=0.005)
 
 
-def test_sign_flip_equals_scipys_permutation_test():
+def test_sign_flip_equals_scipys_permutation_test() -> None:
     data = np.round(np.random.default_rng(2).normal(0.03, 0.1, 12), 3)
     theirs = stats.permutation_test((data,), np.sum, permutation_type="samples", n_resamples=np.inf)
     assert sign_flip(data) == pytest.approx(theirs.pvalue)
 
 
-def test_many_different_values_are_summed_as_normal():
+def test_many_different_values_are_summed_as_normal() -> None:
     data = np.random.default_rng(3).normal(0.01, 0.1, 400)
     theirs = stats.permutation_test(
         (data,), np.sum, permutation_type="samples", n_resamples=20_000, rng=np.random.default_rng(1)
@@ -173,14 +173,14 @@ def test_many_different_values_are_summed_as_normal():
     assert sign_flip(data) == pytest.approx(theirs.pvalue, abs=0.01)
 
 
-def test_clusters_in_large_numbers_are_yangs_test():
+def test_clusters_in_large_numbers_are_yangs_test() -> None:
     """Yang, Sun and Hardin (2010): the square of the sum over the sum of the squares is chi squared."""
     totals = np.random.default_rng(4).integers(-3, 5, 300).astype(float)
     expected = stats.chi2.sf(totals.sum() ** 2 / (totals**2).sum(), 1)
     assert sign_flip(totals) == pytest.approx(expected, abs=0.005)
 
 
-def test_the_test_keeps_its_level_with_clusters():
+def test_the_test_keeps_its_level_with_clusters() -> None:
     """Five variants of a problem go the same way: a test of single samples would cry wolf, this one does not."""
     generator = np.random.default_rng(6)
     alarms = naive = 0
@@ -199,14 +199,14 @@ def test_the_test_keeps_its_level_with_clusters():
 # -- the bootstrap --------------------------------------------------------------------------------
 
 
-def test_imagined_pairs_as_published():
+def test_imagined_pairs_as_published() -> None:
     """With pass and fail, and many pairs, this is the interval of Bonett and Price: Cavo et al. (2012), as above."""
     differences = [1.0] * 6 + [-1.0] * 16 + [0.0] * 139
     low, high = bootstrap_interval(differences, [1.0] * 161)
     assert (low, high) == (pytest.approx(-0.1195, abs=0.004), pytest.approx(-0.0032, abs=0.004))
 
 
-def test_bootstrap_equals_scipys_for_many_pairs():
+def test_bootstrap_equals_scipys_for_many_pairs() -> None:
     data = np.round(np.random.default_rng(7).normal(0.05, 0.2, 3000), 1)
     theirs = stats.bootstrap((data,), np.mean, method="percentile", n_resamples=5000, rng=np.random.default_rng(8))
     low, high = bootstrap_interval(data, np.ones(3000))
@@ -214,7 +214,7 @@ def test_bootstrap_equals_scipys_for_many_pairs():
     assert high == pytest.approx(theirs.confidence_interval.high, abs=6e-4)
 
 
-def test_many_different_differences_have_students_interval():
+def test_many_different_differences_have_students_interval() -> None:
     generator = np.random.default_rng(9)
     first, second = generator.random(500), generator.random(500)
     found = compare_pairs(first, second)
@@ -230,7 +230,7 @@ def _fewer_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_fewer_draws")
 @pytest.mark.parametrize("n", [12, 40, 120])
-def test_bootstrap_covers_what_it_promises(n: int):
+def test_bootstrap_covers_what_it_promises(n: int) -> None:
     """Five epochs of samples of which most are always right or always wrong, as it is with models."""
     generator = np.random.default_rng(10)
     # What is estimated is the difference over all samples that could have been drawn.
@@ -247,7 +247,7 @@ def test_bootstrap_covers_what_it_promises(n: int):
 
 @pytest.mark.usefixtures("_fewer_draws")
 @pytest.mark.parametrize("groups", [8, 30, 100])
-def test_clustered_bootstrap_covers_what_it_promises(groups: int):
+def test_clustered_bootstrap_covers_what_it_promises(groups: int) -> None:
     generator = np.random.default_rng(12)
     covered = 0
     for _ in range(300):
@@ -261,7 +261,7 @@ def test_clustered_bootstrap_covers_what_it_promises(groups: int):
     assert covered / 300 > 0.93
 
 
-def test_few_differences_on_one_side_are_no_certainty():
+def test_few_differences_on_one_side_are_no_certainty() -> None:
     """One of fifty samples got a little better: a plain bootstrap would exclude that it gets worse."""
     found = compare_pairs([0.4] * 50, [0.9] + [0.4] * 49)
     assert found.low < 0 < found.value < found.high
@@ -269,7 +269,7 @@ def test_few_differences_on_one_side_are_no_certainty():
 
 
 @pytest.mark.parametrize("gain", [0.0, 0.1])
-def test_equal_differences_are_not_certain(gain: float):
+def test_equal_differences_are_not_certain(gain: float) -> None:
     found = compare_pairs([0.3] * 20, [0.3 + gain] * 20)
     assert found.low < gain < found.high
     assert found.p == (1.0 if gain == 0 else pytest.approx(2**-19, abs=1e-4))
@@ -278,7 +278,7 @@ def test_equal_differences_are_not_certain(gain: float):
 # -- clusters -------------------------------------------------------------------------------------
 
 
-def test_cluster_robust_error_is_that_of_a_regression():
+def test_cluster_robust_error_is_that_of_a_regression() -> None:
     """The sandwich of Liang and Zeger for a mean, with the factor G / (G - 1), written out."""
     first, second = [1, 0, 1, 1, 0, 0, 1], [1, 1, 1, 0, 1, 1, 1]
     names = ["a", "a", "b", "b", "b", "c", "c"]
@@ -288,12 +288,12 @@ def test_cluster_robust_error_is_that_of_a_regression():
     assert compare_pairs(first, second, names).stderr == pytest.approx(math.sqrt(3 / 2 * meat) / 7)
 
 
-def test_without_clusters_the_error_is_the_usual_one():
+def test_without_clusters_the_error_is_the_usual_one() -> None:
     first, second = [1, 0, 1, 1, 0], [1, 1, 1, 0, 1]
     assert compare_pairs(first, second).stderr == pytest.approx(stats.sem(np.subtract(second, first)))
 
 
-def test_a_cluster_that_repeats_itself_counts_once():
+def test_a_cluster_that_repeats_itself_counts_once() -> None:
     once = compare_pairs([0, 1, 0, 0] * 3, [1, 0, 1, 0] * 3, [str(i) for i in range(12)])
     tenfold = compare_pairs([0, 1, 0, 0] * 30, [1, 0, 1, 0] * 30, [str(i % 12) for i in range(120)])
     assert tenfold.stderr == pytest.approx(once.stderr)
@@ -301,7 +301,7 @@ def test_a_cluster_that_repeats_itself_counts_once():
     assert (tenfold.n, tenfold.units) == (120, 12)
 
 
-def test_one_cluster_tells_nothing():
+def test_one_cluster_tells_nothing() -> None:
     found = compare_pairs([0, 0], [1, 1], ["a", "a"])
     assert (found.value, found.low, found.p) == (1.0, None, None)
     assert compare_pairs([], []).value is None
@@ -314,7 +314,7 @@ def test_one_cluster_tells_nothing():
 
 
 @given(st.one_of(lists_of(scores), lists_of(passes)))
-def test_swapping_the_runs_changes_the_sign(rows: list[tuple[float, float, str]]):
+def test_swapping_the_runs_changes_the_sign(rows: list[tuple[float, float, str]]) -> None:
     first, second, names = columns(rows)
     there, back = compare_pairs(first, second, names), compare_pairs(second, first, names)
     assert back.value == pytest.approx(-there.value)
@@ -325,7 +325,7 @@ def test_swapping_the_runs_changes_the_sign(rows: list[tuple[float, float, str]]
 
 
 @given(st.one_of(lists_of(scores), lists_of(passes)), st.randoms(use_true_random=False))
-def test_the_order_of_samples_does_not_matter(rows: list[tuple[float, float, str]], random):
+def test_the_order_of_samples_does_not_matter(rows: list[tuple[float, float, str]], random) -> None:
     shuffled = random.sample(rows, len(rows))
     one, other = compare_pairs(*columns(rows)), compare_pairs(*columns(shuffled))
     for name in ("value", "stderr", "low", "high", "p", "spread", "design"):
@@ -333,7 +333,7 @@ def test_the_order_of_samples_does_not_matter(rows: list[tuple[float, float, str
 
 
 @given(lists_of(passes))
-def test_a_run_does_not_differ_from_itself(rows: list[tuple[float, float, str]]):
+def test_a_run_does_not_differ_from_itself(rows: list[tuple[float, float, str]]) -> None:
     first, _, names = columns(rows)
     found = compare_pairs(first, first, names)
     assert found.value == 0
@@ -343,7 +343,7 @@ def test_a_run_does_not_differ_from_itself(rows: list[tuple[float, float, str]])
 # -- Holm -----------------------------------------------------------------------------------------
 
 
-def test_holm_by_hand():
+def test_holm_by_hand() -> None:
     """0.005 × 4, 0.01 × 3, 0.03 × 2, and 0.04, which may not be less than the one before."""
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.6, 0.7]) == [1.0, 1.0]
@@ -351,7 +351,7 @@ def test_holm_by_hand():
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
-def test_holm_is_never_kinder_than_the_test_nor_harder_than_bonferroni(ps: list[float]):
+def test_holm_is_never_kinder_than_the_test_nor_harder_than_bonferroni(ps: list[float]) -> None:
     for p, adjusted in zip(ps, holm(ps), strict=True):
         assert p <= adjusted <= min(1.0, p * len(ps)) + 1e-12
 
@@ -359,24 +359,24 @@ def test_holm_is_never_kinder_than_the_test_nor_harder_than_bonferroni(ps: list[
 # -- what could be seen ---------------------------------------------------------------------------
 
 
-def test_connors_number_of_pairs_as_published():
+def test_connors_number_of_pairs_as_published() -> None:
     """powerandsamplesize.com, McNemar's Z-test, 2-sided, after Connor (1987): 0.45 and 0.05 need 23 pairs."""
     assert pairs_needed(0.40, 0.50) == 23
 
 
-def test_number_of_unpaired_samples_as_published():
+def test_number_of_unpaired_samples_as_published() -> None:
     """The example of R's power.prop.test(p1 = .50, p2 = .75, power = .90): n = 76.7."""
     assert samples_needed(0.25, [0, 1] * 50, power=0.9) == 77
 
 
-def test_number_of_unpaired_samples_of_scores():
+def test_number_of_unpaired_samples_of_scores() -> None:
     """Equal to the formula for two means in any text book: 2 (z + z)² s² / d²."""
     values = [0.2, 0.4, 0.5, 0.9, 0.3]
     assert samples_needed(0.1, values) == math.ceil(2 * 7.8489 * np.var(values, ddof=1) / 0.01)
 
 
 @pytest.mark.parametrize(("difference", "spread"), [(0.05, 0.1), (0.02, 0.3), (0.1, 0.2)])
-def test_the_promised_power_is_there(difference: float, spread: float):
+def test_the_promised_power_is_there(difference: float, spread: float) -> None:
     """Simulated with the score test that the formula is about; the exact one is a little more careful."""
     n = pairs_needed(difference, spread)
     gain, loss = (spread + difference) / 2, (spread - difference) / 2
@@ -386,7 +386,7 @@ def test_the_promised_power_is_there(difference: float, spread: float):
 
 
 @given(st.integers(20, 100_000), st.floats(0, 1), st.booleans())
-def test_what_can_be_detected_needs_that_many_pairs(n: int, spread: float, whole: bool):
+def test_what_can_be_detected_needs_that_many_pairs(n: int, spread: float, whole: bool) -> None:
     found = detectable(n, spread, whole=whole)
     assert pairs_needed(found, least_spread(found, spread, whole)) <= n
     if found > 1e-5:
@@ -394,23 +394,23 @@ def test_what_can_be_detected_needs_that_many_pairs(n: int, spread: float, whole
         assert pairs_needed(smaller, least_spread(smaller, spread, whole)) >= n
 
 
-def test_too_few_pairs_show_nothing():
+def test_too_few_pairs_show_nothing() -> None:
     assert detectable(2, 0.2, whole=True) is None
 
 
-def test_clusters_need_more():
+def test_clusters_need_more() -> None:
     assert pairs_needed(0.05, 0.2, design=4) == pytest.approx(4 * pairs_needed(0.05, 0.2), abs=4)
 
 
 @pytest.mark.parametrize("difference", [0, 1.5])
-def test_impossible_differences_are_refused(difference: float):
+def test_impossible_differences_are_refused(difference: float) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         pairs_needed(difference, 0.5)
     with pytest.raises(ValueError, match="between 0 and 1"):
         samples_needed(difference, [0, 1])
 
 
-def test_large_differences_need_few_draws(monkeypatch: pytest.MonkeyPatch):
+def test_large_differences_need_few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bootstrap's cost follows the kinds of differences, not the samples: no draw is made per sample."""
     drawn: list[int] = []
     original = np.random.default_rng
@@ -428,7 +428,7 @@ def test_large_differences_need_few_draws(monkeypatch: pytest.MonkeyPatch):
     assert drawn == [5 * paired.RESAMPLES], "four kinds, and one that was imagined"
 
 
-def test_a_share_of_passes_stays_within_its_bounds():
+def test_a_share_of_passes_stays_within_its_bounds() -> None:
     assert samples_needed(0.5, [0, 1] * 50) == samples_needed(0.5, [1, 0] * 50), "0 and 1 are shares, too"
     assert samples_needed(0.9, [0.0] * 9 + [1.0]) == samples_needed(0.9, [1.0] * 9 + [0.0]), "0.1 + 0.9 is 1"
     with pytest.raises(ValueError, match=r"no share of passes lies 0\.6 from 0\.500"):

@@ -77,13 +77,13 @@ def config(task: str, **options: Any) -> package.RunConfig:
 
 
 @given(st.one_of(canvases(), single_shapes()))
-def test_the_pixels_of_a_png_tell_all_shapes(canvas: tuple[list[Shape], Board]):
+def test_the_pixels_of_a_png_tell_all_shapes(canvas: tuple[list[Shape], Board]) -> None:
     shapes, board = canvas
     assert in_order(read_png(png(shapes, board))) == in_order(shapes)
 
 
 @given(st.one_of(canvases(), single_shapes()))
-def test_the_elements_of_an_svg_tell_all_shapes(canvas: tuple[list[Shape], Board]):
+def test_the_elements_of_an_svg_tell_all_shapes(canvas: tuple[list[Shape], Board]) -> None:
     shapes, board = canvas
     root = ElementTree.fromstring(svg(shapes, board))
     side = 8 * board.bound
@@ -122,7 +122,7 @@ def read_element(element: ElementTree.Element, board: Board) -> Shape:
 
 
 @pytest.mark.parametrize(("board", "side"), [(SMALL, 256), (LARGE, 384)])
-def test_size_and_format(board: Board, side: int):
+def test_size_and_format(board: Board, side: int) -> None:
     picture = Image.open(io.BytesIO(png([], board)))
     assert (picture.format, picture.size, picture.mode) == ("PNG", (side, side), "P")
     assert picture.convert("RGB").getcolors() == [(side * side, (255, 255, 255))]
@@ -132,7 +132,7 @@ def test_size_and_format(board: Board, side: int):
 
 
 @given(canvases())
-def test_pillow_draws_the_same_but_for_single_pixels_at_the_edge(canvas: tuple[list[Shape], Board]):
+def test_pillow_draws_the_same_but_for_single_pixels_at_the_edge(canvas: tuple[list[Shape], Board]) -> None:
     shapes, board = canvas
     drawn = Image.new("RGB", (8 * board.bound, 8 * board.bound), "white")
     pen = ImageDraw.Draw(drawn)
@@ -165,7 +165,7 @@ def lab(colour: str) -> tuple[float, ...]:
     return 116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)
 
 
-def test_no_two_colours_look_alike():
+def test_no_two_colours_look_alike() -> None:
     """A difference of 2 can just be seen; of 30, nobody mistakes one for the other."""
     assert set(COLOURS) == {"white", *LARGE.colours}
     distances = {
@@ -176,7 +176,7 @@ def test_no_two_colours_look_alike():
 
 
 @pytest.mark.parametrize("draw", [png, svg])
-def test_a_shape_over_the_edge_is_not_drawn(draw: Callable[[list[Shape], Board], object]):
+def test_a_shape_over_the_edge_is_not_drawn(draw: Callable[[list[Shape], Board], object]) -> None:
     with pytest.raises(ValueError, match=r"the large red circle at \(30, 0\) reaches over the edge"):
         draw([Shape("large", "red", "circle", 30, 0)], SMALL)
 
@@ -191,7 +191,7 @@ def test_a_shape_over_the_edge_is_not_drawn(draw: Callable[[list[Shape], Board],
         (lambda pen: pen.polygon([(8, 8), (23, 23), (8, 23)], fill="red"), "the outline of no form"),
     ],
 )
-def test_what_is_no_shape_is_not_taken_for_one(draw: Callable[[ImageDraw.ImageDraw], None], said: str):
+def test_what_is_no_shape_is_not_taken_for_one(draw: Callable[[ImageDraw.ImageDraw], None], said: str) -> None:
     picture = Image.new("RGB", (256, 256), "white")
     draw(ImageDraw.Draw(picture))
     file = io.BytesIO()
@@ -203,7 +203,7 @@ def test_what_is_no_shape_is_not_taken_for_one(draw: Callable[[ImageDraw.ImageDr
 # -- the sample -----------------------------------------------------------------------------------
 
 
-def test_which_tasks_have_pictures():
+def test_which_tasks_have_pictures() -> None:
     assert {"comparison", "coordinate", "count", "existence", "existence_tracking", "logic", "superlative"} <= set(
         PICTURED
     )
@@ -215,7 +215,9 @@ def test_which_tasks_have_pictures():
 @given(
     data=st.data(), modality=st.sampled_from(["image", "both"]), seed=st.integers(0, 1000), few_shot=st.integers(0, 2)
 )
-def test_the_answer_is_entailed_by_the_picture(name: str, data: st.DataObject, modality: str, seed: int, few_shot: int):
+def test_the_answer_is_entailed_by_the_picture(
+    name: str, data: st.DataObject, modality: str, seed: int, few_shot: int
+) -> None:
     taken = data.draw(settings_of(name).filter(lambda values: fits(name, values)))
     task = create_task(REGISTERED_TASKS[name], f"shapes/{name}", taken)
     for sample in samples(name, 2, seed=seed, few_shot=few_shot, settings=taken, modality=modality):
@@ -231,7 +233,7 @@ def fits(name: str, values: dict[str, object]) -> bool:
 
 
 @pytest.mark.parametrize("name", PICTURED)
-def test_every_modality_asks_the_same(name: str):
+def test_every_modality_asks_the_same(name: str) -> None:
     text, image, both = (samples(name, 20, modality=modality) for modality in MODALITIES)
     assert [(s.id, s.target, s.choices, s.metadata) for s in text] == [
         (s.id, s.target, s.choices, s.metadata) for s in image
@@ -247,7 +249,7 @@ def test_every_modality_asks_the_same(name: str):
         assert not any(f"{shape} at (" in seen.text for shape in read_png(seen.images[0].data)), "the picture tells it"
 
 
-def test_events_stay_in_words():
+def test_events_stay_in_words() -> None:
     (text,), (image,) = (samples("existence_tracking", 1, modality=modality) for modality in ("text", "image"))
     events = [
         line for line in text.input.splitlines() if " is removed." in line or "All " in line or " is added." in line
@@ -257,7 +259,7 @@ def test_events_stay_in_words():
 
 
 @pytest.mark.parametrize("modality", ["image", "both"])
-def test_every_worked_example_has_its_own_picture(modality: str):
+def test_every_worked_example_has_its_own_picture(modality: str) -> None:
     for sample in samples("count", 10, few_shot=3, modality=modality):
         assert [message.role for message in sample.input] == ["user", "assistant"] * 3 + ["user"]
         pictures = [message.images for message in sample.input[::2]]
@@ -267,14 +269,14 @@ def test_every_worked_example_has_its_own_picture(modality: str):
 
 @pytest.mark.parametrize("name", WITHOUT)
 @pytest.mark.parametrize("modality", ["image", "both"])
-def test_a_task_with_a_description_of_its_own_has_no_picture(proctor, name: str, modality: str):
+def test_a_task_with_a_description_of_its_own_has_no_picture(proctor, name: str, modality: str) -> None:
     done = proctor("run", "shapes/existence", f"shapes/{name}", "--model", "scripted/oracle", "--modality", modality)
     assert done.returncode == 2
     assert done.stderr == f"proctor: shapes/{name} has no pictures to show: it can be set with --modality text only.\n"
     assert not Path("store").exists(), "not even the first one was begun"
 
 
-def test_a_wildcard_means_the_tasks_with_pictures_where_pictures_are_wanted(proctor):
+def test_a_wildcard_means_the_tasks_with_pictures_where_pictures_are_wanted(proctor) -> None:
     done = proctor(
         "run", "shapes/*", "--model", "scripted/oracle", "--modality", "image", "--limit", "1", "--json", "-q"
     )
@@ -284,7 +286,7 @@ def test_a_wildcard_means_the_tasks_with_pictures_where_pictures_are_wanted(proc
     assert len(done.stderr.splitlines()) == len(WITHOUT), "a note for each of the others"
 
 
-def test_any_other_task_has_no_picture(adding: str):
+def test_any_other_task_has_no_picture(adding: str) -> None:
     with pytest.raises(UsageError, match="has no pictures to show"):
         package.evaluate(adding, "scripted/oracle", modality="image")
     with pytest.raises(UsageError, match="has no pictures to show"):
@@ -309,7 +311,7 @@ def first_picture(cls: type[Task]) -> Sample:
     return next(take_samples(create_task(cls, "mine", {}), config("mine", modality="image")))
 
 
-def test_a_picture_that_cannot_be_drawn_is_a_fault_of_the_task():
+def test_a_picture_that_cannot_be_drawn_is_a_fault_of_the_task() -> None:
     class Outside(Edge):
         place = 31
 
@@ -339,14 +341,14 @@ def moved(shapes: list[Shape], board: Board) -> bytes:
 
 @pytest.mark.parametrize("wrong", [recoloured, moved, lambda shapes, board: png(shapes[1:], board)])
 @pytest.mark.parametrize("name", ["existence", "existence_tracking", "superlative"])
-def test_check_finds_a_picture_that_shows_something_else(name: str, wrong, monkeypatch: pytest.MonkeyPatch):
+def test_check_finds_a_picture_that_shows_something_else(name: str, wrong, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawing, "png", wrong)
     failed = {finding.claim: finding.fault for finding in check_task(f"shapes/{name}", {}, n=30) if not finding.holds}
     assert "pictures, where it has any, show the same" in failed
     assert "an independent solver, where there is one, agrees" not in failed, "the text is as good as it was"
 
 
-def test_check_finds_that_the_picture_gives_another_answer(monkeypatch: pytest.MonkeyPatch):
+def test_check_finds_that_the_picture_gives_another_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawing, "png", lambda shapes, board: png(shapes[1:], board))
     task = create_task(REGISTERED_TASKS["count"], "shapes/count", {})
     faults = [fault for sample in samples("count", 50, modality="image") for fault in task.proofs(sample)]
@@ -356,7 +358,7 @@ def test_check_finds_that_the_picture_gives_another_answer(monkeypatch: pytest.M
     assert faults.count("the picture shows other shapes than the text") == 50
 
 
-def test_a_task_without_a_solver_has_its_pictures_checked_too(monkeypatch: pytest.MonkeyPatch, proctor):
+def test_a_task_without_a_solver_has_its_pictures_checked_too(monkeypatch: pytest.MonkeyPatch, proctor) -> None:
     proctor("new", "shapes", "left_of")
     assert [finding for finding in check_task("left_of.py:LeftOf", {}, n=20) if not finding.holds] == []
     monkeypatch.setattr(drawing, "png", moved)
@@ -386,7 +388,7 @@ def answer_by_looking(body: dict[str, Any], _: int) -> str:
 
 
 @pytest.mark.parametrize("modality", ["image", "both"])
-def test_a_server_that_looks_at_the_picture_knows_the_answer(serve, modality: str):
+def test_a_server_that_looks_at_the_picture_knows_the_answer(serve, modality: str) -> None:
     server = serve(answer_by_looking)
     options = {"base_url": server.url, "limit": 30, "modality": modality, "few_shot": 2}
     report = package.evaluate("shapes/existence", "openai/m", **options)
@@ -396,7 +398,7 @@ def test_a_server_that_looks_at_the_picture_knows_the_answer(serve, modality: st
         assert all(len(message.images) == 1 for message in record.sample.input[::2])
 
 
-def test_the_server_receives_the_canvas_itself(serve):
+def test_the_server_receives_the_canvas_itself(serve) -> None:
     server = serve(lambda body, number: "Yes")
     package.evaluate(
         "shapes/existence", "openai/m", base_url=server.url, limit=5, few_shot=1, modality="both", concurrency=1
@@ -410,7 +412,7 @@ def test_the_server_receives_the_canvas_itself(serve):
             assert all(f"- {shape} at ({shape.x}, {shape.y})\n" in text for shape in shapes)
 
 
-def test_the_completions_endpoint_takes_no_pictures(serve, proctor):
+def test_the_completions_endpoint_takes_no_pictures(serve, proctor) -> None:
     server = serve(lambda body, number: "Yes")
     flags = ["--base-url", server.url, "--api", "completions", "--modality", "image"]
     done = proctor("run", "shapes/existence", "--model", "openai/m", *flags)
@@ -424,7 +426,7 @@ def test_the_completions_endpoint_takes_no_pictures(serve, proctor):
 
 
 @pytest.mark.parametrize("model", ["smollm2", "gguf/none.gguf"])
-def test_embedded_models_take_no_pictures(proctor, tmp_path: Path, model: str):
+def test_embedded_models_take_no_pictures(proctor, tmp_path: Path, model: str) -> None:
     done = proctor(
         "run", "shapes/existence", "--model", model, "--modality", "both", XDG_CACHE_HOME=str(tmp_path / "c")
     )
@@ -434,13 +436,13 @@ def test_embedded_models_take_no_pictures(proctor, tmp_path: Path, model: str):
     assert not (tmp_path / "c").exists(), "no weights were fetched for it"
 
 
-def test_models_of_vllm_take_no_pictures(proctor):
+def test_models_of_vllm_take_no_pictures(proctor) -> None:
     done = proctor("run", "shapes/existence", "--model", "vllm/none", "--modality", "image")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert done.stderr.startswith("proctor: vllm/none cannot be shown pictures: a model of vllm/ is given text only.")
 
 
-def test_a_picture_that_comes_later_is_an_error_of_its_sample(serve, task_file):
+def test_a_picture_that_comes_later_is_an_error_of_its_sample(serve, task_file) -> None:
     path = task_file(
         """
         from adding import *
@@ -460,14 +462,14 @@ def test_a_picture_that_comes_later_is_an_error_of_its_sample(serve, task_file):
     assert failed.error.message == "a picture cannot be put into a prompt of plain text"
 
 
-def test_scripted_candidates_work_with_pictures():
+def test_scripted_candidates_work_with_pictures() -> None:
     for modality in ("image", "both"):
         report = package.evaluate("shapes/superlative", "scripted/oracle", limit=10, modality=modality)
         assert report.metrics["accuracy"].value == 1
         assert list(report.to_pandas()["score"]) == [1] * 10
 
 
-def test_the_cache_tells_pictures_apart(serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_the_cache_tells_pictures_apart(serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The questions repeat; what is different is the picture."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     server = serve(answer_by_looking)
@@ -479,7 +481,7 @@ def test_the_cache_tells_pictures_apart(serve, monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.mark.parametrize("form", ["jsonl", "json", "csv"])
-def test_records_with_pictures_are_exported(proctor, form: str):
+def test_records_with_pictures_are_exported(proctor, form: str) -> None:
     proctor("run", "shapes/count", "--model", "scripted/oracle", "--limit", "3", "--modality", "image")
     done = proctor("export", "latest", "--format", form)
     assert done.returncode == 0
@@ -493,7 +495,7 @@ def test_records_with_pictures_are_exported(proctor, form: str):
     assert (picture["type"], picture["media_type"], text["type"]) == ("image", "image/png", "text")
 
 
-def test_messages_stored_before_there_were_pictures_are_read():
+def test_messages_stored_before_there_were_pictures_are_read() -> None:
     old = b'{"sample":{"id":"a","index":0,"input":[{"role":"user","content":"2+2="}],"target":"4"},"epoch":0}'
     record = msgspec.json.decode(old, type=Record)
     assert record.sample.input == (Message("user", "2+2="),)
@@ -502,7 +504,7 @@ def test_messages_stored_before_there_were_pictures_are_read():
     assert (parts.text, parts.images) == ("a\nb", [])
 
 
-def test_a_run_goes_on_only_in_its_own_modality(proctor):
+def test_a_run_goes_on_only_in_its_own_modality(proctor) -> None:
     proctor("run", "shapes/count", "--model", "scripted/oracle", "--limit", "3", "--modality", "image")
     assert proctor("resume", "latest", "--quiet").returncode == 0
     refused = proctor("resume", "latest", "--modality", "text")
@@ -510,7 +512,7 @@ def test_a_run_goes_on_only_in_its_own_modality(proctor):
     assert "modality was 'image', now 'text'" in refused.stderr
 
 
-def test_a_run_from_before_there_were_pictures_goes_on():
+def test_a_run_from_before_there_were_pictures_goes_on() -> None:
     report = package.evaluate("shapes/count", "scripted/oracle", limit=3)
     store = open_store()
     run = msgspec.structs.replace(report.run, config={k: v for k, v in report.run.config.items() if k != "modality"})
@@ -526,7 +528,7 @@ def test_a_run_from_before_there_were_pictures_goes_on():
 # -- the command line -----------------------------------------------------------------------------
 
 
-def test_show_says_that_there_is_a_picture_and_writes_it(proctor, tmp_path: Path):
+def test_show_says_that_there_is_a_picture_and_writes_it(proctor, tmp_path: Path) -> None:
     shown = proctor("show", "shapes/count", "--modality", "image", "--few-shot", "1")
     assert shown.stdout.count("[picture, image/png, ") == 2
     assert "--images DIR writes it" in shown.stdout
@@ -550,7 +552,7 @@ def test_show_says_that_there_is_a_picture_and_writes_it(proctor, tmp_path: Path
         (["--modality", "picture"], "invalid choice: 'picture'"),
     ],
 )
-def test_show_says_what_it_cannot_do(proctor, flags: list[str], said: str):
+def test_show_says_what_it_cannot_do(proctor, flags: list[str], said: str) -> None:
     done = proctor("show", "shapes/count", *flags)
     assert done.returncode == 2
     assert said in done.stderr
@@ -558,7 +560,7 @@ def test_show_says_what_it_cannot_do(proctor, flags: list[str], said: str):
 
 
 @pytest.mark.parametrize(("modality", "imported"), [("text", ""), ("image", "numpy")])
-def test_what_is_heavy_is_imported_only_for_pictures(modality: str, imported: str):
+def test_what_is_heavy_is_imported_only_for_pictures(modality: str, imported: str) -> None:
     """And what reads pictures back, only by the check."""
     code = (
         f"import sys, proctor; proctor.evaluate('shapes/existence', 'scripted/oracle', limit=2, modality={modality!r});"

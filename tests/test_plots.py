@@ -102,7 +102,7 @@ plots = st.one_of(scores(), curves(), histograms(), spreads())
 
 
 @given(finite, finite, st.lists(finite, min_size=2))
-def test_a_scale_never_turns_back(one: float, other: float, xs: list[float]):
+def test_a_scale_never_turns_back(one: float, other: float, xs: list[float]) -> None:
     scale = Linear(*sorted((one, other)), 10.0, 90.0)
     places = [scale.place(x) for x in sorted(xs)]
     assert all(a <= b for a, b in pairwise(places))
@@ -110,7 +110,7 @@ def test_a_scale_never_turns_back(one: float, other: float, xs: list[float]):
 
 
 @given(st.floats(1e-300, 1e300), st.floats(1e-300, 1e300), st.lists(finite, min_size=2))
-def test_a_logarithmic_scale_neither(one: float, other: float, xs: list[float]):
+def test_a_logarithmic_scale_neither(one: float, other: float, xs: list[float]) -> None:
     scale = Logarithmic(*sorted((one, other)), 10.0, 90.0)
     places = [scale.place(x) for x in sorted(xs)]
     assert all(a <= b for a, b in pairwise(places))
@@ -118,7 +118,7 @@ def test_a_logarithmic_scale_neither(one: float, other: float, xs: list[float]):
 
 
 @given(moderate, moderate, st.integers(2, 12))
-def test_steps_are_few_and_hold_all(one: float, other: float, most: int):
+def test_steps_are_few_and_hold_all(one: float, other: float, most: int) -> None:
     low, high = sorted((one, other))
     steps = round_steps(low, high, most)
     slack = 1e-6 * max(abs(low), abs(high))
@@ -128,7 +128,7 @@ def test_steps_are_few_and_hold_all(one: float, other: float, most: int):
     assert all(a < b for a, b in pairwise(steps))
 
 
-def test_steps_are_round():
+def test_steps_are_round() -> None:
     assert round_steps(0, 1, 6) == [0, 0.2, 0.4, 0.6, 0.8, 1]
     assert round_steps(0.13, 0.31, 5) == [0.1, 0.2, 0.3, 0.4]
     assert round_steps(-30, 120, 5) == [-50, 0, 50, 100, 150]
@@ -137,13 +137,13 @@ def test_steps_are_round():
 
 
 @given(st.floats(1e-6, 1e9), st.floats(1.01, 1e9), st.integers(2, 12))
-def test_steps_of_a_logarithmic_axis_lie_on_it(low: float, ratio: float, most: int):
+def test_steps_of_a_logarithmic_axis_lie_on_it(low: float, ratio: float, most: int) -> None:
     steps = round_powers(low, low * ratio, most)
     assert 1 <= len(steps) <= max(most, 2)
     assert all(low * 0.99 <= step <= low * ratio * 1.01 for step in steps)
 
 
-def test_scores_have_the_whole_axis():
+def test_scores_have_the_whole_axis() -> None:
     assert bounds_of([0.4, 0.6]) == (0, 1)
     assert bounds_of([20, 35]) == (20, 35)
     assert bounds_of([2, 35]) == (0, 35)
@@ -152,7 +152,7 @@ def test_scores_have_the_whole_axis():
     assert bounds_of([]) == (0, 1)
 
 
-def test_figures_are_written_for_people():
+def test_figures_are_written_for_people() -> None:
     assert [written(x) for x in (0, 0.2, 1500, 1e6, 1e9, -0.5, 0.00001)] == [
         "0", "0.2", "1,500", "1,000,000", "1e+09", "−0.5", "1e-05",
     ]  # fmt: skip
@@ -162,12 +162,12 @@ def test_figures_are_written_for_people():
 
 
 @given(st.text(), st.floats(0, 300), st.sampled_from(["", "pp-title", "pp-small"]))
-def test_what_is_shortened_fits(text: str, room: float, kind: str):
+def test_what_is_shortened_fits(text: str, room: float, kind: str) -> None:
     assert text_width(shorten(text, room, kind), kind) <= room
     assert all(text_width(line, kind) <= room for line in wrap(text, room, kind))
 
 
-def test_both_ends_of_a_name_are_kept():
+def test_both_ends_of_a_name_are_kept() -> None:
     assert shorten("short", 100) == "short"
     shown = shorten("openai/a-model-with-a-very-long-name-instruct", 180)
     assert shown.startswith("openai/a-m")
@@ -175,7 +175,7 @@ def test_both_ends_of_a_name_are_kept():
     assert "…" in shown
 
 
-def test_widths_are_not_below_those_of_real_letters():
+def test_widths_are_not_below_those_of_real_letters() -> None:
     """A common wide face, drawn by the renderer, is no wider than was reckoned."""
     for text in ("The quick brown fox", "scripted/random", "0.123  [0.045, 0.678]", "WWWW mmmm", "iiii llll"):
         drawing = Drawing(600, 40, "", "")
@@ -186,7 +186,7 @@ def test_widths_are_not_below_those_of_real_letters():
 
 
 @given(st.lists(st.tuples(st.text(max_size=8), st.floats(0, 700)), min_size=1, max_size=12))
-def test_labels_of_an_axis_do_not_touch(labels: list[tuple[str, float]]):
+def test_labels_of_an_axis_do_not_touch(labels: list[tuple[str, float]]) -> None:
     texts, places = [text for text, _ in labels], [place for _, place in labels]
     chosen = fitting(texts, places)
     assert chosen
@@ -208,7 +208,7 @@ def texts_of(root: ElementTree.Element) -> Iterator[tuple[str, float, float, flo
 
 
 @given(plots, st.integers(240, 1400))
-def test_nothing_leaves_the_frame(plot: Plot, width: int):
+def test_nothing_leaves_the_frame(plot: Plot, width: int) -> None:
     drawing = plot.draw(width)
     root = ElementTree.fromstring(drawing.svg())
     assert (float(root.get("width", 0)), float(root.get("height", 0))) == (width, round(drawing.height, 3))
@@ -225,7 +225,7 @@ def test_nothing_leaves_the_frame(plot: Plot, width: int):
 
 
 @given(plots, st.integers(240, 1400), st.integers(1, 900))
-def test_a_height_is_kept_or_refused(plot: Plot, width: int, height: int):
+def test_a_height_is_kept_or_refused(plot: Plot, width: int, height: int) -> None:
     try:
         drawing = plot.draw(width, height)
     except RoomError as error:
@@ -237,13 +237,13 @@ def test_a_height_is_kept_or_refused(plot: Plot, width: int, height: int):
 
 
 @pytest.mark.parametrize("width", [0, 239, 8001])
-def test_a_width_must_make_sense(width: int):
+def test_a_width_must_make_sense(width: int) -> None:
     with pytest.raises(UsageError, match="240 to 8,000 wide"):
         Scores("t", []).draw(width)
 
 
 @given(plots)
-def test_names_are_text_and_never_markup(plot: Plot):
+def test_names_are_text_and_never_markup(plot: Plot) -> None:
     """Only our own elements, no script, no handler, no style beside the sheet, no address."""
     root = ElementTree.fromstring(plot.draw(400).svg())
     known = {"svg", "title", "desc", "style", "rect", "text", "line", "path", "circle"}
@@ -253,14 +253,14 @@ def test_names_are_text_and_never_markup(plot: Plot):
     assert "http" not in "".join(root.find(f"{SVG}style").itertext())
 
 
-def test_a_name_with_markup_is_shown_as_it_is():
+def test_a_name_with_markup_is_shown_as_it_is() -> None:
     row = Row(EVIL, proportion(3, 4))
     svg = Scores(EVIL, [Group(EVIL, [row])], EVIL).draw(900).svg()
     assert "<script" not in svg
     assert EVIL in [text for text, *_ in texts_of(ElementTree.fromstring(svg))]
 
 
-def test_the_same_plot_can_be_heard():
+def test_the_same_plot_can_be_heard() -> None:
     plot = Scores("accuracy", [Group("exam", [Row("one", proportion(3, 4)), Row("two", proportion(0, 4))])])
     root = ElementTree.fromstring(plot.draw().svg())
     assert root.get("role") == "img"
@@ -284,7 +284,7 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
-def test_contrast(palette: Palette):
+def test_contrast(palette: Palette) -> None:
     assert contrast(palette.ink, palette.surface) >= 7
     assert contrast(palette.muted, palette.surface) >= 4.5
     assert all(contrast(colour, palette.surface) >= 3 for colour in palette.series)
@@ -302,14 +302,14 @@ def seen_without(cone: str, colour: str) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("cone", ["long", "middle"])
-def test_the_first_colours_are_told_apart_by_all_eyes(palette: Palette, cone: str):
+def test_the_first_colours_are_told_apart_by_all_eyes(palette: Palette, cone: str) -> None:
     seen = [seen_without(cone, colour) for colour in palette.series[:3]]
     for i, one in enumerate(seen):
         for other in seen[:i]:
             assert math.dist(one, other) > 0.1
 
 
-def test_auto_follows_the_readers_system():
+def test_auto_follows_the_readers_system() -> None:
     auto = style_sheet("auto")
     assert "@media (prefers-color-scheme:dark)" in auto
     assert f"--pp-ink:{LIGHT.ink}" in auto
@@ -321,7 +321,7 @@ def test_auto_follows_the_readers_system():
         assert rule.startswith((".proctor-plot", "@media")), "the style of a plot is the style of nothing else"
 
 
-def test_a_page_may_bring_the_style_itself():
+def test_a_page_may_bring_the_style_itself() -> None:
     drawing = Scores("t", [Group("", [Row("a", proportion(1, 2))])]).draw()
     assert "<style>" not in drawing.svg(None)
     assert "pp-point" in drawing.svg(None)
@@ -349,7 +349,7 @@ LINES = Curves(
 
 
 @pytest.mark.parametrize(("theme", "palette"), [("light", LIGHT), ("dark", DARK), ("auto", LIGHT)])
-def test_ink_is_where_the_points_are(theme: Any, palette: Palette):
+def test_ink_is_where_the_points_are(theme: Any, palette: Palette) -> None:
     drawing = LINES.draw(500)
     image = opened(png(drawing, theme, 2))
     assert image.size == (1000, 2 * drawing.height)
@@ -365,7 +365,7 @@ def test_ink_is_where_the_points_are(theme: Any, palette: Palette):
     assert rgb(palette.ink) in found, "letters"
 
 
-def test_bars_are_as_high_as_their_shares():
+def test_bars_are_as_high_as_their_shares() -> None:
     plot = Histograms("scores", [Histogram("a", [0.0] * 30 + [1.0] * 10)])
     drawing = plot.draw(500)
     image = opened(png(drawing, scale=1))
@@ -377,7 +377,7 @@ def test_bars_are_as_high_as_their_shares():
     assert fmean(counts["left"]) / fmean(counts["right"]) == pytest.approx(3, rel=0.1)
 
 
-def test_text_does_not_vanish_where_there_is_no_font(monkeypatch: pytest.MonkeyPatch):
+def test_text_does_not_vanish_where_there_is_no_font(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resvg_py, "svg_to_bytes", partial(resvg_py.svg_to_bytes, skip_system_fonts=True))
     picture._fonts_can_be_drawn.cache_clear()
     try:
@@ -387,6 +387,6 @@ def test_text_does_not_vanish_where_there_is_no_font(monkeypatch: pytest.MonkeyP
         picture._fonts_can_be_drawn.cache_clear()
 
 
-def test_a_picture_has_a_limit():
+def test_a_picture_has_a_limit() -> None:
     with pytest.raises(UsageError, match="too large"):
         png(LINES.draw(8000, 4000), scale=4)

@@ -47,7 +47,7 @@ def a_record(index: int) -> Record:
 # -- several at once --------------------------------------------------------------------------
 
 
-def test_three_processes_with_two_runs_each(adding: str, postgres: str):
+def test_three_processes_with_two_runs_each(adding: str, postgres: str) -> None:
     """At the same time, on a database in which nothing is yet."""
     code = f"import proctor\nfor _ in range(2): proctor.evaluate({adding!r}, 'scripted/oracle', limit=1000)"
     processes = [subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE) for _ in range(3)]
@@ -58,7 +58,7 @@ def test_three_processes_with_two_runs_each(adding: str, postgres: str):
     assert all(len(store.scored(run)) == store.count(run, Wanted(text="add-")) == 1000 for run in store.runs())
 
 
-def test_two_processes_bring_it_up_to_date_at_once(postgres: str, monkeypatch: pytest.MonkeyPatch):
+def test_two_processes_bring_it_up_to_date_at_once(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both see the old version; the one that waits for the other finds nothing left to do."""
     from proctor.store import schema
 
@@ -85,7 +85,7 @@ def test_two_processes_bring_it_up_to_date_at_once(postgres: str, monkeypatch: p
     assert store.count(RUN, Wanted(text="s0")) == 1
 
 
-def test_a_killed_process_holds_nothing_any_more(adding: str, postgres: str, stalling):
+def test_a_killed_process_holds_nothing_any_more(adding: str, postgres: str, stalling) -> None:
     server = stalling(3)
     process = start("run", adding, "--model", "openai/m", "--base-url", server.url)
     until(lambda: len(server.requests) > 3 and stored() == 3, process)
@@ -100,7 +100,7 @@ def test_a_killed_process_holds_nothing_any_more(adding: str, postgres: str, sta
     assert resume(run.id, {}).run.n == 10
 
 
-def test_killed_while_writing_at_full_speed(adding: str, postgres: str):
+def test_killed_while_writing_at_full_speed(adding: str, postgres: str) -> None:
     process = start("run", adding, "--model", "scripted/oracle", "--limit", "8000")
     until(lambda: stored() >= 500, process)
     process.send_signal(signal.SIGKILL)
@@ -110,7 +110,7 @@ def test_killed_while_writing_at_full_speed(adding: str, postgres: str):
     assert [record.sample.index for record in report.records()] == list(range(8000))
 
 
-def test_the_holder_itself_is_not_taken_for_dead(postgres: str):
+def test_the_holder_itself_is_not_taken_for_dead(postgres: str) -> None:
     store = open_store()
     with store.hold(RUN.id):
         assert store.status(RUN) == "running"
@@ -129,7 +129,7 @@ def own_server(postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch)
     server.stop()
 
 
-def test_a_server_that_is_killed_in_the_middle_of_a_run(adding: str, own_server: PostgresServer, stalling):
+def test_a_server_that_is_killed_in_the_middle_of_a_run(adding: str, own_server: PostgresServer, stalling) -> None:
     models = stalling(4)
     command = [sys.executable, "-m", "proctor", "run", adding, "-m", "openai/m", "--base-url", models.url, "-q"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -154,7 +154,7 @@ def test_a_server_that_is_killed_in_the_middle_of_a_run(adding: str, own_server:
     assert len(models.requests) == before + 6
 
 
-def test_a_line_that_breaks_for_a_moment(postgres: str, postgres_server: PostgresServer):
+def test_a_line_that_breaks_for_a_moment(postgres: str, postgres_server: PostgresServer) -> None:
     """The writer connects again, and has the run to itself again."""
     store = open_store()
     store.save(RUN)
@@ -172,7 +172,7 @@ def test_a_line_that_breaks_for_a_moment(postgres: str, postgres_server: Postgre
         pass
 
 
-def test_a_run_that_another_process_took_over_meanwhile(postgres: str, postgres_server: PostgresServer):
+def test_a_run_that_another_process_took_over_meanwhile(postgres: str, postgres_server: PostgresServer) -> None:
     store = open_store()
     store.save(RUN)
 
@@ -190,7 +190,7 @@ def test_a_run_that_another_process_took_over_meanwhile(postgres: str, postgres_
     assert open_store().run(RUN.id).status == "running"
 
 
-def test_who_only_looks_on_connects_again_too(postgres: str, postgres_server: PostgresServer):
+def test_who_only_looks_on_connects_again_too(postgres: str, postgres_server: PostgresServer) -> None:
     store = open_store()
     store.save(RUN)
     for ask in (
@@ -205,7 +205,7 @@ def test_who_only_looks_on_connects_again_too(postgres: str, postgres_server: Po
         assert type(ask()) is type(before)
 
 
-def test_a_server_that_is_gone_is_told_in_a_sentence(own_server: PostgresServer):
+def test_a_server_that_is_gone_is_told_in_a_sentence(own_server: PostgresServer) -> None:
     store = open_store()
     own_server.kill()
     for ask in (store.runs, store.change_mark, lambda: store.status(RUN), lambda: store.artifacts(RUN, 0)):
@@ -220,7 +220,7 @@ def test_a_server_that_is_gone_is_told_in_a_sentence(own_server: PostgresServer)
 # -- addresses and passwords ------------------------------------------------------------------
 
 
-def test_the_password_is_shown_nowhere(adding: str, postgres: str, proctor, tmp_path: Path):
+def test_the_password_is_shown_nowhere(adding: str, postgres: str, proctor, tmp_path: Path) -> None:
     out = tmp_path / "out"
     said = [
         proctor("run", adding, "-m", "scripted/oracle", "--json", "--out", str(out)),
@@ -254,7 +254,7 @@ def test_the_password_is_shown_nowhere(adding: str, postgres: str, proctor, tmp_
         ("postgresql://[::1]:5432/exams", "postgresql://[::1]:5432/exams"),
     ],
 )
-def test_a_store_in_words(url: str, place: str):
+def test_a_store_in_words(url: str, place: str) -> None:
     assert place_of(url) == place
 
 
@@ -270,7 +270,7 @@ def test_a_store_in_words(url: str, place: str):
         "postgresql://ann@db.example/exams?passwort=secret",
     ],
 )
-def test_an_address_in_which_the_password_cannot_be_told_apart(url: str, proctor):
+def test_an_address_in_which_the_password_cannot_be_told_apart(url: str, proctor) -> None:
     done = proctor("list", "runs", "--store", url)
     assert done.returncode == 2
     assert "The address of the store cannot be understood: expected postgresql://" in done.stderr
@@ -279,7 +279,7 @@ def test_an_address_in_which_the_password_cannot_be_told_apart(url: str, proctor
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_servers_that_do_not_let_us_in(postgres_server: PostgresServer, proctor, tmp_path: Path):
+def test_servers_that_do_not_let_us_in(postgres_server: PostgresServer, proctor, tmp_path: Path) -> None:
     wrong = proctor("list", "runs", "--store", postgres_server.url("postgres", "wrong%20word"))
     nowhere = proctor("run", "shapes/count", "-m", "scripted/oracle", "--store", f"postgresql:///x?host={tmp_path}")
     absent = proctor("list", "runs", "--store", postgres_server.url("absent"))
@@ -295,7 +295,7 @@ def test_servers_that_do_not_let_us_in(postgres_server: PostgresServer, proctor,
         assert "wrong" not in done.stderr
 
 
-def test_a_database_in_which_nothing_is_yet(postgres: str, proctor):
+def test_a_database_in_which_nothing_is_yet(postgres: str, proctor) -> None:
     done = proctor("list", "runs")
     assert (done.returncode, done.stdout) == (2, "")
     assert "Nothing is in the store postgresql://team@/exams" in done.stderr
@@ -303,14 +303,14 @@ def test_a_database_in_which_nothing_is_yet(postgres: str, proctor):
     assert proctor("list").returncode == 0
 
 
-def test_a_newer_store_is_left_alone(postgres: str, proctor):
+def test_a_newer_store_is_left_alone(postgres: str, proctor) -> None:
     open_store()._database.set_version(SCHEMA_VERSION + 1)
     done = proctor("list", "runs")
     assert done.returncode == 2
     assert f"written by a newer proctor (store version {SCHEMA_VERSION + 1}" in done.stderr
 
 
-def test_without_the_driver(postgres: str):
+def test_without_the_driver(postgres: str) -> None:
     code = (
         "import sys; sys.modules['psycopg'] = None\nfrom proctor.cli.main import main\nsys.exit(main(['list', 'runs']))"
     )
@@ -319,7 +319,7 @@ def test_without_the_driver(postgres: str):
     assert "A store on a PostgreSQL server needs the extra 'postgres': pip install 'proctor[postgres]'" in done.stderr
 
 
-def test_the_doctor_asks_the_server(postgres: str, postgres_server: PostgresServer, proctor):
+def test_the_doctor_asks_the_server(postgres: str, postgres_server: PostgresServer, proctor) -> None:
     assert f"{place_of(postgres)} answers" in " ".join(proctor("doctor").stdout.split())
     done = proctor("doctor", "--store", postgres_server.url("absent"))
     assert done.returncode == 1
@@ -329,7 +329,7 @@ def test_the_doctor_asks_the_server(postgres: str, postgres_server: PostgresServ
 # -- texts and files --------------------------------------------------------------------------
 
 
-def test_texts_with_a_nul(postgres: str):
+def test_texts_with_a_nul(postgres: str) -> None:
     store = open_store()
     store.save(RUN)
     record = Record(Sample("a\0b", 0, "x\0y", metadata={"k\0": "v\0"}), 0, (), Score(1.0, "o\0"))
@@ -339,7 +339,7 @@ def test_texts_with_a_nul(postgres: str):
     assert store.count(RUN, Wanted(text="xy", metadata={"k": "v"})) == 1
 
 
-def test_files_are_read_part_by_part(postgres: str):
+def test_files_are_read_part_by_part(postgres: str) -> None:
     store = open_store()
     store.save(RUN)
     folder = store.artifact_folder(RUN)
@@ -364,7 +364,7 @@ def test_files_are_read_part_by_part(postgres: str):
     assert store.open_artifact(RUN, "000000-0-1/empty")[0] == 0
 
 
-def test_files_are_there_with_their_record(postgres: str):
+def test_files_are_there_with_their_record(postgres: str) -> None:
     """Not only at the end: others look on, and the machine may die."""
     store, other = open_store(), open_store()
     store.save(RUN)
@@ -382,7 +382,7 @@ def test_files_are_there_with_their_record(postgres: str):
     assert other.open_artifact(RUN, "000001-0-1/events.jsonl")[1].read() == b"of 1"
 
 
-def test_a_run_goes_on_on_another_machine(postgres: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_a_run_goes_on_on_another_machine(postgres: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Of a sample that was played but not judged, the files come along."""
     store = open_store()
     store.save(RUN)
@@ -400,7 +400,7 @@ def test_a_run_goes_on_on_another_machine(postgres: str, monkeypatch: pytest.Mon
     assert store.artifacts(RUN, 0) + store.artifacts(RUN, 1) == ["000000-0-1/events.jsonl", "000001-0-1/events.jsonl"]
 
 
-def test_an_agent_leaves_its_files_for_all_to_see(postgres: str):
+def test_an_agent_leaves_its_files_for_all_to_see(postgres: str) -> None:
     report = evaluate("agents/catch", agent="random", limit=2)
     store = open_store(mode="read")
     assert not store.artifact_folder(report.run).exists()

@@ -58,13 +58,13 @@ def ever_out(draws: Draws, mean: float, half_width: float) -> NDArray[np.bool_]:
 
 
 @pytest.mark.parametrize("kind", DRAWS)
-def test_in_95_of_100_sequences_the_mean_is_never_outside(kind: str):
+def test_in_95_of_100_sequences_the_mean_is_never_outside(kind: str) -> None:
     mean, draw = DRAWS[kind]
     assert ever_out(draw(np.random.default_rng(1)), mean, 0.05).mean() <= 0.05
 
 
 @pytest.mark.parametrize("kind", DRAWS)
-def test_what_is_ever_excluded_stays_so(kind: str):
+def test_what_is_ever_excluded_stays_so(kind: str) -> None:
     """The same verdicts as from the definition, on means all over the interval: 100 samples, a look at each."""
     draws = DRAWS[kind][1](np.random.default_rng(2))[:10, :100]
     made = [ConfidenceSequence(0.05) for _ in draws]
@@ -77,7 +77,7 @@ def test_what_is_ever_excluded_stays_so(kind: str):
                 assert (not one.low <= mean <= one.high) == expected
 
 
-def test_an_ordinary_interval_would_not_hold():
+def test_an_ordinary_interval_would_not_hold() -> None:
     """Whoever looks at Wilson's interval after every sample finds the mean outside of it far too often."""
     rights = right(0.5)(np.random.default_rng(3))[:200].cumsum(axis=1)
     missed = 0
@@ -87,14 +87,14 @@ def test_an_ordinary_interval_would_not_hold():
     assert missed > 0.2 * len(rights)
 
 
-def test_answers_in_balanced_blocks_are_covered_too():
+def test_answers_in_balanced_blocks_are_covered_too() -> None:
     """Who always says yes is right in exactly half of each block: less varied than a coin."""
     blocks = np.tile([0.0, 1.0], 10 * 3_000 * 40).reshape(3_000, 40, 20)
     draws = np.random.default_rng(4).permuted(blocks, axis=2).reshape(3_000, 800)
     assert ever_out(draws, 0.5, 0.05).mean() <= 0.05
 
 
-def test_low_scores_are_high_scores_upside_down():
+def test_low_scores_are_high_scores_upside_down() -> None:
     generator = random.Random(5)
     scores = [float(generator.random() < 0.3) for _ in range(300)]
     one, other = ConfidenceSequence(0.03), ConfidenceSequence(0.03)
@@ -105,7 +105,7 @@ def test_low_scores_are_high_scores_upside_down():
 
 
 @pytest.mark.parametrize("p", [0.5, 0.8, 0.95])
-def test_it_takes_at_most_twice_or_so_what_a_fixed_number_would(p: float):
+def test_it_takes_at_most_twice_or_so_what_a_fixed_number_would(p: float) -> None:
     needed = []
     for seed in range(5):
         generator = random.Random(seed)
@@ -117,12 +117,12 @@ def test_it_takes_at_most_twice_or_so_what_a_fixed_number_would(p: float):
     assert fixed < sum(needed) / 5 < 2.6 * fixed
 
 
-def test_nothing_is_known_of_nothing():
+def test_nothing_is_known_of_nothing() -> None:
     metric = ConfidenceSequence(0.1).metric()
     assert (metric.value, metric.low, metric.n, metric.method) == (None, None, 0, METHOD)
 
 
-def test_quick_answers_wait_for_those_before_them():
+def test_quick_answers_wait_for_those_before_them() -> None:
     precision = Precision(0.1, epochs=2)
     exam = precision.until_reached([Sample(str(index), index, "?") for index in (7, 3, 9)], {})
     assert [sample.index for sample in exam] == [7, 3, 9]
@@ -144,7 +144,7 @@ def judged(index: int, verdicts: list[bool]) -> Record:
     return Record(Sample(str(index), index, "?"), score=Score(sum(verdicts) / len(verdicts), "mixed", answer))
 
 
-def test_no_other_metric_keeps_an_interval_that_does_not_hold():
+def test_no_other_metric_keeps_an_interval_that_does_not_hold() -> None:
     tally = SequentialTally(Passing((1, 2)), "pass@1", 0.1, lambda index: -index)
     verdicts = [[True, index % 3 == 0] for index in range(30)]
     for index, pair in enumerate(verdicts):
@@ -162,7 +162,7 @@ def test_no_other_metric_keeps_an_interval_that_does_not_hold():
     assert metrics["pass@1"] == backwards.metric()
 
 
-def test_a_metric_that_is_no_mean_of_scores_stays_itself():
+def test_a_metric_that_is_no_mean_of_scores_stays_itself() -> None:
     class Corpus:
         def add(self, record: Record) -> None:
             pass
@@ -180,7 +180,7 @@ def test_a_metric_that_is_no_mean_of_scores_stays_itself():
 # -- runs -----------------------------------------------------------------------------------------
 
 
-def test_an_endless_exam_asks_as_many_as_it_takes():
+def test_an_endless_exam_asks_as_many_as_it_takes() -> None:
     report = proctor.evaluate("shapes/existence", "scripted/random", until_ci=0.08, group_by=["question"])
     run, metric = report.run, report.metrics["accuracy"]
     assert run.status == "done"
@@ -196,7 +196,7 @@ def test_an_endless_exam_asks_as_many_as_it_takes():
     assert wider.n < run.n
 
 
-def test_the_limit_is_the_most():
+def test_the_limit_is_the_most() -> None:
     report = proctor.evaluate("shapes/existence", "scripted/random", until_ci=0.01, limit=50)
     assert (report.run.status, report.run.n) == ("done", 50)
     assert report.run.reason == "all samples were asked, 50 of them: too few to know the score to ± 0.01"
@@ -219,7 +219,7 @@ class Sorted(Task):
         return Score(float(sample.target == "easy"))
 
 
-def test_a_given_data_set_is_asked_in_an_order_of_the_seed():
+def test_a_given_data_set_is_asked_in_an_order_of_the_seed() -> None:
     report = proctor.evaluate(Sorted, "scripted/oracle", until_ci=0.05, seed=1)
     asked = {record.sample.index for record in report.records()}
     assert 200 < len(asked) < 1_500
@@ -245,14 +245,14 @@ class EndlessVariants(Variants):
 
 
 @pytest.mark.parametrize(("task", "first"), [(Variants, 0), (EndlessVariants, 1_000)])
-def test_samples_that_are_not_independent_are_refused(task: type[Task], first: int):
+def test_samples_that_are_not_independent_are_refused(task: type[Task], first: int) -> None:
     """Ten variants that are right or wrong together are one sample: the interval would be three times too narrow."""
     with pytest.raises(UsageError, match=r"until_ci: samples of .* are not independent \(1000 belongs to the cluster"):
         proctor.evaluate(task, "scripted/oracle", until_ci=0.05, limit_start=first, limit=1_500)
     assert proctor.evaluate(Variants, "scripted/oracle", until_ci=0.05, limit=1_000).run.status == "done"
 
 
-def test_a_resumed_run_goes_on_as_if_nothing_had_been(adding: str, serve):
+def test_a_resumed_run_goes_on_as_if_nothing_had_been(adding: str, serve) -> None:
     """Stopped in the middle by a budget, twice: the same interval as from all scores in their order."""
 
     def reply(body, number):
@@ -279,7 +279,7 @@ def test_a_resumed_run_goes_on_as_if_nothing_had_been(adding: str, serve):
     assert resume(run.id, {}).run.n == report.run.n, "there is nothing left to do"
 
 
-def test_failed_samples_are_left_out(adding: str, serve):
+def test_failed_samples_are_left_out(adding: str, serve) -> None:
     from aiohttp import web
 
     def reply(body, number):
@@ -295,7 +295,7 @@ def test_failed_samples_are_left_out(adding: str, serve):
     assert run.metrics["accuracy"].low >= 0.9
 
 
-def test_precisions_that_make_no_sense(adding: str):
+def test_precisions_that_make_no_sense(adding: str) -> None:
     for wrong in (0, 0.5, -1, "narrow"):
         with pytest.raises(UsageError, match="until_ci"):
             build_config({"task": "t", "model": "m", "until_ci": wrong})
@@ -306,14 +306,14 @@ def test_precisions_that_make_no_sense(adding: str):
         resume(run.id, {"until_ci": 0.05})
 
 
-def test_a_comparison_says_that_it_does_not_allow_for_the_stop():
+def test_a_comparison_says_that_it_does_not_allow_for_the_stop() -> None:
     runs = [proctor.evaluate("shapes/existence", f"scripted/{name}", until_ci=0.2, limit=30).run.id for name in
             ("random", "majority")]  # fmt: skip
     notes = proctor.compare(*runs, shared=True).notes
     assert [note.partition(" stopped")[0] for note in notes if "until_ci" in note] == runs
 
 
-def test_the_flag(proctor):
+def test_the_flag(proctor) -> None:
     done = proctor("run", "shapes/existence", "--model", "scripted/oracle", "--until-ci", "0.1")
     assert done.returncode == 0
     assert "known to ± 0.1" in done.stdout

@@ -32,13 +32,13 @@ def shortcuts(task_class: type[Task], **settings: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", REGISTERED_TASKS)
-def test_the_tasks_of_the_family_have_no_shortcut(name: str):
+def test_the_tasks_of_the_family_have_no_shortcut(name: str) -> None:
     # With so few samples the interval is wide: 100,000 are for `proctor check --probes`.
     assert shortcuts(REGISTERED_TASKS[name]) == set()
 
 
 @pytest.mark.parametrize("name", [name for name, task in REGISTERED_TASKS.items() if has_descriptions(task)])
-def test_no_description_opens_a_shortcut(name: str):
+def test_no_description_opens_a_shortcut(name: str) -> None:
     assert shortcuts(REGISTERED_TASKS[name], description="full") == set()
 
 
@@ -57,11 +57,11 @@ class Leaky(YesNoTask):
         return f"What about the {name}?"
 
 
-def test_a_task_that_cannot_be_guessed_is_left_alone():
+def test_a_task_that_cannot_be_guessed_is_left_alone() -> None:
     assert shortcuts(Leaky) == set()
 
 
-def test_the_question_gives_it_away():
+def test_the_question_gives_it_away() -> None:
     class Question(Leaky):
         def question(self, name: str, yes: bool) -> str:
             return f"Is it really the {name}?" if yes and self.random.below(4) else f"Is it the {name}?"
@@ -69,7 +69,7 @@ def test_the_question_gives_it_away():
     assert "question only" in shortcuts(Question)
 
 
-def test_the_description_gives_it_away():
+def test_the_description_gives_it_away() -> None:
     class Description(Leaky):
         def leak(self, name: str, yes: bool) -> None:
             self.description = f"There {'are several' if yes and self.random.below(4) else 'is a'} {name}."
@@ -77,7 +77,7 @@ def test_the_description_gives_it_away():
     assert "description only" in shortcuts(Description)
 
 
-def test_a_mention_gives_it_away():
+def test_a_mention_gives_it_away() -> None:
     class Mention(Leaky):
         def leak(self, name: str, yes: bool) -> None:
             other = "large red circle" if name != "large red circle" else "small red circle"
@@ -86,7 +86,7 @@ def test_a_mention_gives_it_away():
     assert "any mention" in shortcuts(Mention)
 
 
-def test_the_last_mention_gives_it_away():
+def test_the_last_mention_gives_it_away() -> None:
     class LastMention(Leaky):
         def leak(self, name: str, yes: bool) -> None:
             lines = [f"The {name} is removed.", f"A {name} is added."]
@@ -97,7 +97,7 @@ def test_the_last_mention_gives_it_away():
     assert "any mention" not in caught
 
 
-def test_the_words_together_give_it_away():
+def test_the_words_together_give_it_away() -> None:
     class Together(Leaky):
         """Three words, each of them right three times in four; one stands in the question."""
 
@@ -115,7 +115,7 @@ def test_the_words_together_give_it_away():
     assert results["bag of words"].accuracy.value > results["question only"].accuracy.value
 
 
-def test_the_worked_example_gives_it_away(monkeypatch: pytest.MonkeyPatch):
+def test_the_worked_example_gives_it_away(monkeypatch: pytest.MonkeyPatch) -> None:
     def opposite(task: Task, index: int, few_shot: int, item: Item) -> list[Item]:
         return [item._replace(answer="No" if item.answer == "Yes" else "Yes")]
 
@@ -123,7 +123,7 @@ def test_the_worked_example_gives_it_away(monkeypatch: pytest.MonkeyPatch):
     assert shortcuts(ExistenceTask) == {"first shot"}
 
 
-def test_unbalanced_answers_are_a_shortcut():
+def test_unbalanced_answers_are_a_shortcut() -> None:
     class Unbalanced(Leaky):
         def select_expected_answer(self, i: int, n: int) -> str:
             return "No" if i % 5 == 0 else "Yes"
@@ -131,7 +131,7 @@ def test_unbalanced_answers_are_a_shortcut():
     assert "question only" in shortcuts(Unbalanced)
 
 
-def test_a_point_is_allowed_and_luck_is_not_held_against_a_task():
+def test_a_point_is_allowed_and_luck_is_not_held_against_a_task() -> None:
     def holds(hits: int, n: int) -> bool:
         return Probe("p", proportion(hits, n), 0.5).holds
 
@@ -141,6 +141,6 @@ def test_a_point_is_allowed_and_luck_is_not_held_against_a_task():
     assert not holds(70, 100)
 
 
-def test_the_probes_of_a_named_task():
+def test_the_probes_of_a_named_task() -> None:
     names = [probe.name for probe in probe_task("shapes/coordinate", {"shapes": 4}, 200)]
     assert names == ["question only", "description only", "any mention", "last mention", "bag of words", "first shot"]

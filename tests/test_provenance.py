@@ -12,7 +12,7 @@ def git(*arguments: str) -> str:
     return subprocess.run(["git", *identity, *arguments], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_every_run_says_where_it_comes_from(adding: str):
+def test_every_run_says_where_it_comes_from(adding: str) -> None:
     provenance = proctor.evaluate(adding, "scripted/oracle", seed=5).run.provenance
     assert provenance["versions"]["proctor"] == __version__
     assert provenance["versions"]["python"].startswith("3.")
@@ -22,7 +22,7 @@ def test_every_run_says_where_it_comes_from(adding: str):
     assert len(provenance["samples_sha256"]) == 64
 
 
-def test_git_commit_and_changes(adding: str, tmp_path: Path):
+def test_git_commit_and_changes(adding: str, tmp_path: Path) -> None:
     git("init", "-q")
     git("add", "adding.py")
     git("commit", "-qm", "exam")
@@ -32,11 +32,11 @@ def test_git_commit_and_changes(adding: str, tmp_path: Path):
     assert proctor.evaluate(adding, "scripted/oracle").run.provenance["git"]["changed"] is True
 
 
-def test_outside_a_repository(adding: str):
+def test_outside_a_repository(adding: str) -> None:
     assert proctor.evaluate(adding, "scripted/oracle").run.provenance["git"] is None
 
 
-def test_the_hash_tells_samples_apart():
+def test_the_hash_tells_samples_apart() -> None:
     def digest(**options: object) -> str:
         return proctor.evaluate("shapes/existence", "scripted/oracle", limit=10, **options).run.provenance[
             "samples_sha256"
@@ -48,7 +48,7 @@ def test_the_hash_tells_samples_apart():
     )
 
 
-def test_the_whole_configuration_is_stored(adding: str):
+def test_the_whole_configuration_is_stored(adding: str) -> None:
     report = proctor.evaluate(adding, "scripted/oracle", temperature=0.5)
     places = {"store", "out"}
     assert set(report.run.config) == {field.name for field in msgspec.structs.fields(proctor.RunConfig)} - places

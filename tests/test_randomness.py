@@ -10,7 +10,7 @@ from scipy import stats
 from proctor.randomness import Stream, mix, name_key
 
 
-def test_draws_are_pinned():
+def test_draws_are_pinned() -> None:
     """These numbers are part of every data set ever made: they may never change."""
     assert mix(0) == 16294208416658607535  # the first output of splitmix64 seeded with 0, as published
     assert mix(1, 2, 3) == mix(1, 2, 3) != mix(3, 2, 1)
@@ -19,7 +19,7 @@ def test_draws_are_pinned():
     assert name_key("shapes/existence") == 13804739650368117600
 
 
-def test_name_key_does_not_depend_on_the_hash_seed():
+def test_name_key_does_not_depend_on_the_hash_seed() -> None:
     code = "from proctor.randomness import name_key; print(name_key('shapes/existence'))"
     seen = {
         subprocess.run(
@@ -31,17 +31,17 @@ def test_name_key_does_not_depend_on_the_hash_seed():
 
 
 @given(st.integers(1, 1000), st.integers(min_value=0))
-def test_below_stays_below(n: int, seed: int):
+def test_below_stays_below(n: int, seed: int) -> None:
     stream = Stream(seed)
     assert all(0 <= stream.below(n) < n for _ in range(20))
 
 
 @given(st.lists(st.integers(), max_size=30), st.integers())
-def test_shuffled_is_a_permutation(items: list[int], seed: int):
+def test_shuffled_is_a_permutation(items: list[int], seed: int) -> None:
     assert sorted(Stream(seed).shuffled(items)) == sorted(items)
 
 
-def test_draws_are_uniform_over_keys_and_slots():
+def test_draws_are_uniform_over_keys_and_slots() -> None:
     by_slot = Stream(1)
     for draws in ([by_slot.below(10) for _ in range(50_000)], [Stream(1, i).below(10) for i in range(50_000)]):
         assert stats.chisquare(list(Counter(draws).values())).pvalue > 1e-4

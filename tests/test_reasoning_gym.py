@@ -44,13 +44,13 @@ def samples_of(task, **options: Any):
 
 
 @pytest.mark.parametrize("name", ["chain_sum", "list_functions"])
-def test_check(name: str):
+def test_check(name: str) -> None:
     faults = [f for f in check_task(f"reasoning-gym/{name}", {}, n=20) if not f.holds]
     assert faults == []
 
 
 @pytest.mark.parametrize("name", ["ab", "acre", "bf", "graph_color", "list_functions", "rubiks_cube", "word_sorting"])
-def test_a_sample_follows_from_seed_and_index_whatever_was_made_before(name: str):
+def test_a_sample_follows_from_seed_and_index_whatever_was_made_before(name: str) -> None:
     task, other = make(name), make(name)
     samples = samples_of(task, seed=3, limit=15)
     assert samples_of(other, seed=3, limit=5, limit_start=10) == samples[10:]
@@ -60,19 +60,19 @@ def test_a_sample_follows_from_seed_and_index_whatever_was_made_before(name: str
         assert other.score_text(sample, " ").outcome == "unparsed"
 
 
-def test_the_items_of_a_seed_are_those_of_reasoning_gym():
+def test_the_items_of_a_seed_are_those_of_reasoning_gym() -> None:
     items = theirs.create_dataset("chain_sum", seed=42, size=5)
     samples = samples_of(make("chain_sum"), seed=42, limit=5)
     assert [sample.input[-1].content for sample in samples] == [item["question"] for item in items]
     assert [sample.target for sample in samples] == [item["answer"] for item in items]
 
 
-def test_a_data_set_ends():
+def test_a_data_set_ends() -> None:
     assert len(samples_of(make("acre"), limit_start=490, limit=100)) == 10
     assert samples_of(make("acre"), limit_start=500) == []
 
 
-def test_the_scorer_is_that_of_the_data_set():
+def test_the_scorer_is_that_of_the_data_set() -> None:
     task = make("countdown", min_numbers=3, max_numbers=3, operators=["+"])
     (sample,) = samples_of(task, limit=1)
     turned = " + ".join(reversed(re.findall(r"\d+", sample.target)))
@@ -96,11 +96,11 @@ def test_the_scorer_is_that_of_the_data_set():
         ("", None),
     ],
 )
-def test_reading_the_answer(text: str, answer: str | None):
+def test_reading_the_answer(text: str, answer: str | None) -> None:
     assert adapter.read_answer(text) == answer
 
 
-def test_nothing_can_be_the_right_answer_but_saying_nothing_is_not():
+def test_nothing_can_be_the_right_answer_but_saying_nothing_is_not() -> None:
     task = make("ab")
     empty = next(sample for sample in samples_of(task, limit=100) if sample.target == "")
     assert task.score_text(empty, "<answer></answer>").value == 1
@@ -110,14 +110,14 @@ def test_nothing_can_be_the_right_answer_but_saying_nothing_is_not():
 @settings(max_examples=30)
 @given(st.text())
 @pytest.mark.parametrize("name", ["boxnet", "complex_arithmetic", "game_of_life", "n_queens", "prime_factorization"])
-def test_no_text_breaks_a_scorer(name: str, text: str):
+def test_no_text_breaks_a_scorer(name: str, text: str) -> None:
     task = make(name)
     (sample,) = samples_of(task, limit=1)
     score = task.score_text(sample, f"<answer>{text}</answer>")
     assert 0 <= score.value <= 1
 
 
-def test_what_a_scorer_fails_on_is_unparsed_and_says_why():
+def test_what_a_scorer_fails_on_is_unparsed_and_says_why() -> None:
     task = make("prime_factorization")
     (sample,) = samples_of(task, limit=1)
     score = task.score_text(sample, "no idea")
@@ -128,7 +128,7 @@ def test_what_a_scorer_fails_on_is_unparsed_and_says_why():
 # -- answers that are evaluated ---------------------------------------------------------------
 
 
-def test_every_scorer_that_evaluates_the_answer_is_known():
+def test_every_scorer_that_evaluates_the_answer_is_known() -> None:
     evaluating = {
         name
         for name, (data_set, _) in theirs.factory.DATASETS.items()
@@ -138,7 +138,7 @@ def test_every_scorer_that_evaluates_the_answer_is_known():
 
 
 @pytest.mark.parametrize("name", sorted(adapter.EVALUATED | adapter.PARSED))
-def test_no_answer_is_run_as_a_program(name: str, tmp_path: Path):
+def test_no_answer_is_run_as_a_program(name: str, tmp_path: Path) -> None:
     program = f"__import__('os').mkdir({str(tmp_path / 'made')!r})"
     task = make(name)
     (sample,) = samples_of(task, limit=1)
@@ -166,25 +166,25 @@ def test_no_answer_is_run_as_a_program(name: str, tmp_path: Path):
         "x!",
     ],
 )
-def test_what_sympy_does_not_get(text: str):
+def test_what_sympy_does_not_get(text: str) -> None:
     expression = parse_expression(text)
     assert expression is None or not only_calculates(expression)
 
 
 @pytest.mark.parametrize("text", ["10*(8 - 5) - 6", "-4*(-2*x - 8)**(3/2)/3 + C", "x**2*exp(3*x)/2", "E**(-123*x**2)"])
-def test_what_sympy_gets(text: str):
+def test_what_sympy_gets(text: str) -> None:
     assert only_calculates(parse_expression(text))
 
 
 @pytest.mark.parametrize(("text", "harmless"), [("[['Q', '_'], [-1, x]]", True), ("f'{x}'", False), ("[f(x)]", False)])
-def test_what_eval_gets(text: str, harmless: bool):
+def test_what_eval_gets(text: str, harmless: bool) -> None:
     assert only_lists(parse_expression(text)) is harmless
 
 
 # -- settings ---------------------------------------------------------------------------------
 
 
-def test_settings_reach_the_data_set():
+def test_settings_reach_the_data_set() -> None:
     for sample in samples_of(make("chain_sum", min_terms="3", max_terms=3), limit=10):
         assert sample.metadata["num_terms"] == 3
         assert len(re.findall(r" [+-] ", sample.input[-1].content)) == 2
@@ -205,7 +205,7 @@ def test_settings_reach_the_data_set():
         ("spell_backward", {"data_file": "none.txt"}, "refuses its settings: FileNotFoundError"),
     ],
 )
-def test_bad_settings_are_one_sentence(capsys, data_set: str, given: dict[str, Any], said: str):
+def test_bad_settings_are_one_sentence(capsys, data_set: str, given: dict[str, Any], said: str) -> None:
     pairs = [argument for key, value in given.items() for argument in ("--set", f"{key}={value}")]
     assert main(["run", f"reasoning-gym/{data_set}", "--model", "scripted/oracle", "--quiet", *pairs]) == 2
     out, err = capsys.readouterr()
@@ -214,14 +214,14 @@ def test_bad_settings_are_one_sentence(capsys, data_set: str, given: dict[str, A
 
 
 @pytest.mark.parametrize("name", sorted(theirs.factory.DATASETS.keys() - adapter.LEFT_OUT))
-def test_settings_are_the_same_when_they_come_back_from_the_store(name: str):
+def test_settings_are_the_same_when_they_come_back_from_the_store(name: str) -> None:
     stored: dict[str, Any] = {}
     for _ in range(2):
         before, stored = stored, msgspec.json.decode(msgspec.json.encode(make(name, **stored).settings))
     assert stored == before
 
 
-def test_a_negative_seed_is_refused():
+def test_a_negative_seed_is_refused() -> None:
     with pytest.raises(UsageError, match="expected a seed >= 0, got -1"):
         samples_of(make("chain_sum"), seed=-1)
 
@@ -229,7 +229,7 @@ def test_a_negative_seed_is_refused():
 # -- names ------------------------------------------------------------------------------------
 
 
-def test_every_data_set_is_there_or_left_out_with_a_reason():
+def test_every_data_set_is_there_or_left_out_with_a_reason() -> None:
     assert len(NAMES) > 90
     for name in theirs.factory.DATASETS:
         full = f"reasoning-gym/{name}"
@@ -238,16 +238,16 @@ def test_every_data_set_is_there_or_left_out_with_a_reason():
                 catalog.expand(full)
 
 
-def test_a_name_with_a_slip():
+def test_a_name_with_a_slip() -> None:
     with pytest.raises(UsageError, match="did you mean reasoning-gym/chain_sum"):
         catalog.expand("reasoning-gym/chainsum")
 
 
-def test_own_wildcards_stay_among_themselves():
+def test_own_wildcards_stay_among_themselves() -> None:
     assert not any(name.startswith("reasoning-gym/") for name in catalog.expand("*"))
 
 
-def test_hash_order_can_be_fixed(proctor):
+def test_hash_order_can_be_fixed(proctor) -> None:
     first, second = (
         proctor("show", "reasoning-gym/ransom_note", "--json", PYTHONHASHSEED="0").stdout for _ in range(2)
     )
@@ -255,7 +255,7 @@ def test_hash_order_can_be_fixed(proctor):
     assert json.loads(first)["id"] == "0-0"
 
 
-def test_listing(capsys):
+def test_listing(capsys) -> None:
     assert main(["list", "tasks", "reasoning-gym/*sum"]) == 0
     listed = capsys.readouterr().out
     assert re.findall(r"^  (\S+)", listed, re.MULTILINE) == [
@@ -267,7 +267,7 @@ def test_listing(capsys):
 # -- whole runs -------------------------------------------------------------------------------
 
 
-def test_the_whole_path_with_the_scripted_candidates():
+def test_the_whole_path_with_the_scripted_candidates() -> None:
     cls = catalog.task_class("reasoning-gym/word_sorting")
     report = evaluate(cls, "scripted/oracle", limit=5)
     assert report.run.task == "reasoning-gym/word_sorting"
@@ -276,7 +276,7 @@ def test_the_whole_path_with_the_scripted_candidates():
     assert evaluate(cls, "scripted/blank", limit=5).run.outcomes == {"unparsed": 5}
 
 
-def test_a_run_goes_on_in_another_process_and_can_be_marked_again(serve, proctor, tmp_path: Path):
+def test_a_run_goes_on_in_another_process_and_can_be_marked_again(serve, proctor, tmp_path: Path) -> None:
     """countdown has settings that JSON does not keep as they are, and a scorer that needs the whole item."""
     down = True
 
@@ -303,7 +303,7 @@ def test_a_run_goes_on_in_another_process_and_can_be_marked_again(serve, proctor
     assert again.run.outcomes == {"partly": 6}
 
 
-def test_worked_examples_ask_something_else():
+def test_worked_examples_ask_something_else() -> None:
     task = make("tower_of_hanoi", max_disks=3)
     for sample in samples_of(task, limit=5, few_shot=3):
         roles = [message.role for message in sample.input]
@@ -313,7 +313,7 @@ def test_worked_examples_ask_something_else():
         assert sample.input[2].content.startswith("<answer>")
 
 
-def test_nothing_is_noticed_outside(capfd):
+def test_nothing_is_noticed_outside(capfd) -> None:
     """bf prints, list_functions and pool_matrix draw from the generators of the process."""
     random.seed(1)
     numpy.random.seed(1)
@@ -329,7 +329,7 @@ def test_nothing_is_noticed_outside(capfd):
 # -- the guide --------------------------------------------------------------------------------
 
 
-def test_the_commands_of_the_guide_run(capsys):
+def test_the_commands_of_the_guide_run(capsys) -> None:
     text = (ROOT / "docs" / "reasoning-gym.md").read_text()
     commands = re.findall(r"^proctor (.+)$", text, re.MULTILINE)
     assert len(commands) >= 4
@@ -338,14 +338,14 @@ def test_the_commands_of_the_guide_run(capsys):
         assert main(words) == 0, f"proctor {command}\n{capsys.readouterr()}"
 
 
-def test_the_guide_names_what_is_left_out_and_what_is_evaluated():
+def test_the_guide_names_what_is_left_out_and_what_is_evaluated() -> None:
     text = (ROOT / "docs" / "reasoning-gym.md").read_text()
     table, rest = text.split("## What is left out")[1].split("## What to know")
     assert set(re.findall(r"`(\w+)`", table)) == {*adapter.LEFT_OUT, *adapter.HASH_ORDERED}
     assert all(f"`{name}`" in rest for name in adapter.EVALUATED | adapter.PARSED)
 
 
-def test_what_is_too_deep_to_be_parsed_is_not_handed_on():
+def test_what_is_too_deep_to_be_parsed_is_not_handed_on() -> None:
     """Where the parser gives up, an evaluator that starts with more of the stack may not."""
     for depth in (100, 10_000, 300_000):
         parsed = parse_expression("[open('x', 'w').fileno()" + "+1" * depth + "]")

@@ -92,7 +92,9 @@ def cues(sample: Sample) -> dict[str, object]:
 
 
 @given(settings_of("multi_hop"), st.integers(0, 1000))
-def test_the_steps_are_true_of_the_canvas_and_lead_from_one_shape_to_the_other(settings: dict[str, int], seed: int):
+def test_the_steps_are_true_of_the_canvas_and_lead_from_one_shape_to_the_other(
+    settings: dict[str, int], seed: int
+) -> None:
     task = create_task(MultiHopTask, "shapes/multi_hop", settings)
     task.seed = seed
     item = load_item(task, 0, 1)
@@ -114,7 +116,7 @@ def test_the_steps_are_true_of_the_canvas_and_lead_from_one_shape_to_the_other(s
     assert shapes[first].y != shapes[second].y
 
 
-def test_a_question_of_steps_leaves_the_choice_between_two():
+def test_a_question_of_steps_leaves_the_choice_between_two() -> None:
     for sample in samples(40, "multi_hop"):
         assert set(sample.choices) == (
             {"Left", "Right"} if "left" in sample.metadata["question"] else {"Above", "Below"}
@@ -122,13 +124,13 @@ def test_a_question_of_steps_leaves_the_choice_between_two():
 
 
 @pytest.mark.parametrize(("shapes", "hops"), [(7, 4), (7, 5), (14, 4), (14, 9)])
-def test_no_single_line_tells_where_many_steps_lead(shapes: int, hops: int):
+def test_no_single_line_tells_where_many_steps_lead(shapes: int, hops: int) -> None:
     made = samples(COUNT, "multi_hop", settings={"shapes": shapes, "hops": hops})
     assert {cue: rate for cue, rate in rates(made, cues).items() if rate > ALLOWED[2]} == {}
 
 
 @pytest.mark.parametrize(("shapes", "hops"), [(3, 3), (7, 7), (12, 47)])
-def test_more_hops_than_shapes_are_refused(shapes: int, hops: int):
+def test_more_hops_than_shapes_are_refused(shapes: int, hops: int) -> None:
     with pytest.raises(UsageError) as caught:
         create_task(MultiHopTask, "shapes/multi_hop", {"shapes": shapes, "hops": hops})
     assert str(caught.value) == (
@@ -137,7 +139,7 @@ def test_more_hops_than_shapes_are_refused(shapes: int, hops: int):
 
 
 @given(st.integers(4, 48), st.integers(0, 1000))
-def test_the_lines_are_true_of_the_canvas_and_leave_something_open(n: int, seed: int):
+def test_the_lines_are_true_of_the_canvas_and_leave_something_open(n: int, seed: int) -> None:
     task = create_task(UndeterminedTask, "shapes/undetermined", {"shapes": n})
     task.seed = seed
     item = load_item(task, 0, 1)
@@ -159,20 +161,20 @@ def test_the_lines_are_true_of_the_canvas_and_leave_something_open(n: int, seed:
 
 
 @pytest.mark.parametrize("shapes", [7, 9, 16])
-def test_no_single_line_and_no_distance_tells_what_is_undetermined(shapes: int):
+def test_no_single_line_and_no_distance_tells_what_is_undetermined(shapes: int) -> None:
     made = samples(COUNT, "undetermined", settings={"shapes": shapes})
     assert {cue: rate for cue, rate in rates(made, cues).items() if rate > ALLOWED[3]} == {}
 
 
 @pytest.mark.parametrize("shapes", [4, 6])
-def test_neither_the_words_nor_the_distance_tells_what_is_undetermined_among_few_shapes(shapes: int):
+def test_neither_the_words_nor_the_distance_tells_what_is_undetermined_among_few_shapes(shapes: int) -> None:
     """Too few for a shape to have a neighbour on either side: there, a line that names it does tell something."""
     made = samples(COUNT, "undetermined", settings={"shapes": shapes})
     few = {"word of the question", "first line", "last line", "words of the question among all", "distance"}
     assert {cue: rate for cue, rate in rates(made, cues).items() if cue in few and rate > ALLOWED[3]} == {}
 
 
-def test_cannot_be_determined_is_an_answer_and_perhaps_is_none():
+def test_cannot_be_determined_is_an_answer_and_perhaps_is_none() -> None:
     task = create_task(UndeterminedTask, "shapes/undetermined", {})
     sample = next(sample for sample in samples(30, "undetermined") if sample.target == "Cannot be determined")
     scores = [task.score_text(sample, text) for text in ("It cannot be determined.", "Yes", "perhaps")]

@@ -19,7 +19,7 @@ def log_of(task: str, agent: str = "random", **settings: Any) -> Path:
 
 
 @pytest.mark.parametrize("clock", ["step", "realtime", "paused"])
-def test_the_same_trace_whatever_the_clock_was(proctor, clock: str):
+def test_the_same_trace_whatever_the_clock_was(proctor, clock: str) -> None:
     path = log_of("agents/catch", clock=clock, fps=200)
     done = proctor("replay", str(path))
     assert done.returncode == 0, done.stderr
@@ -30,13 +30,13 @@ def test_the_same_trace_whatever_the_clock_was(proctor, clock: str):
 
 
 @pytest.mark.parametrize("game", ["MountainCarContinuous-v0", "FrozenLake-v1", "Blackjack-v1"])
-def test_a_game_of_others(proctor, game: str):
+def test_a_game_of_others(proctor, game: str) -> None:
     pytest.importorskip("gymnasium")
     done = proctor("replay", str(log_of(f"gym/{game}")))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_log_has_what_it_takes(tmp_path: Path):
+def test_the_log_has_what_it_takes(tmp_path: Path) -> None:
     path = log_of("agents/catch", env_kwargs={"things": 2})
     header = json.loads(path.read_text().splitlines()[0])
     assert header["task"] == "agents/catch"
@@ -51,7 +51,7 @@ def test_the_log_has_what_it_takes(tmp_path: Path):
     assert lines[-1].success is not None
 
 
-def test_a_changed_log_is_noticed(proctor):
+def test_a_changed_log_is_noticed(proctor) -> None:
     path = log_of("agents/catch")
     lines = path.read_text().splitlines()
     event = json.loads(lines[4])
@@ -62,7 +62,7 @@ def test_a_changed_log_is_noticed(proctor):
     assert "ANOTHER TRACE: step 3: frame was '000" in done.stdout
 
 
-def test_an_episode_that_was_cut_off_is_played_as_far_as_it_goes(proctor):
+def test_an_episode_that_was_cut_off_is_played_as_far_as_it_goes(proctor) -> None:
     path = log_of("agents/catch")
     lines = path.read_text().splitlines()
     path.write_text("\n".join(lines[:10]) + "\n" + lines[10][:20])
@@ -71,7 +71,7 @@ def test_an_episode_that_was_cut_off_is_played_as_far_as_it_goes(proctor):
     assert ", 8 steps: the same trace" in done.stdout
 
 
-def test_of_an_episode_without_a_step_the_beginning_is_played(proctor, tmp_path: Path):
+def test_of_an_episode_without_a_step_the_beginning_is_played(proctor, tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text("def policy(observation): return 7\n")
     path = log_of("agents/catch", agent=f"{tmp_path / 'wrong.py'}:policy")
     assert read_events(path).ending.outcome == "agent_crash"
@@ -85,7 +85,7 @@ def test_of_an_episode_without_a_step_the_beginning_is_played(proctor, tmp_path:
 
 
 @pytest.mark.parametrize("content", [None, "", "{}", "not a log"])
-def test_what_is_no_log_is_one_sentence(proctor, tmp_path: Path, content: str | None):
+def test_what_is_no_log_is_one_sentence(proctor, tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "events.jsonl"
     if content is not None:
         path.write_text(content)
@@ -94,7 +94,7 @@ def test_what_is_no_log_is_one_sentence(proctor, tmp_path: Path, content: str | 
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_log_of_something_else_is_refused(proctor, tmp_path: Path):
+def test_a_log_of_something_else_is_refused(proctor, tmp_path: Path) -> None:
     path = log_of("agents/catch")
     path.write_text(path.read_text().replace('"task":"agents/catch"', '"task":"shapes/existence"'))
     done = proctor("replay", str(path))

@@ -11,31 +11,31 @@ from proctor.store import open_store
 from proctor.types import Metric
 
 
-def test_prints_as_a_table(adding: str, each_store: str):
+def test_prints_as_a_table(adding: str, each_store: str) -> None:
     text = str(proctor.evaluate(adding, "scripted/oracle", group_by=["odd"]))
     assert "accuracy       1.000 ± 0.000   95 % interval 0.722 – 1.000 (wilson)" in text
     assert "odd = 0" in text
     assert "outcomes       correct 10" in text
 
 
-def test_settings_are_said_in_full_where_there_are_any(adding: str):
+def test_settings_are_said_in_full_where_there_are_any(adding: str) -> None:
     report = proctor.evaluate("shapes/existence", "scripted/oracle", limit=2, settings={"shapes": 5})
     assert "  settings       shapes=5, description=coordinates\n" in str(report)
     assert "  settings  " not in str(proctor.evaluate(adding, "scripted/oracle"))
 
 
-def test_dict_is_plain_json(adding: str, each_store: str):
+def test_dict_is_plain_json(adding: str, each_store: str) -> None:
     report = proctor.evaluate(adding, "scripted/oracle")
     assert json.loads(json.dumps(report.to_dict())) == report.to_dict()
 
 
-def test_pandas(adding: str, each_store: str):
+def test_pandas(adding: str, each_store: str) -> None:
     frame = proctor.evaluate(adding, "scripted/oracle", limit=4).to_pandas()
     assert list(frame["score"]) == [1.0] * 4
     assert list(frame["metadata.odd"]) == [0, 1, 0, 1]
 
 
-def test_without_pandas(adding: str):
+def test_without_pandas(adding: str) -> None:
     code = (
         f"import sys, proctor; sys.modules['pandas'] = None; r = proctor.evaluate({adding!r}, 'scripted/oracle')\n"
         "try: r.to_pandas()\nexcept Exception as e: print(e)"
@@ -44,14 +44,14 @@ def test_without_pandas(adding: str):
     assert "pip install 'proctor[pandas]'" in done.stdout
 
 
-def test_notebook_display_is_escaped(task_file):
+def test_notebook_display_is_escaped(task_file) -> None:
     report = proctor.evaluate(f"{task_file('from adding import *')}:Adding", "scripted/oracle")
     object.__setattr__(report, "run", msgspec.structs.replace(report.run, candidate="<script>alert(1)</script>"))
     assert "<script>" not in report._repr_html_()
     assert "<table>" in report._repr_html_()
 
 
-def test_nothing_scored_is_said(adding: str, each_store: str):
+def test_nothing_scored_is_said(adding: str, each_store: str) -> None:
     with pytest.raises(HopelessRunError) as caught:
         proctor.evaluate(adding, "scripted/random", limit=3)
     report = proctor.Report(caught.value.run, open_store().url)
@@ -60,7 +60,7 @@ def test_nothing_scored_is_said(adding: str, each_store: str):
     assert report.to_dict()["metrics"]["accuracy"]["value"] is None
 
 
-def test_a_single_value_has_no_interval(adding: str):
+def test_a_single_value_has_no_interval(adding: str) -> None:
     report = proctor.evaluate(adding, "scripted/oracle", limit=1)
     report.run.metrics["accuracy"] = Metric(0.5, None, None, None, 1, "student-t")
     assert "interval" not in str(report)

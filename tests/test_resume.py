@@ -58,7 +58,7 @@ def stored(run_id: str | None = None) -> int:
 @pytest.mark.parametrize("answered", [0, 1, 17, 44, LIMIT - 1])
 def test_killed_while_the_model_answers(
     adding: str, stalling, answered: int, monkeypatch: pytest.MonkeyPatch, each_store: str
-):
+) -> None:
     """The server answers some requests and then no more; what was answered is in the store when the kill comes."""
     server = stalling(answered)
     process = start("run", adding, "--model", "openai/m", "--base-url", server.url, "--limit", str(LIMIT))
@@ -83,7 +83,7 @@ def test_killed_while_the_model_answers(
 
 
 @pytest.mark.parametrize("seen", [1, 3_000, pytest.param(20_000, marks=only_long)])
-def test_killed_while_writing_at_full_speed(adding: str, seen: int):
+def test_killed_while_writing_at_full_speed(adding: str, seen: int) -> None:
     process = start("run", adding, "--model", "scripted/oracle", "--limit", "60000")
     until(lambda: stored() >= seen, process)
     process.send_signal(signal.SIGKILL)
@@ -95,7 +95,7 @@ def test_killed_while_writing_at_full_speed(adding: str, seen: int):
     assert [record.sample.index for record in report.records()] == list(range(60_000))
 
 
-def test_an_answer_that_was_stored_is_judged_without_asking_again(task_file, serve, each_store: str):
+def test_an_answer_that_was_stored_is_judged_without_asking_again(task_file, serve, each_store: str) -> None:
     """Killed in the middle of judging: the outputs are there already."""
     path = task_file(
         """
@@ -130,7 +130,7 @@ def test_an_answer_that_was_stored_is_judged_without_asking_again(task_file, ser
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_stopped_by_hand(adding: str, stalling, number: int, each_store: str):
+def test_stopped_by_hand(adding: str, stalling, number: int, each_store: str) -> None:
     server = stalling(10)
     process = start("run", adding, "--model", "openai/m", "--base-url", server.url, "--limit", "30")
     until(lambda: len(server.requests) > 10 and stored() >= 10, process)
@@ -142,7 +142,7 @@ def test_stopped_by_hand(adding: str, stalling, number: int, each_store: str):
     assert resume("latest", {}).run.n == 30
 
 
-def test_failed_samples_are_tried_again(adding: str, serve, each_store: str):
+def test_failed_samples_are_tried_again(adding: str, serve, each_store: str) -> None:
     ill = threading.Event()
     ill.set()
 
@@ -162,7 +162,7 @@ def test_failed_samples_are_tried_again(adding: str, serve, each_store: str):
     assert len(server.requests) in (15 + 20, 16 + 20), "one more may have been under way when the fifth failed"
 
 
-def test_completions_that_were_stored_are_not_asked_for_again(adding: str, serve, each_store: str):
+def test_completions_that_were_stored_are_not_asked_for_again(adding: str, serve, each_store: str) -> None:
     """Of the seven completions of the only sample the fifth fails: the first four are kept."""
     ill = threading.Event()
     ill.set()
@@ -196,7 +196,7 @@ def _requests_of_a_whole_run(adding: str, serve) -> list[dict[str, Any]]:
     return server.requests
 
 
-def test_a_changed_configuration_is_refused_by_name(adding: str, each_store: str):
+def test_a_changed_configuration_is_refused_by_name(adding: str, each_store: str) -> None:
     run_id = proctor.evaluate(adding, "scripted/oracle", limit=5).run.id
     with pytest.raises(UsageError) as caught:
         resume(run_id, {"temperature": 0.5, "seed": 3, "concurrency": 2})
@@ -205,13 +205,13 @@ def test_a_changed_configuration_is_refused_by_name(adding: str, each_store: str
     assert resume(run_id, {"concurrency": 2, "timeout": 5}).run.n == 5
 
 
-def test_changed_settings_are_refused():
+def test_changed_settings_are_refused() -> None:
     run_id = proctor.evaluate("shapes/existence", "scripted/oracle", limit=2).run.id
     with pytest.raises(UsageError, match="settings was"):
         resume(run_id, {"settings": {"shapes": 4}})
 
 
-def test_a_changed_task_is_refused(task_file):
+def test_a_changed_task_is_refused(task_file) -> None:
     source = "from adding import *\nclass Mine(Adding):\n    {}\n"
     path = task_file(source.format("pass"))
     command = [sys.executable, "-m", "proctor"]
@@ -227,7 +227,7 @@ def test_a_changed_task_is_refused(task_file):
     assert open_store().run("latest").status == "done", "a refusal changes nothing"
 
 
-def test_changed_data_are_refused(task_file, tmp_path, each_store: str):
+def test_changed_data_are_refused(task_file, tmp_path, each_store: str) -> None:
     path = task_file(
         """
         from pathlib import Path
@@ -247,7 +247,7 @@ def test_changed_data_are_refused(task_file, tmp_path, each_store: str):
     assert open_store().run("latest").status == "done", "a refusal changes nothing"
 
 
-def test_an_option_that_is_newer_than_the_run(adding: str, each_store: str):
+def test_an_option_that_is_newer_than_the_run(adding: str, each_store: str) -> None:
     """A run stored before an option existed had its default."""
     run = proctor.evaluate(adding, "scripted/oracle", limit=5).run
     store = open_store()
@@ -257,7 +257,7 @@ def test_an_option_that_is_newer_than_the_run(adding: str, each_store: str):
         resume(run.id, {"api": "completions"})
 
 
-def test_a_server_that_cannot_describe_its_model_for_once(adding: str, serve):
+def test_a_server_that_cannot_describe_its_model_for_once(adding: str, serve) -> None:
     server = serve(right_sum)
     run = proctor.evaluate(adding, "openai/m", base_url=server.url).run
     store = open_store()
@@ -271,7 +271,7 @@ def test_a_server_that_cannot_describe_its_model_for_once(adding: str, serve):
             assert resume(run.id, {}).run.n == 10
 
 
-def test_a_failed_judgement_costs_no_new_answer(task_file, serve):
+def test_a_failed_judgement_costs_no_new_answer(task_file, serve) -> None:
     path = task_file(
         """
         import os
@@ -292,7 +292,7 @@ def test_a_failed_judgement_costs_no_new_answer(task_file, serve):
     assert (report.run.n, report.run.errors, len(server.requests)) == (5, 0, 5)
 
 
-def test_resume_inside_a_running_loop(adding: str):
+def test_resume_inside_a_running_loop(adding: str) -> None:
     proctor.evaluate(adding, "scripted/oracle")
 
     async def notebook() -> proctor.Report:
@@ -301,7 +301,7 @@ def test_resume_inside_a_running_loop(adding: str):
     assert asyncio.run(notebook()).run.n == 10
 
 
-def test_a_changed_model_file_is_refused(adding: str, tmp_path):
+def test_a_changed_model_file_is_refused(adding: str, tmp_path) -> None:
     rows = [{"id": f"add-{i}", "outputs": [{"text": str(2 * i)}]} for i in range(10)]
     replay = tmp_path / "replay.jsonl"
     replay.write_text("\n".join(map(json.dumps, rows)))
@@ -311,7 +311,7 @@ def test_a_changed_model_file_is_refused(adding: str, tmp_path):
         resume(run_id, {})
 
 
-def test_a_done_run_has_nothing_left_to_do(adding: str, serve, each_store: str):
+def test_a_done_run_has_nothing_left_to_do(adding: str, serve, each_store: str) -> None:
     server = serve(right_sum)
     first = proctor.evaluate(adding, "openai/m", base_url=server.url)
     again = resume(first.run.id, {})
@@ -319,7 +319,7 @@ def test_a_done_run_has_nothing_left_to_do(adding: str, serve, each_store: str):
     assert again.metrics == first.metrics
 
 
-def test_a_run_in_progress_cannot_be_resumed_beside_it(adding: str, stalling, each_store: str):
+def test_a_run_in_progress_cannot_be_resumed_beside_it(adding: str, stalling, each_store: str) -> None:
     server = stalling(0)
     process = start("run", adding, "--model", "openai/m", "--base-url", server.url)
     until(lambda: server.requests, process)

@@ -25,7 +25,7 @@ def run(adding: str, each_store: str) -> Run:
     return evaluate(adding, "scripted/replay:replies.jsonl", group_by=["odd"]).run
 
 
-def test_star_comment_and_score(run: Run, proctor):
+def test_star_comment_and_score(run: Run, proctor) -> None:
     done = proctor(
         "review", "latest", "add-7", "--star", "--comment", "a typo of ours", "--score", "1", "--author", "ann"
     )
@@ -52,7 +52,7 @@ def test_star_comment_and_score(run: Run, proctor):
     assert proctor("review", "latest", "add-1").stdout == "no reviews\n"
 
 
-def test_scores_of_people_count_only_when_asked(run: Run, proctor):
+def test_scores_of_people_count_only_when_asked(run: Run, proctor) -> None:
     for sample, score, author in ((7, "1", "ann"), (7, "0.5", "bob"), (8, "1", "ann"), (0, "0", "ann")):
         proctor("review", "latest", str(sample), "--score", score, "--author", author)
     plain = proctor("show", "latest").stdout
@@ -71,13 +71,13 @@ def test_scores_of_people_count_only_when_asked(run: Run, proctor):
     assert "reviews" not in json.loads(proctor("show", "latest", "--json").stdout)["runs"][0]
 
 
-def test_nobody_has_scored(run: Run, proctor):
+def test_nobody_has_scored(run: Run, proctor) -> None:
     shown = proctor("show", "latest", "--reviewed").stdout
     assert "REVIEWED       nobody has scored a sample anew" in shown
     assert "score          0.600" in shown
 
 
-def test_export(run: Run, proctor):
+def test_export(run: Run, proctor) -> None:
     proctor("review", "latest", "add-7", "--score", "0.5", "--author", "ann")
     plain = proctor("export", "latest").stdout
     rows = [json.loads(line) for line in proctor("export", "latest", "--reviewed").stdout.splitlines()]
@@ -88,7 +88,7 @@ def test_export(run: Run, proctor):
     assert table[7]["outcome"] == "reviewed"
 
 
-def test_a_sample_that_failed_can_be_scored(task_file, proctor):
+def test_a_sample_that_failed_can_be_scored(task_file, proctor) -> None:
     path = task_file(
         """
         from adding import *
@@ -110,7 +110,7 @@ def test_a_sample_that_failed_can_be_scored(task_file, proctor):
     assert list(report.records())[3].error is not None
 
 
-def test_epochs_are_reviewed_one_by_one(adding: str, proctor):
+def test_epochs_are_reviewed_one_by_one(adding: str, proctor) -> None:
     report = evaluate(adding, "scripted/oracle", limit=2, epochs=2)
     done = proctor("review", "latest", "add-1", "--epoch", "1", "--score", "0", "--author", "ann")
     assert done.stdout.startswith("add-1 (epoch 1): correct 1.000\n")
@@ -135,7 +135,7 @@ def test_epochs_are_reviewed_one_by_one(adding: str, proctor):
         (["0", "--epoch", "9" * 30, "--star"], "has no record of sample 0 in epoch 9999"),
     ],
 )
-def test_what_cannot_be_done_is_told(adding: str, proctor, words: list[str], told: str):
+def test_what_cannot_be_done_is_told(adding: str, proctor, words: list[str], told: str) -> None:
     evaluate(adding, "scripted/oracle", limit=1)
     done = proctor("review", "latest", *words)
     assert done.returncode == 2
@@ -144,7 +144,7 @@ def test_what_cannot_be_done_is_told(adding: str, proctor, words: list[str], tol
     assert open_store().reviews(open_store().run("latest")) == []
 
 
-def test_the_author(monkeypatch: pytest.MonkeyPatch):
+def test_the_author(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PROCTOR_AUTHOR", raising=False)
     assert reviewer() == getpass.getuser()
     monkeypatch.setenv("PROCTOR_AUTHOR", "ann")
@@ -152,7 +152,7 @@ def test_the_author(monkeypatch: pytest.MonkeyPatch):
     assert reviewer("bob") == "bob"
 
 
-def test_what_others_wrote_moves_no_cursor(adding: str, proctor):
+def test_what_others_wrote_moves_no_cursor(adding: str, proctor) -> None:
     evaluate(adding, "scripted/oracle", limit=1)
     done = proctor("review", "latest", "add-0", "--comment", "\x1b[2Jgone\nadd-1: correct", "--author", "eve")
     assert "\x1b" not in done.stdout
@@ -163,13 +163,13 @@ def test_what_others_wrote_moves_no_cursor(adding: str, proctor):
     ("kind", "body"),
     [("star", 1.0), ("star", "yes"), ("comment", True), ("score", True), ("score", 1.5), ("score", "1"), ("score", 2)],
 )
-def test_a_review_says_what_its_kind_can_say(kind, body):
+def test_a_review_says_what_its_kind_can_say(kind, body) -> None:
     with pytest.raises(ValueError, match=r"cannot be|lies between"):
         Review("run", 0, 0, "ann", kind, body)
 
 
 @pytest.mark.parametrize("title", ["Review", "Team store"])
-def test_the_guide_runs(title: str, proctor, request: pytest.FixtureRequest):
+def test_the_guide_runs(title: str, proctor, request: pytest.FixtureRequest) -> None:
     """The lines of these sections that call proctor, one after the other."""
     if title == "Team store":
         request.getfixturevalue("postgres")

@@ -13,26 +13,26 @@ from proctor.store import open_store
 from proctor.task import average
 
 
-def test_oracle_and_blank_mark_the_ends(adding: str):
+def test_oracle_and_blank_mark_the_ends(adding: str) -> None:
     assert proctor.evaluate(adding, "scripted/oracle").metrics["accuracy"].value == 1
     report = proctor.evaluate(adding, "scripted/blank")
     assert report.metrics["accuracy"].value == 0
     assert report.run.outcomes == {"wrong": 10}
 
 
-def test_limit_and_start(adding: str):
+def test_limit_and_start(adding: str) -> None:
     report = proctor.evaluate(adding, "scripted/oracle", limit=3, limit_start=4)
     assert [record.sample.id for record in report.records()] == ["add-4", "add-5", "add-6"]
 
 
-def test_epochs_are_records_of_their_own(adding: str):
+def test_epochs_are_records_of_their_own(adding: str) -> None:
     report = proctor.evaluate(adding, "scripted/oracle", limit=3, epochs=2)
     assert [(r.sample.index, r.epoch) for r in report.records()] == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]
     assert report.run.n == report.run.total == 6
     assert report.metrics["accuracy"].n == 3
 
 
-def test_several_samples_are_judged_together(adding: str, serve):
+def test_several_samples_are_judged_together(adding: str, serve) -> None:
     server = serve(lambda body, number: right_sum(body, number) if body["seed"] % 2 else "wrong")
     report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=5, samples=4, temperature=1)
     records = list(report.records())
@@ -44,12 +44,12 @@ def test_several_samples_are_judged_together(adding: str, serve):
     assert len(set(seeds)) == 20, "every completion has a seed of its own"
 
 
-def test_groups_in_the_report(adding: str):
+def test_groups_in_the_report(adding: str) -> None:
     report = proctor.evaluate(adding, "scripted/oracle", group_by=["odd"])
     assert report.run.groups["odd"]["1"]["accuracy"].n == 5
 
 
-def test_a_failed_sample_is_a_record_and_never_a_wrong_answer(task_file):
+def test_a_failed_sample_is_a_record_and_never_a_wrong_answer(task_file) -> None:
     path = task_file(
         """
         from adding import *
@@ -96,7 +96,7 @@ def test_a_failed_sample_is_a_record_and_never_a_wrong_answer(task_file):
 )
 def test_what_is_no_score_is_an_error_of_the_sample_and_the_store_stays_readable(
     task_file, returned: str, type_: str, said: str
-):
+) -> None:
     path = task_file(
         f"""
         import sys
@@ -126,7 +126,7 @@ def test_what_is_no_score_is_an_error_of_the_sample_and_the_store_stays_readable
         ("sys.exit(3)", "SystemExit: 3"),
     ],
 )
-def test_what_is_no_sample_stops_the_run(task_file, yielded: str, said: str):
+def test_what_is_no_sample_stops_the_run(task_file, yielded: str, said: str) -> None:
     path = task_file(
         f"""
         import sys
@@ -143,7 +143,7 @@ def test_what_is_no_sample_stops_the_run(task_file, yielded: str, said: str):
     assert all(record.outcome == "wrong" for record in open_store().records(open_store().run("latest")))
 
 
-def test_a_task_that_cannot_sum_up(task_file):
+def test_a_task_that_cannot_sum_up(task_file) -> None:
     path = task_file(
         """
         from adding import *
@@ -161,7 +161,7 @@ def test_a_task_that_cannot_sum_up(task_file):
     assert (run.status, run.metrics) == ("failed", {})
 
 
-def test_a_cancelled_future_is_an_error_of_the_sample_not_the_end_of_its_worker(task_file):
+def test_a_cancelled_future_is_an_error_of_the_sample_not_the_end_of_its_worker(task_file) -> None:
     path = task_file(
         """
         import asyncio
@@ -179,7 +179,7 @@ def test_a_cancelled_future_is_an_error_of_the_sample_not_the_end_of_its_worker(
 
 
 @pytest.mark.parametrize("raised", ["ValueError('\\ud800')", "Broken()"])
-def test_an_error_whose_text_cannot_be_stored(task_file, raised: str):
+def test_an_error_whose_text_cannot_be_stored(task_file, raised: str) -> None:
     path = task_file(
         f"""
         from adding import *
@@ -199,7 +199,7 @@ def test_an_error_whose_text_cannot_be_stored(task_file, raised: str):
     assert (report.run.n, report.run.errors) == (2, 1)
 
 
-def test_the_limit_holds_for_a_task_that_ignores_it():
+def test_the_limit_holds_for_a_task_that_ignores_it() -> None:
     class Stubborn(Endless):
         def score_text(self, sample: Sample, text: str) -> Score:
             return Score(1)
@@ -208,7 +208,7 @@ def test_the_limit_holds_for_a_task_that_ignores_it():
         assert proctor.evaluate(Stubborn, model, limit=7).run.n == 7
 
 
-def test_judging_does_not_keep_a_place_from_the_next_request(task_file, serve):
+def test_judging_does_not_keep_a_place_from_the_next_request(task_file, serve) -> None:
     """While all judges wait, the next requests are made nevertheless."""
     path = task_file(
         """
@@ -231,7 +231,7 @@ def test_judging_does_not_keep_a_place_from_the_next_request(task_file, serve):
     assert proctor.evaluate(f"{path}:Slow", "openai/m", base_url=server.url, limit=4, concurrency=2).run.n == 4
 
 
-def test_a_task_is_opened_and_closed_whatever_happens(task_file):
+def test_a_task_is_opened_and_closed_whatever_happens(task_file) -> None:
     path = task_file(
         """
         from pathlib import Path
@@ -254,7 +254,7 @@ def test_a_task_is_opened_and_closed_whatever_happens(task_file):
     assert Path("closed").exists()
 
 
-def test_one_failed_completion_calls_off_the_others(adding: str, serve):
+def test_one_failed_completion_calls_off_the_others(adding: str, serve) -> None:
     from aiohttp import web
 
     async def reply(body, number):
@@ -270,42 +270,44 @@ def test_one_failed_completion_calls_off_the_others(adding: str, serve):
     assert (report.run.n, report.run.errors) == (1, 1)
 
 
-def test_completions_without_a_value_are_not_averaged_away():
+def test_completions_without_a_value_are_not_averaged_away() -> None:
     scores = [Score(1), Score(None, "sandbox error", why="no room"), Score(0)]
     assert average(scores) == Score(None, "sandbox error", [None, None, None], "no room")
     assert average([Score(1), Score(0)]).value == 0.5
 
 
-def test_outcomes_follow_from_the_value_and_two_are_reserved():
+def test_outcomes_follow_from_the_value_and_two_are_reserved() -> None:
     assert [Score(v).outcome for v in (1, 0, 0.5, None)] == ["correct", "wrong", "partly", "unscored"]
     for name in ("error", "answered"):
         with pytest.raises(ValueError, match="reserved"):
             Score(1, name)
 
 
-def test_a_task_of_the_catalog_given_as_a_class_keeps_its_name():
+def test_a_task_of_the_catalog_given_as_a_class_keeps_its_name() -> None:
     assert proctor.evaluate(ExistenceTask, "scripted/oracle", limit=2).run.task == "shapes/existence"
 
 
-def test_one_task_at_a_time():
+def test_one_task_at_a_time() -> None:
     with pytest.raises(UsageError, match=rf"stands for {len(catalog.expand('shapes/*'))} tasks"):
         proctor.evaluate("shapes/*", "scripted/oracle")
 
 
-def test_paths_may_be_paths_and_the_report_survives_a_change_of_folder(adding: str, tmp_path: Path, monkeypatch):
+def test_paths_may_be_paths_and_the_report_survives_a_change_of_folder(
+    adding: str, tmp_path: Path, monkeypatch
+) -> None:
     report = proctor.evaluate(adding, "scripted/oracle", store=Path("here"))
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert len(list(report.records())) == 10
 
 
-def test_what_is_no_task():
+def test_what_is_no_task() -> None:
     for thing in (Task, int, Endless()):
         with pytest.raises(UsageError, match=r"not a task|not complete"):
             proctor.evaluate(thing, "scripted/oracle")  # type: ignore[arg-type]
 
 
-def test_an_unjudgeable_answer_is_kept(task_file, failing_run):
+def test_an_unjudgeable_answer_is_kept(task_file, failing_run) -> None:
     path = task_file(
         """
         from adding import *
@@ -336,7 +338,7 @@ class Endless(Task):
         raise RuntimeError("always")
 
 
-def test_samples_are_taken_lazily_and_a_hopeless_run_stops():
+def test_samples_are_taken_lazily_and_a_hopeless_run_stops() -> None:
     Endless.made = 0
     with pytest.raises(HopelessRunError, match="20 failed samples of 20; the last: RuntimeError: always"):
         proctor.evaluate(Endless, "scripted/oracle", concurrency=4)
@@ -347,12 +349,12 @@ def test_samples_are_taken_lazily_and_a_hopeless_run_stops():
     assert "20 failed samples" in run.reason
 
 
-def test_max_errors():
+def test_max_errors() -> None:
     with pytest.raises(HopelessRunError, match="after 3 failed"):
         proctor.evaluate(Endless, "scripted/oracle", max_errors=3, concurrency=1)
 
 
-def test_a_few_errors_do_not_stop_a_long_run(task_file):
+def test_a_few_errors_do_not_stop_a_long_run(task_file) -> None:
     path = task_file(
         """
         from adding import *
@@ -368,7 +370,7 @@ def test_a_few_errors_do_not_stop_a_long_run(task_file):
     assert (report.run.n, report.run.errors) == (950, 50)
 
 
-def test_a_task_that_cannot_make_its_sample_stops_the_run(task_file):
+def test_a_task_that_cannot_make_its_sample_stops_the_run(task_file) -> None:
     path = task_file(
         """
         from adding import *
@@ -403,27 +405,27 @@ def crowd(serve):
     return start
 
 
-def test_concurrency_is_the_limit_and_is_used(adding: str, crowd):
+def test_concurrency_is_the_limit_and_is_used(adding: str, crowd) -> None:
     server = crowd(7)
     proctor.evaluate(adding, "openai/m", base_url=server.url, limit=40, concurrency=7)
     assert server.most_in_flight == 7
 
 
-def test_concurrency_counts_requests_not_samples(adding: str, crowd):
+def test_concurrency_counts_requests_not_samples(adding: str, crowd) -> None:
     server = crowd(6)
     proctor.evaluate(adding, "openai/m", base_url=server.url, limit=10, samples=5, concurrency=6, temperature=1)
     assert server.most_in_flight == 6
     assert len(server.requests) == 50
 
 
-def test_works_inside_a_running_loop(adding: str):
+def test_works_inside_a_running_loop(adding: str) -> None:
     async def notebook() -> proctor.Report:
         return proctor.evaluate(adding, "scripted/oracle")
 
     assert asyncio.run(notebook()).metrics["accuracy"].value == 1
 
 
-def test_settings_are_checked_and_stored_in_full(tmp_path: Path):
+def test_settings_are_checked_and_stored_in_full(tmp_path: Path) -> None:
     report = proctor.evaluate("shapes/existence", "scripted/oracle", limit=2)
     assert report.run.config["settings"] == {"shapes": 7, "description": "coordinates"}
     with pytest.raises(UsageError, match="no setting 'shape'; did you mean shapes"):
@@ -432,12 +434,12 @@ def test_settings_are_checked_and_stored_in_full(tmp_path: Path):
         proctor.evaluate("shapes/existence", "scripted/oracle", settings={"shapes": 1})
 
 
-def test_a_task_given_as_a_class(adding: str):
+def test_a_task_given_as_a_class(adding: str) -> None:
     report = proctor.evaluate(catalog.task_class(adding), "scripted/oracle")
     assert report.run.task == adding
 
 
-def test_no_task_no_run():
+def test_no_task_no_run() -> None:
     with pytest.raises(UsageError, match="Unknown task 'shapes/nothing'"):
         proctor.evaluate("shapes/nothing", "scripted/oracle")
     with pytest.raises(UsageError, match="Unknown model 'gpt'"):

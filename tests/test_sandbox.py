@@ -22,7 +22,7 @@ from sandbox_room import LIMITS, Judge, Room
 # Verdicts
 
 
-def test_a_failure_tells_the_assertion_and_the_call(judge: Judge):
+def test_a_failure_tells_the_assertion_and_the_call(judge: Judge) -> None:
     verdict = judge("def double(x): return x + x + 1", "def check(f):\n    assert f(2) == 4, 'twice'\ncheck(double)")
     assert verdict.outcome is Outcome.FAILED
     assert "assert f(2) == 4, 'twice'" in verdict.detail
@@ -30,27 +30,27 @@ def test_a_failure_tells_the_assertion_and_the_call(judge: Judge):
     assert "double(2) returned 5" in verdict.detail
 
 
-def test_an_exception_tells_where(judge: Judge):
+def test_an_exception_tells_where(judge: Judge) -> None:
     verdict = judge("def f(x):\n    return g(x)\ndef g(x):\n    return 1 / x", "assert f(0) == 1")
     assert verdict.outcome is Outcome.FAILED
     assert "line 4, in g" in verdict.detail
     assert verdict.detail.rstrip().endswith("ZeroDivisionError: division by zero")
 
 
-def test_a_syntax_error_is_the_programs_failure(judge: Judge):
+def test_a_syntax_error_is_the_programs_failure(judge: Judge) -> None:
     verdict = judge("def f(:", "assert f(0) == 1")
     assert verdict.outcome is Outcome.FAILED
     assert "SyntaxError" in verdict.detail
 
 
-def test_a_long_line_is_told_in_part(judge: Judge):
+def test_a_long_line_is_told_in_part(judge: Judge) -> None:
     verdict = judge(f"x = '{'é' * 60_000}' $", "assert f(0) == 1")
     assert verdict.outcome is Outcome.FAILED
     assert "solution.py" in verdict.detail
     assert len(verdict.detail) < 1000
 
 
-def test_an_answer_that_cannot_be_read_is_the_sandboxs_error(judge: Judge, monkeypatch: pytest.MonkeyPatch):
+def test_an_answer_that_cannot_be_read_is_the_sandboxs_error(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("proctor.sandbox.worker.LARGEST_MESSAGE", 40)  # less than any report
         verdict = judge("def f(): return 1", "assert f() == 1")
@@ -59,17 +59,17 @@ def test_an_answer_that_cannot_be_read_is_the_sandboxs_error(judge: Judge, monke
     assert judge("def f(): return 1", "assert f() == 1").passed
 
 
-def test_tests_that_do_not_compile_are_an_error(judge: Judge):
+def test_tests_that_do_not_compile_are_an_error(judge: Judge) -> None:
     assert judge("def f(): pass", "assert (").outcome is Outcome.ERROR
 
 
-def test_a_missing_entry_point_fails(judge: Judge):
+def test_a_missing_entry_point_fails(judge: Judge) -> None:
     verdict = judge("def g(): pass", "assert f() == 1", entry_point="f")
     assert verdict.outcome is Outcome.FAILED
     assert "NameError" in verdict.detail
 
 
-def test_a_verdict_carries_its_level_and_figures(room: Room, judge: Judge):
+def test_a_verdict_carries_its_level_and_figures(room: Room, judge: Judge) -> None:
     verdict = judge("def f():\n    return sum(range(10**6))", "assert f() == 499999500000")
     assert verdict.passed
     assert verdict.level == room.pool.level
@@ -78,7 +78,7 @@ def test_a_verdict_carries_its_level_and_figures(room: Room, judge: Judge):
     assert 5 < verdict.memory_mib < 512
 
 
-def test_output_is_kept(judge: Judge):
+def test_output_is_kept(judge: Judge) -> None:
     verdict = judge("import sys\ndef f():\n    print('héllo')\n    print('oops', file=sys.stderr)", "f()")
     assert (verdict.stdout, verdict.stderr) == ("héllo\n", "oops\n")
 
@@ -86,7 +86,7 @@ def test_output_is_kept(judge: Judge):
 # Whole programs
 
 
-def test_a_script_reads_and_writes(judge: Judge):
+def test_a_script_reads_and_writes(judge: Judge) -> None:
     verdict = judge("print(sum(map(int, input().split())))", stdin="1 2 3\n")
     assert (verdict.outcome, verdict.stdout, verdict.testing) == (Outcome.PASSED, "6\n", Mode.NONE)
 
@@ -115,18 +115,18 @@ def test_a_script_reads_and_writes(judge: Judge):
         ("", Outcome.PASSED, ""),
     ],
 )
-def test_scripts_end_as_under_python(judge: Judge, source: str, outcome: Outcome, stdout: str):
+def test_scripts_end_as_under_python(judge: Judge, source: str, outcome: Outcome, stdout: str) -> None:
     verdict = judge(source)
     assert (verdict.outcome, verdict.stdout) == (outcome, stdout)
 
 
-def test_a_failing_script_shows_its_traceback(judge: Judge):
+def test_a_failing_script_shows_its_traceback(judge: Judge) -> None:
     verdict = judge("def f():\n    return {}['x']\nf()")
     assert "line 2, in f" in verdict.stderr
     assert "KeyError: 'x'" in verdict.detail
 
 
-def test_a_room_has_what_every_system_has(judge: Judge):
+def test_a_room_has_what_every_system_has(judge: Judge) -> None:
     verdict = judge(
         """
         import os, pwd, getpass
@@ -144,7 +144,7 @@ def test_a_room_has_what_every_system_has(judge: Judge):
 # The clock
 
 
-def test_the_clock_starts_when_the_job_is_there(room: Room):
+def test_the_clock_starts_when_the_job_is_there(room: Room) -> None:
     """The harness may be busy with other things while it sends a large one."""
     source = "x = '" + "x" * 4_000_000 + "'\ndef f(): return 1\n"
 
@@ -160,19 +160,19 @@ def test_the_clock_starts_when_the_job_is_there(room: Room):
     assert verdict.passed, verdict
 
 
-def test_waiting_counts_as_the_programs_own_time(judge: Judge):
+def test_waiting_counts_as_the_programs_own_time(judge: Judge) -> None:
     limits = Limits(seconds=0.5)
     assert judge("import time\ndef f(): time.sleep(60)", "f()", limits).outcome is Outcome.TIMEOUT
     assert judge("import time\ndef f(): time.sleep(0.05)", "f()", limits).passed
 
 
-def test_processor_time_of_all_processes_counts(judge: Judge):
+def test_processor_time_of_all_processes_counts(judge: Judge) -> None:
     source = "import os\nfor _ in range(3):\n    if os.fork() == 0:\n        while True: pass\nos.wait()"
     verdict = judge(source, limits=Limits(seconds=0.5))
     assert verdict.outcome is Outcome.TIMEOUT
 
 
-def test_what_the_kernel_stops_for_its_processor_time_is_a_timeout():
+def test_what_the_kernel_stops_for_its_processor_time_is_a_timeout() -> None:
     """It comes to that only where the warden itself hardly gets a processor."""
     end = End(stopped="", status=-signal.SIGKILL, wall=9.0, cpu=2.95, memory=0, stdout=0, stderr=0)
     exchange = Exchange(report={"outcome": "ended", "detail": ""}, end=end, stdout="", stderr="")
@@ -181,7 +181,7 @@ def test_what_the_kernel_stops_for_its_processor_time_is_a_timeout():
     assert verdict_of(exchange, Limits(seconds=4), "", python, Mode.SPLIT).outcome is Outcome.CRASHED
 
 
-def test_the_wall_clock_is_the_ceiling(judge: Judge):
+def test_the_wall_clock_is_the_ceiling(judge: Judge) -> None:
     verdict = judge("import time; time.sleep(60)", limits=Limits(seconds=50, wall_seconds=0.3))
     assert verdict.outcome is Outcome.TIMEOUT
     assert "wall clock" in verdict.detail
@@ -190,13 +190,13 @@ def test_the_wall_clock_is_the_ceiling(judge: Judge):
 # The pool
 
 
-def test_programs_beyond_the_workers_wait_their_turn(room: Room):
+def test_programs_beyond_the_workers_wait_their_turn(room: Room) -> None:
     programs = [Program(source=f"def f(): return {i}", tests=f"assert f() == {i}") for i in range(100)]
     verdicts = room.wait(run(programs, LIMITS, sandbox=room.pool))
     assert all(verdict.passed for verdict in verdicts)
 
 
-def test_programs_do_not_see_each_other(judge: Judge):
+def test_programs_do_not_see_each_other(judge: Judge) -> None:
     leave = "import os, pathlib\npathlib.Path('note').write_text('x')\nos.makedirs('deep/er')\nos.chmod('deep', 0)"
     look = "import os\nassert not {'note', 'deep'} & {*os.listdir('.'), *os.listdir('/dev/shm')}"
     for _ in range(4):
@@ -205,7 +205,7 @@ def test_programs_do_not_see_each_other(judge: Judge):
         assert verdict.passed, verdict.detail
 
 
-def test_a_cancelled_program_costs_no_worker(room: Room):
+def test_a_cancelled_program_costs_no_worker(room: Room) -> None:
     async def give_up() -> None:
         endless = Program(source="while True: pass")
         tasks = [asyncio.create_task(room.pool.judge(endless, Limits(seconds=60))) for _ in range(2)]
@@ -220,7 +220,7 @@ def test_a_cancelled_program_costs_no_worker(room: Room):
     assert room.judge("def f(): return 1", "assert f() == 1").passed
 
 
-def test_a_worker_that_dies_is_replaced_and_its_program_tried_again(room: Room):
+def test_a_worker_that_dies_is_replaced_and_its_program_tried_again(room: Room) -> None:
     async def kill_one() -> Verdict:
         program = Program(source="import time\ndef f():\n    time.sleep(0.5)\n    return 1", tests="assert f() == 1")
         before = set(_children())
@@ -248,7 +248,7 @@ warden._await_job()
 """
 
 
-def test_an_examiner_that_dies_over_a_job_is_told_from_a_harness_that_is_gone():
+def test_an_examiner_that_dies_over_a_job_is_told_from_a_harness_that_is_gone() -> None:
     done = subprocess.run([sys.executable, "-c", HALF_A_JOB], capture_output=True, text=True, timeout=60, check=False)
     assert done.stderr.splitlines()[-1] == "OSError: the examiner has died while it read a job"
 
@@ -278,7 +278,7 @@ asyncio.run(main())
 """
 
 
-def test_a_killed_harness_leaves_no_process():
+def test_a_killed_harness_leaves_no_process() -> None:
     harness = subprocess.Popen([sys.executable, "-c", HARNESS])
 
     def below() -> list[int]:
@@ -308,17 +308,17 @@ def _ended(process: int) -> bool:
 # Languages
 
 
-def test_an_unknown_language_is_the_callers_mistake(judge: Judge):
+def test_an_unknown_language_is_the_callers_mistake(judge: Judge) -> None:
     with pytest.raises(UnknownNameError, match="cobolt"):
         judge("x", language="cobolt")
 
 
-def test_python_tests_cannot_call_other_languages(judge: Judge):
+def test_python_tests_cannot_call_other_languages(judge: Judge) -> None:
     with pytest.raises(UsageError, match="put its tests into its source"):
         judge("int f() { return 1; }", "assert f() == 1", language="c")
 
 
-def test_a_mistake_among_many_programs_is_one_error(room: Room):
+def test_a_mistake_among_many_programs_is_one_error(room: Room) -> None:
     programs = [Program(source="x", language=name) for name in ("cobolt", "fortrun", "cobolt")]
     with pytest.raises(UnknownNameError):
         room.wait(run(programs, LIMITS, sandbox=room.pool))
@@ -331,14 +331,14 @@ def needs(language: str) -> None:
         pytest.skip(str(error))
 
 
-def test_a_product_that_is_too_large_is_the_programs_failure(judge: Judge):
+def test_a_product_that_is_too_large_is_the_programs_failure(judge: Judge) -> None:
     needs("c")
     verdict = judge("char large[140 << 20] = {1};\nint main() { return 0; }", language="c")
     assert verdict.outcome is Outcome.FAILED
     assert "too large" in verdict.detail
 
 
-def test_a_compiler_that_runs_programs_may_name_files_as_it_likes(judge: Judge):
+def test_a_compiler_that_runs_programs_may_name_files_as_it_likes(judge: Judge) -> None:
     needs("haskell")
     source = """
     {-# LANGUAGE TemplateHaskell #-}
@@ -353,7 +353,7 @@ def test_a_compiler_that_runs_programs_may_name_files_as_it_likes(judge: Judge):
 @pytest.mark.parametrize(
     "part", ["\n", "abstract ", "public abstract ", "/* ", '""" ', '\\"', "'", "package ", "class ", "public  "]
 )
-def test_a_source_is_read_in_a_time_that_grows_with_its_length(part: str):
+def test_a_source_is_read_in_a_time_that_grows_with_its_length(part: str) -> None:
     """By the square of it, this would take hours."""
     assert Names.of(part * 200_000 + '*/"""\nclass Found {}').main
 
@@ -390,7 +390,7 @@ print(asyncio.run(best_level(unsafe=True)))
 """
 
 
-def test_below_the_floor_nothing_runs_unless_asked_for():
+def test_below_the_floor_nothing_runs_unless_asked_for() -> None:
     done = subprocess.run([sys.executable, "-c", BARE], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     refusal, level = done.stdout.splitlines()

@@ -33,7 +33,7 @@ RUNGS = ["full bubblewrap", "full kernel", "confined none"]
         ("confined none", "ordinary user"),
     ],
 )
-def test_the_attack_table(rung: str, user: str):
+def test_the_attack_table(rung: str, user: str) -> None:
     if "bubblewrap" in rung and not shutil.which("bwrap"):
         pytest.skip("bubblewrap is not installed: apt-get install bubblewrap")
     command = [sys.executable, str(HERE / "sandbox_driver.py"), *rung.split()]
@@ -63,7 +63,7 @@ def _is_slow(case: Case) -> bool:
     return bool(case.right & SLOW) or case.name in SLEEPING
 
 
-def test_thousands_of_hostile_programs():
+def test_thousands_of_hostile_programs() -> None:
     draw = random.Random(4)
     fast = [case.program for case in ATTACKS if not _is_slow(case)]
     slow = [case.program for case in ATTACKS if _is_slow(case)]
@@ -87,7 +87,7 @@ BUSY = "while True: pass"
 STEADY = [case for case in (*ATTACKS, *HONEST) if len(case.right) == 1 and "bomb" not in case.name]
 
 
-def test_verdicts_do_not_depend_on_load():
+def test_verdicts_do_not_depend_on_load() -> None:
     async def hold() -> list[Outcome]:
         async with Pool(await best_level(), WORKERS) as pool:
             return [verdict.outcome for verdict in await asyncio.gather(*(case.judge(pool) for case in STEADY))]

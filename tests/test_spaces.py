@@ -16,7 +16,7 @@ from proctor.agents.worlds.catch import Catch, Catcher
 
 
 @given(st.integers(1, 30), st.integers(-5, 5), st.data())
-def test_every_choice_can_be_said_by_name_and_by_number(n: int, start: int, data: st.DataObject):
+def test_every_choice_can_be_said_by_name_and_by_number(n: int, start: int, data: st.DataObject) -> None:
     names = tuple(f"do {chr(97 + i)}" for i in range(n)) if data.draw(st.booleans()) else ()
     space = spaces.Choice(n, start, names)
     for number, word in enumerate(space.words(), start):
@@ -28,7 +28,7 @@ def test_every_choice_can_be_said_by_name_and_by_number(n: int, start: int, data
 
 
 @given(st.text())
-def test_no_answer_is_taken_for_what_it_is_not(text: str):
+def test_no_answer_is_taken_for_what_it_is_not(text: str) -> None:
     for space in (
         spaces.Choice(3, 0, ("left", "stay", "right")),
         spaces.Choices((2, 3), (2,), "int64"),
@@ -40,14 +40,14 @@ def test_no_answer_is_taken_for_what_it_is_not(text: str):
 
 
 @pytest.mark.parametrize("wrong", ["left", 1.5, None, [1, 2], object(), float("nan"), float("inf"), 10**30, "1"])
-def test_what_is_no_action_is_refused(wrong: Any):
+def test_what_is_no_action_is_refused(wrong: Any) -> None:
     numbers = spaces.Numbers((0.0,) * 3, (1.0,) * 3, (3,), "float32")
     for space in (spaces.Choice(3), spaces.Choices((2, 2, 2), (3,), "int8"), numbers):
         with pytest.raises(spaces.IllegalActionError):
             space.take(wrong)
 
 
-def test_numbers_stay_within_their_bounds():
+def test_numbers_stay_within_their_bounds() -> None:
     bound = float(np.float32(0.7))  # a little less than 0.7
     space = spaces.Numbers((-bound, -math.inf), (bound, math.inf), (2,), "float32")
     for right in ([0.7, 0], [-0.7, 1e30], [0, -1e30]):
@@ -75,7 +75,7 @@ values = st.recursive(
 
 
 @given(values)
-def test_an_observation_survives_the_wire(value: Any):
+def test_an_observation_survives_the_wire(value: Any) -> None:
     assert same(observations.unpack(observations.pack(value)), value)
     assert observations.fingerprint(value) == observations.fingerprint(value)
     assert isinstance(observations.in_words(value), str)
@@ -91,7 +91,7 @@ def same(one: Any, other: Any) -> bool:
     return one == other and type(one) is type(other)
 
 
-def test_a_picture_in_words_is_short():
+def test_a_picture_in_words_is_short() -> None:
     picture = np.zeros((210, 160, 3), np.uint8)
     picture[100:110, 70:80] = 255
     text = observations.in_words(picture)
@@ -99,7 +99,7 @@ def test_a_picture_in_words_is_short():
     assert "9" in text
 
 
-def test_colours_of_a_terminal_are_named():
+def test_colours_of_a_terminal_are_named() -> None:
     assert observations.without_escapes("a\x1b[41mF\x1b[0mb\x1b[34;1mR\x1b[0m\x1b[2K") == "a<red:F>b<blue:R>"
 
 
@@ -107,7 +107,7 @@ def test_colours_of_a_terminal_are_named():
 
 
 @given(st.integers(2, 9), st.integers(0, 5), st.integers(1, 4), st.integers(0, 2**31))
-def test_catch_can_always_be_won(width: int, more: int, things: int, seed: int):
+def test_catch_can_always_be_won(width: int, more: int, things: int, seed: int) -> None:
     world = Catch(width, width + more, things)
     observation, _ = world.reset(seed=seed)
     total, over, info = 0.0, False, {}

@@ -71,7 +71,9 @@ def judge(run_in_languages: Callable[..., list[Verdict]]) -> Callable[[str, list
 
 
 @pytest.mark.parametrize("language", ["python", *OTHERS])
-def test_references_pass_and_nothing_else_does(language: str, judge: Callable[[str, list[Program]], list[Verdict]]):
+def test_references_pass_and_nothing_else_does(
+    language: str, judge: Callable[[str, list[Program]], list[Verdict]]
+) -> None:
     rows = [row for row in ROWS if row["language"] == language]
     completions = [(row, "reference", row["canonical_solution"]) for row in rows]
     completions += [(row, "blank", "") for row in (rows if LONG or language not in COMPILED else rows[:1])]
@@ -92,7 +94,7 @@ def test_references_pass_and_nothing_else_does(language: str, judge: Callable[[s
             assert verdict.testing is Mode.SPLIT, told
 
 
-def test_the_examples_in_python_prompts_are_true(judge: Callable[[str, list[Program]], list[Verdict]]):
+def test_the_examples_in_python_prompts_are_true(judge: Callable[[str, list[Program]], list[Verdict]]) -> None:
     rows = [row for row in ROWS if row["language"] == "python"]
     examples = "\nimport doctest\nfailed, tried = doctest.testmod()\nassert tried and not failed\n"
     programs = [Program(source=row["prompt"] + row["canonical_solution"] + examples) for row in rows]
@@ -101,7 +103,7 @@ def test_the_examples_in_python_prompts_are_true(judge: Callable[[str, list[Prog
 
 
 @by_row
-def test_a_row_is_complete(row: Row):
+def test_a_row_is_complete(row: Row) -> None:
     assert list(row) == FIELDS
     assert row["task_id"] == f"starter/{row['problem']}/{row['language']}"
     assert re.fullmatch(r"[a-z]+(_[a-z]+)*", row["problem"])
@@ -120,7 +122,7 @@ def test_a_row_is_complete(row: Row):
 
 
 @by_row
-def test_the_python_rows_are_functions_with_a_check(row: Row):
+def test_the_python_rows_are_functions_with_a_check(row: Row) -> None:
     if row["language"] != "python":
         assert row["entry_point"] == ""
         return
@@ -139,7 +141,7 @@ def test_the_python_rows_are_functions_with_a_check(row: Row):
     assert len(row["wrong"]) >= 2
 
 
-def test_the_set_as_a_whole():
+def test_the_set_as_a_whole() -> None:
     assert len({row["task_id"] for row in ROWS}) == len(ROWS)
     difficulty_of = {row["problem"]: row["difficulty"] for row in ROWS}
     assert all(row["difficulty"] == difficulty_of[row["problem"]] for row in ROWS)

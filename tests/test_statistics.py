@@ -14,14 +14,14 @@ from proctor.metrics.statistics import bootstrap, mean, proportion, score_mean, 
     # Newcombe (1998), Statistics in Medicine 17, table I, method 3.
     [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
 )
-def test_wilson_as_published(successes: int, n: int, low: float, high: float):
+def test_wilson_as_published(successes: int, n: int, low: float, high: float) -> None:
     metric = proportion(successes, n)
     assert (round(metric.low, 4), round(metric.high, 4)) == (low, high)
     assert metric.method == "wilson"
 
 
 @given(st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_wilson_equals_scipy(case: tuple[int, int]):
+def test_wilson_equals_scipy(case: tuple[int, int]) -> None:
     successes, n = case
     expected = stats.binomtest(successes, n).proportion_ci(method="wilson")
     metric = proportion(successes, n)
@@ -31,18 +31,18 @@ def test_wilson_equals_scipy(case: tuple[int, int]):
 
 
 @given(st.floats(0.001, 0.999), st.integers(1, 100_000))
-def test_student_quantile_equals_scipy(p: float, df: int):
+def test_student_quantile_equals_scipy(p: float, df: int) -> None:
     assert student_t_quantile(p, df) == pytest.approx(stats.t.ppf(p, df), rel=1e-7, abs=1e-6)
 
 
-def test_student_quantile_as_in_the_tables():
+def test_student_quantile_as_in_the_tables() -> None:
     assert [round(student_t_quantile(0.975, df), 3) for df in (1, 2, 5, 10, 30, 120)] == [
         12.706, 4.303, 2.571, 2.228, 2.042, 1.980,
     ]  # fmt: skip
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=200))
-def test_mean_equals_scipy(values: list[float]):
+def test_mean_equals_scipy(values: list[float]) -> None:
     if set(values) <= {0.0, 1.0}:
         return
     metric = mean(values)
@@ -53,31 +53,31 @@ def test_mean_equals_scipy(values: list[float]):
         assert (metric.low, metric.high) == (pytest.approx(low, abs=1e-9), pytest.approx(high, abs=1e-9))
 
 
-def test_score_mean_stays_within_the_scale():
+def test_score_mean_stays_within_the_scale() -> None:
     metric = score_mean([1, 1, 1, 0.9])
     assert metric.high == 1
     assert metric.low < metric.value
 
 
-def test_a_perfect_score_is_not_certain():
+def test_a_perfect_score_is_not_certain() -> None:
     """The normal interval would be 1 ± 0."""
     metric = mean([1] * 10)
     assert metric.value == metric.high == 1
     assert metric.low == pytest.approx(0.7225, abs=1e-4)
 
 
-def test_equal_scores_are_not_certain_either():
+def test_equal_scores_are_not_certain_either() -> None:
     metric = score_mean([0.5] * 10)
     assert metric.value == 0.5
     assert metric.low < 0.3 < 0.7 < metric.high
 
 
-def test_too_few_values_say_so():
+def test_too_few_values_say_so() -> None:
     assert (proportion(0, 0).value, proportion(0, 0).low) == (None, None)
     assert (mean([0.5]).value, mean([0.5]).stderr) == (0.5, None)
 
 
-def test_wilson_covers_what_it_promises():
+def test_wilson_covers_what_it_promises() -> None:
     """Simulated: about 95 % of the intervals contain the true value."""
     generator = np.random.default_rng(0)
     for p in (0.1, 0.5, 0.9):
@@ -86,7 +86,7 @@ def test_wilson_covers_what_it_promises():
         assert 0.92 < covered < 0.98
 
 
-def test_bootstrap_of_a_median_equals_scipy():
+def test_bootstrap_of_a_median_equals_scipy() -> None:
     data = np.random.default_rng(1).exponential(size=200)
     ours = bootstrap(list(data), lambda x: np.median(x, axis=-1))
     theirs = stats.bootstrap((data,), np.median, method="percentile", n_resamples=10_000, rng=np.random.default_rng(2))
@@ -97,7 +97,7 @@ def test_bootstrap_of_a_median_equals_scipy():
     assert ours == bootstrap(list(data), lambda x: np.median(x, axis=-1)), "same data, same interval"
 
 
-def test_bootstrap_of_a_mean_agrees_with_the_closed_form():
+def test_bootstrap_of_a_mean_agrees_with_the_closed_form() -> None:
     data = list(np.random.default_rng(3).normal(0.5, 0.1, 500))
     assert bootstrap(data, lambda x: x.mean(axis=-1)).low == pytest.approx(mean(data).low, abs=1e-3)
     assert math.isclose(bootstrap(data, lambda x: x.mean(axis=-1)).value, mean(data).value)

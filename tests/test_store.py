@@ -35,7 +35,7 @@ def store(each_store: str) -> Iterator[Store]:
     store.close()
 
 
-def test_a_run_reads_back_as_it_was(store: Store):
+def test_a_run_reads_back_as_it_was(store: Store) -> None:
     run = make_run()
     store.save(run)
     assert store.run(run.id) == run
@@ -43,7 +43,7 @@ def test_a_run_reads_back_as_it_was(store: Store):
     assert store.run("latest") == run
 
 
-def test_who_reads_cannot_write(store: Store):
+def test_who_reads_cannot_write(store: Store) -> None:
     store.save(make_run())
     reader = open_store(store.url, "read")
     with pytest.raises(StoreWriteError, match=r"Writing to .* failed: .*read-?only"):
@@ -51,7 +51,7 @@ def test_who_reads_cannot_write(store: Store):
     reader.close()
 
 
-def test_ambiguous_and_unknown_runs(store: Store):
+def test_ambiguous_and_unknown_runs(store: Store) -> None:
     store.save(make_run("20260101-000000-aaaaaa", 1))
     store.save(make_run("20260101-000000-aaaaab", 2))
     assert store.run("latest").id.endswith("b")
@@ -62,7 +62,7 @@ def test_ambiguous_and_unknown_runs(store: Store):
         store.run("20250101")
 
 
-def test_a_later_record_takes_the_place_of_an_earlier_one(store: Store):
+def test_a_later_record_takes_the_place_of_an_earlier_one(store: Store) -> None:
     run = make_run()
     store.save(run)
     for value in (None, 1.0):
@@ -76,7 +76,7 @@ def test_a_later_record_takes_the_place_of_an_earlier_one(store: Store):
     assert store.scored(run) == {(0, 0): b"d"}
 
 
-def test_records_come_in_the_order_of_the_exam(store: Store):
+def test_records_come_in_the_order_of_the_exam(store: Store) -> None:
     run = make_run()
     store.save(run)
     with Writer(store, run) as writer:
@@ -86,7 +86,7 @@ def test_records_come_in_the_order_of_the_exam(store: Store):
     assert store.counts(run) == {"correct": 4}
 
 
-def test_a_finished_sample_is_durable_though_the_event_loop_is_blocked(store: Store):
+def test_a_finished_sample_is_durable_though_the_event_loop_is_blocked(store: Store) -> None:
     """The writer commits from its own thread: the caller never lets go here until another connection sees the row."""
     run = make_run()
     store.save(run)
@@ -98,7 +98,7 @@ def test_a_finished_sample_is_durable_though_the_event_loop_is_blocked(store: St
             assert time.monotonic() < end
 
 
-def test_more_than_the_backlog_can_hold(store: Store):
+def test_more_than_the_backlog_can_hold(store: Store) -> None:
     run = make_run()
     store.save(run)
     with Writer(store, run) as writer:
@@ -107,20 +107,20 @@ def test_more_than_the_backlog_can_hold(store: Store):
     assert len(store.scored(run)) == 25_000
 
 
-def test_a_newer_store_is_left_alone(store: Store):
+def test_a_newer_store_is_left_alone(store: Store) -> None:
     store._database.set_version(SCHEMA_VERSION + 1)
     with pytest.raises(StoreError, match="written by a newer proctor"):
         open_store(store.url)
 
 
-def test_what_is_no_store_is_left_alone(tmp_path: Path):
+def test_what_is_no_store_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "runs.db").write_text("these are my notes, not a database, and longer than a header " * 20)
     with pytest.raises(StoreError, match="not a database"):
         open_store(str(tmp_path))
     assert (tmp_path / "runs.db").read_text().startswith("these are my notes")
 
 
-def test_only_one_process_works_on_a_run(store: Store):
+def test_only_one_process_works_on_a_run(store: Store) -> None:
     run = make_run()
     with (
         store.hold(run.id),
@@ -132,7 +132,7 @@ def test_only_one_process_works_on_a_run(store: Store):
         pass
 
 
-def test_two_runs_write_one_store_at_once(adding: str, each_store: str):
+def test_two_runs_write_one_store_at_once(adding: str, each_store: str) -> None:
     """Eight processes at the same time, on a store that does not exist yet."""
     command = [sys.executable, "-m", "proctor", "run", adding, "--model", "scripted/oracle", "--limit", "3000", "-q"]
     processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(8)]
@@ -143,7 +143,7 @@ def test_two_runs_write_one_store_at_once(adding: str, each_store: str):
     assert all(len(store.scored(run)) == 3000 for run in store.runs())
 
 
-def test_a_full_disk_stops_the_run_and_keeps_what_was_stored(adding: str, tmp_path: Path):
+def test_a_full_disk_stops_the_run_and_keeps_what_was_stored(adding: str, tmp_path: Path) -> None:
     """The kernel refuses to let the file grow, in the process that writes."""
     done = subprocess.run(
         [sys.executable, "-m", "proctor", "run", adding, "--model", "scripted/oracle", "--limit", "200000", "-q"],
@@ -165,7 +165,7 @@ def test_a_full_disk_stops_the_run_and_keeps_what_was_stored(adding: str, tmp_pa
     assert store._database.execute("PRAGMA integrity_check") == [("ok",)]
 
 
-def test_a_really_full_disk(adding: str, tmp_path: Path):
+def test_a_really_full_disk(adding: str, tmp_path: Path) -> None:
     """A file system with two megabytes left, in a mount namespace of its own; then room is made and the run goes on."""
     script = f"""
     set -e
@@ -188,7 +188,7 @@ def test_a_really_full_disk(adding: str, tmp_path: Path):
     assert "20,000 scored" in done.stdout
 
 
-def test_an_unwritable_store_says_so(tmp_path: Path):
+def test_an_unwritable_store_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="Cannot use the store"):
         open_store(str(tmp_path / "file" / "store"))
@@ -196,7 +196,7 @@ def test_an_unwritable_store_says_so(tmp_path: Path):
         open_store("mongodb://host/db")
 
 
-def test_a_store_that_may_only_be_read(adding: str, tmp_path: Path):
+def test_a_store_that_may_only_be_read(adding: str, tmp_path: Path) -> None:
     """On a read-only mount, in a mount namespace of its own: list, show and export work, run says that it cannot."""
     if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("this machine allows no mount namespaces")
@@ -216,7 +216,7 @@ def test_a_store_that_may_only_be_read(adding: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize("what", ["runs.db", ""])
-def test_a_store_that_is_removed_under_a_run(adding: str, tmp_path: Path, stalling, what: str):
+def test_a_store_that_is_removed_under_a_run(adding: str, tmp_path: Path, stalling, what: str) -> None:
     server = stalling(3)
     command = [sys.executable, "-m", "proctor", "run", adding, "--model", "openai/m", "--base-url", server.url, "-q"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -231,13 +231,13 @@ def test_a_store_that_is_removed_under_a_run(adding: str, tmp_path: Path, stalli
     assert len(said.splitlines()) == 1
 
 
-def test_one_store_in_which_nothing_is_yet(tmp_path: Path):
+def test_one_store_in_which_nothing_is_yet(tmp_path: Path) -> None:
     (tmp_path / "runs.db").touch()
     with pytest.raises(StoreError, match="Nothing is in the store"):
         open_store(str(tmp_path), "read")
 
 
-def test_a_failing_writer_tells_the_run(store: Store):
+def test_a_failing_writer_tells_the_run(store: Store) -> None:
     run = make_run()
     store.save(run)
     store._database.execute("DROP TABLE records")
@@ -251,7 +251,7 @@ def test_a_failing_writer_tells_the_run(store: Store):
         exam()
 
 
-def test_the_store_is_where_it_was_named(adding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_store_is_where_it_was_named(adding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     proctor.evaluate(adding, "scripted/oracle", store=str(tmp_path / "a"))
     assert (tmp_path / "a" / "runs.db").exists()
     proctor.evaluate(adding, "scripted/oracle")
@@ -261,7 +261,7 @@ def test_the_store_is_where_it_was_named(adding: str, tmp_path: Path, monkeypatc
     assert (tmp_path / "proctor-runs" / "runs.db").exists()
 
 
-def test_rows_hold_what_queries_need(store: Store):
+def test_rows_hold_what_queries_need(store: Store) -> None:
     run = make_run()
     store.save(run)
     with Writer(store, run) as writer:
@@ -270,7 +270,7 @@ def test_rows_hold_what_queries_need(store: Store):
 
 
 @pytest.mark.parametrize("asked", ["1", "1.0", "1e0", "100e-2"])
-def test_a_number_is_found_however_it_is_written(store: Store, asked: str):
+def test_a_number_is_found_however_it_is_written(store: Store, asked: str) -> None:
     run = make_run()
     store.save(run)
     for index, held in enumerate((1, 1.0, "1", 10, 11, 0.1, "x")):

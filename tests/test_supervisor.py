@@ -135,7 +135,7 @@ PLAY = [
 
 
 @pytest.mark.parametrize(("agent", "evaluator", "outcome", "notes"), PLAY, ids=lambda x: getattr(x, "__name__", ""))
-def test_play_is_scored(tmp_path: Path, agent: type, evaluator: type, outcome: Outcome, notes: str):
+def test_play_is_scored(tmp_path: Path, agent: type, evaluator: type, outcome: Outcome, notes: str) -> None:
     for result, supervisor in run(tmp_path, agent, evaluator):
         assert result.outcome is outcome, result.notes
         assert result.metrics["success"] is True
@@ -168,21 +168,21 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("agent", "evaluator", "outcome", "notes"), FAULTS, ids=lambda x: getattr(x, "__name__", ""))
-def test_a_fault_is_no_score(tmp_path: Path, agent: type, evaluator: type, outcome: Outcome, notes: str):
+def test_a_fault_is_no_score(tmp_path: Path, agent: type, evaluator: type, outcome: Outcome, notes: str) -> None:
     for result, _ in run(tmp_path, agent, evaluator):  # twice: the next task starts, whatever became of the first
         assert result.outcome is outcome, result.notes
         assert result.metrics == {}
         assert notes in result.notes
 
 
-def test_a_judge_that_never_comes_to_a_verdict_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_judge_that_never_comes_to_a_verdict_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge, "TIMEOUTS", msgspec.structs.replace(judge.TIMEOUTS, SCORING=0.3))
     for result, _ in run(tmp_path, fa.Good, fa.ScoreHangs):
         assert result.outcome is Outcome.JUDGE_ERROR
         assert "_score_task did not return within 0.3 s" in result.notes
 
 
-def test_checks_that_hang_do_not_pile_up(tmp_path: Path):
+def test_checks_that_hang_do_not_pile_up(tmp_path: Path) -> None:
     async def threads() -> list[int]:
         hall = Hall(tmp_path, fa.Good, fa.CheckHangs)
         try:
@@ -197,13 +197,13 @@ def test_checks_that_hang_do_not_pile_up(tmp_path: Path):
     assert max(asyncio.run(threads())) <= 2, "its own, and that of a call which is just ending"
 
 
-def test_the_agent_is_made_before_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_agent_is_made_before_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NOTES", str(tmp_path / "notes"))
     run(tmp_path, fa.Noted, fa.SetupNoted)
     assert (tmp_path / "notes").read_text().split() == ["agent", "environment", "environment"]
 
 
-def test_there_is_a_result_whatever_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_there_is_a_result_whatever_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def stumble(*_: object) -> None:
         raise RuntimeError("nobody thought of this")
 
@@ -232,12 +232,12 @@ def nested(levels: int) -> dict[str, Any]:
     ],
     ids=["seed", "number", "text", "description", "deep", "very-deep"],
 )
-def test_a_task_that_cannot_be_carried_to_a_process_is_none(fields: dict[str, Any]):
+def test_a_task_that_cannot_be_carried_to_a_process_is_none(fields: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="validation error"):
         Task(env_name="none", timeout=1, **fields)
 
 
-def test_killing_again_and_again_and_at_once(tmp_path: Path):
+def test_killing_again_and_again_and_at_once(tmp_path: Path) -> None:
     async def killed() -> tuple[Outcome, Outcome]:
         hall = Hall(tmp_path, fa.Good, fa.Watching)
         try:
@@ -254,7 +254,7 @@ def test_killing_again_and_again_and_at_once(tmp_path: Path):
     assert asyncio.run(killed()) == (Outcome.AGENT_CRASH, Outcome.TIMEOUT)
 
 
-def test_whoever_went_on_without_the_lock_lets_go_of_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_whoever_went_on_without_the_lock_lets_go_of_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROCTOR_ENV_LOCK", str(tmp_path / "lock"))
     lock = EnvLock()
     lock.patience = 0.05
@@ -288,7 +288,7 @@ def test_whoever_went_on_without_the_lock_lets_go_of_nothing(tmp_path: Path, mon
     assert not is_locked()
 
 
-def test_a_fault_of_the_agent_ends_the_evaluation_at_once(tmp_path: Path):
+def test_a_fault_of_the_agent_ends_the_evaluation_at_once(tmp_path: Path) -> None:
     async def timed() -> float:
         hall = Hall(tmp_path, fa.RaisingBefore, fa.Watching)
         try:
@@ -301,14 +301,14 @@ def test_a_fault_of_the_agent_ends_the_evaluation_at_once(tmp_path: Path):
     assert asyncio.run(timed()) < 300, "it waited for the whole timeout"
 
 
-def test_what_an_agent_floods_is_kept_in_bounds(tmp_path: Path):
+def test_what_an_agent_floods_is_kept_in_bounds(tmp_path: Path) -> None:
     run(tmp_path, fa.Flooding, fa.Watching, times=1)
     log = tmp_path / "agent.log"
     assert log.stat().st_size < 4 * 512 * 1024
     assert b"bytes left out" in log.read_bytes()
 
 
-def test_a_stop_from_outside(tmp_path: Path):
+def test_a_stop_from_outside(tmp_path: Path) -> None:
     async def stopped() -> EvaluationResult:
         hall = Hall(tmp_path, fa.Good, fa.Watching)
         supervisor = Supervisor(hall.judge, hall.player)
@@ -321,7 +321,7 @@ def test_a_stop_from_outside(tmp_path: Path):
     assert asyncio.run(stopped()).outcome is Outcome.STOPPED
 
 
-def test_a_stop_from_outside_in_the_middle_of_a_long_thought(tmp_path: Path):
+def test_a_stop_from_outside_in_the_middle_of_a_long_thought(tmp_path: Path) -> None:
     """Whoever stops it does not ask what the agent is doing: that it hangs could be seen only when time is up."""
 
     async def stopped() -> EvaluationResult:
@@ -339,7 +339,7 @@ def test_a_stop_from_outside_in_the_middle_of_a_long_thought(tmp_path: Path):
 
 
 @pytest.mark.parametrize("whom", ["starter", "guardian"])
-def test_all_is_ended_with_whoever_started_it_and_with_the_guardian(tmp_path: Path, whom: str):
+def test_all_is_ended_with_whoever_started_it_and_with_the_guardian(tmp_path: Path, whom: str) -> None:
     """One is gone without a word, the other is ended: nothing is left."""
     script = """
 import asyncio, sys, pathlib
@@ -381,7 +381,7 @@ def await_end(pids: list[int]) -> None:
             time.sleep(0.01)  # ends with the test's own limit, if it ends at all
 
 
-def test_the_agent_is_not_told_the_seed_of_the_world():
+def test_the_agent_is_not_told_the_seed_of_the_world() -> None:
     task = Task(env_name="none", timeout=1, seed=12345)
     told = _as_the_agent_hears_it(task)
     assert told.seed != task.seed

@@ -28,7 +28,7 @@ texts = st.text(alphabet="abcé😀 \n", max_size=80)
         ),
     ],
 )
-def test_exact_match_as_in_the_documentation_of_evaluate(options: dict, share: float):
+def test_exact_match_as_in_the_documentation_of_evaluate(options: dict, share: float) -> None:
     references = ["the cat", "theater", "YELLING", "agent007"]
     predictions = ["cat?", "theater", "yelling", "agent"]
     assert exact_match(predictions, references, **options) == {"exact_match": share}
@@ -47,12 +47,12 @@ def test_exact_match_as_in_the_documentation_of_evaluate(options: dict, share: f
         ("A1", "a2", {"regexes_to_ignore": ["[A-Z]"], "ignore_numbers": True, "ignore_case": True}, False),
     ],
 )
-def test_what_exact_match_ignores(prediction: str, reference: str, options: dict, equal: bool):
+def test_what_exact_match_ignores(prediction: str, reference: str, options: dict, equal: bool) -> None:
     assert exact_match([prediction], [reference], **options) == {"exact_match": equal}
 
 
 @pytest.mark.parametrize(("predictions", "references"), [([], []), (["a"], []), ([], ["a"])])
-def test_nothing_to_compare_is_refused(predictions: list, references: list):
+def test_nothing_to_compare_is_refused(predictions: list, references: list) -> None:
     with pytest.raises(ValueError, match="predictions"):
         exact_match(predictions, references)
 
@@ -68,34 +68,34 @@ def plain_edit_distance(a: str, b: str) -> int:
 
 
 @given(texts, texts)
-def test_edit_distance_equals_the_table(a: str, b: str):
+def test_edit_distance_equals_the_table(a: str, b: str) -> None:
     assert edit_distance(a, b) == plain_edit_distance(a, b)
 
 
 @given(texts, st.integers(0, 80), st.sampled_from(["", "x", "xyz"]))
-def test_edit_distance_of_near_texts(text: str, place: int, inserted: str):
+def test_edit_distance_of_near_texts(text: str, place: int, inserted: str) -> None:
     assert edit_distance(text[:place] + inserted + text[place:], text) == len(inserted)
 
 
 @pytest.mark.parametrize(("a", "b", "distance"), [("kitten", "sitting", 3), ("saturday", "sunday", 3), ("", "abc", 3)])
-def test_edit_distance_as_in_the_textbook(a: str, b: str, distance: int):
+def test_edit_distance_as_in_the_textbook(a: str, b: str, distance: int) -> None:
     assert edit_distance(a, b) == edit_distance(b, a) == distance
     assert edit_similarity(a, b) == 1 - distance / max(len(a), len(b))
 
 
 @given(texts, texts)
-def test_edit_similarity_is_a_score(a: str, b: str):
+def test_edit_similarity_is_a_score(a: str, b: str) -> None:
     assert 0 <= edit_similarity(a, b) <= 1
     assert (edit_similarity(a, b) == 1) == (a == b)
 
 
-def test_edit_distance_of_long_texts():
+def test_edit_distance_of_long_texts() -> None:
     a, b = "ab" * 3000, "ba" * 3000
     assert edit_distance(a, b) == 2
     assert edit_similarity("a" * 5000, "b" * 5000) == 0
 
 
-def test_corpus_bleu_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+def test_corpus_bleu_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'proctor\[sacrebleu\]'"):
         corpus_bleu(["a"], ["a"])
@@ -107,7 +107,7 @@ def sacrebleu():
 
 
 @pytest.mark.usefixtures("sacrebleu")
-def test_corpus_bleu_as_in_the_documentation_of_evaluate():
+def test_corpus_bleu_as_in_the_documentation_of_evaluate() -> None:
     score = corpus_bleu(
         ["hello there general kenobi", "on our way to ankh morpork"],
         [["hello there general kenobi", "hello there !"], ["goodbye ankh morpork", "ankh morpork"]],
@@ -124,7 +124,7 @@ def test_corpus_bleu_as_in_the_documentation_of_evaluate():
 
 
 @pytest.mark.usefixtures("sacrebleu")
-def test_the_options_of_corpus_bleu():
+def test_the_options_of_corpus_bleu() -> None:
     predictions, references = ["Return THE sum of 3.14, b"], ["return the sum of 3.14 and b"]
     assert corpus_bleu(predictions, references)["score"] == pytest.approx(26.269098944241588, abs=1e-12)
     options = {"lowercase": True, "smooth_method": "add-k", "smooth_value": 2, "tokenize": "intl"}
@@ -133,7 +133,7 @@ def test_the_options_of_corpus_bleu():
 
 
 @given(pairs=st.lists(st.tuples(texts, texts.filter(str.strip)), min_size=1, max_size=4))
-def test_corpus_bleu_equals_the_package(sacrebleu, pairs: list[tuple[str, str]]):
+def test_corpus_bleu_equals_the_package(sacrebleu, pairs: list[tuple[str, str]]) -> None:
     predictions, references = zip(*pairs, strict=True)
     expected = sacrebleu.corpus_bleu(predictions, [references])
     assert corpus_bleu(predictions, references)["score"] == expected.score
@@ -143,6 +143,6 @@ def test_corpus_bleu_equals_the_package(sacrebleu, pairs: list[tuple[str, str]])
 
 
 @pytest.mark.usefixtures("sacrebleu")
-def test_corpus_bleu_needs_as_many_references_for_all():
+def test_corpus_bleu_needs_as_many_references_for_all() -> None:
     with pytest.raises(ValueError, match="same number of references"):
         corpus_bleu(["a", "b"], [["a", "b"], ["b"]])

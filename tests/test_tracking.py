@@ -41,7 +41,9 @@ def assert_fits(where: dict[str, tuple[int, int]], bound: int) -> None:
 
 @settings(max_examples=30)
 @given(st.integers(2, 48), st.integers(1, 40), st.integers(0, 1000))
-def test_shapes_move_without_touching_or_leaving_the_canvas_or_standing_level(shapes: int, events: int, seed: int):
+def test_shapes_move_without_touching_or_leaving_the_canvas_or_standing_level(
+    shapes: int, events: int, seed: int
+) -> None:
     (sample,) = samples(1, "move_tracking", seed=seed, settings={"shapes": shapes, "events": events})
     where = places(sample.input)
     steps = {"left": (-1, 0), "right": (1, 0), "up": (0, 1), "down": (0, -1)}
@@ -55,13 +57,13 @@ def test_shapes_move_without_touching_or_leaving_the_canvas_or_standing_level(sh
 
 
 @given(st.integers(2, 48), st.integers())
-def test_every_shape_of_a_new_canvas_can_move(n: int, seed: int):
+def test_every_shape_of_a_new_canvas_can_move(n: int, seed: int) -> None:
     board = board_for(n)
     shapes = draw_canvas(n, Stream(seed), board)
     assert all(free_moves(shapes, index, board.bound) for index in range(n))
 
 
-def test_every_shape_is_moved_as_often_and_every_way():
+def test_every_shape_is_moved_as_often_and_every_way() -> None:
     made = samples(6000, "move_tracking", settings={"shapes": 6, "events": 1})
     movers: Counter[int] = Counter()
     ways: Counter[str] = Counter()
@@ -74,7 +76,7 @@ def test_every_shape_is_moved_as_often_and_every_way():
         assert all(abs(n / 6000 - chance) < 4 * (chance * (1 - chance) / 6000) ** 0.5 for n in counts.values())
 
 
-def test_no_cue_tells_which_shape_moved_where():
+def test_no_cue_tells_which_shape_moved_where() -> None:
     made = samples(6000, "move_tracking", settings={"shapes": 6})
     hits: Counter[str] = Counter()
     for sample in made:
@@ -90,7 +92,7 @@ def test_no_cue_tells_which_shape_moved_where():
     assert {cue: n / 6000 for cue, n in hits.items() if abs(n / 6000 - 1 / 6) > allowed} == {}
 
 
-def test_after_many_moves_the_list_no_longer_tells_where_a_shape_is():
+def test_after_many_moves_the_list_no_longer_tells_where_a_shape_is() -> None:
     made = samples(2000, "move_tracking", settings={"shapes": 4, "events": 60})
     right = sum(
         MoveTrackingTask.solve(without_events(sample), sample.metadata["question"]) == sample.target for sample in made
@@ -99,7 +101,7 @@ def test_after_many_moves_the_list_no_longer_tells_where_a_shape_is():
 
 
 @given(st.integers(4, 42), st.integers(1, 100), st.integers(0, 1000))
-def test_kinds_differ_at_every_moment_and_all_colours_are_there_in_the_end(shapes: int, events: int, seed: int):
+def test_kinds_differ_at_every_moment_and_all_colours_are_there_in_the_end(shapes: int, events: int, seed: int) -> None:
     task = create_task(RecolourTrackingTask, "shapes/recolour_tracking", {"shapes": shapes, "events": events})
     (sample,) = samples(1, "recolour_tracking", seed=seed, settings={"shapes": shapes, "events": events})
     names = list(places(sample.input))
@@ -112,7 +114,7 @@ def test_kinds_differ_at_every_moment_and_all_colours_are_there_in_the_end(shape
     assert {name.split()[1] for name in names} == set(task.answers) == set(sample.choices)
 
 
-def test_no_cue_tells_which_colour_a_shape_has_in_the_end():
+def test_no_cue_tells_which_colour_a_shape_has_in_the_end() -> None:
     made = samples(8000, "recolour_tracking")
     cues: dict[str, list[str]] = {}
     for sample in made:
@@ -136,7 +138,7 @@ def test_no_cue_tells_which_colour_a_shape_has_in_the_end():
     assert {cue: rate for cue, rate in rates.items() if rate > 1 / 4 + allowed} == {}
 
 
-def test_the_last_event_of_its_size_and_form_seldom_is_that_of_the_shape():
+def test_the_last_event_of_its_size_and_form_seldom_is_that_of_the_shape() -> None:
     """Shapes come in threes of a size and form here, so this guesser is right about one in three."""
     made = samples(4000, "recolour_tracking", settings={"shapes": 9, "events": 60})
     right = 0
@@ -147,7 +149,7 @@ def test_the_last_event_of_its_size_and_form_seldom_is_that_of_the_shape():
     assert abs(right / 4000 - 1 / 3) < 4 * (2 / 9 / 4000) ** 0.5
 
 
-def test_after_many_events_the_list_no_longer_tells_the_colour():
+def test_after_many_events_the_list_no_longer_tells_the_colour() -> None:
     made = samples(2000, "recolour_tracking", settings={"shapes": 5, "events": 60})
     right = sum(
         RecolourTrackingTask.solve(without_events(sample), sample.metadata["question"]) == sample.target
@@ -159,7 +161,7 @@ def test_after_many_events_the_list_no_longer_tells_the_colour():
 @pytest.mark.parametrize(
     ("name", "cls"), [("move_tracking", MoveTrackingTask), ("recolour_tracking", RecolourTrackingTask)]
 )
-def test_what_is_neither_a_shape_nor_a_colour_is_unparsed(name: str, cls: type):
+def test_what_is_neither_a_shape_nor_a_colour_is_unparsed(name: str, cls: type) -> None:
     task = create_task(cls, f"shapes/{name}", {})
     (sample,) = samples(1, name)
     other = next(choice for choice in sample.choices if choice != sample.target)

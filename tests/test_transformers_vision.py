@@ -153,7 +153,7 @@ class Spy:
 # Decoding
 
 
-def test_greedy_tokens_are_those_of_the_library_itself(each: Seer):
+def test_greedy_tokens_are_those_of_the_library_itself(each: Seer) -> None:
     """Alone, in batches that are filled up again and again, and all at once."""
     model, reader, _ = each
     names = set(inspect.signature(model.forward).parameters)
@@ -170,13 +170,13 @@ def test_greedy_tokens_are_those_of_the_library_itself(each: Seer):
     assert len({tuple(tokens) for _, tokens in expected}) == len(PROMPTS)
 
 
-def test_what_else_is_in_the_batch_changes_nothing(each: Seer):
+def test_what_else_is_in_the_batch_changes_nothing(each: Seer) -> None:
     requests = [request(PROMPTS[i % 6], seed=i // 2, max_tokens=2 + 5 * i % 13, **SAMPLED) for i in range(10)]
     alone, some, all_of_them = ([c.tokens for c in answered(each.engine(size), requests)] for size in (1, 3, 10))
     assert alone == some == all_of_them
 
 
-def test_equal_tokens_do_not_make_equal_pictures(qwen: Seer):
+def test_equal_tokens_do_not_make_equal_pictures(qwen: Seer) -> None:
     colours = ["red", "blue", "yellow", "black"]
     prompts = [asked(picture(50, 50, colour), "What is in the box?") for colour in colours]
     completions = answered(qwen.engine(4), [request(prompt) for prompt in prompts])
@@ -184,7 +184,7 @@ def test_equal_tokens_do_not_make_equal_pictures(qwen: Seer):
     assert len({tuple(completion.tokens) for completion in completions}) == len(colours)
 
 
-def test_completions_of_one_prompt_share_its_reading(qwen: Seer):
+def test_completions_of_one_prompt_share_its_reading(qwen: Seer) -> None:
     engine = qwen.engine(3)
     with Spy(qwen.model) as spy:
         completions = answered(engine, [request(PROMPTS[2], seed=i, max_tokens=2 + i, **SAMPLED) for i in range(8)])
@@ -192,7 +192,7 @@ def test_completions_of_one_prompt_share_its_reading(qwen: Seer):
     assert len({completion.text for completion in completions}) == 8
 
 
-def test_texts_are_read_together_and_pictures_one_by_one(qwen: Seer):
+def test_texts_are_read_together_and_pictures_one_by_one(qwen: Seer) -> None:
     engine = qwen.engine(6)
     with Spy(qwen.model) as spy:
         answered(engine, [request(prompt) for prompt in PROMPTS])
@@ -200,7 +200,7 @@ def test_texts_are_read_together_and_pictures_one_by_one(qwen: Seer):
     assert (6, 1, False) in spy.read
 
 
-def test_stop_strings_and_limits(each: Seer):
+def test_stop_strings_and_limits(each: Seer) -> None:
     (free,) = answered(each.engine(1), [request(PROMPTS[0])])
     stop = free.text[4:6]
     requests = [
@@ -212,12 +212,12 @@ def test_stop_strings_and_limits(each: Seer):
     assert (limited.tokens, limited.finish) == (free.tokens[:3], "length")
 
 
-def test_the_context_counts_what_a_picture_takes_up(qwen: Seer):
+def test_the_context_counts_what_a_picture_takes_up(qwen: Seer) -> None:
     with pytest.raises(ModelError, match=r"has \d{3} tokens and the model's context is 512"):
         qwen.reader.begin(request(asked(*[picture(100, 100)] * 40)))
 
 
-def test_a_batch_that_does_not_fit_is_halved(qwen: Seer, caplog: pytest.LogCaptureFixture):
+def test_a_batch_that_does_not_fit_is_halved(qwen: Seer, caplog: pytest.LogCaptureFixture) -> None:
     requests = [request(PROMPTS[i % 6], seed=i, **SAMPLED) for i in range(9)]
     expected = [completion.text for completion in answered(qwen.engine(9), requests)]
     engine = qwen.engine(9)
@@ -239,11 +239,11 @@ def test_a_batch_that_does_not_fit_is_halved(qwen: Seer, caplog: pytest.LogCaptu
 # One at a time
 
 
-def test_a_trial_tells_who_can_be_decoded_together(each: Seer):
+def test_a_trial_tells_who_can_be_decoded_together(each: Seer) -> None:
     assert bool(each.reason) == type(each.model).__name__.startswith(ALONE)
 
 
-def test_a_model_that_forgets_where_its_pictures_end_is_found_out(qwen: Seer, monkeypatch: Any):
+def test_a_model_that_forgets_where_its_pictures_end_is_found_out(qwen: Seer, monkeypatch: Any) -> None:
     model, reader, _ = qwen
     forward = model.forward
 
@@ -258,7 +258,7 @@ def test_a_model_that_forgets_where_its_pictures_end_is_found_out(qwen: Seer, mo
     assert why_not_together(model, reader) == DIFFERENT
 
 
-def test_one_that_does_not_even_fit_alone_fails_alone(mllama: Seer):
+def test_one_that_does_not_even_fit_alone_fails_alone(mllama: Seer) -> None:
     model, engine = mllama.model, mllama.engine(4)
     assert isinstance(engine, Soloist)
 
@@ -276,7 +276,7 @@ def test_one_that_does_not_even_fit_alone_fails_alone(mllama: Seer):
     engine.close()
 
 
-def test_a_failure_of_one_is_not_that_of_the_next(mllama: Seer):
+def test_a_failure_of_one_is_not_that_of_the_next(mllama: Seer) -> None:
     engine = mllama.engine(1)
 
     def refuse(model: Any, args: Any, kwargs: dict[str, Any]) -> None:
@@ -293,7 +293,7 @@ def test_a_failure_of_one_is_not_that_of_the_next(mllama: Seer):
     engine.close()
 
 
-def test_an_answer_that_the_library_breaks_off_is_a_failure(mllama: Seer, monkeypatch: pytest.MonkeyPatch):
+def test_an_answer_that_the_library_breaks_off_is_a_failure(mllama: Seer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proctor.models.soloist.generate", lambda *_: None)
     engine = mllama.engine(1)
     engine.submit([job := Job(request("dog"))])
@@ -302,7 +302,7 @@ def test_an_answer_that_the_library_breaks_off_is_a_failure(mllama: Seer, monkey
     engine.close()
 
 
-def test_who_has_gone_is_not_decoded_for_and_close_breaks_off(mllama: Seer):
+def test_who_has_gone_is_not_decoded_for_and_close_breaks_off(mllama: Seer) -> None:
     engine = mllama.engine(1)
     with Spy(mllama.model) as spy:
         gone, last = Job(request(PROMPTS[0], max_tokens=450)), Job(request("dog", max_tokens=450))
@@ -324,7 +324,7 @@ def test_who_has_gone_is_not_decoded_for_and_close_breaks_off(mllama: Seer):
 # Prompts
 
 
-def test_a_picture_that_is_none(qwen: Seer):
+def test_a_picture_that_is_none(qwen: Seer) -> None:
     with pytest.raises(ModelError, match="a picture of the prompt cannot be read"):
         qwen.reader.begin(request(asked(Image(b"not a picture"), "What?")))
 
@@ -336,7 +336,7 @@ def test_a_picture_that_is_none(qwen: Seer):
         (TEMPLATE, True, "its chat template has no place for them"),
     ],
 )
-def test_a_model_that_sees_can_be_blind(tmp_path: Path, template: str, chat: bool, reason: str):
+def test_a_model_that_sees_can_be_blind(tmp_path: Path, template: str, chat: bool, reason: str) -> None:
     _, reader, reason_to_be_alone = loaded(save_vision_model("Llava", tmp_path, template), chat)
     assert reader.blind == reason
     with pytest.raises(ModelError, match=f"it cannot be shown pictures: {reason}"):
@@ -351,7 +351,7 @@ def test_a_model_that_sees_can_be_blind(tmp_path: Path, template: str, chat: boo
 @pytest.mark.parametrize(
     ("kind", "decoding"), [("Qwen2VL", "plain: it takes pictures"), (ALONE, "one at a time: "), ("Llava", "plain: ")]
 )
-def test_a_model_in_a_folder_answers(folders: Callable[[str], Path], kind: str, decoding: str):
+def test_a_model_in_a_folder_answers(folders: Callable[[str], Path], kind: str, decoding: str) -> None:
     requests = [request(prompt) for prompt in PROMPTS]
     with Session(f"hf/{folders(kind)}", batch_size=4) as session:
         outputs = session.ask(*requests)
@@ -366,14 +366,14 @@ def test_a_model_in_a_folder_answers(folders: Callable[[str], Path], kind: str, 
 
 
 @pytest.mark.parametrize("kind", ["Qwen2VL", "Idefics3", ALONE])
-def test_pictures_have_numbers_of_the_kind_that_the_model_has(folders: Callable[[str], Path], kind: str):
+def test_pictures_have_numbers_of_the_kind_that_the_model_has(folders: Callable[[str], Path], kind: str) -> None:
     with Session(f"hf/{folders(kind)}", precision="bf16") as session:
         assert session.model.identity()["dtype"] == "bfloat16"
         assert session.model.identity()["decoding"].startswith("one" if kind == ALONE else "plain")
         assert session.ask(request(PROMPTS[2]))[0].usage.output_tokens > 0
 
 
-def test_an_exam_of_pictures_is_sat(folders: Callable[[str], Path]):
+def test_an_exam_of_pictures_is_sat(folders: Callable[[str], Path]) -> None:
     folder = folders("Qwen2VL")
     options: dict[str, Any] = {"limit": 6, "max_tokens": 4, "modality": "image", "settings": {"shapes": 2}}
     report = proctor.evaluate("shapes/existence", f"hf/{folder}", **options, batch_size=4)
@@ -383,7 +383,7 @@ def test_an_exam_of_pictures_is_sat(folders: Callable[[str], Path]):
     assert [r.outputs[0].text for r in report.records()] == [r.outputs[0].text for r in again.records()]
 
 
-def test_a_model_of_text_alone_is_refused_before_its_weights_are_loaded(tmp_path: Path):
+def test_a_model_of_text_alone_is_refused_before_its_weights_are_loaded(tmp_path: Path) -> None:
     transformers.utils.logging.disable_progress_bar()
     make_model("Llama").save_pretrained(tmp_path)
     make_tokenizer().save_pretrained(tmp_path)
@@ -392,7 +392,7 @@ def test_a_model_of_text_alone_is_refused_before_its_weights_are_loaded(tmp_path
         proctor.evaluate("shapes/existence", f"hf/{tmp_path}", modality="image")
 
 
-def test_a_model_that_sees_asked_in_a_way_without_pictures_is_refused(folders: Callable[[str], Path]):
+def test_a_model_that_sees_asked_in_a_way_without_pictures_is_refused(folders: Callable[[str], Path]) -> None:
     folder = folders("Qwen2VL")
     with pytest.raises(UsageError, match="cannot be shown pictures: asked with --api completions"):
         proctor.evaluate("shapes/existence", f"hf/{folder}", modality="image", api="completions")
@@ -401,7 +401,7 @@ def test_a_model_that_sees_asked_in_a_way_without_pictures_is_refused(folders: C
 @pytest.mark.parametrize("kind", ["Qwen2VL", "Gemma3"])
 def test_a_model_that_sees_is_decoded_like_any_other_where_it_is_shown_nothing(
     folders: Callable[[str], Path], kind: str, monkeypatch: pytest.MonkeyPatch
-):
+) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)  # also where there is a GPU
     requests = [request("The quick brown fox"), request("What is in the box? There are three red circles")]
     texts = []
@@ -416,7 +416,7 @@ def test_a_model_that_sees_is_decoded_like_any_other_where_it_is_shown_nothing(
 @pytest.mark.parametrize("kind", ["Qwen2VL", "Gemma3"])
 def test_an_exam_that_begins_without_pictures_is_decoded_in_slots(
     folders: Callable[[str], Path], kind: str, monkeypatch: pytest.MonkeyPatch
-):
+) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)  # also where there is a GPU
     monkeypatch.setattr("proctor.models.transformers.FAST_DEVICES", {"cpu"})
     requests = [request("The quick brown fox"), request("What is in the box? There are three red circles")]
@@ -442,11 +442,11 @@ def test_an_exam_that_begins_without_pictures_is_decoded_in_slots(
 @pytest.mark.parametrize(
     ("name", "foreseen"), [("shapes/existence", True), ("code/starter", True), ("agents/hexagon", False)]
 )
-def test_only_what_is_in_the_samples_can_be_foreseen(name: str, foreseen: bool):
+def test_only_what_is_in_the_samples_can_be_foreseen(name: str, foreseen: bool) -> None:
     assert create_task(catalog.task_class(name), name, {}).asks_its_inputs == foreseen
 
 
-def test_a_model_that_was_saved_without_its_processor_reads(folders: Callable[[str], Path], tmp_path: Path):
+def test_a_model_that_was_saved_without_its_processor_reads(folders: Callable[[str], Path], tmp_path: Path) -> None:
     folder = tmp_path / "model"
     shutil.copytree(folders("Gemma3"), folder)
     for name in PROCESSOR_FILES:
@@ -456,7 +456,9 @@ def test_a_model_that_was_saved_without_its_processor_reads(folders: Callable[[s
         assert session.model.identity().get("pictures") is None
 
 
-def test_a_library_that_the_processor_needs_is_named(folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch):
+def test_a_library_that_the_processor_needs_is_named(
+    folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = folders("Qwen2VL")
 
     def fail(*_: Any, **__: Any) -> None:

@@ -196,7 +196,7 @@ def run_of(page: Page, task: str, candidate: str = "") -> str:
 # -- the list of runs ---------------------------------------------------------------------------------
 
 
-def test_runs_are_listed_with_their_results(view: Watched):
+def test_runs_are_listed_with_their_results(view: Watched) -> None:
     page = view.open()
     expect(page).to_have_title("Runs – Proctor")
     expect(page.locator(".summary")).to_have_text(re.compile(r"^\d+ runs$"))
@@ -207,7 +207,7 @@ def test_runs_are_listed_with_their_results(view: Watched):
     expect(row.locator(".tag")).to_have_text("nightly")
 
 
-def test_runs_are_filtered_and_the_address_holds_it(view: Watched):
+def test_runs_are_filtered_and_the_address_holds_it(view: Watched) -> None:
     page = view.open()
     page.get_by_label("Task").select_option("shapes/count")
     expect(rows(page)).to_have_count(2)
@@ -229,7 +229,7 @@ def test_runs_are_filtered_and_the_address_holds_it(view: Watched):
 # -- a run --------------------------------------------------------------------------------------------
 
 
-def test_a_run_shows_what_came_out(view: Watched):
+def test_a_run_shows_what_came_out(view: Watched) -> None:
     page = view.open(f"#/run/{FIRST}")
     expect(page.locator("h1")).to_contain_text("made/sums")
     expect(page.locator(".results")).to_contain_text("accuracy")
@@ -242,7 +242,7 @@ def test_a_run_shows_what_came_out(view: Watched):
     expect(page.locator(".actions pre")).to_contain_text('"model": "made/first"')
 
 
-def test_samples_are_filtered(view: Watched):
+def test_samples_are_filtered(view: Watched) -> None:
     page = view.open(f"#/run/{FIRST}")
     found = page.locator(".found")
     for name, n in (("failed", 29), ("passed", 30), ("errors", 1)):
@@ -265,7 +265,7 @@ def test_samples_are_filtered(view: Watched):
     expect(search).to_have_value('"level:hard"')
 
 
-def test_a_long_table_scrolls(view: Watched):
+def test_a_long_table_scrolls(view: Watched) -> None:
     page = view.open(f"#/run/{LONGEST}")
     expect(page.locator(".found")).to_have_text("20,000 records")
     assert page.locator(".rows .row").count() < 100, "only the rows in sight are there"
@@ -286,7 +286,7 @@ def test_a_long_table_scrolls(view: Watched):
 # -- a sample -----------------------------------------------------------------------------------------
 
 
-def test_a_sample_shows_question_answer_and_verdict(view: Watched):
+def test_a_sample_shows_question_answer_and_verdict(view: Watched) -> None:
     page = view.open(f"#/run/{FIRST}/2")
     expect(page.locator("h1")).to_have_text("made-2")
     expect(page.locator(".verdict-panel")).to_contain_text("wrong")
@@ -302,7 +302,7 @@ def test_a_sample_shows_question_answer_and_verdict(view: Watched):
     expect(page.locator(".verdict-panel")).to_contain_text("ModelError: the server did not answer")
 
 
-def test_a_canvas_is_drawn_and_pictures_are_shown(view: Watched):
+def test_a_canvas_is_drawn_and_pictures_are_shown(view: Watched) -> None:
     page = view.open()
     run = run_of(page, "shapes/count", "scripted/random")
     view.open(f"#/run/{run}/3")
@@ -318,7 +318,7 @@ def test_a_canvas_is_drawn_and_pictures_are_shown(view: Watched):
     expect(page.locator(".canvas")).to_have_count(0)
 
 
-def test_a_program_is_shown_with_its_verdict(view: Watched, folder: Path):
+def test_a_program_is_shown_with_its_verdict(view: Watched, folder: Path) -> None:
     if not (folder / "own.py").exists():
         pytest.skip("this machine cannot contain programs")
     page = view.open()
@@ -332,7 +332,7 @@ def test_a_program_is_shown_with_its_verdict(view: Watched, folder: Path):
     expect(page.locator(".trial .fault")).to_contain_text("half_of")
 
 
-def test_an_episode_of_a_world_has_its_steps(view: Watched):
+def test_an_episode_of_a_world_has_its_steps(view: Watched) -> None:
     page = view.open()
     run = run_of(page, "agents/catch")
     view.open(f"#/run/{run}/0")
@@ -344,7 +344,7 @@ def test_an_episode_of_a_world_has_its_steps(view: Watched):
     expect(opened.value.locator("body")).to_contain_text('"task":"agents/catch"')
 
 
-def test_a_film_plays_and_events_lead_into_it(watch: Callable[[str], Watched], film: str):
+def test_a_film_plays_and_events_lead_into_it(watch: Callable[[str], Watched], film: str) -> None:
     viewer = Viewer("--store", film)
     try:
         view = watch(viewer.url)
@@ -378,7 +378,7 @@ def _when(video: Locator, event: str, found: str) -> float:
 # -- by keyboard --------------------------------------------------------------------------------------
 
 
-def test_the_keyboard_is_enough(view: Watched):
+def test_the_keyboard_is_enough(view: Watched) -> None:
     page = view.open()
     page.keyboard.press("Tab")
     expect(page.locator(".skip")).to_be_focused()
@@ -423,7 +423,7 @@ def test_the_keyboard_is_enough(view: Watched):
     expect(page.locator(".row.chosen")).to_contain_text("made/first")
 
 
-def test_the_way_back_leads_to_the_same_place(view: Watched):
+def test_the_way_back_leads_to_the_same_place(view: Watched) -> None:
     page = view.open(f"#/run/{LONGEST}")
     middle = scroll_to(page, 0.3)
     row, name = row_at(page, middle), f"made-{middle}"
@@ -438,7 +438,7 @@ def test_the_way_back_leads_to_the_same_place(view: Watched):
 # -- several runs -------------------------------------------------------------------------------------
 
 
-def test_runs_are_compared(view: Watched):
+def test_runs_are_compared(view: Watched) -> None:
     page = view.open("#/?task=made%2Fsums")
     for name in ("made/first", "made/second"):
         rows(page).filter(has_text=name).get_by_role("checkbox").check()
@@ -463,12 +463,12 @@ def test_runs_are_compared(view: Watched):
     expect(page.locator(".compared tbody tr").first).to_contain_text("made/")
 
 
-def test_other_exams_are_not_compared(view: Watched):
+def test_other_exams_are_not_compared(view: Watched) -> None:
     page = view.open(f"#/compare/{FIRST}/{LONGEST}")
     expect(page.locator(".notice")).to_contain_text("different exams")
 
 
-def test_leaderboards_and_plots(view: Watched):
+def test_leaderboards_and_plots(view: Watched) -> None:
     page = view.open("#/tasks")
     page.get_by_role("link", name="shapes/count").click()
     board = page.locator(".board").first
@@ -488,7 +488,7 @@ def test_leaderboards_and_plots(view: Watched):
 # -- review -------------------------------------------------------------------------------------------
 
 
-def test_samples_are_reviewed(watch: Callable[[str], Watched], folder: Path):
+def test_samples_are_reviewed(watch: Callable[[str], Watched], folder: Path) -> None:
     viewer = Viewer("--store", str(folder / "store"), "--review", "anna")
     try:
         page = watch(viewer.url).open(f"#/run/{SECOND}/3")
@@ -517,7 +517,7 @@ def test_samples_are_reviewed(watch: Callable[[str], Watched], folder: Path):
         assert viewer.stop() == 0
 
 
-def test_a_reader_cannot_review(view: Watched):
+def test_a_reader_cannot_review(view: Watched) -> None:
     page = view.open(f"#/run/{SECOND}/4")
     expect(page.locator(".star-button")).to_have_count(0)
     expect(page.locator(".review-forms")).to_have_count(0)
@@ -526,7 +526,7 @@ def test_a_reader_cannot_review(view: Watched):
 # -- live ---------------------------------------------------------------------------------------------
 
 
-def test_a_live_run_appears_and_grows(view: Watched, folder: Path, adding: str, stalling):
+def test_a_live_run_appears_and_grows(view: Watched, folder: Path, adding: str, stalling) -> None:
     page = view.open()
     server = stalling(6)
     command = [sys.executable, "-m", "proctor", "run", adding, "--model", "openai/m", "--base-url", server.url, "-q"]
@@ -546,7 +546,7 @@ def test_a_live_run_appears_and_grows(view: Watched, folder: Path, adding: str, 
         assert run.wait(60) == 0
 
 
-def test_a_page_without_its_server_says_so(context: BrowserContext, folder: Path):
+def test_a_page_without_its_server_says_so(context: BrowserContext, folder: Path) -> None:
     viewer = Viewer("--store", str(folder / "store"))
     page = Watched(context.new_page(), viewer.url).open()
     assert viewer.stop() == 0
@@ -557,7 +557,7 @@ def test_a_page_without_its_server_says_so(context: BrowserContext, folder: Path
 # -- texts that would like to be more -----------------------------------------------------------------
 
 
-def test_hostile_texts_stay_texts(view: Watched):
+def test_hostile_texts_stay_texts(view: Watched) -> None:
     page = view.open()
     run = run_of(page, "made/evil")
     for address in (f"#/run/{run}", f"#/run/{run}/0", f"#/run/{run}/1", "#/tasks/made%2Fevil", "#/?q=%3Cscript%3E"):
@@ -572,7 +572,7 @@ def test_hostile_texts_stay_texts(view: Watched):
     expect(page.locator("main")).to_contain_text("no such page")
 
 
-def test_an_unknown_run_is_told_in_words(context: BrowserContext, viewer: Viewer):
+def test_an_unknown_run_is_told_in_words(context: BrowserContext, viewer: Viewer) -> None:
     watched = Watched(context.new_page(), viewer.url)
     for name in ("1999", "%E0%A4%A"):
         page = watched.open(f"#/run/{name}")
@@ -600,7 +600,7 @@ def every_page(page: Page, view: Watched) -> list[str]:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_fits_a_phone(view: Watched, scheme: str):
+def test_every_page_fits_a_phone(view: Watched, scheme: str) -> None:
     page = view.page
     page.set_viewport_size({"width": 360, "height": 740})
     page.emulate_media(color_scheme=scheme)
@@ -618,7 +618,7 @@ def test_every_page_fits_a_phone(view: Watched, scheme: str):
     assert light == (scheme == "light")
 
 
-def test_everything_has_a_name(view: Watched):
+def test_everything_has_a_name(view: Watched) -> None:
     page = view.page
     for address in every_page(page, view):
         view.open(address)
@@ -631,7 +631,9 @@ def test_everything_has_a_name(view: Watched):
         assert page.locator("h1").count() == 1, address
 
 
-def test_an_export_shows_the_same_without_a_server(watch: Callable[[str], Watched], folder: Path, tmp_path: Path):
+def test_an_export_shows_the_same_without_a_server(
+    watch: Callable[[str], Watched], folder: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     names = [FIRST, SECOND, EVIL]
     store = open_store(str(folder / "store"), mode="read")
@@ -657,7 +659,7 @@ def test_an_export_shows_the_same_without_a_server(watch: Callable[[str], Watche
     assert all(url.startswith(("file:", "data:")) for url in view.requests)
 
 
-def test_every_value_of_the_metadata_finds_its_samples(watch: Callable[[str], Watched], tmp_path: Path):
+def test_every_value_of_the_metadata_finds_its_samples(watch: Callable[[str], Watched], tmp_path: Path) -> None:
     """Whatever it is, and however its key is written; in an export, too."""
     held = {
         "ratio": 1.0,
@@ -693,7 +695,7 @@ def test_every_value_of_the_metadata_finds_its_samples(watch: Callable[[str], Wa
 # -- colours ------------------------------------------------------------------------------------------
 
 
-def test_colours_can_be_read():
+def test_colours_can_be_read() -> None:
     """A contrast of at least 4.5 between all texts and the grounds they stand on."""
     css = page_files()["page.css"][1].decode()
     light, dark = (dict(re.findall(r"--([\w-]+): (#\w{6})", part)) for part in css.split("@media")[:2])

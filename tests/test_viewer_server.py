@@ -122,7 +122,7 @@ PATHS = [
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_without_the_token_nothing_is_told(viewer: Viewer, path: str):
+def test_without_the_token_nothing_is_told(viewer: Viewer, path: str) -> None:
     for headers in ({}, {"Cookie": f"proctor-{viewer.port}=guess"}, {"Cookie": f"proctor-1={viewer.token}"}):
         reply = viewer.ask(path, token=False, **headers)
         assert reply.status == 401
@@ -131,7 +131,7 @@ def test_without_the_token_nothing_is_told(viewer: Viewer, path: str):
     assert viewer.ask(f"{path}{'&' if '?' in path else '?'}token=guess", token=False).status == 401
 
 
-def test_the_token_in_the_address_becomes_a_cookie(viewer: Viewer):
+def test_the_token_in_the_address_becomes_a_cookie(viewer: Viewer) -> None:
     reply = viewer.ask(f"/?token={viewer.token}", token=False)
     assert reply.status == 200
     cookie = reply.headers["Set-Cookie"]
@@ -141,7 +141,7 @@ def test_the_token_in_the_address_becomes_a_cookie(viewer: Viewer):
     assert viewer.ask("/").status == 200
 
 
-def test_another_name_is_refused(viewer: Viewer):
+def test_another_name_is_refused(viewer: Viewer) -> None:
     """A site whose name was made to lead to this machine knows no token; and would be refused with one."""
     assert viewer.ask("/api/runs", Host="evil.example").status == 403
     assert viewer.ask("/api/runs", Host=f"evil.example:{viewer.port}").status == 403
@@ -149,7 +149,7 @@ def test_another_name_is_refused(viewer: Viewer):
         assert viewer.ask("/api/runs", Host=name).status == 200
 
 
-def test_the_browser_is_told_to_be_strict(viewer: Viewer):
+def test_the_browser_is_told_to_be_strict(viewer: Viewer) -> None:
     for path in ("/", "/api/runs", "/nothing"):
         headers = viewer.ask(path).headers
         policy = headers["Content-Security-Policy"]
@@ -162,7 +162,7 @@ def test_the_browser_is_told_to_be_strict(viewer: Viewer):
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
-def test_nothing_can_be_written(viewer: Viewer, method: str):
+def test_nothing_can_be_written(viewer: Viewer, method: str) -> None:
     own = {"Origin": f"http://127.0.0.1:{viewer.port}", "Content_Type": "application/json"}
     for path in ("/api/runs", "/api/reviews", "/"):
         assert viewer.ask(path, method=method, body="{}", **own).status in (404, 405)
@@ -189,7 +189,7 @@ WAYS_OUT = [
 
 
 @pytest.mark.parametrize("name", WAYS_OUT)
-def test_no_file_outside_of_a_run_can_be_read(viewer: Viewer, name: str):
+def test_no_file_outside_of_a_run_can_be_read(viewer: Viewer, name: str) -> None:
     for path in (f"/files/{RUN}/{name}", f"/files/%2e%2e/{name}", f"/files/..%2f{RUN}/{name}", f"/{name}"):
         reply = viewer.ask(path)
         assert reply.status in (400, 403, 404)
@@ -200,7 +200,7 @@ def test_no_file_outside_of_a_run_can_be_read(viewer: Viewer, name: str):
     assert SECRET.encode() not in reply.body
 
 
-def test_a_film_can_be_had_in_parts(viewer: Viewer):
+def test_a_film_can_be_had_in_parts(viewer: Viewer) -> None:
     path, whole = f"/files/{RUN}/000003-0-1/film.mp4", bytes(range(256)) * 40
     reply = viewer.ask(path)
     assert (reply.status, reply.body) == (200, whole)
@@ -215,14 +215,14 @@ def test_a_film_can_be_had_in_parts(viewer: Viewer):
     assert viewer.ask(path, method="HEAD").headers["Content-Length"] == "10240"
 
 
-def test_a_page_that_an_agent_left_is_no_page(viewer: Viewer):
+def test_a_page_that_an_agent_left_is_no_page(viewer: Viewer) -> None:
     reply = viewer.ask(f"/files/{RUN}/000003-0-1/page.html")
     assert reply.headers["Content-Type"] == "application/octet-stream"
     assert reply.headers["Content-Disposition"] == "attachment"
     assert "sandbox" in reply.headers["Content-Security-Policy"]
 
 
-def test_answers_are_compressed_and_not_sent_twice(viewer: Viewer):
+def test_answers_are_compressed_and_not_sent_twice(viewer: Viewer) -> None:
     for path in ("/page.js", f"/api/lines?run={RUN}&limit=30"):
         plain = viewer.ask(path)
         packed = viewer.ask(path, Accept_Encoding="gzip")
@@ -232,7 +232,7 @@ def test_answers_are_compressed_and_not_sent_twice(viewer: Viewer):
         assert (again.status, again.body) == (304, b"")
 
 
-def test_questions_are_answered_or_refused_in_words(viewer: Viewer):
+def test_questions_are_answered_or_refused_in_words(viewer: Viewer) -> None:
     assert [run["id"] for run in viewer.ask("/api/runs").json["runs"]] == [RUN]
     about = viewer.ask("/api/run?run=2026").json
     assert about["run"]["id"] == RUN
@@ -256,7 +256,7 @@ def test_questions_are_answered_or_refused_in_words(viewer: Viewer):
         assert reply.json["error"]
 
 
-def test_reviews_are_taken_from_the_page_alone(reviewing: Viewer, viewer: Viewer):
+def test_reviews_are_taken_from_the_page_alone(reviewing: Viewer, viewer: Viewer) -> None:
     own = {"Origin": f"http://127.0.0.1:{reviewing.port}", "Content_Type": "application/json"}
 
     def send(told: dict, **headers: str) -> Reply:
@@ -287,7 +287,7 @@ def test_reviews_are_taken_from_the_page_alone(reviewing: Viewer, viewer: Viewer
     assert [line["sample"] for line in starred["lines"]] == [4]
 
 
-def test_a_stranger_to_the_store_is_told_so(proctor, tmp_path: Path):
+def test_a_stranger_to_the_store_is_told_so(proctor, tmp_path: Path) -> None:
     done = proctor("view", "--store", str(tmp_path / "none"), "--no-browser")
     assert done.returncode == 2
     assert "No store" in done.stderr
@@ -302,11 +302,11 @@ def test_a_stranger_to_the_store_is_told_so(proctor, tmp_path: Path):
         assert proctor("view", "--store", str(tmp_path / "store"), *wrong).returncode == 2
 
 
-def test_the_page_is_light():
+def test_the_page_is_light() -> None:
     assert sum(len(content) for _, content in page_files().values()) < 150_000
 
 
-def test_a_log_becomes_a_timeline():
+def test_a_log_becomes_a_timeline() -> None:
     lines = [
         {"ns": 10_000_000_000, "event": "started", "timeout": 20.0},
         {"ns": 10_500_000_000, "event": "frame", "hash": "x"},
@@ -326,7 +326,7 @@ def test_a_log_becomes_a_timeline():
     assert read_timeline(b"\0\0").events == []
 
 
-def test_an_export_writes_over_nothing_else(proctor, folder: Path, tmp_path: Path):
+def test_an_export_writes_over_nothing_else(proctor, folder: Path, tmp_path: Path) -> None:
     store = str(folder / "store")
     for _ in range(2):  # the second takes the place of the first
         done = proctor("view", "--store", store, "--export", str(tmp_path / "out"))
@@ -340,7 +340,7 @@ def test_an_export_writes_over_nothing_else(proctor, folder: Path, tmp_path: Pat
     assert os.listdir(tmp_path / "mine") == ["thesis.txt"]
 
 
-def test_a_team_store_is_shown_the_same(postgres: str):
+def test_a_team_store_is_shown_the_same(postgres: str) -> None:
     for agent in ("random", "proctor.agents.worlds.catch:Catcher"):
         proctor_package.evaluate("agents/catch", agent=agent, limit=3, store=postgres)
     viewer = Viewer("--store", postgres, "--review", "anna")

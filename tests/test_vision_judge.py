@@ -66,12 +66,12 @@ def picture() -> bytes:
     return file.getvalue()
 
 
-def test_the_schema_is_what_a_verdict_is():
+def test_the_schema_is_what_a_verdict_is() -> None:
     assert list(SCHEMA["properties"]) == SCHEMA["required"] == list(Verdict.__struct_fields__)
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_question_and_its_verdict(serve: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch, api: str):
+def test_a_question_and_its_verdict(serve: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch, api: str) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     server = serve(lambda body, number: answer(body, json.dumps(WON)))
     verdict, reply = VisionJudge("openai/eyes", server.url, api).judge(picture(), QUESTION)
@@ -101,7 +101,7 @@ def test_a_question_and_its_verdict(serve: Callable[[Any], Any], monkeypatch: py
         json.dumps([WON]),
     ],
 )
-def test_a_reply_that_does_not_fit_is_no_verdict(serve: Callable[[Any], Any], api: str, text: str):
+def test_a_reply_that_does_not_fit_is_no_verdict(serve: Callable[[Any], Any], api: str, text: str) -> None:
     server = serve(lambda body, number: answer(body, text))
     with pytest.raises(ModelError, match="does not fit the schema") as caught:
         VisionJudge("openai/eyes", server.url, api).judge(picture(), QUESTION)
@@ -110,7 +110,7 @@ def test_a_reply_that_does_not_fit_is_no_verdict(serve: Callable[[Any], Any], ap
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_server_that_fails_is_asked_again_and_then_no_more(serve: Callable[[Any], Any], api: str):
+def test_a_server_that_fails_is_asked_again_and_then_no_more(serve: Callable[[Any], Any], api: str) -> None:
     failing = serve(lambda body, number: web.Response(status=500, text="out of memory"))
     with pytest.raises(ModelError, match="HTTP 500: out of memory"):
         VisionJudge("openai/eyes", failing.url, api).judge(picture(), QUESTION)
@@ -130,7 +130,7 @@ def test_a_server_that_fails_is_asked_again_and_then_no_more(serve: Callable[[An
         ({"output": [{"type": "reasoning", "summary": []}], "status": "incomplete"}, "does not fit"),
     ],
 )
-def test_responses_that_are_none(serve: Callable[[Any], Any], reply: Any, why: str):
+def test_responses_that_are_none(serve: Callable[[Any], Any], reply: Any, why: str) -> None:
     server = serve(lambda body, number: web.json_response(reply))
     with pytest.raises(ModelError, match=why):
         VisionJudge("openai/eyes", server.url, "responses").judge(picture(), QUESTION)
@@ -155,12 +155,12 @@ def free_port() -> int:
         ({}, "Set text, image, exit_code or question"),
     ],
 )
-def test_what_is_said_before_anything_is_played(settings: dict[str, Any], said: str):
+def test_what_is_said_before_anything_is_played(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         evaluate("agents/window", agent=f"{FILE}:Idle", settings={"command": "true", "window": "W", **settings})
 
 
-def test_a_judge_that_is_not_there_is_found_out_before_anything_is_played():
+def test_a_judge_that_is_not_there_is_found_out_before_anything_is_played() -> None:
     settings = {"command": "true", "window": "W", "question": QUESTION, "judge_model": "openai/eyes"}
     url = f"http://127.0.0.1:{free_port()}/v1"
     with pytest.raises(UsageError, match="is judge_base_url right"):
@@ -168,7 +168,9 @@ def test_a_judge_that_is_not_there_is_found_out_before_anything_is_played():
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_judge_that_does_not_exist_is_found_out_before_anything_is_played(serve: Callable[[Any], Any], api: str):
+def test_a_judge_that_does_not_exist_is_found_out_before_anything_is_played(
+    serve: Callable[[Any], Any], api: str
+) -> None:
     server = serve(lambda body, number: web.json_response({"error": {"message": "no such model"}}, status=404))
     settings = {"command": "true", "window": "W", "question": QUESTION, "judge_model": "openai/eyes", "judge_api": api}
     with pytest.raises(UsageError, match=r"no model 'eyes' .* Check the model name, judge_base_url and judge_api"):
@@ -219,7 +221,7 @@ def play(tmp_path: Path) -> Callable[..., tuple[Record, Path]]:
     """One episode: its record, and the folder with its files."""
     pytest.importorskip("Xlib", reason="the extra desktop is not installed")
     pytest.importorskip("pygame", reason="the extra desktop is not installed")
-    pytest.importorskip("rapidocr_onnxruntime", reason="the extra desktop is not installed")
+    pytest.importorskip("rapidocr", reason="the extra desktop is not installed")
     if shutil.which("Xvfb") is None:
         pytest.skip("Xvfb is not installed")
     (tmp_path / "program.py").write_text(PROGRAM)
@@ -237,7 +239,7 @@ def play(tmp_path: Path) -> Callable[..., tuple[Record, Path]]:
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_game_is_won_and_a_model_sees_it(play: Callable[..., Any], serve: Callable[[Any], Any], api: str):
+def test_a_game_is_won_and_a_model_sees_it(play: Callable[..., Any], serve: Callable[[Any], Any], api: str) -> None:
     from proctor.agents.judges import read_text, shows_text
 
     reader = Reader()
@@ -253,7 +255,7 @@ def test_a_game_is_won_and_a_model_sees_it(play: Callable[..., Any], serve: Call
     assert shows_text(read_text(frame), "WINNER")
 
 
-def test_not_yet_is_a_failure_and_costs_one_question(play: Callable[..., Any], serve: Callable[[Any], Any]):
+def test_not_yet_is_a_failure_and_costs_one_question(play: Callable[..., Any], serve: Callable[[Any], Any]) -> None:
     reader = Reader()
     record, folder = play(serve(reader), "Idle", timeout=2)
     assert (record.outcome, record.score.value) == ("timeout", 0.0)
@@ -263,7 +265,7 @@ def test_not_yet_is_a_failure_and_costs_one_question(play: Callable[..., Any], s
     assert (folder / "judged.png").is_file()
 
 
-def test_the_end_is_read_and_a_model_judges_it(play: Callable[..., Any], serve: Callable[[Any], Any]):
+def test_the_end_is_read_and_a_model_judges_it(play: Callable[..., Any], serve: Callable[[Any], Any]) -> None:
     reader = Reader()
     record, _ = play(serve(reader), "Pressing", over_text="WINNER", look_every=0.1, timeout=300)
     assert (record.outcome, record.score.value) == ("completed", 1.0)
@@ -281,7 +283,7 @@ def test_the_end_is_read_and_a_model_judges_it(play: Callable[..., Any], serve: 
 @pytest.mark.parametrize("api", APIS)
 def test_without_a_verdict_there_is_no_score(
     play: Callable[..., Any], serve: Callable[[Any], Any], api: str, reply: Any, why: str
-):
+) -> None:
     record, folder = play(serve(reply), "Idle", judge_api=api, timeout=2)
     assert record.outcome == "judge_error"
     assert record.score.value is None

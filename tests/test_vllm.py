@@ -106,7 +106,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     return engine
 
 
-def test_a_run(stand_in: StandIn, adding: str):
+def test_a_run(stand_in: StandIn, adding: str) -> None:
     report = evaluate(
         adding, "vllm/owner/name", limit=4, temperature=0.5, top_p=0.9, stop=["\n"], precision="bf16", batch_size=8
     )
@@ -127,7 +127,7 @@ def test_a_run(stand_in: StandIn, adding: str):
     assert report.run.provenance["candidate"]["runtime"] == "vllm 0.0"
 
 
-def test_a_model_without_a_template_completes(stand_in: StandIn, adding: str):
+def test_a_model_without_a_template_completes(stand_in: StandIn, adding: str) -> None:
     stand_in.template = None
     report = evaluate(adding, "vllm/base", limit=2, max_length=10)
     assert report.run.config["api"] == "completions"
@@ -137,24 +137,24 @@ def test_a_model_without_a_template_completes(stand_in: StandIn, adding: str):
     assert (first.usage.input_tokens, first.usage.output_tokens) == (5, 1)
 
 
-def test_an_answer_that_was_given_up_is_no_answer(stand_in: StandIn, adding: str):
+def test_an_answer_that_was_given_up_is_no_answer(stand_in: StandIn, adding: str) -> None:
     stand_in.finish = "abort"
     with pytest.raises(HopelessRunError, match="gave up in the middle"):
         evaluate(adding, "vllm/name", limit=1, retries=0)
 
 
-def test_a_model_that_cannot_be_loaded(stand_in: StandIn, adding: str):
+def test_a_model_that_cannot_be_loaded(stand_in: StandIn, adding: str) -> None:
     with pytest.raises(UsageError, match=r"^vllm/missing could not be loaded: there is no such model$"):
         evaluate(adding, "vllm/missing")
 
 
 @pytest.mark.parametrize("option", [{"load_in_4bit": True}, {"modeltype": "seq2seq"}])
-def test_what_it_cannot_is_said(stand_in: StandIn, adding: str, option: dict[str, Any]):
+def test_what_it_cannot_is_said(stand_in: StandIn, adding: str, option: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="use hf/name"):
         evaluate(adding, "vllm/name", **option)
 
 
-def test_without_vllm_the_way_over_a_server_is_shown(adding: str, monkeypatch: pytest.MonkeyPatch):
+def test_without_vllm_the_way_over_a_server_is_shown(adding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "vllm", None)
     with pytest.raises(UsageError, match="`vllm serve owner/name`, then --model openai/owner/name --base-url http"):
         evaluate(adding, "vllm/owner/name")

@@ -16,7 +16,7 @@ from world_exams import PLAYERS, endings, play
 from world_players import FORGED
 
 
-def test_a_log_that_was_cut_off_keeps_its_whole_lines(tmp_path: Path):
+def test_a_log_that_was_cut_off_keeps_its_whole_lines(tmp_path: Path) -> None:
     path = tmp_path / "e" / "events.jsonl"
     log = EventLog(path, Header("t", {}, "a", 1, 0.0, {}))
     for number in range(1_000):
@@ -33,7 +33,7 @@ def test_a_log_that_was_cut_off_keeps_its_whole_lines(tmp_path: Path):
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"{}", b"no json", b'{"format": 9}', b"\xff\xfe"])
-def test_what_is_no_log_is_refused(tmp_path: Path, content: bytes):
+def test_what_is_no_log_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "events.jsonl"
     path.write_bytes(content)
     with pytest.raises(UsageError):
@@ -60,7 +60,7 @@ def killed(*options: str) -> None:
         gate.read()  # until the agents are gone, too
 
 
-def test_killed_and_resumed_no_finished_episode_is_repeated():
+def test_killed_and_resumed_no_finished_episode_is_repeated() -> None:
     """Every log holds one play, and those that had an ending when the kill came are the same files as before."""
     killed("--parallel", "2", "--set", "clock=paused", "--set", "fps=500")
     before = logs()
@@ -74,7 +74,7 @@ def test_killed_and_resumed_no_finished_episode_is_repeated():
     assert [e.reward for e in endings(report)] == [e.reward for e in endings(whole)]
 
 
-def test_a_resumed_run_believes_no_log_that_does_not_fit():
+def test_a_resumed_run_believes_no_log_that_does_not_fit() -> None:
     killed()
     first, *_ = sorted(logs())
     run, honest = first.parent.parent, first.read_text()

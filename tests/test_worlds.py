@@ -40,7 +40,7 @@ def outcomes(report: Report) -> list[str]:
     return [record.outcome for record in report.records()]
 
 
-def test_the_perfect_agent_wins_and_chance_does_not():
+def test_the_perfect_agent_wins_and_chance_does_not() -> None:
     perfect = play("proctor.agents.worlds.catch:Catcher", limit=20)
     chance = play("random", limit=20)
     assert perfect.metrics["success"].value == 1
@@ -50,17 +50,17 @@ def test_the_perfect_agent_wins_and_chance_does_not():
     assert chance.metrics["reward"].value < 3
 
 
-def test_a_function_is_an_agent_too():
+def test_a_function_is_an_agent_too() -> None:
     assert play("policy").metrics["success"].value == 1
 
 
-def test_the_same_seed_is_the_same_play():
+def test_the_same_seed_is_the_same_play() -> None:
     first, second, other = (play("random", limit=5, seed=seed) for seed in (1, 1, 2))
     assert [e.trace for e in endings(first)] == [e.trace for e in endings(second)]
     assert not {e.trace for e in endings(first)} & {e.trace for e in endings(other)}
 
 
-def test_epochs_differ_in_the_agent_not_in_the_world():
+def test_epochs_differ_in_the_agent_not_in_the_world() -> None:
     report = play("random", limit=2, epochs=2)
     logs = [read_events(Path(report.store) / "artifacts" / report.run.id / e.events) for e in endings(report)]
     by_seed = Counter(log.header.seed for log in logs)
@@ -70,14 +70,14 @@ def test_epochs_differ_in_the_agent_not_in_the_world():
 
 
 @pytest.mark.parametrize("parallel", [1, 4])
-def test_episodes_at_once(parallel: int):
+def test_episodes_at_once(parallel: int) -> None:
     report = play("policy", limit=12, parallel=parallel)
     assert report.metrics["success"].value == 1
     logs = list((Path(report.store) / "artifacts" / report.run.id).glob("process-*.log"))
     assert 1 <= len(logs) <= parallel, "processes are used again"
 
 
-def test_a_model_plays_by_words():
+def test_a_model_plays_by_words() -> None:
     report = proctor.evaluate("agents/catch", "scripted/random", limit=5)
     assert report.metrics["length"].value == 35
     assert "unreadable" not in report.metrics
@@ -85,7 +85,7 @@ def test_a_model_plays_by_words():
     assert silent.metrics["unreadable"].value == silent.metrics["idle"].value == 70
 
 
-def test_what_a_model_is_shown(serve):
+def test_what_a_model_is_shown(serve) -> None:
     """It reads the field, and its answers move the paddle; what it cannot say is counted."""
 
     def reply(body: dict[str, Any], number: int) -> str:
@@ -130,7 +130,7 @@ IN_TIME = ("Raises", "Exits", "Hangs")  # each takes another way where the world
         for clock in ("step", "realtime", "paused")
     ],
 )
-def test_a_fault_of_the_agent(agent: str, outcome: str, why: str, clock: str):
+def test_a_fault_of_the_agent(agent: str, outcome: str, why: str, clock: str) -> None:
     """The outcome says it, it is no play, the others go on, and nobody tries again."""
     report = play(agent, settings={"clock": clock, "fps": 200, "timeout": 2})
     records = list(report.records())
@@ -152,7 +152,7 @@ def test_a_fault_of_the_agent(agent: str, outcome: str, why: str, clock: str):
 
 
 @pytest.mark.parametrize("clock", ["step", "realtime", "paused"])
-def test_an_agent_that_hangs_before_it_begins_has_no_more_time_than_to_play(clock: str):
+def test_an_agent_that_hangs_before_it_begins_has_no_more_time_than_to_play(clock: str) -> None:
     started = time.monotonic()
     report = play("Oversleeps", settings={"clock": clock, "fps": 200, "timeout": 1})
     assert outcomes(report) == ["completed", "agent_hang", "completed"]
@@ -161,7 +161,7 @@ def test_an_agent_that_hangs_before_it_begins_has_no_more_time_than_to_play(cloc
 
 @pytest.mark.parametrize("clock", ["realtime", "paused"])
 @pytest.mark.parametrize("things", [1, 10])  # over before anybody asks why the agent is gone, or long after
-def test_an_agent_that_cuts_its_line_has_left(clock: str, things: int, monkeypatch: pytest.MonkeyPatch):
+def test_an_agent_that_cuts_its_line_has_left(clock: str, things: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arena, "TIMEOUTS", msgspec.structs.replace(arena.TIMEOUTS, UNREACHABLE=0.2))
     settings = {"clock": clock, "fps": 100, "env_kwargs": {"things": things}}
     report = play("Bails", settings=settings)
@@ -169,7 +169,7 @@ def test_an_agent_that_cuts_its_line_has_left(clock: str, things: int, monkeypat
     assert "lost the world, which went on" in endings(report)[1].why
 
 
-def test_an_agent_that_cannot_be_made(tmp_path: Path):
+def test_an_agent_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("class Agent:\n    def __init__(self): 1 / 0\n    def act(self, o): return 0\n")
     report = proctor.evaluate("agents/catch", agent="broken.py:Agent", limit=1)
     assert outcomes(report) == ["agent_crash"]
@@ -184,7 +184,7 @@ def test_an_agent_that_cannot_be_made(tmp_path: Path):
     ("clock", "player"),
     [("step", "agent"), ("step", "model"), ("realtime", "agent"), pytest.param("realtime", "model", marks=only_long)],
 )
-def test_a_fault_of_the_world_is_tried_again(kind: str, why: str, clock: str, player: str):
+def test_a_fault_of_the_world_is_tried_again(kind: str, why: str, clock: str, player: str) -> None:
     settings = {"clock": clock, "fps": 200, "timeout": 1, "env_kwargs": {"kind": kind}}
     if player == "agent":
         report = play("policy", OWN, limit=2, settings=settings)
@@ -200,20 +200,20 @@ def test_a_fault_of_the_world_is_tried_again(kind: str, why: str, clock: str, pl
     assert once.metrics["success_if_faults_fail"].value is None, "it was not the agent's fault"
 
 
-def test_a_world_that_cannot_be_made_is_one_sentence(proctor):
+def test_a_world_that_cannot_be_made_is_one_sentence(proctor) -> None:
     done = proctor("run", "agents/catch", "--agent", "random", "--set", 'env_kwargs={"width": 1}')
     assert done.returncode == 2
     assert "a width of at least 2" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_an_agent_for_something_else_is_refused(proctor):
+def test_an_agent_for_something_else_is_refused(proctor) -> None:
     done = proctor("run", "agents/catch", "--agent", "proctor.agents.worlds.catch:Catch")
     assert done.returncode == 2
     assert "act(observation)" in done.stderr
 
 
-def test_a_flood_of_output_does_no_harm():
+def test_a_flood_of_output_does_no_harm() -> None:
     report = play("Floods", limit=2)
     assert report.metrics["success"].value == 1
     log = next((Path(report.store) / "artifacts" / report.run.id).glob("process-*.log"))
@@ -221,7 +221,7 @@ def test_a_flood_of_output_does_no_harm():
 
 
 @pytest.mark.parametrize("clock", ["step", "realtime"])
-def test_no_process_outlives_the_run(clock: str):
+def test_no_process_outlives_the_run(clock: str) -> None:
     before = set(descendants(os.getpid()))
     play("Forks", limit=3, settings={"clock": clock, "fps": 200})
     children = Path("children.txt").read_text().split()
@@ -232,7 +232,7 @@ def test_no_process_outlives_the_run(clock: str):
     assert set(descendants(os.getpid())) == before
 
 
-def test_time_is_up():
+def test_time_is_up() -> None:
     settings = {"env_kwargs": {"kind": "UnfinishedWorld"}, "timeout": 0.5}
     report = play("policy", OWN, limit=2, settings=settings)
     assert outcomes(report) == ["timeout", "timeout"]
@@ -244,7 +244,7 @@ def test_time_is_up():
     assert endings(short)[0].length == 3
 
 
-def test_the_real_clock_does_not_wait():
+def test_the_real_clock_does_not_wait() -> None:
     """An agent that never answers in time: the world goes on with its idle action, and the ticks are on time."""
     settings = {"clock": "realtime", "fps": 100, "env_kwargs": {"kind": "UnheardWorld"}}
     report = play("Dawdles", OWN, settings=settings)
@@ -255,7 +255,7 @@ def test_the_real_clock_does_not_wait():
         assert ending.seconds >= 35 / 100
 
 
-def test_the_report_says_how_late_everything_was():
+def test_the_report_says_how_late_everything_was() -> None:
     report = play("policy", settings={"clock": "realtime", "fps": 100})
     for ending in endings(report):
         assert ending.seconds >= 35 / 100
@@ -270,7 +270,7 @@ def test_the_report_says_how_late_everything_was():
     assert "reaction_p50_ms" in text
 
 
-def test_a_paused_world_stands_still():
+def test_a_paused_world_stands_still() -> None:
     report = play("policy", settings={"clock": "paused", "fps": 100})
     assert report.metrics["success"].value == 1, "it always waits"
     for ending in endings(report):
@@ -280,24 +280,24 @@ def test_a_paused_world_stands_still():
 
 
 @pytest.mark.parametrize("clock", ["realtime", "paused"])
-def test_a_model_by_the_clock(clock: str):
+def test_a_model_by_the_clock(clock: str) -> None:
     report = proctor.evaluate("agents/catch", "scripted/random", limit=2, settings={"clock": clock, "fps": 100})
     assert report.run.outcomes == {"completed": 2}
     assert report.metrics["length"].value == 35
 
 
-def test_a_model_error_is_no_play(failing_run):
+def test_a_model_error_is_no_play(failing_run) -> None:
     _, records = failing_run("agents/catch", "scripted/oracle", limit=2, settings={"clock": "realtime"})
     assert [record.error.kind for record in records] == ["model", "model"]
 
 
-def test_nobody_writes_the_endings_of_episodes_to_come():
+def test_nobody_writes_the_endings_of_episodes_to_come() -> None:
     report = play("Forges")
     assert [e.length for e in endings(report)] == [35, 35, 35]
     assert report.metrics["reward"].value < 5
 
 
-def test_a_thousand_episodes_leak_nothing():
+def test_a_thousand_episodes_leak_nothing() -> None:
     """In the harness and in the process of the world: no thread, no file, no process more than after the first ten."""
 
     def held(pid: int) -> tuple[int, int]:
@@ -327,7 +327,7 @@ def test_a_thousand_episodes_leak_nothing():
     assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == before[1:]
 
 
-def test_an_agent_is_known_by_its_source(tmp_path: Path):
+def test_an_agent_is_known_by_its_source(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text("def policy(o): return 0\n")
     first = open_agent(f"{path}:policy").identity()
@@ -338,7 +338,7 @@ def test_an_agent_is_known_by_its_source(tmp_path: Path):
     assert open_agent("random").identity() == {"agent": "random"}
 
 
-def test_the_guide_runs(proctor, tmp_path: Path):
+def test_the_guide_runs(proctor, tmp_path: Path) -> None:
     text = (HERE.parent / "docs" / "worlds.md").read_text()
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         (tmp_path / re.search(r"# (\w+\.py)", block)[1]).write_text(block)
@@ -355,7 +355,7 @@ def test_the_guide_runs(proctor, tmp_path: Path):
 
 
 @given(st.lists(st.integers(0, 10**10), min_size=1), st.integers(1, 5))
-def test_lags_add_up(delays: list[int], parts: int):
+def test_lags_add_up(delays: list[int], parts: int) -> None:
     pieces = [Lags(counts={}) for _ in range(parts)]
     for number, delay in enumerate(delays):
         pieces[number % parts].add(delay)

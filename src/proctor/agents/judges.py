@@ -21,16 +21,15 @@ SURE = 0.9  # correlation from which a picture is taken to be there
 def _reader() -> Any:
     """Reads printed text; its models are in its package."""
     try:
-        from rapidocr_onnxruntime import RapidOCR
+        from rapidocr import RapidOCR
     except ImportError:
         raise MissingExtraError("reading text from frames", "desktop") from None
-    return RapidOCR()
+    return RapidOCR(params={"Global.log_level": "error"})  # it would list its models on stderr
 
 
 def read_text(frame: Frame) -> list[str]:
     """The lines of text that a frame shows, from top to bottom."""
-    found, _ = _reader()(numpy.ascontiguousarray(frame[:, :, ::-1]))
-    return [text for _, text, _ in found or []]
+    return list(_reader()(numpy.ascontiguousarray(frame[:, :, ::-1])).txts or ())
 
 
 def find_text(frame: Frame, wanted: Sequence[str]) -> tuple[list[bool], list[str]]:

@@ -52,7 +52,7 @@ class WindowExam(EvaluatorExam):
         await super().open(config)
         wanted = self.task_fields()["success_criteria"]
         if "text" in wanted or "over_text" in wanted:
-            require_modules("reading text from frames", "rapidocr_onnxruntime")
+            require_modules("reading text from frames", "rapidocr")
         if "image" in wanted:
             require_modules("finding a picture in a frame", "cv2")
         if "question" in wanted:

@@ -28,7 +28,7 @@ WIDTH = 110
 INDENT = " " * 26
 # How each container engine says its version; Docker's command is of no use without its service, Podman has none.
 VERSIONS = {"docker": "{{.Server.Version}}", "podman": "{{.Client.Version}}"}
-WINDOW_MODULES = ("Xlib", "mss", "pygame", "rapidocr_onnxruntime")
+WINDOW_MODULES = ("Xlib", "mss", "pygame", "rapidocr")
 PAUSED = "windows that wait while an agent thinks"
 PATIENCE = 5.0  # seconds for a container engine to answer
 

@@ -1,0 +1,73 @@
+"""What a test leaves open: processes, threads, and descriptors of files, sockets and pipes."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+from pathlib import Path
+
+# Only waited for in full by a test that fails: processes that were killed may take their time on a busy machine.
+DEADLINE = 30.0
+PROC = Path("/proc")
+
+# Things that a library opens once for the whole process, at first use.
+SHARED_PROCESSES = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+
+
+class Snapshot:
+    """What this process has open, and what other processes there are."""
+
+    def __init__(self) -> None:
+        self.descriptors = _descriptors()
+        self.threads = set(threading.enumerate())
+        self.processes = _processes()
+
+    def new_since(self, test: str) -> list[str]:
+        """What is there now that was not there then, in words. What is just ending gets the time to end."""
+        deadline = time.monotonic() + DEADLINE
+        if _descriptors().keys() - self.descriptors.keys():
+            gc.collect()  # what nobody refers to warns now that it was not closed: in the test that opened it
+        while (found := self._find(test)) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return found
+
+    def _find(self, test: str) -> list[str]:
+        threads = [thread for thread in threading.enumerate() if thread not in self.threads]
+        open_now = _descriptors()
+        descriptors = [f"{open_now[number]}" for number in open_now if self.descriptors.get(number) != open_now[number]]
+        return [
+            *(f"thread {thread.name}" for thread in threads),
+            *(f"descriptor of {target}" for target in descriptors if not target.startswith("anon_inode:")),
+            *(line for process in _processes() - self.processes if (line := _describe(process, test))),
+        ]
+
+
+def _descriptors() -> dict[str, str]:
+    found = {}
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found[name] = os.readlink(f"/proc/self/fd/{name}")
+        except FileNotFoundError:  # the one that listed them
+            continue
+    return found
+
+
+def _processes() -> set[str]:
+    return {name for name in os.listdir(PROC) if name.isdecimal()}
+
+
+def _describe(process: str, test: str) -> str | None:
+    """A process that this test started: a child of this process, or one that inherited the name of the test."""
+    try:
+        status = (PROC / process / "stat").read_text().rpartition(")")[2].split()
+        command = (PROC / process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        if any(name in command for name in SHARED_PROCESSES):
+            return None
+        if status[1] == str(os.getpid()):
+            return f"child process {process} ({'ended, not waited for' if status[0] == 'Z' else command})"
+        inherited = (PROC / process / "environ").read_bytes()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):  # it has ended, or is another user's
+        return None
+    return f"process {process} ({command})" if b"PYTEST_CURRENT_TEST=" + test.encode() + b" " in inherited else None
