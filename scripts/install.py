@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
         "UV_NO_PROGRESS": "1",
     }
     settings |= translate_settings(read_pip_settings())
-    uv = Path(sys.executable).with_name("uv")
+    uv = str(Path(sys.executable).with_name("uv"))
     command = [uv, "pip", "install", "--quiet", "--no-config", "--python", sys.executable, *arguments]
     return subprocess.run(command, env=settings | os.environ, check=False).returncode
 

@@ -285,6 +285,7 @@ class ModelServer:
             self.in_flight -= 1
         if isinstance(reply, str):
             return completion(reply, "messages" in body)
+        assert isinstance(reply, web.StreamResponse)
         return reply
 
 
