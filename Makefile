@@ -25,16 +25,16 @@ setup:
 .venv/hf .venv/reasoning-gym .venv/ray .venv/vllm: .venv/%: scripts/setup-extra | setup
 	@scripts/setup-extra $*
 
-.venv/windows: scripts/setup-system | setup
-	@scripts/setup-system $@ windows
+.venv/demo-packages: scripts/setup-system | setup
+	@scripts/setup-system $@ runtime windows
 
 .venv/test-packages: scripts/setup-system | setup
-	@scripts/setup-system $@ windows browser sandbox
+	@scripts/setup-system $@ runtime windows browser sandbox
 
 .venv/test-all-packages: scripts/setup-system | setup
-	@scripts/setup-system $@ windows browser sandbox games database toolchains
+	@scripts/setup-system $@ runtime windows browser sandbox games database toolchains
 
-demo: .venv/windows
+demo: .venv/demo-packages
 	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo
 
 lint: setup
