@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import TaskFile
 from proctor import catalog
 from proctor.errors import UsageError
 from proctor.shapes.tasks.existence import ExistenceTask
@@ -31,7 +32,7 @@ def test_file(adding: str) -> None:
     assert catalog.task_class(adding.removesuffix(":Adding")).__name__ == "Adding", "a lone class needs no name"
 
 
-def test_file_may_import_its_neighbours(task_file) -> None:
+def test_file_may_import_its_neighbours(task_file: TaskFile) -> None:
     path = task_file("from adding import Adding\nclass Mine(Adding): pass")
     assert catalog.task_class(f"{path}:Mine").__name__ == "Mine"
 
@@ -58,7 +59,7 @@ def test_a_class_can_be_found_again_by_its_name(adding: str) -> None:
         ("from proctor import Task\nclass A(Task): pass\nclass B(Task): pass", "", "Which task"),
     ],
 )
-def test_bad_files_are_one_sentence(task_file, source: str, name: str, said: str) -> None:
+def test_bad_files_are_one_sentence(task_file: TaskFile, source: str, name: str, said: str) -> None:
     path = task_file(source)
     with pytest.raises(UsageError) as caught:
         catalog.task_class(f"{path}:{name}" if name else str(path))
