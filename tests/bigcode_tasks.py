@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import proctor
+from proctor import catalog
+from proctor.code import Task
 
 ROWS = [
     {
@@ -55,6 +57,12 @@ def write_task(source: str, folder: str = "tasks", name: str = "exam.py") -> str
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(textwrap.dedent(source))
     return str(path)
+
+
+def code_task(name: str) -> type[Task]:
+    cls = catalog.task_class(name)
+    assert issubclass(cls, Task)
+    return cls
 
 
 def judge(task: str, texts: list[list[str]], **options: Any) -> proctor.Report:

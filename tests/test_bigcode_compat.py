@@ -8,11 +8,13 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import proctor
-from bigcode_tasks import FUNCTIONS, ROWS, RUNNING, values, write_rows, write_task
+from bigcode_tasks import FUNCTIONS, ROWS, RUNNING, code_task, values, write_rows, write_task
+from code_tasks import prompt_text
 from conftest import Command
 from proctor import catalog
 from proctor.code.tasks import get_task
@@ -298,18 +300,18 @@ def test_files_of_the_harness_are_found_beside_the_task(monkeypatch: pytest.Monk
     data = write_rows()
     missing = write_task("from bigcode_eval.utils import nowhere_to_be_found", "lone", "lone.py")
     monkeypatch.chdir("/")
-    cls = catalog.task_class(f"{path}:Child")
+    cls = code_task(f"{path}:Child")
     said = sys.modules[cls.__module__].found
     assert said == ("bigcode_eval.tasks.parent", 3, "exact_match", "exact_match", "A")
     task = cls.build(cls.Settings(), data)
-    assert task.get_prompt(ROWS[0]).startswith("worlddef add_0")
+    assert prompt_text(task, ROWS[0]).startswith("worlddef add_0")
     with pytest.raises(UsageError, match="cannot import name 'nowhere_to_be_found'"):
         catalog.task_class(missing)
 
 
 def test_tasks_that_a_file_makes() -> None:
     path = write_task(GUIDED.replace("PACKAGE", "bigcode_eval"))
-    assert catalog.task_class(f"{path}:adding-two").DATASET_NAME == "two"
+    assert code_task(f"{path}:adding-two").DATASET_NAME == "two"
     with pytest.raises(UsageError, match="did you mean adding-two"):
         catalog.task_class(f"{path}:adding-too")
     with pytest.raises(UsageError, match="Which task"):
@@ -407,7 +409,7 @@ def test_generations_end_as_those_of_the_harness(name: str, api: str) -> None:
     task = f"{write_task(textwrap.dedent(RUNNING) + textwrap.dedent(BLOCKS))}:{name}"
     report = proctor.evaluate(task, "scripted/oracle", data=write_rows(), api=api, allow_code_execution=True)
     assert values(report) == {"pass@1": 1}
-    cls = catalog.task_class(task)
+    cls = code_task(task)
     assert cls.build(cls.Settings(), write_rows()).stop_words.count("<|endoftext|>") == 1
 
 
@@ -443,7 +445,7 @@ STOPPING = """
 def test_where_a_task_says_that_a_completion_ends() -> None:
     row = {"prompt": "def f():\n", "canonical_solution": "    a()\n# b\n    c()\n", "test": ""}
     path = write_task(textwrap.dedent(RUNNING) + textwrap.dedent(STOPPING))
-    options = {
+    options: dict[str, Any] = {
         "data": write_rows([row], "stopping.jsonl"),
         "api": "completions",
         "allow_code_execution": True,
@@ -502,7 +504,7 @@ def test_solutions_are_judged_as_they_are(proctor: Command, api: str) -> None:
 
 
 def test_rows_of_a_file_answer_like_a_data_set() -> None:
-    task = catalog.task_class(f"{write_task(RUNNING)}:Running").build(proctor.task.NoSettings(), write_rows())
+    task = code_task(f"{write_task(RUNNING)}:Running").build(proctor.task.NoSettings(), write_rows())
     table = task.dataset["validation"]
     assert (table.num_rows, table.column_names[:2]) == (3, ["task_id", "prompt"])
     assert table["entry_point"][1] == table[1]["entry_point"] == table[1:]["entry_point"][0] == "add_1"

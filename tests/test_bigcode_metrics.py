@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 from bigcode_tasks import FUNCTIONS, RUNNING, judge, values, write_rows, write_task
+from code_tasks import score_of
 from proctor.compat.bigcode import code_eval, code_to_text_bleu, diff_eval, multiple_metrics, pal_metric, utils
 from proctor.compat.bigcode.beyond_eval import compute_beyond_eval
 from proctor.compat.bigcode.evaluate import load
+
+pytestmark = pytest.mark.usefixtures("one_sandbox")
 
 
 def test_code_eval() -> None:
@@ -37,7 +40,7 @@ def test_tests_that_threads_read_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
     def confused(source: str) -> None:
         raise SystemError("AST constructor recursion depth mismatch (before=42, after=91)")
 
-    monkeypatch.setattr(code_eval.ast, "parse", confused)
+    monkeypatch.setattr("proctor.compat.bigcode.code_eval.ast.parse", confused)
     assert code_eval.program_of("x = 1", "assert x").tests == "assert x"
 
 
@@ -92,7 +95,7 @@ def test_results_in_files() -> None:
     texts = [[f"f() {{ echo {i}; }}", "f() { echo 7; }"] for i in range(3)]
     report = judge(task, texts, data=write_rows(data, "sh.jsonl"))
     assert values(report) == {"pass@1": 0.5}
-    assert [record.score.value for record in report.records()] == [0.5] * 3
+    assert [score_of(record).value for record in report.records()] == [0.5] * 3
     assert not list(Path("/tmp").glob("sh_*.results.json"))
 
 
@@ -131,7 +134,7 @@ def test_a_task_that_finds_its_problems_by_their_places() -> None:
     task = f"{write_task(textwrap.dedent(RUNNING) + textwrap.dedent(PLACES))}:ByPlace"
     report = judge(task, [[FUNCTIONS[0]], [FUNCTIONS[1]], ["nothing"]], data=write_rows())
     assert values(report) == {"even pass@1": 0.5, "odd pass@1": 1}
-    assert [record.score.value for record in report.records()] == [1, 1, 0]
+    assert [score_of(record).value for record in report.records()] == [1, 1, 0]
     report = judge(task, [[FUNCTIONS[1]], [FUNCTIONS[2]]], data=write_rows(), limit_start=1)
     assert values(report) == {"even pass@1": 1, "odd pass@1": 1}
 

@@ -7,12 +7,14 @@ import math
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import proctor
+from code_tasks import score_of
 from conftest import Command
 from proctor.code.rows import read_rows
 from proctor.errors import UsageError
@@ -76,7 +78,7 @@ def test_limit_and_load_and_save_agree(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
 
-        def run(file: Path, part: tuple[int, int | None], **options: object) -> Report:
+        def run(file: Path, part: tuple[int, int | None], **options: Any) -> Report:
             return proctor.evaluate(
                 task,
                 f"scripted/generations:{file}",
@@ -112,7 +114,8 @@ def test_limit_and_load_and_save_agree(
 def test_a_note_is_about_its_file_alone(copying: tuple[str, str], tmp_path: Path) -> None:
     """One that another file left behind says nothing; one of another task's generations is believed."""
     task, data = copying
-    part, saved = tmp_path / "part.json", {"data": data, "api": "completions"}
+    part = tmp_path / "part.json"
+    saved: dict[str, Any] = {"data": data, "api": "completions"}
     save_generations(proctor.evaluate(task, "scripted/oracle", limit_start=2, limit=2, **saved), part)
     part.write_text(json.dumps([[f"p{i} s{i}"] for i in range(3)]))
     again = proctor.evaluate(task, f"scripted/generations:{part}", limit=3, data=data)
@@ -214,14 +217,14 @@ def test_two_runs_for_one_file_are_refused_before_the_first(proctor: Command, tm
 def test_generations_of_a_task_that_looks_for_libraries(tmp_path: Path) -> None:
     """There is no sandbox to look into any more when files are written."""
     rows = Path(__file__).parent / "code_rows" / "mbppplus.jsonl"
-    options = {"data": str(rows), "limit": 2, "api": "completions"}
+    options: dict[str, Any] = {"data": str(rows), "limit": 2, "api": "completions"}
     judged = proctor.evaluate("code/mbppplus", "scripted/oracle", allow_code_execution=True, **options)
     save_generations(judged, tmp_path / "judged.json")
     asked = proctor.evaluate("code/mbppplus", "scripted/oracle", generation_only=True, **options)
     save_generations(asked, tmp_path / "asked.json")
     texts = json.loads((tmp_path / "judged.json").read_text())
     assert [len(of_one) for of_one in texts] == [1, 1]
-    assert texts == [[record.score.answer[0]["generation"]] for record in judged.records()]
+    assert texts == [[score_of(record).answer[0]["generation"]] for record in judged.records()]
     assert texts == json.loads((tmp_path / "asked.json").read_text())
 
 

@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow.parquet
@@ -137,7 +138,7 @@ SAMPLE = [
 ]
 
 
-def exported(folder: Path) -> tuple[dict, list[dict]]:
+def exported(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     (results,) = folder.glob("*/results_*.json")
     (samples,) = folder.glob("*/samples_*.jsonl")
     return json.loads(results.read_text()), [json.loads(line) for line in samples.read_text().splitlines()]

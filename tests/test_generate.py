@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import msgspec
@@ -254,7 +255,8 @@ def test_a_data_set_is_the_file(generate: Generate) -> None:
 
 def test_a_data_set_takes_the_numbers_of_numpy() -> None:
     dataset = ShapeDataset("shapes/existence", n=5)
-    assert [dataset[i] for i in np.arange(5)] == list(dataset)
+    numbers: Any = np.arange(5)
+    assert [dataset[i] for i in numbers] == list(dataset)
 
 
 def test_a_data_set_goes_to_other_processes() -> None:
@@ -269,6 +271,7 @@ def test_a_data_set_of_something_else_is_refused(adding: str) -> None:
         ShapeDataset(adding)
     with pytest.raises(UsageError, match="expected int <= 27"):
         ShapeDataset("shapes/count", shapes=99)
-    for wrong in ({"n": -1}, {"n": "5"}, {"seed": "a"}):
+    faults: list[dict[str, Any]] = [{"n": -1}, {"n": "5"}, {"seed": "a"}]
+    for wrong in faults:
         with pytest.raises(UsageError, match="n is a number of items"):
-            ShapeDataset("shapes/count", **wrong)  # type: ignore[arg-type]
+            ShapeDataset("shapes/count", **wrong)
