@@ -104,7 +104,7 @@ def test_corpus_bleu_without_its_package_says_what_to_install(monkeypatch: pytes
 
 @pytest.fixture(scope="module")
 def sacrebleu() -> Any:
-    return pytest.importorskip("sacrebleu", reason="corpus_bleu() needs the extra 'sacrebleu'")
+    return pytest.importorskip("sacrebleu", reason="there is no sacrebleu: pip install 'proctor[sacrebleu]'")
 
 
 @pytest.mark.usefixtures("sacrebleu")
