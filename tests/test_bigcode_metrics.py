@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import textwrap
 from pathlib import Path
@@ -14,8 +15,12 @@ from code_tasks import score_of
 from proctor.compat.bigcode import code_eval, code_to_text_bleu, diff_eval, multiple_metrics, pal_metric, utils
 from proctor.compat.bigcode.beyond_eval import compute_beyond_eval
 from proctor.compat.bigcode.evaluate import load
+from sandbox_room import Room
 
-pytestmark = pytest.mark.usefixtures("one_sandbox")
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_sandbox_and_its_thread(room: Room, one_sandbox: None) -> None:
+    room.wait(asyncio.to_thread(int))  # toolchains are looked for in a thread, which lives as long as the sandbox
 
 
 def test_code_eval() -> None:

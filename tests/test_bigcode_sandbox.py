@@ -262,7 +262,7 @@ IN_THREADS = """
 """
 
 
-@pytest.mark.parametrize("name", ["Pooled", "Dummy", "Threaded"])
+@pytest.mark.parametrize("name", ["Pooled", pytest.param("Dummy", marks=pytest.mark.slow), "Threaded"])
 def test_what_its_threads_start_runs_in_the_sandbox_too(contained: str, tmp_path: Path, name: str) -> None:
     task = write_task(textwrap.dedent(RUNNING) + textwrap.dedent(IN_THREADS))
     tmp_path.chmod(0o777)

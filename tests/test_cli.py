@@ -245,7 +245,7 @@ def test_resume_on_the_command_line(proctor: Command, adding: str) -> None:
     assert "seed was 0, now 5" in refused.stderr
 
 
-@pytest.mark.parametrize("kind", ["task", "shapes", "code"])
+@pytest.mark.parametrize("kind", ["task", pytest.param("shapes", marks=pytest.mark.slow), "code"])
 def test_new_writes_a_task_that_works(proctor: Command, tmp_path: Path, kind: str) -> None:
     done = proctor("new", kind, "my-exam", "--out", "exams")
     assert done.returncode == 0

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("one_sandbox")
 
 BY_LIBRARY = {row["metadata"]["library"]: row for row in reversed(rows("ds1000"))}
 MODULES = {"Sklearn": "sklearn", "Pytorch": "torch"}
-QUICK = ("Numpy", "Pandas", "Scipy")  # to import
+QUICK = ("Numpy",)  # to import
 COLUMNS, SCALED, LENGTHS = rows("ds1000")[:3]
 
 
