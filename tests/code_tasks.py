@@ -8,6 +8,7 @@ from typing import Any
 
 from proctor.code import TASK_REGISTRY, Task
 from proctor.task import create_task
+from proctor.types import Record, Score
 
 ROWS = Path(__file__).parent / "code_rows"
 
@@ -36,3 +37,34 @@ def read(task: Task, reply: str, index: int = 0) -> str:
     """What is judged of a chat model's reply."""
     doc = task.rows()[index]
     return task.read_chat(doc, task._form(index), reply, index)
+
+
+def score_of(record: Record) -> Score:
+    assert record.score is not None
+    return record.score
+
+
+def prompt_text(task: Task, doc: dict[str, Any]) -> str:
+    """The prompt of a problem that is one text."""
+    prompt = task.get_prompt(doc)
+    assert isinstance(prompt, str)
+    return prompt
+
+
+def prompt_parts(task: Task, doc: dict[str, Any]) -> dict[str, str]:
+    """The prompt of a problem with a text before and after, or with an instruction."""
+    prompt = task.get_prompt(doc)
+    assert isinstance(prompt, dict)
+    return prompt
+
+
+def solution_of(task: Task, doc: dict[str, Any]) -> str:
+    solution = task.solution(doc)
+    assert solution is not None
+    return solution
+
+
+def chat_prompt(task: Task, doc: dict[str, Any]) -> str:
+    prompt = task.chat_prompt(doc)
+    assert prompt is not None
+    return prompt

@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,7 +19,7 @@ texts = st.text(alphabet="ab c.,-_5&;<\n'é日", max_size=40)
         (["hello there general kenobi", "foo bar foobar"], 7),
     ],
 )
-def test_bleu_as_in_the_documentation_of_evaluate(references: list, reference_length: int) -> None:
+def test_bleu_as_in_the_documentation_of_evaluate(references: list[Any], reference_length: int) -> None:
     assert bleu(["hello there general kenobi", "foo bar foobar"], references) == {
         "bleu": 1.0,
         "precisions": [1.0, 1.0, 1.0, 1.0],
@@ -79,12 +80,16 @@ COMPUTED = [
 
 
 @pytest.mark.parametrize(("predictions", "references", "plain", "smoothed"), COMPUTED)
-def test_bleu_equals_evaluate(predictions: list, references: list, plain: tuple, smoothed: tuple) -> None:
+def test_bleu_equals_evaluate(
+    predictions: list[str], references: list[Any], plain: tuple[Any, ...], smoothed: tuple[Any, ...]
+) -> None:
     assert bleu(predictions, references) == named(*plain)
     assert bleu(predictions, references, smooth=True) == named(*smoothed)
 
 
-def named(score: float, precisions: list, brevity_penalty: float, length_ratio: float, length: int, reference: int):
+def named(
+    score: float, precisions: list[float], brevity_penalty: float, length_ratio: float, length: int, reference: int
+) -> dict[str, Any]:
     return {
         "bleu": pytest.approx(score, abs=1e-15),
         "precisions": precisions,
@@ -153,7 +158,9 @@ def test_tokens_are_those_of_mteval(text: str, tokens: str) -> None:
         (["a"], ["a"], 0, "max_order"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(predictions: list, references: list, max_order: int, message: str) -> None:
+def test_what_cannot_be_compared_is_refused(
+    predictions: list[str], references: list[Any], max_order: int, message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         bleu(predictions, references, max_order)
 

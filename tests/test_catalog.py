@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import Command, TaskFile
 from proctor import catalog
 from proctor.errors import UsageError
 from proctor.shapes.tasks.existence import ExistenceTask
@@ -31,7 +32,7 @@ def test_file(adding: str) -> None:
     assert catalog.task_class(adding.removesuffix(":Adding")).__name__ == "Adding", "a lone class needs no name"
 
 
-def test_file_may_import_its_neighbours(task_file) -> None:
+def test_file_may_import_its_neighbours(task_file: TaskFile) -> None:
     path = task_file("from adding import Adding\nclass Mine(Adding): pass")
     assert catalog.task_class(f"{path}:Mine").__name__ == "Mine"
 
@@ -58,7 +59,7 @@ def test_a_class_can_be_found_again_by_its_name(adding: str) -> None:
         ("from proctor import Task\nclass A(Task): pass\nclass B(Task): pass", "", "Which task"),
     ],
 )
-def test_bad_files_are_one_sentence(task_file, source: str, name: str, said: str) -> None:
+def test_bad_files_are_one_sentence(task_file: TaskFile, source: str, name: str, said: str) -> None:
     path = task_file(source)
     with pytest.raises(UsageError) as caught:
         catalog.task_class(f"{path}:{name}" if name else str(path))
@@ -95,22 +96,26 @@ def test_entry_point_of_an_installed_package(tmp_path: Path, adding: str) -> Non
     assert second.startswith("UsageError Task acme/broken (acme_exams:Gone) could not be loaded: AttributeError")
 
 
+@pytest.fixture
+def _without_reasoning_gym(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if it were not installed; what imported it before is imported anew."""
+    monkeypatch.setitem(sys.modules, "reasoning_gym", None)
+    monkeypatch.delitem(sys.modules, "proctor.compat.reasoning_gym", raising=False)
+
+
+@pytest.mark.usefixtures("_without_reasoning_gym")
 @pytest.mark.parametrize("name", ["reasoning-gym/chain_sum", "reasoning-gym/*"])
-def test_a_family_whose_extra_is_not_installed(name: str) -> None:
-    done = without_reasoning_gym("run", name, "--model", "scripted/oracle")
+def test_a_family_whose_extra_is_not_installed(proctor: Command, name: str) -> None:
+    done = proctor("run", name, "--model", "scripted/oracle")
     said = "proctor: reasoning-gym/NAME needs the extra 'reasoning-gym': pip install 'proctor[reasoning-gym]'\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 
-def test_the_other_families_do_not_need_it() -> None:
-    listed = without_reasoning_gym("list", "tasks")
+@pytest.mark.usefixtures("_without_reasoning_gym")
+def test_the_other_families_do_not_need_it(proctor: Command) -> None:
+    listed = proctor("list", "tasks")
     assert listed.returncode == 0, listed.stderr
     assert "shapes/existence" in listed.stdout
     assert "reasoning-gym/*" in listed.stdout
-    done = without_reasoning_gym("run", "shapes/*", "--model", "scripted/oracle", "--limit", "1", "--quiet")
+    done = proctor("run", "shapes/*", "--model", "scripted/oracle", "--limit", "1", "--quiet")
     assert done.returncode == 0, done.stderr
-
-
-def without_reasoning_gym(*arguments: str) -> subprocess.CompletedProcess[str]:
-    code = "import sys; sys.modules['reasoning_gym'] = None; from proctor.cli.main import main; sys.exit(main())"
-    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)

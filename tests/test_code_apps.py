@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import proctor
-from code_tasks import make_task, read, results, rows, write_rows
+from code_tasks import chat_prompt, make_task, prompt_parts, read, results, rows, score_of, solution_of, write_rows
 from proctor.code.tasks.apps import same_output
 from proctor.errors import UsageError
 
@@ -84,8 +84,8 @@ def test_endless_programs_are_given_up_after_some_tests() -> None:
         settings={"timeout": 0.1},
     )
     (record,) = report.records()
-    assert (record.score.value, record.score.outcome) == (0, "timeout")
-    assert len(record.score.answer["trials"]) == 8
+    assert (score_of(record).value, score_of(record).outcome) == (0, "timeout")
+    assert len(score_of(record).answer["trials"]) == 8
 
 
 def test_the_same_program_in_two_problems_is_judged_by_each() -> None:
@@ -96,10 +96,10 @@ def test_the_same_program_in_two_problems_is_judged_by_each() -> None:
     report = proctor.evaluate(
         "code/apps-introductory", "scripted/replay:replay.jsonl", data=data, allow_code_execution=True
     )
-    assert [record.score.value for record in report.records()] == [1, 0]
+    assert [score_of(record).value for record in report.records()] == [1, 0]
     assert report.metrics["pass@1"].value == 0.5
-    (failed,) = (record for record in report.records() if record.score.value == 0)
-    assert failed.score.why == "It printed '5\\n' instead of '25'."
+    (failed,) = (record for record in report.records() if score_of(record).value == 0)
+    assert score_of(failed).why == "It printed '5\\n' instead of '25'."
 
 
 @pytest.mark.parametrize(
@@ -141,8 +141,8 @@ def test_what_a_function_may_return(outputs: list[Any], body: str, right: bool) 
 def test_a_method_of_a_class_is_called_too() -> None:
     row = rows("apps")[2]
     task = make_task("apps-interview", row)
-    assert task.get_prompt(row)["instruction"].endswith("Use Call-Based format\nANSWER:")
-    assert results(task, task.solution(row))["pass@1"] == 1
+    assert prompt_parts(task, row)["instruction"].endswith("Use Call-Based format\nANSWER:")
+    assert results(task, solution_of(task, row))["pass@1"] == 1
     assert results(task, "def largestProduct(numbers):\n    return max(a * b for a, b in combinations(numbers, 2))")[
         "pass@1"
     ] == 1  # fmt: skip
@@ -158,7 +158,7 @@ def test_an_object_that_equals_everything_passes_nothing() -> None:
 def test_all_levels_come_from_one_file_and_pass_by_their_solutions(level: str) -> None:
     task = make_task(f"apps-{level}", *rows("apps"))
     assert {row["difficulty"] for row in task.rows()} == {level}
-    solutions = [[task.solution(row)] for row in task.rows()]
+    solutions = [[solution_of(task, row)] for row in task.rows()]
     references = [task.get_reference(row) for row in task.rows()]
     assert task.process_results(solutions, references) == {"pass@1": 1, "avg_accuracy": 1}
 
@@ -183,8 +183,8 @@ def test_a_problem_without_tests_is_an_error_not_a_failure() -> None:
 def test_both_ways_of_asking() -> None:
     stdin, function = rows("apps")[:2]
     task = make_task("apps-introductory", stdin, function)
-    assert "reads stdin" in task.chat_prompt(stdin)
-    assert "function swap_ends" in task.chat_prompt(function)
+    assert "reads stdin" in chat_prompt(task, stdin)
+    assert "function swap_ends" in chat_prompt(task, function)
     reply = "Say:\n```\nnot this, though it is longer than the function below, by far\n```\nThen:\n"
     reply += "```python\ndef swap_ends(items):\n    return items\n```"
     assert read(task, reply, 1) == "def swap_ends(items):\n    return items"

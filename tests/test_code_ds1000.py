@@ -8,24 +8,27 @@ from typing import Any
 import pytest
 
 import proctor
-from code_tasks import ROWS, make_task, read, results, rows
-from proctor.code.tasks.ds1000 import SUBJECTS
+from code_tasks import ROWS, chat_prompt, make_task, prompt_parts, read, results, rows, score_of, solution_of
+from proctor.code.tasks.ds1000 import DS1000, SUBJECTS
 from proctor.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("one_sandbox")
 
 BY_LIBRARY = {row["metadata"]["library"]: row for row in reversed(rows("ds1000"))}
 MODULES = {"Sklearn": "sklearn", "Pytorch": "torch"}
+QUICK = ("Numpy",)  # to import
 COLUMNS, SCALED, LENGTHS = rows("ds1000")[:3]
 
 
-@pytest.mark.parametrize("subject", SUBJECTS)
+@pytest.mark.parametrize(
+    "subject", [subject if subject in QUICK else pytest.param(subject, marks=pytest.mark.slow) for subject in SUBJECTS]
+)
 def test_the_reference_passes_if_the_library_is_there(subject: str) -> None:
     module = MODULES.get(subject, subject.lower())
     if importlib.util.find_spec(module) is None:
-        pytest.skip(f"{module} is not installed")
+        pytest.skip(f"there is no {module}: pip install {DS1000.LIBRARIES[module]}")
     task = make_task(f"ds1000-{subject.lower()}-completion", BY_LIBRARY[subject])
-    assert results(task, task.solution(BY_LIBRARY[subject]))["pass@1"] == 1
+    assert results(task, solution_of(task, BY_LIBRARY[subject]))["pass@1"] == 1
 
 
 @pytest.mark.parametrize(
@@ -52,7 +55,7 @@ def test_the_records_say_that_a_pass_could_be_faked() -> None:
         data=str(ROWS / "ds1000.jsonl"),
         allow_code_execution=True,
     )
-    assert {trial["testing"] for record in report.records() for trial in record.score.answer} == {"in-process"}
+    assert {trial["testing"] for record in report.records() for trial in score_of(record).answer} == {"in-process"}
     assert report.run.groups["library"]["Numpy"]["pass@1"].value == 1
 
 
@@ -72,14 +75,14 @@ def test_insertion_from_a_row_of_the_original_format() -> None:
 
 def test_insertion_from_a_row_of_the_hub_ends_with_what_follows_the_answer() -> None:
     task = make_task("ds1000-pandas-insertion", LENGTHS)
-    prompt = task.get_prompt(LENGTHS)
+    prompt = prompt_parts(task, LENGTHS)
     assert prompt["prefix"].endswith("BEGIN SOLUTION\n<code>\n")
     assert prompt["suffix"] == "\n</code>\nEND SOLUTION\n<code>\nresult = df\n</code>\n"
 
 
 def test_an_inserted_answer_is_taken_out_of_its_surroundings() -> None:
     task = make_task("ds1000-pandas-insertion", LENGTHS)
-    prompt = task.get_prompt(LENGTHS)
+    prompt = prompt_parts(task, LENGTHS)
     answer = "df['length'] = 1"
     whole = f"{prompt['prefix']}{answer}\n</code>\nand more{prompt['suffix']}"
     assert task.postprocess_generation(whole, 0) == answer
@@ -121,7 +124,7 @@ def test_a_function_in_an_answer_is_left_whole() -> None:
 
 
 def test_a_chat_model_sees_where_its_answer_goes() -> None:
-    shown = make_task("ds1000-numpy-completion", SCALED).chat_prompt(SCALED)
+    shown = chat_prompt(make_task("ds1000-numpy-completion", SCALED), SCALED)
     assert "def f(x):\n[insert]\nresult = f(x)" in shown
     assert "generate_ans" not in shown
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import proctor
-from code_tasks import ROWS, make_task, results, rows
+from code_tasks import ROWS, make_task, results, rows, score_of
 from proctor.errors import MissingDataError
 
 pytestmark = pytest.mark.usefixtures("one_sandbox")
@@ -22,10 +22,14 @@ def passes(entry_point: str, body: str) -> bool:
 
 @pytest.mark.parametrize("api", ["chat", "completions"])
 def test_rows_of_evalplus_are_judged_by_their_reference(api: str) -> None:
-    options = {"data": str(ROWS / "humanevalplus-inputs.jsonl"), "allow_code_execution": True, "api": api}
+    options: dict[str, Any] = {
+        "data": str(ROWS / "humanevalplus-inputs.jsonl"),
+        "allow_code_execution": True,
+        "api": api,
+    }
     right = proctor.evaluate("code/humanevalplus", "scripted/oracle", **options)
-    assert [record.score.value for record in right.records()] == [1, 1, 1, 1]
-    assert {trial["testing"] for record in right.records() for trial in record.score.answer} == {"split"}
+    assert [score_of(record).value for record in right.records()] == [1, 1, 1, 1]
+    assert {trial["testing"] for record in right.records() for trial in score_of(record).answer} == {"split"}
     assert proctor.evaluate("code/humanevalplus", "scripted/blank", **options).metrics["pass@1"].value == 0
 
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
+import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import proctor
+from code_tasks import score_of
+from conftest import Command
 from proctor.code.rows import read_rows
 from proctor.errors import UsageError
 from proctor.exchange import Names, path_for, save_generations, save_metrics, save_references
 from proctor.report import Report
-
-Proctor = Callable[..., subprocess.CompletedProcess[str]]
 
 COPYING = """
 from proctor.code import Task
@@ -50,6 +50,12 @@ def copying(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return f"{folder}/copying.py:Copying", f"{folder}/rows.jsonl"
 
 
+@pytest.fixture
+def _without_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the package that asks it were not installed."""
+    monkeypatch.setitem(sys.modules, "datasets", None)
+
+
 def wanted_part(limit_start: int, limit: int | None) -> list[int]:
     return list(range(6))[limit_start : None if limit is None else limit_start + limit]
 
@@ -72,7 +78,7 @@ def test_limit_and_load_and_save_agree(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
 
-        def run(file: Path, part: tuple[int, int | None], **options: object) -> Report:
+        def run(file: Path, part: tuple[int, int | None], **options: Any) -> Report:
             return proctor.evaluate(
                 task,
                 f"scripted/generations:{file}",
@@ -108,7 +114,8 @@ def test_limit_and_load_and_save_agree(
 def test_a_note_is_about_its_file_alone(copying: tuple[str, str], tmp_path: Path) -> None:
     """One that another file left behind says nothing; one of another task's generations is believed."""
     task, data = copying
-    part, saved = tmp_path / "part.json", {"data": data, "api": "completions"}
+    part = tmp_path / "part.json"
+    saved: dict[str, Any] = {"data": data, "api": "completions"}
     save_generations(proctor.evaluate(task, "scripted/oracle", limit_start=2, limit=2, **saved), part)
     part.write_text(json.dumps([[f"p{i} s{i}"] for i in range(3)]))
     again = proctor.evaluate(task, f"scripted/generations:{part}", limit=3, data=data)
@@ -178,7 +185,7 @@ class B(A):
 """
 
 
-def test_tasks_of_one_file_and_points_of_a_sweep_have_files_of_their_own(proctor: Proctor, tmp_path: Path) -> None:
+def test_tasks_of_one_file_and_points_of_a_sweep_have_files_of_their_own(proctor: Command, tmp_path: Path) -> None:
     (tmp_path / "dup.py").write_text(DOUBLE)
     options = ["--model", "scripted/oracle", "--api", "completions", "-q"]
     saved = ["--save_generations", "--save_references", "--metric_output_path", "m.json"]
@@ -195,7 +202,7 @@ def test_tasks_of_one_file_and_points_of_a_sweep_have_files_of_their_own(proctor
     assert json.loads((tmp_path / "generations_dup_k=3.json").read_text()) == [["3: good"], []]
 
 
-def test_two_runs_for_one_file_are_refused_before_the_first(proctor: Proctor, tmp_path: Path) -> None:
+def test_two_runs_for_one_file_are_refused_before_the_first(proctor: Command, tmp_path: Path) -> None:
     (tmp_path / "dup.py").write_text(DOUBLE)
     for tasks, saved, said in (
         (["dup.py:A", "dup.py:A"], ["--save_generations"], "to generations_dup.json: give"),
@@ -210,18 +217,18 @@ def test_two_runs_for_one_file_are_refused_before_the_first(proctor: Proctor, tm
 def test_generations_of_a_task_that_looks_for_libraries(tmp_path: Path) -> None:
     """There is no sandbox to look into any more when files are written."""
     rows = Path(__file__).parent / "code_rows" / "mbppplus.jsonl"
-    options = {"data": str(rows), "limit": 2, "api": "completions"}
+    options: dict[str, Any] = {"data": str(rows), "limit": 2, "api": "completions"}
     judged = proctor.evaluate("code/mbppplus", "scripted/oracle", allow_code_execution=True, **options)
     save_generations(judged, tmp_path / "judged.json")
     asked = proctor.evaluate("code/mbppplus", "scripted/oracle", generation_only=True, **options)
     save_generations(asked, tmp_path / "asked.json")
     texts = json.loads((tmp_path / "judged.json").read_text())
     assert [len(of_one) for of_one in texts] == [1, 1]
-    assert texts == [[record.score.answer[0]["generation"]] for record in judged.records()]
+    assert texts == [[score_of(record).answer[0]["generation"]] for record in judged.records()]
     assert texts == json.loads((tmp_path / "asked.json").read_text())
 
 
-def test_the_guides_command_lines(proctor: Proctor, tmp_path: Path) -> None:
+def test_the_guides_command_lines(proctor: Command, tmp_path: Path) -> None:
     exam = ["--tasks", "humaneval", "--limit", "3", "--allow_code_execution", "--json"]
     done = proctor(
         "run", *exam, "--check_references", "--n_samples", "2", "--batch_size", "4", "--do_sample", "False",
@@ -263,7 +270,7 @@ def test_what_is_no_row_is_none_with_such_numbers_either(tmp_path: Path, content
 
 
 def test_a_flag_for_constructors_is_given_to_those_that_take_it(
-    proctor: Proctor, copying: tuple[str, str], tmp_path: Path
+    proctor: Command, copying: tuple[str, str], tmp_path: Path
 ) -> None:
     task, data = copying
     asking = COPYING.replace("def __init__(self):", "def __init__(self, prompt, load_data_path=None):")
@@ -288,9 +295,10 @@ def test_a_prompt_is_never_cut_and_a_completion_once(copying: tuple[str, str], t
     assert json.loads((tmp_path / "g.json").read_text()) == [["a\n# b\nc"]]
 
 
-def test_a_task_without_data_does_not_keep_the_next_from_running(proctor: Proctor) -> None:
+@pytest.mark.usefixtures("_without_the_hub")
+def test_a_task_without_data_does_not_keep_the_next_from_running(proctor: Command) -> None:
     run = ["run", "code/mbpp", "code/parity", "--model", "scripted/oracle", "--limit", "1", "--allow-code-execution"]
-    done = proctor(*run, "--json", HF_HUB_OFFLINE="1")
+    done = proctor(*run, "--json")
     assert done.returncode == 2
     assert "--data FILE" in done.stderr
     assert [run["task"] for run in json.loads(done.stdout)["runs"]] == ["code/parity"]
@@ -318,7 +326,8 @@ def test_a_task_without_data_does_not_keep_the_next_from_running(proctor: Procto
         (["shapes/existence", "--data", "short.json"], "takes no --data"),
     ],
 )  # fmt: skip
-def test_bad_input_is_one_sentence(proctor: Proctor, tmp_path: Path, arguments: list[str], said: str) -> None:
+@pytest.mark.usefixtures("_without_the_hub")
+def test_bad_input_is_one_sentence(proctor: Command, tmp_path: Path, arguments: list[str], said: str) -> None:
     row = {"prompt": "def f():\n", "test": "def check(f): pass", "entry_point": "f"}
     lacking = {key: row[key] for key in ("prompt", "entry_point")}
     (tmp_path / "lacking.jsonl").write_text(f"{json.dumps(row)}\n{json.dumps(lacking)}\n")
@@ -327,7 +336,7 @@ def test_bad_input_is_one_sentence(proctor: Proctor, tmp_path: Path, arguments: 
     (tmp_path / "short.json").write_text('[["a"], ["b"]]')
     (tmp_path / "uneven.json").write_text('[["a"], ["b", "c"]]')
     (tmp_path / "flat.json").write_text('["a", "b"]')
-    done = proctor("run", *arguments, "--model", "scripted/oracle", "--allow-code-execution", HF_HUB_OFFLINE="1")
+    done = proctor("run", *arguments, "--model", "scripted/oracle", "--allow-code-execution")
     assert done.returncode == 2, done.stderr
     assert said in done.stderr
     assert done.stderr.count("\n") == 1, done.stderr

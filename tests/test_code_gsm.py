@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from code_tasks import make_task, read, results, rows
+from code_tasks import chat_prompt, make_task, prompt_parts, read, results, rows
 from proctor.code.tasks.gsm import same_number, vote
 
 pytestmark = pytest.mark.usefixtures("one_sandbox")
@@ -91,11 +91,11 @@ def test_targets_stand_behind_the_reasoning(row: dict[str, Any], target: float) 
 
 def test_the_prompt_has_eight_examples_and_ends_where_the_program_begins() -> None:
     task = make_task("pal-gsm8k-greedy", PENCILS)
-    prompt = task.get_prompt(PENCILS)["instruction"] + "\n"
+    prompt = prompt_parts(task, PENCILS)["instruction"] + "\n"
     assert prompt.count("# solution in Python:\n\n\ndef solution():") == 8
     assert prompt.endswith(f"Q: {PENCILS['question']}\n\n# solution in Python:\n\n\n")
-    assert task.chat_prompt(PENCILS).count("```python\ndef solution():") == 8
-    assert make_task("pal-gsm8k-greedy", PENCILS, shots=2).get_prompt(PENCILS)["instruction"].count("Q: ") == 3
+    assert chat_prompt(task, PENCILS).count("```python\ndef solution():") == 8
+    assert prompt_parts(make_task("pal-gsm8k-greedy", PENCILS, shots=2), PENCILS)["instruction"].count("Q: ") == 3
 
 
 def test_the_examples_are_right() -> None:
@@ -114,12 +114,12 @@ def test_the_function_is_found_in_a_reply() -> None:
     assert read(task, reply) == solution("28").rstrip()
 
 
-@pytest.mark.skipif(not REAL.exists(), reason="the real test split is not here")
+@pytest.mark.skipif(not REAL.exists(), reason="there is no ../shared/data/gsm8k-test.jsonl beside the project")
 def test_the_real_questions() -> None:
     """The reasoning of the rows has its sums in brackets; the last one, computed by a program, is the right answer."""
     real = [json.loads(line) for line in REAL.read_text().splitlines()]
     task = make_task("pal-gsm8k-greedy", *real)
-    assert len({task.get_prompt(row)["instruction"] for row in real}) >= 1318
+    assert len({prompt_parts(task, row)["instruction"] for row in real}) >= 1318
     targets = [task.get_reference(row) for row in real]
     sums = [re.findall(r"<<([\d+*/().-]+)=[^>]*>>", row["answer"]) for row in real]
     computed = [(found[-1], target) for found, target in zip(sums, targets, strict=True) if found]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import proctor
+from code_tasks import chat_prompt
 from proctor.code import TASK_REGISTRY, get_task
 from proctor.code.tasks.humanevalpack import LANGUAGES
 from proctor.errors import UsageError
@@ -72,7 +73,7 @@ def test_a_prompt_that_a_kind_does_not_know() -> None:
 
 def test_a_chat_model_gets_the_code_apart_from_the_instruction() -> None:
     task = get_task("humanevalfixdocs-python", data=PYTHON)
-    asked = task.chat_prompt(ROW)
+    asked = chat_prompt(task, ROW)
     assert asked.startswith("Fix bugs in largest_gap.\n\n```python\nfrom typing import List")
     assert asked.endswith(f"Begin with this code:\n\n```python\n{ROW['prompt'].strip()}\n```")
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import proctor
-from code_tasks import ROWS, make_task, read, results, rows
+from code_tasks import ROWS, make_task, prompt_text, read, results, rows, score_of
 from proctor.code.tasks import mercury
 from proctor.code.tasks.mercury import RESOLUTION, Course, completion_of
 from proctor.errors import UsageError
@@ -153,13 +153,15 @@ def test_a_reference_becomes_a_completion() -> None:
     assert completion_of(f"import x\n{whole}", prompt, "turn") is None
     assert completion_of("class Solution:\n  def other(self): pass", prompt, "turn") is None
     assert completion_of("no code", prompt, "turn") is None
-    assert "return" in completion_of(f"{whole}\n", prompt.rstrip() + "\n", "turn")
+    completion = completion_of(f"{whole}\n", prompt.rstrip() + "\n", "turn")
+    assert completion is not None
+    assert "return" in completion
 
 
 def test_the_text_of_a_problem_is_no_part_of_the_program() -> None:
     row = {**TURN, "pretty_content": ["'''\\N and more"]}
     task = make_task("mercury", row, runs=0)
-    generation = task.get_prompt(row) + "nums.reverse()\n"
+    generation = prompt_text(task, row) + "nums.reverse()\n"
     assert results(task, generation)["pass@1"] == 1
 
 
@@ -184,7 +186,7 @@ def test_the_report_counts_what_was_measured() -> None:
         epochs=2,
         allow_code_execution=True,
     )
-    told = [record.score.answer["metrics"] for record in report.records()]
+    told = [score_of(record).answer["metrics"] for record in report.records()]
     assert report.metrics["pass@1"].value == pytest.approx(4 / 6)
     assert report.metrics["pass@3"].value == pytest.approx(1)
     assert report.metrics["pass@5"].value == 1

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import proctor
+from code_tasks import prompt_text, solution_of
 from proctor.code import Task, get_task
 from proctor.errors import UsageError
 
@@ -26,7 +28,7 @@ def function(prompt: str) -> str:
 @pytest.mark.parametrize("style", STYLES)
 def test_each_problem_has_one_bug_more(style: str) -> None:
     task = make_parity(style)
-    shown = [function(task.get_prompt(row)) for row in task.rows()]
+    shown = [function(prompt_text(task, row)) for row in task.rows()]
     assert [code.count("c") - shown[0].count("c") for code in shown] == [0, 1, 2, 3, 3]
     assert [code.endswith("% 3") for code in shown] == [False, False, False, False, True]
 
@@ -34,14 +36,14 @@ def test_each_problem_has_one_bug_more(style: str) -> None:
 def test_none_of_the_functions_shown_is_right() -> None:
     task = get_task("parity")
     for row in task.rows():
-        space: dict[str, object] = {}
-        exec(function(task.get_prompt(row)), space)
+        space: dict[str, Any] = {}
+        exec(function(prompt_text(task, row)), space)
         with pytest.raises(NameError):
             space["parity"](0, 0, 0, 0)
 
 
 def test_the_report_tells_the_numbers_of_bugs_apart() -> None:
-    options = {"settings": {"prompt": "edit"}, "api": "completions", "allow_code_execution": True}
+    options: dict[str, Any] = {"settings": {"prompt": "edit"}, "api": "completions", "allow_code_execution": True}
     report = proctor.evaluate("code/parity", "scripted/oracle", **options)
     assert report.metrics["pass@1"].value == 1
     assert [group["pass@1"].n for group in report.run.groups["bugs"].values()] == [1] * 5
@@ -51,7 +53,7 @@ def test_the_report_tells_the_numbers_of_bugs_apart() -> None:
 def test_every_way_of_showing_it(style: str, one_sandbox: None) -> None:
     task = make_parity(style)
     rows = task.rows()
-    generations = [[task.get_prompt(row) + task.solution(row), task.get_prompt(row)] for row in rows]
+    generations = [[prompt_text(task, row) + solution_of(task, row), prompt_text(task, row)] for row in rows]
     assert task.process_results(generations, [task.get_reference(row) for row in rows])["pass@1"] == 0.5
 
 
@@ -68,7 +70,7 @@ def test_every_way_of_showing_it(style: str, one_sandbox: None) -> None:
 def test_only_what_follows_the_prompt_is_run(text: str, passes: float, one_sandbox: None) -> None:
     task = get_task("parity")
     row = task.rows()[0]
-    generation = task.postprocess_generation(task.get_prompt(row) + text, 0)
+    generation = task.postprocess_generation(prompt_text(task, row) + text, 0)
     assert task.process_results([[generation]], [task.get_reference(row)])["pass@1"] == passes
 
 

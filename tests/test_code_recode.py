@@ -14,7 +14,7 @@ from proctor.code.tasks.recode import Robustness
 NAME = "perturbed-humaneval-func_name-num_seeds_2"
 
 
-def counted(*noted: tuple[str, str, int, list[bool]]) -> dict[str, float]:
+def counted(*noted: tuple[str, str, int, list[bool]]) -> dict[str, float | None]:
     robustness = Robustness()
     for problem, perturbation, seed, passes in noted:
         robustness.note({"task_id": problem, "perturbation_name": perturbation, "seed": seed}, passes)

@@ -51,7 +51,9 @@ def test_a_model_is_stopped_by_what_ends_a_middle(options: dict[str, Any], ends:
 
 
 def test_a_chat_model_sees_the_hole() -> None:
-    (message,) = next(iter(evaluate("starcoder_fim", api="chat", limit=1).records())).sample.input
+    asked = next(iter(evaluate("starcoder_fim", api="chat", limit=1).records())).sample.input
+    assert not isinstance(asked, str)
+    (message,) = asked
     assert isinstance(message, Message)
     assert "while n > 1:\n<FILL IN HERE>        count += 1" in str(message.content)
 

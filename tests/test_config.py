@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -43,7 +45,7 @@ def test_bad_values_are_named(options: dict[str, object], said: str) -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_toml(tmp_path) -> None:
+def test_toml(tmp_path: Path) -> None:
     path = tmp_path / "exam.toml"
     path.write_text('task = "shapes/existence"\nlimit = 5\n[settings]\nshapes = 4\n')
     assert load_toml(path) == {"task": "shapes/existence", "limit": 5, "settings": {"shapes": 4}}
@@ -53,7 +55,7 @@ def test_toml(tmp_path) -> None:
     ("content", "said"),
     [("limt = 3", "unknown key 'limt'; did you mean limit?"), ("limit = = 3", "not valid TOML"), (b"\xff", "TOML")],
 )
-def test_bad_toml(tmp_path, content: str | bytes, said: str) -> None:
+def test_bad_toml(tmp_path: Path, content: str | bytes, said: str) -> None:
     path = tmp_path / "exam.toml"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     with pytest.raises(UsageError, match=r"exam\.toml") as caught:
@@ -61,7 +63,7 @@ def test_bad_toml(tmp_path, content: str | bytes, said: str) -> None:
     assert said in str(caught.value)
 
 
-def test_missing_toml(tmp_path) -> None:
+def test_missing_toml(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No such file"):
         load_toml(tmp_path / "none.toml")
 

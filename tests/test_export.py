@@ -2,15 +2,17 @@
 
 import hashlib
 import json
-import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow.parquet
 import pytest
 
 import proctor as package
+from conftest import Command
 from proctor.cli.main import main
 from proctor.harness_results import save_results
 from proctor.store import open_store
@@ -53,7 +55,7 @@ def test_parquet_of_anything_that_can_be_a_record(tmp_path: Path) -> None:
 def test_parquet_is_written_group_by_group(tmp_path: Path) -> None:
     pulled = 0
 
-    def records():
+    def records() -> Iterator[Record]:
         nonlocal pulled
         for i in range(2 * GROUP + 5):
             pulled += 1
@@ -69,11 +71,11 @@ def test_parquet_is_written_group_by_group(tmp_path: Path) -> None:
     assert pyarrow.parquet.read_table(tmp_path / "empty.parquet").num_rows == 0
 
 
-def test_without_pyarrow(adding: str) -> None:
+def test_without_pyarrow(proctor: Command, adding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     package.evaluate(adding, "scripted/oracle", limit=1)
-    code = "import sys; sys.modules['pyarrow'] = None\nfrom proctor.cli.main import main\n"
-    code += "sys.exit(main(['export', 'latest', '--out', 'r.parquet']))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    done = proctor("export", "latest", "--out", "r.parquet")
     assert done.returncode == 2
     assert "pip install 'proctor[parquet]'" in done.stderr
 
@@ -136,7 +138,7 @@ SAMPLE = [
 ]
 
 
-def exported(folder: Path) -> tuple[dict, list[dict]]:
+def exported(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     (results,) = folder.glob("*/results_*.json")
     (samples,) = folder.glob("*/samples_*.jsonl")
     return json.loads(results.read_text()), [json.loads(line) for line in samples.read_text().splitlines()]

@@ -1,4 +1,6 @@
-"""`proctor generate` and the data set class, as real processes and real files."""
+"""`proctor generate` and the data set class, with real files."""
+
+from __future__ import annotations
 
 import os
 import pickle
@@ -6,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import msgspec
@@ -14,32 +18,50 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
+from conftest import Command, TaskFile
 from proctor.errors import UsageError
 from proctor.shapes import Shape, ShapeDataset
 from proctor.shapes.pixels import read_png
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
 
+Generate = Callable[..., "subprocess.CompletedProcess[str]"]
 
-def generate(*arguments: object, hash_seed: str = "0") -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "proctor", "generate", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, check=False, env=os.environ | {"PYTHONHASHSEED": hash_seed})
+# Writes fifty samples of every task, in as many shards as it is told.
+WRITE_ALL = """
+import sys
+from proctor.cli.main import main
+from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
 
-
-@pytest.mark.parametrize("name", REGISTERED_TASKS)
-def test_every_process_and_every_shard_writes_the_same_bytes(name: str) -> None:
-    whole = generate(f"shapes/{name}", "-n", 50, "--seed", 7, "--out", "-", hash_seed="1").stdout
-    shards = b"".join(
-        generate(f"shapes/{name}", "-n", 50, "--seed", 7, "--out", "-", "--shard", f"{k}/2", hash_seed=str(k)).stdout
-        for k in (1, 2)
-    )
-    assert whole == shards
-    rows = [msgspec.json.decode(line) for line in whole.splitlines()]
-    assert [row["index"] for row in rows] == list(range(50))
-    assert list(rows[0]) == ["id", "index", "description", "question", "answer", "shots", "shapes", "settings"]
-    assert len(rows[0]["shapes"]) == rows[0]["settings"]["shapes"]
+shards = int(sys.argv[1])
+for name in REGISTERED_TASKS:
+    for k in range(1, shards + 1):
+        out = ["--out", f"{name}-{k}.jsonl", "--shard", f"{k}/{shards}"]
+        assert main(["generate", f"shapes/{name}", "-n", "50", "--seed", "7", *out]) == 0
+"""
 
 
-def test_worked_examples_come_with_their_own_canvas() -> None:
+@pytest.fixture
+def generate(proctor: Command) -> Generate:
+    return lambda *arguments: proctor("generate", *map(str, arguments))
+
+
+def test_every_process_and_every_shard_writes_the_same_bytes(tmp_path: Path) -> None:
+    for shards in (1, 2):
+        folder = tmp_path / str(shards)
+        folder.mkdir()
+        command = [sys.executable, "-c", WRITE_ALL, str(shards)]
+        env = os.environ | {"PYTHONHASHSEED": str(shards)}
+        subprocess.run(command, check=True, cwd=folder, env=env, stderr=subprocess.DEVNULL)
+    for name in REGISTERED_TASKS:
+        whole = (tmp_path / "1" / f"{name}-1.jsonl").read_bytes()
+        assert whole == b"".join((tmp_path / "2" / f"{name}-{k}.jsonl").read_bytes() for k in (1, 2)), name
+        rows = [msgspec.json.decode(line) for line in whole.splitlines()]
+        assert [row["index"] for row in rows] == list(range(50))
+        assert list(rows[0]) == ["id", "index", "description", "question", "answer", "shots", "shapes", "settings"]
+        assert len(rows[0]["shapes"]) == rows[0]["settings"]["shapes"]
+
+
+def test_worked_examples_come_with_their_own_canvas(generate: Generate) -> None:
     done = generate("shapes/existence", "-n", 5, "--few-shot", 2, "--out", "-")
     for line in done.stdout.splitlines():
         row = msgspec.json.decode(line)
@@ -52,43 +74,40 @@ def test_worked_examples_come_with_their_own_canvas() -> None:
             assert answer in ("Yes", "No")
 
 
-def test_parquet_holds_what_the_lines_hold(tmp_path: Path) -> None:
-    assert generate("shapes/count", "-n", 9000, "--out", tmp_path / "d.parquet").returncode == 0
-    assert generate("shapes/count", "-n", 9000, "--out", tmp_path / "d.jsonl").returncode == 0
+def test_parquet_holds_what_the_lines_hold(generate: Generate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proctor.datafile.PARQUET_ROWS", 100)
+    assert generate("shapes/count", "-n", 250, "--out", tmp_path / "d.parquet").returncode == 0
+    assert generate("shapes/count", "-n", 250, "--out", tmp_path / "d.jsonl").returncode == 0
     lines = [msgspec.json.decode(line) for line in (tmp_path / "d.jsonl").read_bytes().splitlines()]
+    assert pyarrow.parquet.ParquetFile(tmp_path / "d.parquet").num_row_groups == 3
     rows = pyarrow.parquet.read_table(tmp_path / "d.parquet").to_pylist()
-    assert len(rows) == 9000
+    assert len(rows) == 250
     for row, line in zip(rows, lines, strict=True):
         assert row | {"settings": msgspec.json.decode(row["settings"])} == line
 
 
-def test_parquet_without_its_library_says_what_to_install(tmp_path: Path) -> None:
-    (tmp_path / "pyarrow.py").write_text("raise ImportError('not here')")
-    done = subprocess.run(
-        [sys.executable, "-m", "proctor", "generate", "shapes/count", "--out", "d.parquet"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(tmp_path)},
-    )
+def test_parquet_without_its_library_says_what_to_install(
+    generate: Generate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)  # as if it were not installed
+    done = generate("shapes/count", "--out", "d.parquet")
     assert done.returncode == 2
     assert "proctor[parquet]" in done.stderr
     assert not (tmp_path / "d.parquet").exists()
 
 
-def test_a_task_of_any_family_can_be_written(adding: str, tmp_path: Path) -> None:
+def test_a_task_of_any_family_can_be_written(generate: Generate, adding: str, tmp_path: Path) -> None:
     done = generate(adding, "-n", 4, "--out", tmp_path / "d.jsonl")
     assert done.returncode == 0, done.stderr
     rows = [msgspec.json.decode(line) for line in (tmp_path / "d.jsonl").read_bytes().splitlines()]
     assert [row["index"] for row in rows] == [0, 1, 2, 3]
     assert {"id", "input", "target"} <= rows[0].keys()
     assert generate(adding, "-n", 4, "--out", "-", "--shard", "2/2").stdout.splitlines() == [
-        msgspec.json.encode(row) for row in rows[2:]
+        msgspec.json.encode(row).decode() for row in rows[2:]
     ]
 
 
-def test_pictures_go_along_with_the_lines(tmp_path: Path) -> None:
+def test_pictures_go_along_with_the_lines(generate: Generate, tmp_path: Path) -> None:
     for folder, shard in (("whole", "1/1"), ("half", "2/2")):
         arguments = ("-n", 6, "--out", tmp_path / f"{folder}.jsonl", "--images", tmp_path / folder, "--shard", shard)
         assert generate("shapes/count", *arguments).returncode == 0
@@ -105,16 +124,16 @@ def test_pictures_go_along_with_the_lines(tmp_path: Path) -> None:
     assert msgspec.json.decode(plain.splitlines()[0]) == rows[0]
 
 
-def test_pictures_of_another_data_set_are_not_overwritten(tmp_path: Path) -> None:
+def test_pictures_of_another_data_set_are_not_overwritten(generate: Generate, tmp_path: Path) -> None:
     into = ("-n", 3, "--out", tmp_path / "d.jsonl", "--images", tmp_path / "pictures")
     assert generate("shapes/count", *into).returncode == 0
     assert generate("shapes/count", *into).returncode == 0, "the same ones again"
     done = generate("shapes/existence", *into)
     assert done.returncode == 2
-    assert b"0-0.png is the picture of something else" in done.stderr
+    assert "0-0.png is the picture of something else" in done.stderr
 
 
-def test_pictures_may_be_drawings(tmp_path: Path) -> None:
+def test_pictures_may_be_drawings(generate: Generate, tmp_path: Path) -> None:
     into = ("-n", 2, "--out", tmp_path / "d.jsonl", "--images", tmp_path / "pictures", "--image-format", "svg")
     assert generate("shapes/count", *into).returncode == 0
     for line in (tmp_path / "d.jsonl").read_bytes().splitlines():
@@ -123,7 +142,7 @@ def test_pictures_may_be_drawings(tmp_path: Path) -> None:
         assert len(drawing) == 1 + len(row["shapes"]), "the background and the shapes"
 
 
-def test_what_is_said_of_a_file_is_true(tmp_path: Path, task_file) -> None:
+def test_what_is_said_of_a_file_is_true(generate: Generate, tmp_path: Path, task_file: TaskFile) -> None:
     path = task_file("""
         from adding import *
 
@@ -132,7 +151,7 @@ def test_what_is_said_of_a_file_is_true(tmp_path: Path, task_file) -> None:
                 yield from list(super().samples(config))[:3]
     """)
     done = generate(f"{path}:Three", "-n", 10, "--out", tmp_path / "d.jsonl")
-    assert b": 3 samples in" in done.stderr
+    assert ": 3 samples in" in done.stderr
     assert len((tmp_path / "d.jsonl").read_bytes().splitlines()) == 3
 
 
@@ -151,7 +170,9 @@ def test_what_is_said_of_a_file_is_true(tmp_path: Path, task_file) -> None:
         ("self.description = ['d']; return [('q', 'a')]", "item 2: self.description is ['d'], not a text."),
     ],
 )
-def test_a_faulty_task_is_named_with_its_item_and_leaves_no_file(tmp_path: Path, body: str, said: str) -> None:
+def test_a_faulty_task_is_named_with_its_item_and_leaves_no_file(
+    generate: Generate, tmp_path: Path, body: str, said: str
+) -> None:
     (tmp_path / "faulty.py").write_text(f"""\
 from proctor.shapes import Task
 
@@ -166,8 +187,8 @@ class Faulty(Task):
 """)
     done = generate(tmp_path / "faulty.py:Faulty", "-n", 5, "--out", tmp_path / "d.jsonl")
     assert done.returncode == 1
-    assert said in done.stderr.decode()
-    assert "faulty.py:Faulty" in done.stderr.decode()
+    assert said in done.stderr
+    assert "faulty.py:Faulty" in done.stderr
     assert list(tmp_path.glob("d.jsonl*")) == []
 
 
@@ -205,12 +226,12 @@ def test_a_killed_writer_leaves_no_file_that_looks_complete(tmp_path: Path) -> N
         (["shapes/count", "--out", "-", "--images", "/proc/d"], "Cannot write"),
     ],
 )
-def test_bad_input_is_one_sentence(arguments: list[str], said: str) -> None:
+def test_bad_input_is_one_sentence(generate: Generate, arguments: list[str], said: str) -> None:
     done = generate(*arguments)
     assert done.returncode == 2
-    assert said in done.stderr.decode()
-    assert len(done.stderr.decode().splitlines()) == 1
-    assert done.stdout == b""
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stdout == ""
 
 
 def test_a_data_set_has_a_length_and_items() -> None:
@@ -227,14 +248,15 @@ def test_a_data_set_has_a_length_and_items() -> None:
         dataset[100]
 
 
-def test_a_data_set_is_the_file() -> None:
+def test_a_data_set_is_the_file(generate: Generate) -> None:
     row = msgspec.json.decode(generate("shapes/count", "-n", 100, "--seed", 3, "--out", "-").stdout.splitlines()[42])
     assert ShapeDataset("shapes/count", n=100, seed=3)[42] == (row["description"], row["question"], row["answer"])
 
 
 def test_a_data_set_takes_the_numbers_of_numpy() -> None:
     dataset = ShapeDataset("shapes/existence", n=5)
-    assert [dataset[i] for i in np.arange(5)] == list(dataset)
+    numbers: Any = np.arange(5)
+    assert [dataset[i] for i in numbers] == list(dataset)
 
 
 def test_a_data_set_goes_to_other_processes() -> None:
@@ -249,6 +271,7 @@ def test_a_data_set_of_something_else_is_refused(adding: str) -> None:
         ShapeDataset(adding)
     with pytest.raises(UsageError, match="expected int <= 27"):
         ShapeDataset("shapes/count", shapes=99)
-    for wrong in ({"n": -1}, {"n": "5"}, {"seed": "a"}):
+    faults: list[dict[str, Any]] = [{"n": -1}, {"n": "5"}, {"seed": "a"}]
+    for wrong in faults:
         with pytest.raises(UsageError, match="n is a number of items"):
             ShapeDataset("shapes/count", **wrong)

@@ -4,8 +4,9 @@ from proctor.metrics.rouge import rouge
 
 
 def one(name: str, prediction: str, reference: str) -> float:
-    scores = rouge([prediction], [reference], [name], use_aggregator=False)
-    return scores[name][0]
+    scores = rouge([prediction], [reference], [name], use_aggregator=False)[name]
+    assert isinstance(scores, list)
+    return scores[0]
 
 
 def test_equal_texts_and_texts_without_anything_in_common() -> None:

@@ -1,4 +1,5 @@
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -28,7 +29,7 @@ texts = st.text(alphabet="abcé😀 \n", max_size=80)
         ),
     ],
 )
-def test_exact_match_as_in_the_documentation_of_evaluate(options: dict, share: float) -> None:
+def test_exact_match_as_in_the_documentation_of_evaluate(options: dict[str, Any], share: float) -> None:
     references = ["the cat", "theater", "YELLING", "agent007"]
     predictions = ["cat?", "theater", "yelling", "agent"]
     assert exact_match(predictions, references, **options) == {"exact_match": share}
@@ -47,12 +48,12 @@ def test_exact_match_as_in_the_documentation_of_evaluate(options: dict, share: f
         ("A1", "a2", {"regexes_to_ignore": ["[A-Z]"], "ignore_numbers": True, "ignore_case": True}, False),
     ],
 )
-def test_what_exact_match_ignores(prediction: str, reference: str, options: dict, equal: bool) -> None:
+def test_what_exact_match_ignores(prediction: str, reference: str, options: dict[str, Any], equal: bool) -> None:
     assert exact_match([prediction], [reference], **options) == {"exact_match": equal}
 
 
 @pytest.mark.parametrize(("predictions", "references"), [([], []), (["a"], []), ([], ["a"])])
-def test_nothing_to_compare_is_refused(predictions: list, references: list) -> None:
+def test_nothing_to_compare_is_refused(predictions: list[str], references: list[str]) -> None:
     with pytest.raises(ValueError, match="predictions"):
         exact_match(predictions, references)
 
@@ -102,8 +103,8 @@ def test_corpus_bleu_without_its_package_says_what_to_install(monkeypatch: pytes
 
 
 @pytest.fixture(scope="module")
-def sacrebleu():
-    return pytest.importorskip("sacrebleu", reason="corpus_bleu() needs the extra 'sacrebleu'")
+def sacrebleu() -> Any:
+    return pytest.importorskip("sacrebleu", reason="there is no sacrebleu: pip install 'proctor[sacrebleu]'")
 
 
 @pytest.mark.usefixtures("sacrebleu")
@@ -127,13 +128,13 @@ def test_corpus_bleu_as_in_the_documentation_of_evaluate() -> None:
 def test_the_options_of_corpus_bleu() -> None:
     predictions, references = ["Return THE sum of 3.14, b"], ["return the sum of 3.14 and b"]
     assert corpus_bleu(predictions, references)["score"] == pytest.approx(26.269098944241588, abs=1e-12)
-    options = {"lowercase": True, "smooth_method": "add-k", "smooth_value": 2, "tokenize": "intl"}
+    options: dict[str, Any] = {"lowercase": True, "smooth_method": "add-k", "smooth_value": 2, "tokenize": "intl"}
     assert corpus_bleu(predictions, references, **options)["score"] == pytest.approx(74.38301789874404, abs=1e-12)
     assert corpus_bleu(["a"], ["a"], use_effective_order=True)["score"] == pytest.approx(100)
 
 
 @given(pairs=st.lists(st.tuples(texts, texts.filter(str.strip)), min_size=1, max_size=4))
-def test_corpus_bleu_equals_the_package(sacrebleu, pairs: list[tuple[str, str]]) -> None:
+def test_corpus_bleu_equals_the_package(sacrebleu: Any, pairs: list[tuple[str, str]]) -> None:
     predictions, references = zip(*pairs, strict=True)
     expected = sacrebleu.corpus_bleu(predictions, [references])
     assert corpus_bleu(predictions, references)["score"] == expected.score

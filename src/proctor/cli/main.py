@@ -113,7 +113,9 @@ def _mend_streams() -> None:
 
 def _forget_stdout() -> None:
     # What is left in the buffer can go nowhere; without this the interpreter complains of it at its end.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -66,7 +66,7 @@ def pass_rates(results: Mapping[int, Iterable[tuple[int, Result]]], ks: Sequence
     return mean_pass_at_k([(len(of_one), sum(of_one)) for of_one in passed], ks)
 
 
-def estimate_pass_at_k(num_samples: int | Sequence[int], num_correct: Sequence[int], k: int) -> NDArray[np.float64]:
+def estimate_pass_at_k(num_samples: int | Iterable[int], num_correct: Iterable[int], k: int) -> NDArray[np.float64]:
     """pass@k of each problem; 1 where fewer than k programs failed."""
     tries = repeat(num_samples) if isinstance(num_samples, int) else num_samples
     pairs = [(int(n), int(c)) for n, c in zip(tries, num_correct, strict=False)]
