@@ -11,10 +11,9 @@ from proctor.metrics.jackknife import grouped_jackknife
 from proctor.metrics.statistics import mean
 
 Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
-def mean_of(data: Floats) -> Callable[[Indices], float]:
+def mean_of(data: Floats) -> Callable[[list[int]], float]:
     return lambda indices: float(data[indices].mean())
 
 
@@ -67,7 +66,7 @@ def test_it_covers_what_it_promises(n: int, groups: int) -> None:
         weights = generator.gamma(4, size=n)
         hits = weights * generator.beta(2, 3, size=n)
 
-        def quotient(chosen: Indices, hits: Floats = hits, weights: Floats = weights) -> float:
+        def quotient(chosen: list[int], hits: Floats = hits, weights: Floats = weights) -> float:
             return float(hits[chosen].sum() / weights[chosen].sum())
 
         metric = grouped_jackknife(quotient, n, groups)

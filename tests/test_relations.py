@@ -1,5 +1,6 @@
 """Steps on squared paper and lines that leave something open: all of it true of the canvas, and no cue tells."""
 
+import math
 import re
 from collections.abc import Callable
 from itertools import combinations
@@ -28,7 +29,7 @@ OPPOSITES = {"left": "right", "right": "left", "above": "below", "below": "above
 def allowed(answers: int, count: int) -> float:
     """How often a guesser may be right who knows but one thing, over half of the samples: four standard errors."""
     chance = 1 / answers
-    return chance + 4 * (chance * (1 - chance) / (count / 2)) ** 0.5
+    return chance + 4 * math.sqrt(chance * (1 - chance) / (count / 2))
 
 
 def lines_of(text: str) -> list[Line]:

@@ -324,7 +324,7 @@ def test_an_answer_may_be_left_to_chance(name: str) -> None:
     def leave_it_open(self: Task, i: int, n: int) -> None:
         return None
 
-    cls = type("LeftToChance", (REGISTERED_TASKS[name],), {"select_expected_answer": leave_it_open})
+    cls: type[Task] = type("LeftToChance", (REGISTERED_TASKS[name],), {"select_expected_answer": leave_it_open})
     task = create_task(cls, name, {})
     made = list(take_samples(task, build_config({"task": name, "model": "scripted/oracle", "limit": 50})))
     assert [fault for sample in made for fault in task.proofs(sample)] == []
