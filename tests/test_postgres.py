@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -22,7 +20,6 @@ from proctor import evaluate
 from proctor.errors import StoreError, StoreWriteError
 from proctor.evaluation import resume
 from proctor.store import open_store, place_of
-from proctor.store.artifacts import PART
 from proctor.store.schema import SCHEMA_VERSION
 from proctor.store.types import Wanted
 from proctor.store.writer import Writer
@@ -323,67 +320,6 @@ def test_texts_with_a_nul(postgres: str) -> None:
         writer.put(record, b"")
     assert list(store.records(RUN)) == [record]
     assert store.count(RUN, Wanted(text="xy", metadata={"k": "v"})) == 1
-
-
-def test_files_are_read_part_by_part(postgres: str) -> None:
-    store = open_store()
-    store.save(RUN)
-    folder = store.artifact_folder(RUN)
-    (folder / "000000-0-1").mkdir(parents=True)
-    content = os.urandom(2 * PART + 12_345)
-    (folder / "000000-0-1" / "film.mp4").write_bytes(content)
-    (folder / "000000-0-1" / "empty").touch()
-    (folder / "000000-0-1" / os.fsdecode(b"odd-\xff")).touch()
-    with store.workplace(RUN):
-        pass
-    assert not folder.exists(), "the copy is enough"
-    assert store.artifacts(RUN, 0) == ["000000-0-1/empty", "000000-0-1/film.mp4", "000000-0-1/odd-?"]
-    size, file = store.open_artifact(RUN, "000000-0-1/film.mp4")
-    with file:
-        assert size == len(content)
-        assert file.read() == content
-        for place, length in ((PART - 10, 20), (5, 3), (2 * PART + 12_000, 999), (size, 1), (0, PART + 1)):
-            file.seek(place)
-            assert file.read(length) == content[place : place + length]
-        assert file.seek(-5, io.SEEK_END) == size - 5
-        assert file.read() == content[-5:]
-    assert store.open_artifact(RUN, "000000-0-1/empty")[0] == 0
-
-
-def test_files_are_there_with_their_record(postgres: str) -> None:
-    """Not only at the end: others look on, and the machine may die."""
-    store, other = open_store(), open_store()
-    store.save(RUN)
-    with store.workplace(RUN) as folder, Writer(store, RUN) as writer:
-        for index in (0, 1):
-            (folder / f"{index:06}-0-1").mkdir(parents=True)
-            (folder / f"{index:06}-0-1" / "events.jsonl").write_text(f"of {index}")
-        writer.put(a_record(0), b"")
-        while not other.scored(RUN):
-            pass
-        assert other.open_artifact(RUN, "000000-0-1/events.jsonl")[1].read() == b"of 0"
-        assert other.artifacts(RUN, 1) == []
-        (folder / "000000-0-1" / "events.jsonl").write_text("of 0, later")
-    assert other.open_artifact(RUN, "000000-0-1/events.jsonl")[1].read() == b"of 0, later"
-    assert other.open_artifact(RUN, "000001-0-1/events.jsonl")[1].read() == b"of 1"
-
-
-def test_a_run_goes_on_on_another_machine(postgres: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Of a sample that was played but not judged, the files come along."""
-    store = open_store()
-    store.save(RUN)
-    with store.workplace(RUN) as folder, Writer(store, RUN) as writer:
-        for index in (0, 1):
-            (folder / f"{index:06}-0-1").mkdir(parents=True)
-            (folder / f"{index:06}-0-1" / "events.jsonl").write_text(f"of {index}")
-        writer.put(a_record(0), b"")
-        writer.put(msgspec.structs.replace(a_record(1), score=None), b"")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
-    with open_store().workplace(RUN) as folder:
-        assert folder.is_relative_to(tmp_path / "elsewhere")
-        assert [path.name for path in folder.iterdir()] == ["000001-0-1"], "what is scored is not needed any more"
-        assert (folder / "000001-0-1" / "events.jsonl").read_text() == "of 1"
-    assert store.artifacts(RUN, 0) + store.artifacts(RUN, 1) == ["000000-0-1/events.jsonl", "000001-0-1/events.jsonl"]
 
 
 def test_an_agent_leaves_its_files_for_all_to_see(postgres: str) -> None:
