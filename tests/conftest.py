@@ -96,7 +96,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 
     programs = find_programs()
     if programs is None:
-        pytest.skip("PostgreSQL is not installed")
+        pytest.skip("there is no PostgreSQL server: apt-get install postgresql")
     server = PostgresServer(programs)
     yield server
     server.stop()

@@ -15,8 +15,6 @@ from typing import Any
 
 import psycopg
 
-from proctor.sandbox.inside import kernel
-
 PASSWORD = "open sesame/@:%"  # with all that an address must spell differently
 SPELT = "open%20sesame%2F%40%3A%25"
 
@@ -54,10 +52,10 @@ class PostgresServer:
         with (self._folder / "log").open("ab") as log:
             start = log.tell()
             self.process = subprocess.Popen(
-                [self.programs / "postgres", "-D", self._folder / "data", "-k", self._folder, "-h", "", "-F",
+                ["setpriv", "--pdeathsig", "KILL",
+                 self.programs / "postgres", "-D", self._folder / "data", "-k", self._folder, "-h", "", "-F",
                  "-c", "max_connections=60", "-c", "autovacuum=off", "-c", "jit=off"],
-                stderr=log, cwd=self._folder, preexec_fn=kernel.die_with_parent,  # noqa: PLW1509 - a single system call
-                env={"PATH": os.defpath, "LC_ALL": "C"}, **self._as_user,
+                stderr=log, cwd=self._folder, env={"PATH": os.defpath, "LC_ALL": "C"}, **self._as_user,
             )  # fmt: skip
         while b"ready to accept connections" not in (said := (self._folder / "log").read_bytes()[start:]):
             assert self.process.poll() is None, said.decode()
@@ -66,7 +64,7 @@ class PostgresServer:
     def kill(self) -> None:
         """Without a goodbye to anyone; its own processes see that it is gone and go, too."""
         self.process.send_signal(signal.SIGQUIT)
-        self.process.wait(60)
+        self.process.wait(300)
 
     def stop(self) -> None:
         self.kill()

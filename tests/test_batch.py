@@ -8,15 +8,17 @@ from hypothesis import strategies as st
 
 from proctor.config import build_config
 from proctor.randomness import Stream, mix
+from proctor.shapes import Shape
 from proctor.shapes.batch import maker
 from proctor.shapes.batch.streams import Streams, mix_rows, pick
 from proctor.shapes.loader import load_row
 from proctor.shapes.tasks.existence import ExistenceTask
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
 from proctor.task import create_task
-from shapes_settings import settings_of
+from shapes_settings import settings_of, slow
 
-BATCHED = pytest.mark.parametrize("name", [name for name, task in REGISTERED_TASKS.items() if task.maker])
+NAMES = [name for name, task in REGISTERED_TASKS.items() if task.maker]
+BATCHED = pytest.mark.parametrize("name", NAMES)
 
 
 def lines_of_both_paths(
@@ -30,7 +32,7 @@ def lines_of_both_paths(
 
 
 @BATCHED
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data=st.data(), seed=st.integers(-(2**70), 2**70), start=st.integers(0, 10**11))
 def test_the_batch_path_gives_the_items_of_the_other(name: str, data: st.DataObject, seed: int, start: int) -> None:
     batch, one_by_one = lines_of_both_paths(name, data.draw(settings_of(name)), seed, range(start, start + 12))
@@ -45,7 +47,7 @@ def test_where_a_batch_ends_does_not_matter(name: str, monkeypatch: pytest.Monke
     assert batch == one_by_one
 
 
-@BATCHED
+@pytest.mark.parametrize("name", [NAMES[0], *map(slow, NAMES[1:])])
 def test_a_batch_of_thousands_is_right_to_its_end(name: str) -> None:
     batch, one_by_one = lines_of_both_paths(name, {"shapes": 9}, 5, range(1, maker.ROWS + 300))
     assert batch == one_by_one
@@ -53,7 +55,7 @@ def test_a_batch_of_thousands_is_right_to_its_end(name: str) -> None:
 
 def test_a_class_that_changes_a_task_is_made_one_by_one() -> None:
     class Shouting(ExistenceTask):
-        def generate_questions(self, shapes, selected_answer=None):
+        def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
             return [
                 (question.upper(), answer) for question, answer in super().generate_questions(shapes, selected_answer)
             ]

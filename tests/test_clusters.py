@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import proctor
 from code_tasks import make_task, rows
+from known import known
 from proctor.code import Task as CodeTask
 from proctor.code.results import Results
 from proctor.config import RunConfig
@@ -70,8 +71,8 @@ def test_the_interval_covers_what_it_promises(groups: int) -> None:
         values = generator.binomial(1, np.repeat(skill, 6)).tolist()
         clusters = [str(i // 6) for i in range(groups * 6)]
         metric, alone = score_mean(values, clusters=clusters), score_mean(values)
-        covered += metric.low <= 0.5 <= metric.high
-        naive += alone.low <= 0.5 <= alone.high
+        covered += known(metric.low) <= 0.5 <= known(metric.high)
+        naive += known(alone.low) <= 0.5 <= known(alone.high)
     assert covered / 400 > 0.92
     assert naive / 400 < 0.9
 
@@ -155,4 +156,4 @@ def test_the_jackknife_leaves_out_clusters() -> None:
         results.add(Record(sample, score=Score(None, "counted", answer)))
     metric = results.metrics()["root of lengths"]
     assert (metric.n, metric.method) == (6, "jackknife")
-    assert metric.stderr > 0
+    assert known(metric.stderr) > 0

@@ -6,24 +6,21 @@ import sys
 import pytest
 
 import proctor
-from long_tests import LONG
+from conftest import TaskFile
 from proctor import catalog
 from proctor.check import check_task
 from proctor.config import build_config
 from proctor.task import create_task
-from shapes_settings import extreme
+from shapes_settings import extreme, sizes
 
 TASKS = catalog.expand("shapes/*")
 
 
+@sizes(20, 200)
 @pytest.mark.parametrize("name", TASKS)
-def test_check(name: str) -> None:
-    faults = [
-        f"{finding.claim}: {finding.fault}"
-        for finding in check_task(name, {}, n=200 if LONG else 60)
-        if not finding.holds
-    ]
-    assert faults == []
+def test_check(name: str, count: int) -> None:
+    findings = check_task(name, {}, n=count)
+    assert [f"{finding.claim}: {finding.fault}" for finding in findings if not finding.holds] == []
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -40,20 +37,21 @@ def test_the_whole_path_with_the_scripted_candidates(name: str) -> None:
     assert proctor.evaluate(name, "scripted/blank", limit=20).metrics["accuracy"].value == 0
 
 
+@sizes(15, 50)
 @pytest.mark.parametrize("name", TASKS)
-def test_few_shot_never_shows_the_question_that_is_evaluated(name: str) -> None:
+def test_few_shot_never_shows_the_question_that_is_evaluated(name: str, count: int) -> None:
     for settings, few_shot in (({}, 3), ({}, 10), (extreme(name.removeprefix("shapes/"), "minimum"), 3)):
         task = create_task(catalog.task_class(name), name, settings)
-        config = build_config({"task": name, "model": "scripted/oracle", "limit": 50, "few_shot": few_shot})
+        config = build_config({"task": name, "model": "scripted/oracle", "limit": count, "few_shot": few_shot})
         for sample in task.samples(config):
             assert not isinstance(sample.input, str)
-            asked = [message.content for message in sample.input if message.role == "user"]
+            asked = [str(message.content) for message in sample.input if message.role == "user"]
             assert len(set(asked)) == len(asked) == few_shot + 1
             *shots, evaluated = (content.rpartition("\n\n")[2] for content in asked)
             assert evaluated not in shots
 
 
-def broken(task_file, body: str) -> list[str]:
+def broken(task_file: TaskFile, body: str) -> list[str]:
     path = task_file(f"from adding import *\nfrom proctor.types import Output\n\nclass Bad(Adding):\n{body}\n")
     return [finding.claim for finding in check_task(f"{path}:Bad", {}, n=10) if not finding.holds]
 
@@ -97,12 +95,12 @@ def broken(task_file, body: str) -> list[str]:
         ("    fixed = False", "another seed makes other samples"),
     ],
 )
-def test_check_finds_what_is_wrong(task_file, body: str, claim: str) -> None:
+def test_check_finds_what_is_wrong(task_file: TaskFile, body: str, claim: str) -> None:
     """A suite that cannot fail proves nothing."""
     assert claim in broken(task_file, body)
 
 
-def test_a_fixed_data_set_is_no_fault(task_file) -> None:
+def test_a_fixed_data_set_is_no_fault(task_file: TaskFile) -> None:
     assert broken(task_file, "    fixed = True") == []
 
 

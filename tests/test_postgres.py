@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from conftest import Command, Stalling
 from postgres_server import PASSWORD, SPELT, PostgresServer
 from proctor import evaluate
 from proctor.errors import StoreError, StoreWriteError
 from proctor.evaluation import resume
 from proctor.store import open_store, place_of
-from proctor.store.artifacts import PART
 from proctor.store.schema import SCHEMA_VERSION
 from proctor.store.types import Wanted
 from proctor.store.writer import Writer
 from proctor.types import Record, Run, Sample, Score
-from test_resume import start, stored, until
+
+pytestmark = pytest.mark.slow  # `make test` installs no server
 
 RUN = Run("20260101-000000-aaaaaa", "t", "1", "scripted/oracle", {"seed": 0}, {}, 0.0)
 
@@ -40,6 +42,33 @@ def end_sessions(server: PostgresServer, url: str) -> None:
     )
 
 
+def start(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "proctor", *arguments, "-q"]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+
+def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    while not condition():
+        assert process.poll() is None, "the run ended"
+        time.sleep(0.01)
+
+
+def stored() -> int:
+    """How many samples of the latest run have their score."""
+    try:
+        store = open_store(mode="read")
+    except StoreError:
+        return 0
+    with closing(store):
+        runs = store.runs()
+        return len(store.scored(runs[0])) if runs else 0
+
+
 def a_record(index: int) -> Record:
     return Record(Sample(f"s{index}", index, "q"), 0, (), Score(1.0))
 
@@ -51,7 +80,7 @@ def test_three_processes_with_two_runs_each(adding: str, postgres: str) -> None:
     """At the same time, on a database in which nothing is yet."""
     code = f"import proctor\nfor _ in range(2): proctor.evaluate({adding!r}, 'scripted/oracle', limit=1000)"
     processes = [subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE) for _ in range(3)]
-    errors = [process.communicate(timeout=200)[1] for process in processes]
+    errors = [process.communicate(timeout=300)[1] for process in processes]
     assert [process.returncode for process in processes] == [0] * 3, errors
     store = open_store(mode="read")
     assert [(run.status, run.n) for run in store.runs()] == [("done", 1000)] * 6
@@ -78,14 +107,14 @@ def test_two_processes_bring_it_up_to_date_at_once(postgres: str, monkeypatch: p
         waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
         while old._database.execute(waiting) != [(2,)]:
             assert all(process.poll() is None for process in processes)
-    said = [process.communicate(timeout=120) for process in processes]
+    said = [process.communicate(timeout=300) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], said
     store = open_store(mode="read")
     assert store._database.version() == SCHEMA_VERSION
     assert store.count(RUN, Wanted(text="s0")) == 1
 
 
-def test_a_killed_process_holds_nothing_any_more(adding: str, postgres: str, stalling) -> None:
+def test_a_killed_process_holds_nothing_any_more(adding: str, postgres: str, stalling: Stalling) -> None:
     server = stalling(3)
     process = start("run", adding, "--model", "openai/m", "--base-url", server.url)
     until(lambda: len(server.requests) > 3 and stored() == 3, process)
@@ -94,8 +123,7 @@ def test_a_killed_process_holds_nothing_any_more(adding: str, postgres: str, sta
     assert store.status(run) == "running"
     with pytest.raises(StoreError, match="still being worked on"):
         resume(run.id, {})
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    kill(process)
     server.open_gate()
     assert resume(run.id, {}).run.n == 10
 
@@ -103,8 +131,7 @@ def test_a_killed_process_holds_nothing_any_more(adding: str, postgres: str, sta
 def test_killed_while_writing_at_full_speed(adding: str, postgres: str) -> None:
     process = start("run", adding, "--model", "scripted/oracle", "--limit", "8000")
     until(lambda: stored() >= 500, process)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    kill(process)
     report = resume("latest", {})
     assert (report.run.status, report.run.n) == ("done", 8000)
     assert [record.sample.index for record in report.records()] == list(range(8000))
@@ -121,7 +148,7 @@ def test_the_holder_itself_is_not_taken_for_dead(postgres: str) -> None:
 
 
 @pytest.fixture
-def own_server(postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch):
+def own_server(postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgresServer]:
     """One that may be killed."""
     server = PostgresServer(postgres_server.programs)
     monkeypatch.setenv("PROCTOR_STORE", server.create_database())
@@ -129,14 +156,15 @@ def own_server(postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch)
     server.stop()
 
 
-def test_a_server_that_is_killed_in_the_middle_of_a_run(adding: str, own_server: PostgresServer, stalling) -> None:
+def test_a_server_that_is_killed_in_the_middle_of_a_run(
+    adding: str, own_server: PostgresServer, stalling: Stalling
+) -> None:
     models = stalling(4)
-    command = [sys.executable, "-m", "proctor", "run", adding, "-m", "openai/m", "--base-url", models.url, "-q"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = start("run", adding, "-m", "openai/m", "--base-url", models.url)
     until(lambda: len(models.requests) > 4 and stored() == 4, process)
     own_server.kill()
     models.open_gate()
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=300)
     assert process.returncode == 1
     assert len(said.splitlines()) == 1, said
     assert said.startswith("proctor: Writing to postgresql://team@")
@@ -220,7 +248,7 @@ def test_a_server_that_is_gone_is_told_in_a_sentence(own_server: PostgresServer)
 # -- addresses and passwords ------------------------------------------------------------------
 
 
-def test_the_password_is_shown_nowhere(adding: str, postgres: str, proctor, tmp_path: Path) -> None:
+def test_the_password_is_shown_nowhere(adding: str, postgres: str, proctor: Command, tmp_path: Path) -> None:
     out = tmp_path / "out"
     said = [
         proctor("run", adding, "-m", "scripted/oracle", "--json", "--out", str(out)),
@@ -243,43 +271,7 @@ def test_the_password_is_shown_nowhere(adding: str, postgres: str, proctor, tmp_
         assert secret not in everything
 
 
-@pytest.mark.parametrize(
-    ("url", "place"),
-    [
-        ("postgresql://ann:se%40cret@db.example:5433/exams", "postgresql://ann@db.example:5433/exams"),
-        ("postgres://ann:secret@db.example/exams?sslmode=require", "postgresql://ann@db.example/exams"),
-        ("postgresql://db.example/exams?user=ann&password=secret", "postgresql://ann@db.example/exams"),
-        ("postgresql:///exams", "postgresql:///exams"),
-        ("postgresql://ann@/exams?host=/run/pg", "postgresql://ann@/exams?host=/run/pg"),
-        ("postgresql://[::1]:5432/exams", "postgresql://[::1]:5432/exams"),
-    ],
-)
-def test_a_store_in_words(url: str, place: str) -> None:
-    assert place_of(url) == place
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "postgresql://ann:sec@ret@db.example/exams",
-        "postgresql://ann:sec/ret@db.example/exams",
-        "postgresql://ann:sec?ret@db.example/exams",
-        "postgresql://ann:sec#ret@db.example/exams",
-        "postgresql://ann:sec%ret@db.example/exams",
-        "postgresql://ann:secret@[::1/exams",
-        "postgresql://ann@db.example/exams?passwort=secret",
-    ],
-)
-def test_an_address_in_which_the_password_cannot_be_told_apart(url: str, proctor) -> None:
-    done = proctor("list", "runs", "--store", url)
-    assert done.returncode == 2
-    assert "The address of the store cannot be understood: expected postgresql://" in done.stderr
-    assert "sec" not in done.stderr
-    assert "ret" not in done.stderr.replace("store", "")
-    assert len(done.stderr.splitlines()) == 1
-
-
-def test_servers_that_do_not_let_us_in(postgres_server: PostgresServer, proctor, tmp_path: Path) -> None:
+def test_servers_that_do_not_let_us_in(postgres_server: PostgresServer, proctor: Command, tmp_path: Path) -> None:
     wrong = proctor("list", "runs", "--store", postgres_server.url("postgres", "wrong%20word"))
     nowhere = proctor("run", "shapes/count", "-m", "scripted/oracle", "--store", f"postgresql:///x?host={tmp_path}")
     absent = proctor("list", "runs", "--store", postgres_server.url("absent"))
@@ -295,7 +287,7 @@ def test_servers_that_do_not_let_us_in(postgres_server: PostgresServer, proctor,
         assert "wrong" not in done.stderr
 
 
-def test_a_database_in_which_nothing_is_yet(postgres: str, proctor) -> None:
+def test_a_database_in_which_nothing_is_yet(postgres: str, proctor: Command) -> None:
     done = proctor("list", "runs")
     assert (done.returncode, done.stdout) == (2, "")
     assert "Nothing is in the store postgresql://team@/exams" in done.stderr
@@ -303,23 +295,14 @@ def test_a_database_in_which_nothing_is_yet(postgres: str, proctor) -> None:
     assert proctor("list").returncode == 0
 
 
-def test_a_newer_store_is_left_alone(postgres: str, proctor) -> None:
+def test_a_newer_store_is_left_alone(postgres: str, proctor: Command) -> None:
     open_store()._database.set_version(SCHEMA_VERSION + 1)
     done = proctor("list", "runs")
     assert done.returncode == 2
     assert f"written by a newer proctor (store version {SCHEMA_VERSION + 1}" in done.stderr
 
 
-def test_without_the_driver(postgres: str) -> None:
-    code = (
-        "import sys; sys.modules['psycopg'] = None\nfrom proctor.cli.main import main\nsys.exit(main(['list', 'runs']))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "A store on a PostgreSQL server needs the extra 'postgres': pip install 'proctor[postgres]'" in done.stderr
-
-
-def test_the_doctor_asks_the_server(postgres: str, postgres_server: PostgresServer, proctor) -> None:
+def test_the_doctor_asks_the_server(postgres: str, postgres_server: PostgresServer, proctor: Command) -> None:
     assert f"{place_of(postgres)} answers" in " ".join(proctor("doctor").stdout.split())
     done = proctor("doctor", "--store", postgres_server.url("absent"))
     assert done.returncode == 1
@@ -337,67 +320,6 @@ def test_texts_with_a_nul(postgres: str) -> None:
         writer.put(record, b"")
     assert list(store.records(RUN)) == [record]
     assert store.count(RUN, Wanted(text="xy", metadata={"k": "v"})) == 1
-
-
-def test_files_are_read_part_by_part(postgres: str) -> None:
-    store = open_store()
-    store.save(RUN)
-    folder = store.artifact_folder(RUN)
-    (folder / "000000-0-1").mkdir(parents=True)
-    content = os.urandom(2 * PART + 12_345)
-    (folder / "000000-0-1" / "film.mp4").write_bytes(content)
-    (folder / "000000-0-1" / "empty").touch()
-    (folder / "000000-0-1" / os.fsdecode(b"odd-\xff")).touch()
-    with store.workplace(RUN):
-        pass
-    assert not folder.exists(), "the copy is enough"
-    assert store.artifacts(RUN, 0) == ["000000-0-1/empty", "000000-0-1/film.mp4", "000000-0-1/odd-?"]
-    size, file = store.open_artifact(RUN, "000000-0-1/film.mp4")
-    with file:
-        assert size == len(content)
-        assert file.read() == content
-        for place, length in ((PART - 10, 20), (5, 3), (2 * PART + 12_000, 999), (size, 1), (0, PART + 1)):
-            file.seek(place)
-            assert file.read(length) == content[place : place + length]
-        assert file.seek(-5, io.SEEK_END) == size - 5
-        assert file.read() == content[-5:]
-    assert store.open_artifact(RUN, "000000-0-1/empty")[0] == 0
-
-
-def test_files_are_there_with_their_record(postgres: str) -> None:
-    """Not only at the end: others look on, and the machine may die."""
-    store, other = open_store(), open_store()
-    store.save(RUN)
-    with store.workplace(RUN) as folder, Writer(store, RUN) as writer:
-        for index in (0, 1):
-            (folder / f"{index:06}-0-1").mkdir(parents=True)
-            (folder / f"{index:06}-0-1" / "events.jsonl").write_text(f"of {index}")
-        writer.put(a_record(0), b"")
-        while not other.scored(RUN):
-            pass
-        assert other.open_artifact(RUN, "000000-0-1/events.jsonl")[1].read() == b"of 0"
-        assert other.artifacts(RUN, 1) == []
-        (folder / "000000-0-1" / "events.jsonl").write_text("of 0, later")
-    assert other.open_artifact(RUN, "000000-0-1/events.jsonl")[1].read() == b"of 0, later"
-    assert other.open_artifact(RUN, "000001-0-1/events.jsonl")[1].read() == b"of 1"
-
-
-def test_a_run_goes_on_on_another_machine(postgres: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Of a sample that was played but not judged, the files come along."""
-    store = open_store()
-    store.save(RUN)
-    with store.workplace(RUN) as folder, Writer(store, RUN) as writer:
-        for index in (0, 1):
-            (folder / f"{index:06}-0-1").mkdir(parents=True)
-            (folder / f"{index:06}-0-1" / "events.jsonl").write_text(f"of {index}")
-        writer.put(a_record(0), b"")
-        writer.put(msgspec.structs.replace(a_record(1), score=None), b"")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
-    with open_store().workplace(RUN) as folder:
-        assert folder.is_relative_to(tmp_path / "elsewhere")
-        assert [path.name for path in folder.iterdir()] == ["000001-0-1"], "what is scored is not needed any more"
-        assert (folder / "000001-0-1" / "events.jsonl").read_text() == "of 1"
-    assert store.artifacts(RUN, 0) + store.artifacts(RUN, 1) == ["000000-0-1/events.jsonl", "000001-0-1/events.jsonl"]
 
 
 def test_an_agent_leaves_its_files_for_all_to_see(postgres: str) -> None:

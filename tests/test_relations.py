@@ -1,5 +1,6 @@
 """Steps on squared paper and lines that leave something open: all of it true of the canvas, and no cue tells."""
 
+import math
 import re
 from collections.abc import Callable
 from itertools import combinations
@@ -8,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from long_tests import LONG
 from proctor.errors import UsageError
 from proctor.shapes.canvas import HALF_WIDTH
 from proctor.shapes.loader import load_item
@@ -16,7 +16,7 @@ from proctor.shapes.tasks.multi_hop import MultiHopTask
 from proctor.shapes.tasks.undetermined import UndeterminedTask
 from proctor.task import create_task
 from proctor.types import Sample
-from shapes_settings import settings_of
+from shapes_settings import find, settings_of, sizes, slow, text_of
 from test_shapes import guessed_right, samples
 
 Line = tuple[str, str, str]  # a shape, the word for where it is, another shape
@@ -24,9 +24,12 @@ Line = tuple[str, str, str]  # a shape, the word for where it is, another shape
 NAME = r"(\w+ \w+ \w+)"
 LINE = rf"- the {NAME} is (?:one step )?(?:to the )?(left|right|above|below)(?: of)? the {NAME}"
 OPPOSITES = {"left": "right", "right": "left", "above": "below", "below": "above"}
-COUNT = 8_000 if LONG else 3_000
-# How often a guesser is right who knows but one thing, over half of them: chance and four standard errors.
-ALLOWED = {2: 1 / 2 + 4 * (1 / 4 / (COUNT / 2)) ** 0.5, 3: 1 / 3 + 4 * (2 / 9 / (COUNT / 2)) ** 0.5}
+
+
+def allowed(answers: int, count: int) -> float:
+    """How often a guesser may be right who knows but one thing, over half of the samples: four standard errors."""
+    chance = 1 / answers
+    return chance + 4 * math.sqrt(chance * (1 - chance) / (count / 2))
 
 
 def lines_of(text: str) -> list[Line]:
@@ -69,9 +72,9 @@ def rates(made: list[Sample], see: Callable[[Sample], dict[str, object]]) -> dic
 
 def cues(sample: Sample) -> dict[str, object]:
     """What can be seen without following lines from shape to shape."""
-    lines = lines_of(sample.input)
+    lines = lines_of(text_of(sample))
     a, b = asked_in(sample.metadata["question"])
-    axis = re.search("left|right|above|below", sample.metadata["question"])[0]
+    axis = find("left|right|above|below", sample.metadata["question"])[0]
     about_a, about_b = words_for(a, lines), words_for(b, lines)
     named = [i for i, (one, _, other) in enumerate(lines) if {one, other} & {a, b}]
     return {
@@ -103,8 +106,8 @@ def test_the_steps_are_true_of_the_canvas_and_lead_from_one_shape_to_the_other(
     shapes = {str(shape): shape for shape in item.shapes}
     for shape in item.shapes:
         assert max(abs(shape.x), abs(shape.y)) + HALF_WIDTH[shape.size] <= task.board.bound
-    for a, b in combinations(item.shapes, 2):
-        assert max(abs(a.x - b.x), abs(a.y - b.y)) > HALF_WIDTH[a.size] + HALF_WIDTH[b.size]
+    for one, other in combinations(item.shapes, 2):
+        assert max(abs(one.x - other.x), abs(one.y - other.y)) > HALF_WIDTH[one.size] + HALF_WIDTH[other.size]
     for a, word, b in lines:
         dx, dy = shapes[a].x - shapes[b].x, shapes[a].y - shapes[b].y
         assert word == {(-7, 0): "left", (7, 0): "right", (0, 7): "above", (0, -7): "below"}[dx, dy]
@@ -123,10 +126,11 @@ def test_a_question_of_steps_leaves_the_choice_between_two() -> None:
         )
 
 
-@pytest.mark.parametrize(("shapes", "hops"), [(7, 4), (7, 5), (14, 4), (14, 9)])
-def test_no_single_line_tells_where_many_steps_lead(shapes: int, hops: int) -> None:
-    made = samples(COUNT, "multi_hop", settings={"shapes": shapes, "hops": hops})
-    assert {cue: rate for cue, rate in rates(made, cues).items() if rate > ALLOWED[2]} == {}
+@sizes(1500, 8000)
+@pytest.mark.parametrize(("shapes", "hops"), [(7, 4), slow(7, 5), slow(14, 4), (14, 9)])
+def test_no_single_line_tells_where_many_steps_lead(shapes: int, hops: int, count: int) -> None:
+    made = samples(count, "multi_hop", settings={"shapes": shapes, "hops": hops})
+    assert {cue: rate for cue, rate in rates(made, cues).items() if rate > allowed(2, count)} == {}
 
 
 @pytest.mark.parametrize(("shapes", "hops"), [(3, 3), (7, 7), (12, 47)])
@@ -154,24 +158,28 @@ def test_the_lines_are_true_of_the_canvas_and_leave_something_open(n: int, seed:
     between = distances(lines, first)
     assert len(between) == n, "all hangs together"
     assert between[second] > 1, "no line names both"
-    words = re.search("to the left of|to the right of|above|below", item.question)[0]
+    words = find("to the left of|to the right of|above|below", item.question)[0]
     at_that_distance = [(a, b) for a in shapes for b, d in distances(lines, a).items() if d == between[second]]
     answers = {UndeterminedTask.solve(item.description, f"Is the {a} {words} the {b}?") for a, b in at_that_distance}
     assert answers == {"Yes", "No", "Cannot be determined"}
 
 
-@pytest.mark.parametrize("shapes", [7, 9, 16])
-def test_no_single_line_and_no_distance_tells_what_is_undetermined(shapes: int) -> None:
-    made = samples(COUNT, "undetermined", settings={"shapes": shapes})
-    assert {cue: rate for cue, rate in rates(made, cues).items() if rate > ALLOWED[3]} == {}
+@sizes(1500, 8000)
+@pytest.mark.parametrize("shapes", [7, slow(9), slow(16)])
+def test_no_single_line_and_no_distance_tells_what_is_undetermined(shapes: int, count: int) -> None:
+    made = samples(count, "undetermined", settings={"shapes": shapes})
+    assert {cue: rate for cue, rate in rates(made, cues).items() if rate > allowed(3, count)} == {}
 
 
-@pytest.mark.parametrize("shapes", [4, 6])
-def test_neither_the_words_nor_the_distance_tells_what_is_undetermined_among_few_shapes(shapes: int) -> None:
+@sizes(1500, 8000)
+@pytest.mark.parametrize("shapes", [4, slow(6)])
+def test_neither_the_words_nor_the_distance_tells_what_is_undetermined_among_few_shapes(
+    shapes: int, count: int
+) -> None:
     """Too few for a shape to have a neighbour on either side: there, a line that names it does tell something."""
-    made = samples(COUNT, "undetermined", settings={"shapes": shapes})
+    made = samples(count, "undetermined", settings={"shapes": shapes})
     few = {"word of the question", "first line", "last line", "words of the question among all", "distance"}
-    assert {cue: rate for cue, rate in rates(made, cues).items() if cue in few and rate > ALLOWED[3]} == {}
+    assert {cue: rate for cue, rate in rates(made, cues).items() if cue in few and rate > allowed(3, count)} == {}
 
 
 def test_cannot_be_determined_is_an_answer_and_perhaps_is_none() -> None:

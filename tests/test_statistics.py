@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from known import known
 from proctor.metrics.statistics import bootstrap, mean, proportion, score_mean, student_t_quantile
 
 
@@ -16,7 +17,7 @@ from proctor.metrics.statistics import bootstrap, mean, proportion, score_mean, 
 )
 def test_wilson_as_published(successes: int, n: int, low: float, high: float) -> None:
     metric = proportion(successes, n)
-    assert (round(metric.low, 4), round(metric.high, 4)) == (low, high)
+    assert (round(known(metric.low), 4), round(known(metric.high), 4)) == (low, high)
     assert metric.method == "wilson"
 
 
@@ -27,7 +28,7 @@ def test_wilson_equals_scipy(case: tuple[int, int]) -> None:
     metric = proportion(successes, n)
     assert metric.low == pytest.approx(expected.low, abs=1e-12)
     assert metric.high == pytest.approx(expected.high, abs=1e-12)
-    assert 0 <= metric.low <= metric.value <= metric.high <= 1
+    assert 0 <= known(metric.low) <= known(metric.value) <= known(metric.high) <= 1
 
 
 @given(st.floats(0.001, 0.999), st.integers(1, 100_000))
@@ -48,15 +49,15 @@ def test_mean_equals_scipy(values: list[float]) -> None:
     metric = mean(values)
     assert metric.value == pytest.approx(np.mean(values), abs=1e-12)
     assert metric.stderr == pytest.approx(stats.sem(values), abs=1e-12)
-    if metric.stderr > 1e-12:
+    if known(metric.stderr) > 1e-12:
         low, high = stats.t.interval(0.95, len(values) - 1, loc=np.mean(values), scale=stats.sem(values))
-        assert (metric.low, metric.high) == (pytest.approx(low, abs=1e-9), pytest.approx(high, abs=1e-9))
+        assert [metric.low, metric.high] == pytest.approx([low, high], abs=1e-9)
 
 
 def test_score_mean_stays_within_the_scale() -> None:
     metric = score_mean([1, 1, 1, 0.9])
     assert metric.high == 1
-    assert metric.low < metric.value
+    assert known(metric.low) < known(metric.value)
 
 
 def test_a_perfect_score_is_not_certain() -> None:
@@ -69,7 +70,7 @@ def test_a_perfect_score_is_not_certain() -> None:
 def test_equal_scores_are_not_certain_either() -> None:
     metric = score_mean([0.5] * 10)
     assert metric.value == 0.5
-    assert metric.low < 0.3 < 0.7 < metric.high
+    assert known(metric.low) < 0.3 < 0.7 < known(metric.high)
 
 
 def test_too_few_values_say_so() -> None:
@@ -82,7 +83,7 @@ def test_wilson_covers_what_it_promises() -> None:
     generator = np.random.default_rng(0)
     for p in (0.1, 0.5, 0.9):
         hits = [proportion(int(s), 50) for s in generator.binomial(50, p, 4000)]
-        covered = sum(m.low <= p <= m.high for m in hits) / len(hits)
+        covered = sum(known(m.low) <= p <= known(m.high) for m in hits) / len(hits)
         assert 0.92 < covered < 0.98
 
 
@@ -99,5 +100,6 @@ def test_bootstrap_of_a_median_equals_scipy() -> None:
 
 def test_bootstrap_of_a_mean_agrees_with_the_closed_form() -> None:
     data = list(np.random.default_rng(3).normal(0.5, 0.1, 500))
-    assert bootstrap(data, lambda x: x.mean(axis=-1)).low == pytest.approx(mean(data).low, abs=1e-3)
-    assert math.isclose(bootstrap(data, lambda x: x.mean(axis=-1)).value, mean(data).value)
+    drawn = bootstrap(data, lambda x: x.mean(axis=-1))
+    assert drawn.low == pytest.approx(mean(data).low, abs=1e-3)
+    assert math.isclose(known(drawn.value), known(mean(data).value))

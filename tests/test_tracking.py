@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.randomness import Stream
+from proctor.shapes import Task
 from proctor.shapes.canvas import HALF_WIDTH, board_for, draw_canvas
 from proctor.shapes.tasks.move_tracking import MoveTrackingTask, free_moves
 from proctor.shapes.tasks.recolour_tracking import RecolourTrackingTask
 from proctor.task import create_task
 from proctor.types import Sample
+from shapes_settings import find, sizes, text_of
 from test_shapes import guessed_right, samples
 
 PLACE = r"- (.+) at \((-?\d+), (-?\d+)\)"
@@ -26,7 +28,7 @@ def places(text: str) -> dict[str, tuple[int, int]]:
 
 
 def without_events(sample: Sample) -> str:
-    return "\n".join(line for line in sample.input.rpartition("\n\n")[0].splitlines() if not line.startswith("The "))
+    return "\n".join(line for line in text_of(sample).rpartition("\n\n")[0].splitlines() if not line.startswith("The "))
 
 
 def assert_fits(where: dict[str, tuple[int, int]], bound: int) -> None:
@@ -45,9 +47,9 @@ def test_shapes_move_without_touching_or_leaving_the_canvas_or_standing_level(
     shapes: int, events: int, seed: int
 ) -> None:
     (sample,) = samples(1, "move_tracking", seed=seed, settings={"shapes": shapes, "events": events})
-    where = places(sample.input)
+    where = places(text_of(sample))
     steps = {"left": (-1, 0), "right": (1, 0), "up": (0, 1), "down": (0, -1)}
-    moves = re.findall(MOVE, sample.input)
+    moves = re.findall(MOVE, text_of(sample))
     assert len(moves) == events
     for name, distance, way in moves:
         assert int(distance) > 0
@@ -63,50 +65,53 @@ def test_every_shape_of_a_new_canvas_can_move(n: int, seed: int) -> None:
     assert all(free_moves(shapes, index, board.bound) for index in range(n))
 
 
-def test_every_shape_is_moved_as_often_and_every_way() -> None:
-    made = samples(6000, "move_tracking", settings={"shapes": 6, "events": 1})
+@sizes(2000, 6000)
+def test_every_shape_is_moved_as_often_and_every_way(count: int) -> None:
+    made = samples(count, "move_tracking", settings={"shapes": 6, "events": 1})
     movers: Counter[int] = Counter()
     ways: Counter[str] = Counter()
     for sample in made:
-        ((name, _, way),) = re.findall(MOVE, sample.input)
-        movers[list(places(sample.input)).index(name)] += 1
+        ((name, _, way),) = re.findall(MOVE, text_of(sample))
+        movers[list(places(text_of(sample))).index(name)] += 1
         ways[way] += 1
     for counts, chance in ((movers, 1 / 6), (ways, 1 / 4)):
         assert len(counts) == round(1 / chance)
-        assert all(abs(n / 6000 - chance) < 4 * (chance * (1 - chance) / 6000) ** 0.5 for n in counts.values())
+        assert all(abs(n / count - chance) < 4 * (chance * (1 - chance) / count) ** 0.5 for n in counts.values())
 
 
-def test_no_cue_tells_which_shape_moved_where() -> None:
-    made = samples(6000, "move_tracking", settings={"shapes": 6})
+@sizes(1500, 6000)
+def test_no_cue_tells_which_shape_moved_where(count: int) -> None:
+    made = samples(count, "move_tracking", settings={"shapes": 6})
     hits: Counter[str] = Counter()
     for sample in made:
-        listed = list(places(sample.input))
-        moves = re.findall(MOVE, sample.input)
+        listed = list(places(text_of(sample)))
+        moves = re.findall(MOVE, text_of(sample))
         named = [name for name, _, _ in moves]
         cues = {"listed first": listed[0], "listed last": listed[-1], "moved first": named[0], "moved last": named[-1]}
         cues["moved most often"] = Counter(named).most_common(1)[0][0]
         cues["moved furthest"] = max(moves, key=lambda move: int(move[1]))[0]
         cues["never moved"] = next((name for name in listed if name not in named), listed[0])
         hits.update(cue for cue, name in cues.items() if name == sample.target)
-    allowed = 4 * (1 / 6 * 5 / 6 / 6000) ** 0.5
-    assert {cue: n / 6000 for cue, n in hits.items() if abs(n / 6000 - 1 / 6) > allowed} == {}
+    allowed = 4 * (1 / 6 * 5 / 6 / count) ** 0.5
+    assert {cue: n / count for cue, n in hits.items() if abs(n / count - 1 / 6) > allowed} == {}
 
 
-def test_after_many_moves_the_list_no_longer_tells_where_a_shape_is() -> None:
-    made = samples(2000, "move_tracking", settings={"shapes": 4, "events": 60})
+@sizes(500, 2000)
+def test_after_many_moves_the_list_no_longer_tells_where_a_shape_is(count: int) -> None:
+    made = samples(count, "move_tracking", settings={"shapes": 4, "events": 60})
     right = sum(
         MoveTrackingTask.solve(without_events(sample), sample.metadata["question"]) == sample.target for sample in made
     )
-    assert abs(right / 2000 - 1 / 4) < 4 * (1 / 4 * 3 / 4 / 2000) ** 0.5
+    assert abs(right / count - 1 / 4) < 4 * (1 / 4 * 3 / 4 / count) ** 0.5
 
 
 @given(st.integers(4, 42), st.integers(1, 100), st.integers(0, 1000))
 def test_kinds_differ_at_every_moment_and_all_colours_are_there_in_the_end(shapes: int, events: int, seed: int) -> None:
     task = create_task(RecolourTrackingTask, "shapes/recolour_tracking", {"shapes": shapes, "events": events})
     (sample,) = samples(1, "recolour_tracking", seed=seed, settings={"shapes": shapes, "events": events})
-    names = list(places(sample.input))
+    names = list(places(text_of(sample)))
     assert len(set(names)) == shapes
-    turns = re.findall(TURN, sample.input)
+    turns = re.findall(TURN, text_of(sample))
     assert len(turns) == events
     for size, old, form, new in turns:
         assert f"{size} {new} {form}" not in names, "another shape of that kind, or no change"
@@ -114,13 +119,14 @@ def test_kinds_differ_at_every_moment_and_all_colours_are_there_in_the_end(shape
     assert {name.split()[1] for name in names} == set(task.answers) == set(sample.choices)
 
 
-def test_no_cue_tells_which_colour_a_shape_has_in_the_end() -> None:
-    made = samples(8000, "recolour_tracking")
+@sizes(2000, 8000)
+def test_no_cue_tells_which_colour_a_shape_has_in_the_end(count: int) -> None:
+    made = samples(count, "recolour_tracking")
     cues: dict[str, list[str]] = {}
     for sample in made:
-        where = places(sample.input)
-        turns = re.findall(TURN, sample.input)
-        x, y = map(int, re.search(r"\((-?\d+), (-?\d+)\)", sample.metadata["question"]).groups())
+        where = places(text_of(sample))
+        turns = re.findall(TURN, text_of(sample))
+        x, y = map(int, find(r"\((-?\d+), (-?\d+)\)", sample.metadata["question"]).groups())
         seen = {
             "place in the list": list(where.values()).index((x, y)),
             "side": (x < 0, y < 0),
@@ -133,35 +139,38 @@ def test_no_cue_tells_which_colour_a_shape_has_in_the_end() -> None:
         }
         for cue, value in seen.items():
             cues.setdefault(cue, []).append(str(value))
-    allowed = 4 * (1 / 4 * 3 / 4 / 4000) ** 0.5
+    allowed = 4 * (1 / 4 * 3 / 4 / (count / 2)) ** 0.5
     rates = {cue: guessed_right([(c, s.target) for c, s in zip(seen, made, strict=True)]) for cue, seen in cues.items()}
     assert {cue: rate for cue, rate in rates.items() if rate > 1 / 4 + allowed} == {}
 
 
-def test_the_last_event_of_its_size_and_form_seldom_is_that_of_the_shape() -> None:
+@sizes(1000, 4000)
+def test_the_last_event_of_its_size_and_form_seldom_is_that_of_the_shape(count: int) -> None:
     """Shapes come in threes of a size and form here, so this guesser is right about one in three."""
-    made = samples(4000, "recolour_tracking", settings={"shapes": 9, "events": 60})
+    made = samples(count, "recolour_tracking", settings={"shapes": 9, "events": 60})
     right = 0
     for sample in made:
-        place = re.search(r"\(.+?\)", sample.metadata["question"])[0]
-        size, _, form = re.search(rf"- (.+) at {re.escape(place)}", sample.input)[1].split()
-        right += [new for s, _, f, new in re.findall(TURN, sample.input) if (s, f) == (size, form)][-1] == sample.target
-    assert abs(right / 4000 - 1 / 3) < 4 * (2 / 9 / 4000) ** 0.5
+        place = find(r"\(.+?\)", sample.metadata["question"])[0]
+        size, _, form = find(rf"- (.+) at {re.escape(place)}", text_of(sample))[1].split()
+        turns = re.findall(TURN, text_of(sample))
+        right += [new for s, _, f, new in turns if (s, f) == (size, form)][-1] == sample.target
+    assert abs(right / count - 1 / 3) < 4 * (2 / 9 / count) ** 0.5
 
 
-def test_after_many_events_the_list_no_longer_tells_the_colour() -> None:
-    made = samples(2000, "recolour_tracking", settings={"shapes": 5, "events": 60})
+@sizes(1000, 2000)
+def test_after_many_events_the_list_no_longer_tells_the_colour(count: int) -> None:
+    made = samples(count, "recolour_tracking", settings={"shapes": 5, "events": 60})
     right = sum(
         RecolourTrackingTask.solve(without_events(sample), sample.metadata["question"]) == sample.target
         for sample in made
     )
-    assert abs(right / 2000 - 1 / 4) < 4 * (1 / 4 * 3 / 4 / 2000) ** 0.5
+    assert abs(right / count - 1 / 4) < 4 * (1 / 4 * 3 / 4 / count) ** 0.5
 
 
 @pytest.mark.parametrize(
     ("name", "cls"), [("move_tracking", MoveTrackingTask), ("recolour_tracking", RecolourTrackingTask)]
 )
-def test_what_is_neither_a_shape_nor_a_colour_is_unparsed(name: str, cls: type) -> None:
+def test_what_is_neither_a_shape_nor_a_colour_is_unparsed(name: str, cls: type[Task]) -> None:
     task = create_task(cls, f"shapes/{name}", {})
     (sample,) = samples(1, name)
     other = next(choice for choice in sample.choices if choice != sample.target)

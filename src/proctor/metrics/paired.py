@@ -48,8 +48,8 @@ class Difference(Struct, frozen=True):
 
 
 def compare_pairs(
-    first: Sequence[float],
-    second: Sequence[float],
+    first: Floats | Sequence[float],
+    second: Floats | Sequence[float],
     clusters: Sequence[str] | None = None,
     *,
     confidence: float = CONFIDENCE,

@@ -35,10 +35,7 @@ class ResponseCache:
         self._failed = False
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, timeout=30, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=NORMAL")
-            self._db.execute(_SCHEMA)
+            self._db = _connect(path)
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"Cannot open the response cache {path}: {error}. Run without --cache.") from None
 
@@ -73,6 +70,18 @@ class ResponseCache:
 
     def close(self) -> None:
         self._db.close()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=30, isolation_level=None)
+    try:
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=NORMAL")
+        db.execute(_SCHEMA)
+    except BaseException:
+        db.close()
+        raise
+    return db
 
 
 def _question(identity: dict[str, str], request: Request) -> bytes:

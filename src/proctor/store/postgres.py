@@ -28,7 +28,7 @@ SESSION = {
 }
 DEFAULTS: dict[str, int | str] = {"connect_timeout": 10, "application_name": "proctor", **KEEPALIVES}
 
-PATIENCE = 2  # seconds in which a server notices that a process was killed
+LOCK_TIMEOUT = 5  # seconds in which a busy server notices that the process which held a run was killed
 
 MIGRATION = int.from_bytes(b"proctor")  # the key of the lock under which tables change
 
@@ -143,7 +143,7 @@ class Postgres(Database):
     def _take(self, run_id: str) -> bool:
         try:
             with self.transaction():
-                self.execute(f"SET LOCAL lock_timeout = '{PATIENCE}s'")
+                self.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}s'")
                 self.execute("SELECT pg_advisory_lock(?)", (_key(run_id),))
         except psycopg.errors.LockNotAvailable:
             return False

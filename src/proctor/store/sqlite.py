@@ -16,7 +16,7 @@ from proctor.errors import StoreError
 from proctor.store.artifacts import ArtifactFolder
 from proctor.store.database import Database, Mode, Row
 
-LOCK_PATIENCE = 60.0  # seconds to wait for other writers, whose batches take milliseconds
+LOCK_TIMEOUT = 60.0  # seconds to wait for other writers, whose batches take milliseconds
 
 
 class Sqlite(Database):
@@ -127,6 +127,11 @@ class Sqlite(Database):
     def close(self) -> None:
         self._db.close()
 
+    def __del__(self) -> None:
+        # From Python 3.13 on, the driver warns of a connection that was not closed.
+        if hasattr(self, "_db"):
+            self._db.close()
+
 
 def _lock(path: Path) -> TextIO | None:
     """The locked file, or None while another process holds it."""
@@ -145,20 +150,28 @@ def _lock(path: Path) -> TextIO | None:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=LOCK_PATIENCE, isolation_level=None, check_same_thread=False)
+    db = sqlite3.connect(path, timeout=LOCK_TIMEOUT, isolation_level=None, check_same_thread=False)
+    try:
+        _set_wal_mode(db)
+        # A committed batch survives a power cut too; with a few commits a second that costs nothing.
+        db.execute("PRAGMA synchronous = FULL")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _set_wal_mode(db: sqlite3.Connection) -> None:
     # Changing the journal mode does not wait for other writers as ordinary statements do.
-    deadline = time.monotonic() + LOCK_PATIENCE
+    deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         try:
             db.execute("PRAGMA journal_mode = WAL")
-            break
+            return
         except sqlite3.OperationalError as error:
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
-    # A committed batch survives a power cut too; with a few commits a second that costs nothing.
-    db.execute("PRAGMA synchronous = FULL")
-    return db
 
 
 def _connect_to_read(path: Path) -> sqlite3.Connection:
@@ -166,13 +179,13 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
     place = f"file:{quote(str(path.absolute()))}"
     for options in ("mode=ro", "immutable=1"):
         db = sqlite3.connect(
-            f"{place}?{options}", uri=True, timeout=LOCK_PATIENCE, isolation_level=None, check_same_thread=False
+            f"{place}?{options}", uri=True, timeout=LOCK_TIMEOUT, isolation_level=None, check_same_thread=False
         )
         try:
             db.execute("SELECT count(*) FROM sqlite_master")
-        except sqlite3.OperationalError:
+        except sqlite3.Error as error:
             db.close()
-            if options == "immutable=1":
+            if options == "immutable=1" or not isinstance(error, sqlite3.OperationalError):
                 raise
         else:
             break
