@@ -34,6 +34,9 @@ _LIBRARIES = {"np": "numpy", "numpy": "numpy", "pd": "pandas", "pandas": "pandas
 _MODULES = sys.stdlib_module_names | _LIBRARIES.keys()
 _NONSENSE = (TypeError, KeyError, IndexError, AttributeError, ValueError, ArithmeticError, RecursionError)
 _PATIENCE = 1000  # milliseconds for a program that hung up to end
+# Tests that import these run in a process of their own. The import takes longer than all else that such a process does,
+# most of all on Python 3.12 and later, so it happens once, before the fork. Neither module keeps a state between tests.
+_IMPORTED_BEFORE_FORK = ("unittest", "unittest.mock")
 
 
 class SubjectEndedError(BaseException):
@@ -152,6 +155,9 @@ class Paper:
             and purity.leaves_nothing_behind(self.tests)
             and (self.prelude is None or purity.leaves_nothing_behind(self.prelude))
         )
+        for module in _IMPORTED_BEFORE_FORK:
+            if module in self.names:
+                importlib.import_module(module)
 
 
 def _compile_prelude(prelude: str, names: list[str]) -> CodeType | None:
