@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import os
 import secrets
@@ -34,7 +35,10 @@ from proctor.sandbox.layout import (
 from proctor.sandbox.program import Limits
 
 _SOURCES = str(Path(__file__).resolve().parents[2])
-_START = f"import sys; sys.path.insert(0, {_SOURCES!r}); from proctor.sandbox.inside.warden import main; main()"
+# Imported here too, so that Python writes its compiled form down: inside, where the sources are read-only, it cannot,
+# and every worker would compile them anew.
+_INSIDE = "proctor.sandbox.inside.warden"
+_START = f"import sys; sys.path.insert(0, {_SOURCES!r}); from {_INSIDE} import main; main()"
 # Far above any that a system hands out, and so many that two harnesses do not draw the same: the kernel counts
 # processes by user.
 _FIRST_USER = 1_900_000_000
@@ -151,6 +155,7 @@ class LocalWorker(Worker):
         handed = [theirs_jobs.fileno(), theirs_verdicts.fileno(), harness]
         environment = ENVIRONMENT if scratch is None else {**ENVIRONMENT, "HOME": str(scratch), "TMPDIR": str(scratch)}
         files = _files_in_memory(layout) if level.walls is Walls.BUBBLEWRAP else {}
+        importlib.import_module(_INSIDE)
         try:
             process = _launch(_command(level, layout, handed, scratch, files), [*handed, *files], environment)
         except OSError as error:

@@ -29,10 +29,14 @@ class Meter:
         waited = _waited(self._examiner, 1)
         if self._waited_before is None:
             self._waited_before = waited
+        everybody = _all_processes()
+        # Tests that run in a process of their own wait for a processor as well.
+        tests = _below(self._examiner, everybody, set())
+        waited += sum(_waited(process, int(fields[17])) for process, fields in tests)
         usage = Usage(
             cpu_seconds=time.clock_gettime(self._cpu_clock) - self._cpu_before,
             waited_seconds=waited - self._waited_before,
-            processes=[entry for entry in descendants({self._examiner}) if entry[0] != self._zygote],
+            processes=[e for e in _below(os.getpid(), everybody, {self._examiner}) if e[0] != self._zygote],
         )
         # A process that ends unnoticed takes its account with it, so what was seen of it is kept.
         self._cpu_seen += sum(max(0.0, cpu - self._cpu_of.get(process, 0.0)) for process, cpu in usage.cpu_of.items())
@@ -79,6 +83,10 @@ class Usage:
 
 def descendants(without: set[int]) -> list[Process]:
     """Every process below this one, but for those named and theirs."""
+    return _below(os.getpid(), _all_processes(), without)
+
+
+def _all_processes() -> dict[int, list[str]]:
     fields_of = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -87,7 +95,11 @@ def descendants(without: set[int]) -> list[Process]:
                     fields_of[int(name)] = file.read().rpartition(")")[2].split()
             except OSError:
                 continue
-    below = {os.getpid()}
+    return fields_of
+
+
+def _below(top: int, fields_of: dict[int, list[str]], without: set[int]) -> list[Process]:
+    below = {top}
     found = []
     grown = True
     while grown:

@@ -1,0 +1,42 @@
+"""A program's time does not run while its tests wait for a processor."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from proctor.sandbox import Limits, Mode, Outcome, Program, run
+
+LIMIT = 1.0
+COMPUTES = "import time\nwhile time.process_time() < 0.3: pass\nassert f() == 1"
+ENDLESS = "import time\nwhile True: pass"
+
+
+@pytest.fixture
+def crowded_processor() -> Iterator[None]:
+    """This process and what it starts share one processor with five busy loops, each in a session of its own."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True) for _ in range(5)]
+    yield
+    for loop in loops:
+        loop.kill()
+        loop.wait()
+    os.sched_setaffinity(0, before)
+
+
+@pytest.mark.usefixtures("crowded_processor")
+@pytest.mark.parametrize(
+    ("tests", "outcome"),
+    [(COMPUTES, Outcome.PASSED), pytest.param(ENDLESS, Outcome.TIMEOUT, marks=pytest.mark.slow)],
+)
+def test_tests_in_a_process_of_their_own_may_wait(tests: str, outcome: Outcome) -> None:
+    program = Program(source="def f(): return 1", tests=tests, entry_point="f")
+    [verdict] = asyncio.run(run([program], Limits(seconds=LIMIT), workers=1))
+    assert (verdict.outcome, verdict.testing) == (outcome, Mode.SPLIT), verdict.detail
+    assert verdict.wall_seconds > LIMIT, "it never had to wait"
