@@ -19,8 +19,8 @@ from proctor.agents.outcome import EnvironmentCrashedError
 
 LIBRARY = "libfaketime"
 SHARED = Path("/dev/shm")
-LOADING = 1.0  # seconds in which a process that was just started has loaded its libraries
-STANDING = 1.0  # seconds in which a stopped process stands still
+LOADING = 5.0  # seconds in which a process that was just started has loaded its libraries
+STANDING = 10.0  # seconds in which a stopped process stands still
 LOOK_AGAIN = 0.0005
 
 
