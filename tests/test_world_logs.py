@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from proctor.agents.outcome import Outcome
 from proctor.agents.worlds.events import Ending, EventLog, Header, State, close_log, ending_of, read_events
 from proctor.errors import UsageError
 from proctor.evaluation import resume
@@ -27,9 +28,9 @@ def test_a_log_that_was_cut_off_keeps_its_whole_lines(tmp_path: Path) -> None:
     log.close()
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size - 10)
-    close_log(path, Ending("agent_crash"))
+    close_log(path, Ending(Outcome.AGENT_CRASH))
     cut = read_events(path)
-    assert (cut.length, cut.ending) == (998, Ending("agent_crash"))
+    assert (cut.length, cut.ending) == (998, Ending(Outcome.AGENT_CRASH))
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"{}", b"no json", b'{"format": 9}', b"\xff\xfe"])

@@ -170,7 +170,7 @@ class HostProcess:
             gone.cancel()
 
     async def _is_answered(self, answer: asyncio.Future[Any]) -> bool:
-        """Whether the guardian does what it is told. A busy machine may keep it waiting; a stopped one never does it."""
+        """Whether the guardian does what it is told: late on a busy machine, never if it was stopped."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + ANSWERING
         while not answer.done() and not self._guarded.is_stopped and loop.time() < deadline:

@@ -63,19 +63,20 @@ class Remote:
         self._headers = {"Authorization": f"Bearer {token}"}
         self._session: aiohttp.ClientSession | None = None
 
-    async def get(self, path: str, kind: type[M], seconds: float = TIMEOUTS.REQUEST) -> M | None:
+    async def get(self, path: str, kind: type[M], seconds: float | None = None) -> M | None:
         """None where there is nothing yet."""
         return await self._ask("GET", path, kind, None, seconds)
 
-    async def post(
-        self, path: str, kind: type[M], body: BaseModel | None = None, seconds: float = TIMEOUTS.REQUEST
-    ) -> M:
+    async def post(self, path: str, kind: type[M], body: BaseModel | None = None, seconds: float | None = None) -> M:
         answer = await self._ask("POST", path, kind, body, seconds)
         if answer is None:
             raise UnreachableError(f"{self.url}{path}: an empty answer")
         return answer
 
-    async def _ask(self, method: str, path: str, kind: type[M], body: BaseModel | None, seconds: float) -> M | None:
+    async def _ask(
+        self, method: str, path: str, kind: type[M], body: BaseModel | None, seconds: float | None
+    ) -> M | None:
+        seconds = TIMEOUTS.REQUEST if seconds is None else seconds
         if self._session is None:
             self._session = aiohttp.ClientSession(headers=self._headers)
         content: Any = None if body is None else body.model_dump(mode="json")
