@@ -55,6 +55,8 @@ class Spinning(Agent):
 class SleepingLater(Good):
     """Plays one step, then hangs."""
 
+    has_played: bool
+
     def _play_env(self, task: Task) -> bool:
         if self.has_played:
             threading.Event().wait()

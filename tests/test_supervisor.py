@@ -23,10 +23,11 @@ import faulty_agents as fa
 from proctor.agents import EvaluationResult, Outcome, Task
 from proctor.agents.constants import TIMEOUTS
 from proctor.agents.hosting.guardian import descendants as guarded_by
+from proctor.agents.hosting.process import HostProcess
 from proctor.agents.hosting.recipe import recipe_of
 from proctor.agents.judge import Judge
 from proctor.agents.locking import EnvLock
-from proctor.agents.player import LocalPlayer
+from proctor.agents.player import ROLE, LocalPlayer
 from proctor.agents.supervisor import Supervisor, _as_the_agent_hears_it
 
 LONG = 60.0  # seconds: for what ends by itself
@@ -292,6 +293,40 @@ def test_killing_again_and_again_and_at_once(tmp_path: Path) -> None:
             await hall.close()
 
     assert asyncio.run(killed()) == (Outcome.AGENT_CRASH, Outcome.TIMEOUT)
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 3, 4, 5, 8])
+def test_a_start_that_is_given_up_leaves_nothing_open(tmp_path: Path, turns: int) -> None:
+    """Whatever it waits for in that moment; what is left would fail the test when it is over."""
+
+    async def given_up() -> None:
+        starting = asyncio.create_task(HostProcess.start(ROLE, recipe_of(fa.Good), tmp_path / "agent.log"))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+
+    asyncio.run(given_up())
+
+
+def test_an_end_that_is_given_up_leaves_nothing_open(tmp_path: Path) -> None:
+    async def given_up() -> None:
+        process = await HostProcess.start(ROLE, recipe_of(fa.Good), tmp_path / "agent.log")
+        ending = asyncio.create_task(process.end())
+        await asyncio.sleep(0)
+        ending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await ending
+        assert not process.is_alive
+
+    asyncio.run(given_up())
+
+
+def test_a_start_that_fails_leaves_nothing_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "nowhere"))
+    with pytest.raises(FileNotFoundError):
+        asyncio.run(HostProcess.start(ROLE, recipe_of(fa.Good), tmp_path / "agent.log"))
 
 
 def test_whoever_went_on_without_the_lock_lets_go_of_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,7 +146,15 @@ class HostProcess:
             self._control.write(guardian.THAW)
 
     async def end(self) -> None:
-        """Kills whatever is left of it; returns when nothing is."""
+        """Kills whatever is left of it; returns when nothing is. Whoever is cancelled here still waits for that."""
+        ending = asyncio.create_task(self._end())
+        try:
+            await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            await ending
+            raise
+
+    async def _end(self) -> None:
         await self._dismiss()
         for task in self._tasks:
             task.cancel()

@@ -190,10 +190,9 @@ class Table:
         return Ending(outcome, seen.reward, seen.length, succeeded, why, seen.trace, seconds, episode.clock)
 
     async def close(self) -> None:
-        for process in (self._world, self._agent):
-            if process is not None:
-                await process.end()
+        processes = [process for process in (self._world, self._agent) if process is not None]
         self._world = self._agent = None
+        await asyncio.gather(*(process.end() for process in processes))
 
 
 async def _asked(calling: Awaitable[Any], seconds: float, hang: Outcome, fault: Outcome, what: str) -> Any:
