@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import needs
 import proctor
 from conftest import Serve
 from proctor import catalog
 from proctor.errors import MissingExtraError, UnknownNameError
 from proctor.task import create_task
 
-gymnasium = pytest.importorskip("gymnasium")
+needs.module("gymnasium", "gym")
+gymnasium = import_module("gymnasium")
 
 GAMES = {
     "CartPole-v1": "gymnasium",
@@ -30,12 +33,14 @@ GAMES = {
     "ALE/Breakout-v5": "ale_py",
 }
 
-PACKAGES = {"Box2D": "gymnasium[box2d]", "ale_py": "ale-py"}
+EXTRAS = {"gymnasium": "gym", "minigrid": "minigrid", "nle": "nle", "vizdoom": "vizdoom", "ale_py": "atari"}
 
 
-def needs(module: str) -> None:
-    if importlib.util.find_spec(module) is None:
-        pytest.skip(f"there is no {module}: pip install '{PACKAGES.get(module, module)}'")
+def require(module: str) -> None:
+    if module in EXTRAS:
+        needs.module(module, EXTRAS[module])
+    elif importlib.util.find_spec(module) is None:
+        pytest.skip(f"there is no {module}: pip install 'gymnasium[{module.lower()}]'")
 
 
 ONE_OF_EACH_KIND = ("CartPole-v1", "ALE/Pong-v5")
@@ -49,7 +54,7 @@ def test_the_same_seed_gives_the_same_trace_in_another_process(
     game: str, module: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The world and the agent live in a new process for every run."""
-    needs(module)
+    require(module)
     played = []
     for hash_seed in ("1", "2"):
         monkeypatch.setenv("PYTHONHASHSEED", hash_seed)
@@ -127,7 +132,7 @@ def test_a_model_reads_a_lake(serve: Serve) -> None:
     ],
 )
 def test_what_a_model_is_shown(serve: Serve, game: str, module: str, expected: tuple[str, str]) -> None:
-    needs(module)
+    require(module)
     server = serve(lambda body, number: "0")
     report = proctor.evaluate(f"gym/{game}", "openai/m", base_url=server.url, limit=1, settings={"max_steps": 2})
     assert "unreadable" not in report.metrics

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import needs
 import proctor as package
 from conftest import Command
 from proctor.agents.worlds.events import Ending, read_events
@@ -44,7 +45,7 @@ def test_the_same_trace_whatever_the_clock_was(proctor: Command, clock: str) -> 
     ],
 )
 def test_a_game_of_others(proctor: Command, game: str) -> None:
-    pytest.importorskip("gymnasium")
+    needs.module("gymnasium", "gym")
     done = proctor("replay", str(log_of(f"gym/{game}")))
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import os
 import re
@@ -17,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import needs
 import proctor
 from conftest import Command, FailingRun, Serve
 from proctor.agents.candidate import open_agent
@@ -370,6 +370,7 @@ def test_an_agent_is_known_by_its_source(tmp_path: Path) -> None:
 
 
 def test_the_guide_runs(proctor: Command, tmp_path: Path) -> None:
+    needs.module("gymnasium", "gym")
     text = (HERE.parent / "docs" / "worlds.md").read_text()
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         name = re.search(r"# (\w+\.py)", block)
@@ -379,8 +380,6 @@ def test_the_guide_runs(proctor: Command, tmp_path: Path) -> None:
     assert len(commands) >= 8
     for command in commands:
         words = shlex.split(command.replace("smollm2", "scripted/random"), comments=True)
-        if any(word.startswith("gym/") for word in words) and importlib.util.find_spec("gymnasium") is None:
-            continue
         if words[0] == "replay":
             words[1] = str(next(Path(os.environ["PROCTOR_STORE"]).glob("artifacts/*/000000-0-1/events.jsonl")))
         done = proctor(*words)
