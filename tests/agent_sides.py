@@ -79,7 +79,7 @@ def ask(method: str, url: str, body: Any = None, token: str = TOKEN) -> tuple[in
 def until(url: str, state: str) -> None:
     """Waits for what must come."""
     while ask("GET", f"{url}/status")[1]["state"] != state:
-        time.sleep(0.01)
+        time.sleep(0.05)
 
 
 def task(seconds: float = 60, **fields: Any) -> Task:

@@ -139,7 +139,7 @@ def test_a_hung_agent_oversteps_its_time_by_little(tmp_path: Path) -> None:
     async def overshoots() -> list[float]:
         hall = Hall(tmp_path, fa.Sleeping, fa.Watching)
         try:
-            return [(await hall.evaluate(0.1))[1].overshoot for _ in range(4)]
+            return [(await hall.evaluate(0.1))[1].overshoot for _ in range(2)]
         finally:
             await hall.close()
 

@@ -130,11 +130,11 @@ PLAY = [
     (fa.Good, fa.Watching, SHORT, Outcome.TIMEOUT, "time was up"),
     (fa.Good, fa.Ending, LONG, Outcome.COMPLETED, "the evaluator saw the end"),
     (fa.Good, fa.BlindThenTimer, LONG, Outcome.COMPLETED, "the evaluator saw the end"),
-    (fa.Finishing, fa.Watching, LONG, Outcome.COMPLETED, "the agent finished"),
-    (fa.Flooding, fa.Watching, LONG, Outcome.COMPLETED, "the agent finished"),
     (fa.Good, fa.CheckRaises, SHORT, Outcome.TIMEOUT, "the judge cannot see"),
 ]
 MORE_PLAY = [
+    (fa.Flooding, fa.Watching, LONG, Outcome.COMPLETED, "the agent finished"),
+    (fa.Finishing, fa.Watching, LONG, Outcome.COMPLETED, "the agent finished"),
     (fa.Thinking, fa.Watching, SHORT, Outcome.TIMEOUT, "time was up"),
     (fa.Sleeping, fa.Ending, LONG, Outcome.COMPLETED, "the evaluator saw the end"),
     (fa.Good, fa.EndingByTimer, LONG, Outcome.COMPLETED, "the evaluator saw the end"),
@@ -179,17 +179,17 @@ FAULTS = [
     (fa.SleepingLater, fa.Watching, SHORT, Outcome.AGENT_HANG, "in one call of _play_env"),
     (fa.StoppingItsGuardian, fa.Watching, HANGING, Outcome.AGENT_HANG, "never came to the end"),
     (fa.KillingItsGuardian, fa.Watching, LONG, Outcome.AGENT_CRASH, "the process was ended"),
-    (fa.Raising, fa.Watching, LONG, Outcome.AGENT_CRASH, "RuntimeError: the agent stumbled"),
     (fa.Exiting, fa.Watching, LONG, Outcome.AGENT_CRASH, "exited with status 3"),
     (fa.SpeakingInTongues, fa.Watching, LONG, Outcome.AGENT_CRASH, "in words of its own"),
     (fa.Unmakeable, fa.Watching, LONG, Outcome.AGENT_CRASH, "no model to be had"),
     (fa.Good, fa.ScoreRaises, LONG, Outcome.JUDGE_ERROR, "the judge stumbled"),
     (fa.Good, fa.CheckDies, LONG, Outcome.JUDGE_ERROR, "exited with status 5"),
     (fa.Good, fa.WindowGone, LONG, Outcome.ENV_CRASH, "the window is gone"),
-    (fa.Good, fa.SetupRaises, LONG, Outcome.ENV_CRASH, "the game does not start"),
     (fa.Good, fa.StoppedByHand, LONG, Outcome.STOPPED, "stopped by hand"),
 ]
 MORE_FAULTS = [
+    (fa.Good, fa.SetupRaises, LONG, Outcome.ENV_CRASH, "the game does not start"),
+    (fa.Raising, fa.Watching, LONG, Outcome.AGENT_CRASH, "RuntimeError: the agent stumbled"),
     (fa.Spinning, fa.Watching, HANGING, Outcome.AGENT_HANG, "never came to the end"),
     (fa.HoldingOn, fa.TakingTheLock, HANGING, Outcome.AGENT_HANG, "never came to the end"),
     (fa.RaisingBefore, fa.Watching, LONG, Outcome.AGENT_CRASH, "RuntimeError: the agent never began"),
@@ -228,7 +228,7 @@ def test_checks_that_hang_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.Mon
         hall = Hall(tmp_path, fa.Good, fa.CheckHangs)
         try:
             found = []
-            for _ in range(3):
+            for _ in range(2):
                 await hall.evaluate(HANGING)
                 found.append((await hall.inside())[1][0])
             return found

@@ -176,7 +176,7 @@ def test_an_agent_that_hangs_before_it_begins_has_no_more_time_than_to_play(cloc
 def test_an_agent_that_cuts_its_line_has_left(clock: str) -> None:
     """The world waits for it, or goes on for many seconds."""
     settings = {"clock": clock, "fps": 20, "env_kwargs": {"things": 30}}
-    report = play("Bails", settings=settings | {"max_steps": 35 if clock == "paused" else 100})
+    report = play("Bails", settings=settings | {"max_steps": 10 if clock == "paused" else 100})
     assert outcomes(report) == ["played", "agent_crash", "played"]
     assert "lost the world, which went on" in endings(report)[1].why
 
