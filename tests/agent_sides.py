@@ -32,6 +32,7 @@ class Side:
         said = self.process.stderr.readline()
         self.url = said.split(" at ")[1].split()[0]
         self.port = int(self.url.rpartition(":")[2])
+        ask("GET", f"{self.url}/openapi.json")  # answered when all that belongs to it has been started
 
     def kill(self) -> None:
         self.process.kill()
@@ -69,7 +70,7 @@ def ask(method: str, url: str, body: Any = None, token: str = TOKEN) -> tuple[in
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
     request = urllib.request.Request(url, data, headers, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=300) as answer:
             return answer.status, json.loads(answer.read() or b"null")
     except urllib.error.HTTPError as error:
         with error:

@@ -69,7 +69,7 @@ def descendants() -> set[int]:
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
-                fields = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
+                fields = Path(f"/proc/{entry}/stat").read_text(errors="replace").rpartition(")")[2].split()
             except OSError:
                 continue
             if fields[0] != "Z":
@@ -92,7 +92,7 @@ def living_with(variable: str) -> set[int]:
 
 def _parent(pid: int) -> int:
     with suppress(OSError):
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
     return 0
 
 
@@ -452,7 +452,10 @@ asyncio.run(main())
 
 def await_end(pids: list[int]) -> None:
     for pid in pids:
-        while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
+        while (
+            Path(f"/proc/{pid}").exists()
+            and "Z" not in Path(f"/proc/{pid}/stat").read_text(errors="replace").split()[2]
+        ):
             time.sleep(0.01)  # ends with the test's own limit, if it ends at all
 
 

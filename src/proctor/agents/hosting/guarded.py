@@ -127,7 +127,7 @@ def _is_gone(pid: int) -> bool:
 def _state(pid: int) -> str:
     """The letter by which the kernel names the state of a process; none if there is no such process."""
     try:
-        with open(f"/proc/{pid}/stat") as file:
+        with open(f"/proc/{pid}/stat", errors="replace") as file:  # a process may have any bytes for a name
             return file.read().rpartition(")")[2].split()[0]
     except OSError:
         return ""
