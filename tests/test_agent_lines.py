@@ -152,6 +152,7 @@ def test_a_line_that_is_slow_is_no_crash(start_here: StartLocalSide) -> None:
         to_agent.close()
 
 
+@pytest.mark.slow
 def test_a_client_that_dies_leaves_an_evaluation_that_ends(start_here: StartLocalSide) -> None:
     agent, evaluator = start_here("agent", fa.Good), start_here("evaluator", fa.Watching)
     script = f"""
@@ -171,7 +172,6 @@ run_evaluation_client({agent.url!r}, {evaluator.url!r}, Task(env_name="none", ti
     ("agent", "evaluator", "seconds", "outcome"),
     [
         (fa.Killed, fa.Watching, 60, Outcome.AGENT_CRASH),
-        (fa.Good, fa.ScoreRaises, 60, Outcome.JUDGE_ERROR),
         *(
             pytest.param(*row, marks=pytest.mark.slow)
             for row in [
@@ -180,6 +180,7 @@ run_evaluation_client({agent.url!r}, {evaluator.url!r}, Task(env_name="none", ti
                 (fa.StoppingItsGuardian, fa.Watching, HANGING, Outcome.AGENT_HANG),
                 (fa.SpeakingInTongues, fa.Watching, 60, Outcome.AGENT_CRASH),
                 (fa.RaisingBefore, fa.Watching, 60, Outcome.AGENT_CRASH),
+                (fa.Good, fa.ScoreRaises, 60, Outcome.JUDGE_ERROR),
                 (fa.Good, fa.CheckDies, 60, Outcome.JUDGE_ERROR),
                 (fa.Good, fa.SetupRaises, 60, Outcome.ENV_CRASH),
                 (fa.Forking, fa.Watching, SHORT, Outcome.TIMEOUT),

@@ -181,13 +181,13 @@ FAULTS = [
     (fa.KillingItsGuardian, fa.Watching, LONG, Outcome.AGENT_CRASH, "the process was ended"),
     (fa.Exiting, fa.Watching, LONG, Outcome.AGENT_CRASH, "exited with status 3"),
     (fa.SpeakingInTongues, fa.Watching, LONG, Outcome.AGENT_CRASH, "in words of its own"),
-    (fa.Unmakeable, fa.Watching, LONG, Outcome.AGENT_CRASH, "no model to be had"),
     (fa.Good, fa.ScoreRaises, LONG, Outcome.JUDGE_ERROR, "the judge stumbled"),
     (fa.Good, fa.CheckDies, LONG, Outcome.JUDGE_ERROR, "exited with status 5"),
     (fa.Good, fa.WindowGone, LONG, Outcome.ENV_CRASH, "the window is gone"),
     (fa.Good, fa.StoppedByHand, LONG, Outcome.STOPPED, "stopped by hand"),
 ]
 MORE_FAULTS = [
+    (fa.Unmakeable, fa.Watching, LONG, Outcome.AGENT_CRASH, "no model to be had"),
     (fa.Good, fa.SetupRaises, LONG, Outcome.ENV_CRASH, "the game does not start"),
     (fa.Raising, fa.Watching, LONG, Outcome.AGENT_CRASH, "RuntimeError: the agent stumbled"),
     (fa.Spinning, fa.Watching, HANGING, Outcome.AGENT_HANG, "never came to the end"),

@@ -61,9 +61,10 @@ def killed(*options: str) -> None:
         gate.read()  # until the agents are gone, too
 
 
-def test_killed_and_resumed_no_finished_episode_is_repeated() -> None:
+@pytest.mark.parametrize("clock", ["step", pytest.param("paused", marks=pytest.mark.slow)])
+def test_killed_and_resumed_no_finished_episode_is_repeated(clock: str) -> None:
     """Every log holds one play, and those that had an ending when the kill came are the same files as before."""
-    killed("--parallel", "2", "--set", "clock=paused", "--set", "fps=500")
+    killed("--parallel", "2", "--set", f"clock={clock}", "--set", "fps=500")
     before = logs()
     assert 6 <= len(before) <= 7, "the other agent may have been in the middle of the seventh"
     report = resume("latest", {})

@@ -127,8 +127,8 @@ FAULTS = [
     ("Overflows", "agent_crash", "inf is not a whole number"),
     ("Pretends", "agent_crash", "Hollow"),
 ]
-# One of each kind: raised, died, hung, an action that there is none; each where the world waits or does not.
-KINDS = {("Raises", "step"), ("Exits", "step"), ("Hangs", "paused"), ("Cheats", "step"), ("Exits", "realtime")}
+# One of each kind: raised, died, hung, an action that there is none.
+KINDS = {("Raises", "step"), ("Exits", "step"), ("Hangs", "paused"), ("Cheats", "step")}
 
 
 @pytest.mark.parametrize(
