@@ -280,19 +280,21 @@ def test_a_task_that_cannot_be_carried_to_a_process_is_none(fields: dict[str, An
 
 def test_killing_again_and_again_and_at_once(tmp_path: Path) -> None:
     async def killed() -> tuple[Outcome, Outcome]:
-        hall = Hall(tmp_path, fa.Good, fa.Watching)
+        hall = Hall(tmp_path, fa.Sleeping, fa.Watching)
         try:
             async with asyncio.timeout(600):
                 player = hall.player
                 await player.start(Task(env_name="none", timeout=600))
-                _, ending, _, _ = await asyncio.gather(player.kill(), player.stop(), player.kill(), player.settle())
+                with pytest.MonkeyPatch.context() as patch:  # it does not stop by itself, and nobody freezes it
+                    patch.setattr("proctor.agents.player.TIMEOUTS", msgspec.structs.replace(TIMEOUTS, STOPPING=LONG))
+                    _, ending, _, _ = await asyncio.gather(player.kill(), player.stop(), player.kill(), player.settle())
                 await asyncio.gather(player.kill(), player.prepare(), player.kill(), player.prepare())
-                result, _ = await hall.evaluate(SHORT)
+                result, _ = await hall.evaluate(HANGING)
             return ending.outcome, result.outcome
         finally:
             await hall.close()
 
-    assert asyncio.run(killed()) == (Outcome.AGENT_CRASH, Outcome.TIMEOUT)
+    assert asyncio.run(killed()) == (Outcome.AGENT_CRASH, Outcome.AGENT_HANG)
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 3, 4, 5, 8])
