@@ -53,15 +53,18 @@ class Spinning(Agent):
 
 
 class SleepingLater(Good):
-    """Plays for a while, then hangs."""
+    """Plays one step, then hangs."""
+
+    has_played: bool
 
     def _play_env(self, task: Task) -> bool:
-        if time.monotonic() > self.until:
+        if self.has_played:
             threading.Event().wait()
+        self.has_played = True
         return super()._play_env(task)
 
     def _init_task_hook(self, task: Task) -> None:
-        self.until = time.monotonic() + task.timeout / 4
+        self.has_played = False
 
 
 class HoldingOn(Agent):
@@ -112,11 +115,13 @@ class Killed(Agent):
         return True
 
 
-class Flooding(Good):
+class Flooding(Finishing):
+    """Says three megabytes."""
+
     def _play_env(self, task: Task) -> bool:
         for _ in range(16):
             os.write(1, b"x" * 65536)
-        return True
+        return super()._play_env(task)
 
 
 class Forking(Good):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import faulty_agents as fa
-from agent_sides import LOCAL, TOKEN, Side, ask, evaluate, task
+from agent_sides import LOCAL, TOKEN, LocalSide, Side, StartLocalSide, ask, evaluate, task
+from conftest import Command
 from proctor.agents import Outcome, run_evaluation_client, run_evaluation_client_with_server
 from proctor.agents.hosting.recipe import recipe_of
 from proctor.agents.servers.access import checked_url
@@ -22,6 +23,13 @@ from proctor.agents.servers.client import EvaluationError
 from proctor.errors import UsageError
 
 TESTS = Path(__file__).parent
+
+
+@pytest.fixture
+def start_here() -> Iterator[StartLocalSide]:
+    """Starts a server in a thread: `start_here("agent", Class)` or `start_here("evaluator", Class)`."""
+    with ExitStack() as stack:
+        yield lambda side, cls, port=0: stack.enter_context(LocalSide(side, cls, port))
 
 
 @pytest.fixture(scope="module")
@@ -80,13 +88,16 @@ def nested(levels: int) -> list[Any]:
     return [nested(levels - 1)] if levels else []
 
 
-def test_connections_that_say_nothing_are_closed(agent: Side) -> None:
-    with ExitStack() as stack:
+def test_connections_that_say_nothing_are_closed(start_here: StartLocalSide, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = start_here("agent", fa.Good)
+    with ExitStack() as stack, monkeypatch.context() as patch:
+        patch.setattr("proctor.agents.servers.punctual.SLOWEST_HEAD", 1.0)
         connect = (socket.create_connection((LOCAL, agent.port), timeout=60) for _ in range(300))
         silent = [stack.enter_context(connection) for connection in connect]
         for connection in silent[::2]:
             connection.sendall(b"GET /agent/status HTTP/1.1\r\nX-Never-Ends: ")
         assert [connection.recv(1) for connection in silent] == 300 * [b""]
+        patch.undo()
         assert ask("GET", f"{agent.url}/agent/status")[0] == 200
 
 
@@ -103,7 +114,7 @@ def test_servers_for_everyone_know_each_other() -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
-def test_a_server_for_everyone_needs_a_token(proctor: Callable[..., Any], host: str) -> None:
+def test_a_server_for_everyone_needs_a_token(proctor: Command, host: str) -> None:
     done = proctor("serve", "agent", f"{TESTS / 'faulty_agents.py'}:Good", "--host", host, "--port", "0")
     assert done.returncode == 2
     assert "--token" in done.stderr
@@ -111,7 +122,7 @@ def test_a_server_for_everyone_needs_a_token(proctor: Callable[..., Any], host: 
         fa.Good().run(host=host, port=0)
 
 
-def test_what_cannot_be_served(proctor: Callable[..., Any]) -> None:
+def test_what_cannot_be_served(proctor: Command) -> None:
     for name, said in {
         "nowhere": "expected module:Class",
         "no_such_module:Agent": "could not be imported",
@@ -125,21 +136,27 @@ def test_what_cannot_be_served(proctor: Callable[..., Any]) -> None:
         assert "Traceback" not in done.stderr
 
 
-def test_what_the_description_allows_brings_no_server_down(start_side: Callable[..., Side]) -> None:
-    """A fuzzer makes requests from the OpenAPI description, to two that know each other."""
-    agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
-    for side in (agent, evaluator):
-        evaluate(agent, evaluator)
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "schemathesis.cli", "run", f"{side.url}/openapi.json"),
-                *("-H", f"Authorization: Bearer {TOKEN}", "--checks", "not_a_server_error", "--seed", "1"),
-                *("--max-examples", "20", "--phases", "fuzzing", "--generation-database", "none", "--no-color"),
-            ],
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-        assert ask("GET", f"{side.url}/openapi.json")[0] == 200
+@pytest.mark.parametrize(
+    ("whose", "examples"),
+    [("evaluator", 5), *(pytest.param(whose, 20, marks=pytest.mark.slow) for whose in ("evaluator", "agent"))],
+)
+def test_what_the_description_allows_brings_no_server_down(
+    start_here: StartLocalSide, whose: str, examples: int
+) -> None:
+    """A fuzzer makes requests from the OpenAPI description, to one of two that know each other."""
+    sides = {"agent": start_here("agent", fa.Finishing), "evaluator": start_here("evaluator", fa.Watching)}
+    evaluate(sides["agent"], sides["evaluator"])
+    url = sides[whose].url
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "schemathesis.cli", "run", f"{url}/openapi.json"),
+            *("-H", f"Authorization: Bearer {TOKEN}", "--checks", "not_a_server_error", "--seed", "1"),
+            *("--max-examples", str(examples), "--phases", "fuzzing", "--generation-database", "none", "--no-color"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert ask("GET", f"{url}/openapi.json")[0] == 200

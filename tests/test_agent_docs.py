@@ -6,14 +6,14 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+
+from conftest import Command
 
 GUIDE = (Path(__file__).parents[1] / "docs" / "agents.md").read_text()
 
 
-def test_the_first_agent_plays(tmp_path: Path, proctor: Callable[..., Any]) -> None:
+def test_the_first_agent_plays(tmp_path: Path, proctor: Command) -> None:
     counting, *others = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
     (tmp_path / "counting.py").write_text(counting)
     (script,) = (block for block in others if "run_evaluation_client_with_server(" in block)

@@ -7,14 +7,28 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
+import msgspec
 import pytest
 
 import faulty_agents as fa
-from agent_sides import LOCAL, TOKEN, Side, ask, evaluate, task, until
+from agent_sides import LOCAL, TOKEN, LocalSide, StartLocalSide, ask, evaluate, task, until
+from conftest import StartSide
 from proctor.agents import Outcome, run_evaluation_client
+from proctor.agents.constants import TIMEOUTS
+
+SHORT = 2.0  # seconds for what ends when time is up
+HANGING = 0.4  # for what never does anything
+
+
+@pytest.fixture
+def start_here() -> Iterator[StartLocalSide]:
+    """Starts a server in a thread: `start_here("agent", Class)` or `start_here("evaluator", Class)`."""
+    with ExitStack() as stack:
+        yield lambda side, cls, port=0: stack.enter_context(LocalSide(side, cls, port))
 
 
 class Line:
@@ -74,8 +88,8 @@ class Line:
         self._thread.join()
 
 
-def test_an_agents_server_that_is_killed(start_side: Callable[..., Side]) -> None:
-    agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
+def test_an_agents_server_that_is_killed(start_side: StartSide, start_here: StartLocalSide) -> None:
+    agent, evaluator = start_side("agent", fa.Good), start_here("evaluator", fa.Watching)
     with ThreadPoolExecutor(1) as thread:
         future = thread.submit(evaluate, agent, evaluator, 600)
         until(f"{agent.url}/agent", "RUNNING")
@@ -83,12 +97,12 @@ def test_an_agents_server_that_is_killed(start_side: Callable[..., Side]) -> Non
         result = future.result()
     assert result.outcome is Outcome.AGENT_CRASH, result.notes
     assert result.metrics == {}
-    again = start_side("agent", fa.Finishing, port=agent.port)
+    again = start_here("agent", fa.Finishing, port=agent.port)
     assert evaluate(again, evaluator).outcome is Outcome.COMPLETED
 
 
-def test_an_evaluators_server_that_is_killed(start_side: Callable[..., Side]) -> None:
-    agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
+def test_an_evaluators_server_that_is_killed(start_side: StartSide, start_here: StartLocalSide) -> None:
+    agent, evaluator = start_here("agent", fa.Good), start_side("evaluator", fa.Watching)
     with ThreadPoolExecutor(1) as thread:
         future = thread.submit(evaluate, agent, evaluator, 600)
         until(f"{agent.url}/agent", "RUNNING")
@@ -96,12 +110,12 @@ def test_an_evaluators_server_that_is_killed(start_side: Callable[..., Side]) ->
         result = future.result()
     assert result.outcome is Outcome.JUDGE_ERROR
     until(f"{agent.url}/agent", "READY")  # it has noticed that it plays for nobody
-    again = start_side("evaluator", fa.Watching, port=evaluator.port)
-    assert evaluate(agent, again).outcome is Outcome.TIMEOUT
+    again = start_here("evaluator", fa.Watching, port=evaluator.port)
+    assert evaluate(agent, again, SHORT).outcome is Outcome.TIMEOUT
 
 
-def test_a_line_that_is_cut_and_mended(start_side: Callable[..., Side]) -> None:
-    agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
+def test_a_line_that_is_cut_and_mended(start_here: StartLocalSide) -> None:
+    agent, evaluator = start_here("agent", fa.Good), start_here("evaluator", fa.Watching)
     to_agent, to_evaluator = Line(agent.port), Line(evaluator.port)
     try:
         ask("POST", f"{agent.url}/agent/register_evaluator", {"evaluator_url": to_evaluator.url})
@@ -110,14 +124,16 @@ def test_a_line_that_is_cut_and_mended(start_side: Callable[..., Side]) -> None:
         until(f"{agent.url}/agent", "RUNNING")
         to_agent.cut()
         to_evaluator.cut()
-        until(f"{evaluator.url}/evaluator", "READY")
-        until(f"{agent.url}/agent", "READY")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("proctor.agents.servers.remote.TIMEOUTS", msgspec.structs.replace(TIMEOUTS, REQUEST=0.5))
+            until(f"{evaluator.url}/evaluator", "READY")
+            until(f"{agent.url}/agent", "READY")
         result = ask("GET", f"{evaluator.url}/evaluator/evaluation/results")[1]
         assert result["outcome"] == "agent_crash"
         assert "cannot be reached" in result["notes"] or "did not start" in result["notes"]
         to_agent.mend()
         to_evaluator.mend()
-        assert ask("POST", f"{evaluator.url}/evaluator/evaluation/start", task(0.3).model_dump())[0] == 200
+        assert ask("POST", f"{evaluator.url}/evaluator/evaluation/start", task(SHORT).model_dump())[0] == 200
         until(f"{evaluator.url}/evaluator", "READY")
         assert ask("GET", f"{evaluator.url}/evaluator/evaluation/results")[1]["outcome"] == "timeout"
     finally:
@@ -125,19 +141,20 @@ def test_a_line_that_is_cut_and_mended(start_side: Callable[..., Side]) -> None:
         to_evaluator.close()
 
 
-def test_a_line_that_is_slow_is_no_crash(start_side: Callable[..., Side]) -> None:
-    agent, evaluator = start_side("agent", fa.Thinking), start_side("evaluator", fa.Watching)
+def test_a_line_that_is_slow_is_no_crash(start_here: StartLocalSide) -> None:
+    agent, evaluator = start_here("agent", fa.Thinking), start_here("evaluator", fa.Watching)
     to_agent = Line(agent.port)
     to_agent.delay = 0.4
     try:
-        result = run_evaluation_client(to_agent.url, evaluator.url, task(1), token=TOKEN)
+        result = run_evaluation_client(to_agent.url, evaluator.url, task(SHORT), token=TOKEN)
         assert result.outcome is Outcome.TIMEOUT, result.notes
     finally:
         to_agent.close()
 
 
-def test_a_client_that_dies_leaves_an_evaluation_that_ends(start_side: Callable[..., Side]) -> None:
-    agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
+@pytest.mark.slow
+def test_a_client_that_dies_leaves_an_evaluation_that_ends(start_here: StartLocalSide) -> None:
+    agent, evaluator = start_here("agent", fa.Good), start_here("evaluator", fa.Watching)
     script = f"""
 from proctor.agents import Task, run_evaluation_client
 run_evaluation_client({agent.url!r}, {evaluator.url!r}, Task(env_name="none", timeout=2), token={TOKEN!r})
@@ -148,28 +165,35 @@ run_evaluation_client({agent.url!r}, {evaluator.url!r}, Task(env_name="none", ti
         client.kill()
     until(f"{evaluator.url}/evaluator", "READY")
     assert ask("GET", f"{evaluator.url}/evaluator/evaluation/results")[1]["outcome"] == "timeout"
-    assert evaluate(agent, evaluator).outcome is Outcome.TIMEOUT
+    assert evaluate(agent, evaluator, SHORT).outcome is Outcome.TIMEOUT
 
 
 @pytest.mark.parametrize(
-    ("agent", "evaluator", "outcome"),
+    ("agent", "evaluator", "seconds", "outcome"),
     [
-        (fa.Sleeping, fa.Watching, Outcome.AGENT_HANG),
-        (fa.Killed, fa.Watching, Outcome.AGENT_CRASH),
-        (fa.KillingItsGuardian, fa.Watching, Outcome.AGENT_CRASH),
-        (fa.StoppingItsGuardian, fa.Watching, Outcome.AGENT_HANG),
-        (fa.SpeakingInTongues, fa.Watching, Outcome.AGENT_CRASH),
-        (fa.RaisingBefore, fa.Watching, Outcome.AGENT_CRASH),
-        (fa.Good, fa.ScoreRaises, Outcome.JUDGE_ERROR),
-        (fa.Good, fa.CheckDies, Outcome.JUDGE_ERROR),
-        (fa.Good, fa.SetupRaises, Outcome.ENV_CRASH),
-        (fa.Forking, fa.Watching, Outcome.TIMEOUT),
+        (fa.Killed, fa.Watching, 60, Outcome.AGENT_CRASH),
+        *(
+            pytest.param(*row, marks=pytest.mark.slow)
+            for row in [
+                (fa.Sleeping, fa.Watching, HANGING, Outcome.AGENT_HANG),
+                (fa.KillingItsGuardian, fa.Watching, 60, Outcome.AGENT_CRASH),
+                (fa.StoppingItsGuardian, fa.Watching, HANGING, Outcome.AGENT_HANG),
+                (fa.SpeakingInTongues, fa.Watching, 60, Outcome.AGENT_CRASH),
+                (fa.RaisingBefore, fa.Watching, 60, Outcome.AGENT_CRASH),
+                (fa.Good, fa.ScoreRaises, 60, Outcome.JUDGE_ERROR),
+                (fa.Good, fa.CheckDies, 60, Outcome.JUDGE_ERROR),
+                (fa.Good, fa.SetupRaises, 60, Outcome.ENV_CRASH),
+                (fa.Forking, fa.Watching, SHORT, Outcome.TIMEOUT),
+            ]
+        ),
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )
-def test_faults_over_http(start_side: Callable[..., Side], agent: type, evaluator: type, outcome: Outcome) -> None:
-    sides = start_side("agent", agent), start_side("evaluator", evaluator)
+def test_faults_over_http(
+    start_here: StartLocalSide, agent: type, evaluator: type, seconds: float, outcome: Outcome
+) -> None:
+    sides = start_here("agent", agent), start_here("evaluator", evaluator)
     for _ in range(2):
-        result = evaluate(*sides)
+        result = evaluate(*sides, seconds)
         assert result.outcome is outcome, result.notes
         assert bool(result.metrics) == outcome.is_play

@@ -8,8 +8,9 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,8 +20,8 @@ from aiohttp import web
 
 import faulty_agents as fa
 import super_hexagon
-from agent_sides import LOCAL, TOKEN, Side, ask, evaluate, task, until
-from conftest import Handler, ModelServer
+from agent_sides import LOCAL, TOKEN, LocalSide, StartLocalSide, ask, evaluate, task, until
+from conftest import ModelServer, Serve, StartSide
 from proctor.agents import (
     EvaluationResult,
     Outcome,
@@ -32,11 +33,19 @@ from proctor.agents import (
 from proctor.agents.servers.client import EvaluationError
 from seed_classes import responses_api, the_seeds_own_classes
 
+
+@pytest.fixture
+def start_here() -> Iterator[StartLocalSide]:
+    """Starts a server in a thread: `start_here("agent", Class)` or `start_here("evaluator", Class)`."""
+    with ExitStack() as stack:
+        yield lambda side, cls, port=0: stack.enter_context(LocalSide(side, cls, port))
+
+
 # The seed's example, all three ways
 
 
 @pytest.fixture
-def hexagon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Callable[[Handler], ModelServer]) -> ModelServer:
+def hexagon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Serve) -> ModelServer:
     """A game in a file, and a service that can see what is on its screen."""
 
     def look(body: dict[str, Any], _: int) -> web.Response:
@@ -66,7 +75,7 @@ def assert_survived(result: EvaluationResult) -> None:
     assert result.metrics["score"] >= 5
 
 
-@pytest.mark.parametrize("source", ["ours", "seed"])
+@pytest.mark.parametrize("source", ["ours", pytest.param("seed", marks=pytest.mark.slow)])
 def test_both_sides_and_the_client_in_one_go(
     tmp_path: Path, hexagon: ModelServer, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,7 +95,8 @@ def test_both_sides_and_the_client_in_one_go(
     assert screen[:2] == ["active Super Hexagon", "press 32"], "focus, then the space bar"
 
 
-def test_two_servers_and_a_client_apart(tmp_path: Path, hexagon: ModelServer, start_side: Callable[..., Side]) -> None:
+@pytest.mark.slow
+def test_two_servers_and_a_client_apart(tmp_path: Path, hexagon: ModelServer, start_side: StartSide) -> None:
     agent = start_side("agent", super_hexagon.MySuperHexagonAgent)
     evaluator = start_side("evaluator", super_hexagon.MySuperHexagonEvaluator)
     for _ in range(2):
@@ -94,14 +104,14 @@ def test_two_servers_and_a_client_apart(tmp_path: Path, hexagon: ModelServer, st
 
 
 def test_several_at_once(tmp_path: Path) -> None:
-    tasks = [task(0.3) for _ in range(4)]
+    tasks = [task(2) for _ in range(2)]
     report = tmp_path / "report.jsonl"
     results = run_evaluation_client_with_server_parallel(
         tasks, agent=fa.Good, evaluator=fa.Watching, parallel=2, report=report
     )
     assert [result.task_id for result in results] == [one.task_id for one in tasks]
     assert {result.outcome for result in results} == {Outcome.TIMEOUT}
-    assert len(report.read_text().splitlines()) == 4
+    assert len(report.read_text().splitlines()) == 2
 
 
 def test_objects_in_the_background_as_in_the_seed(tmp_path: Path) -> None:
@@ -160,8 +170,8 @@ def test_an_agent_that_cannot_be_made_is_told_before_anything_is_served(capfd: p
 # The protocol
 
 
-def test_the_agents_states(start_side: Callable[..., Side]) -> None:
-    agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
+def test_the_agents_states(start_here: StartLocalSide) -> None:
+    agent, evaluator = start_here("agent", fa.Good), start_here("evaluator", fa.Watching)
     base = f"{agent.url}/agent"
     assert ask("GET", f"{base}/status") == (200, {"state": "INIT", "current_task": None})
     told = task(60).model_dump()
@@ -182,8 +192,8 @@ def test_the_agents_states(start_side: Callable[..., Side]) -> None:
     until(base, "READY")
 
 
-def test_the_evaluators_states(start_side: Callable[..., Side]) -> None:
-    agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
+def test_the_evaluators_states(start_here: StartLocalSide) -> None:
+    agent, evaluator = start_here("agent", fa.Good), start_here("evaluator", fa.Watching)
     base = f"{evaluator.url}/evaluator"
     assert ask("GET", f"{base}/status") == (200, {"state": "INIT", "current_task": None})
     assert ask("POST", f"{base}/evaluation/start", task().model_dump())[0] == 400
@@ -209,11 +219,11 @@ def test_the_evaluators_states(start_side: Callable[..., Side]) -> None:
     assert "notes" in answer
 
 
-def test_of_many_starts_at_once_one_wins(start_side: Callable[..., Side], tmp_path: Path) -> None:
-    agent, evaluator = (
-        start_side("agent", fa.Good),
-        start_side("evaluator", CountingSetups, SETUPS=str(tmp_path / "setups")),
-    )
+def test_of_many_starts_at_once_one_wins(
+    start_here: StartLocalSide, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SETUPS", str(tmp_path / "setups"))
+    agent, evaluator = start_here("agent", fa.Good), start_here("evaluator", CountingSetups)
     ask("POST", f"{agent.url}/agent/register_evaluator", {"evaluator_url": evaluator.url})
     ask("POST", f"{evaluator.url}/evaluator/register_agent", {"agent_url": agent.url})
     with ThreadPoolExecutor(8) as threads:
@@ -224,8 +234,8 @@ def test_of_many_starts_at_once_one_wins(start_side: Callable[..., Side], tmp_pa
     assert (tmp_path / "setups").read_text() == "x", "one environment"
 
 
-def test_results_are_kept_by_task(start_side: Callable[..., Side]) -> None:
-    agent, evaluator = start_side("agent", fa.Finishing), start_side("evaluator", fa.Watching)
+def test_results_are_kept_by_task(start_here: StartLocalSide) -> None:
+    agent, evaluator = start_here("agent", fa.Finishing), start_here("evaluator", fa.Watching)
     url = f"{evaluator.url}/evaluator/evaluation/results"
     first, second = (evaluate(agent, evaluator).task_id for _ in range(2))
     assert ask("GET", f"{url}?task_id={first}")[1]["task_id"] == first
@@ -234,22 +244,22 @@ def test_results_are_kept_by_task(start_side: Callable[..., Side]) -> None:
     assert ask("GET", f"{url}?task_id=another") == (204, None)
 
 
-def test_a_client_is_not_given_what_another_asked_for(start_side: Callable[..., Side]) -> None:
-    agent, evaluator = start_side("agent", fa.Good), start_side("evaluator", fa.Watching)
+def test_a_client_is_not_given_what_another_asked_for(start_here: StartLocalSide) -> None:
+    agent, evaluator = start_here("agent", fa.Good), start_here("evaluator", fa.Watching)
 
     def asked_for(_: int) -> bool:
-        asked = task(0.3)
+        asked = task(1)
         try:
             return run_evaluation_client(agent.url, evaluator.url, asked, token=TOKEN).task_id == asked.task_id
         except EvaluationError:  # the other was there first
             return True
 
     with ThreadPoolExecutor(3) as threads:
-        assert all(threads.map(asked_for, range(6)))
+        assert all(threads.map(asked_for, range(4)))
 
 
-def test_registering_while_tasks_are_started(start_side: Callable[..., Side]) -> None:
-    agent, evaluator = start_side("agent", fa.Finishing), start_side("evaluator", fa.Watching)
+def test_registering_while_tasks_are_started(start_here: StartLocalSide) -> None:
+    agent, evaluator = start_here("agent", fa.Finishing), start_here("evaluator", fa.Watching)
     evaluate(agent, evaluator)
 
     def one_of_four(turn: int) -> int:
@@ -267,8 +277,8 @@ def test_registering_while_tasks_are_started(start_side: Callable[..., Side]) ->
     assert evaluate(agent, evaluator).outcome is Outcome.COMPLETED
 
 
-def test_a_result_of_any_length(start_side: Callable[..., Side]) -> None:
-    result = evaluate(start_side("agent", fa.Finishing), start_side("evaluator", fa.WritingMuch))
+def test_a_result_of_any_length(start_here: StartLocalSide) -> None:
+    result = evaluate(start_here("agent", fa.Finishing), start_here("evaluator", fa.WritingMuch))
     assert len(result.metrics["moves"]) == 100_000
 
 
@@ -278,8 +288,8 @@ class CountingSetups(fa.Watching):
             file.write("x")
 
 
-def test_an_agent_is_killed_on_demand_and_made_anew(start_side: Callable[..., Side]) -> None:
-    agent, evaluator = start_side("agent", fa.Sleeping), start_side("evaluator", fa.Watching)
+def test_an_agent_is_killed_on_demand_and_made_anew(start_here: StartLocalSide) -> None:
+    agent, evaluator = start_here("agent", fa.Sleeping), start_here("evaluator", fa.Watching)
     ask("POST", f"{agent.url}/agent/register_evaluator", {"evaluator_url": evaluator.url})
     ask("POST", f"{evaluator.url}/evaluator/register_agent", {"agent_url": agent.url})
     ask("POST", f"{evaluator.url}/evaluator/evaluation/start", task(60).model_dump())
@@ -290,7 +300,7 @@ def test_an_agent_is_killed_on_demand_and_made_anew(start_side: Callable[..., Si
     until(f"{agent.url}/agent", "READY")
     with ThreadPoolExecutor(4) as threads:
         assert set(threads.map(lambda _: ask("POST", f"{agent.url}/agent/kill")[0], range(8))) == {200}
-    assert evaluate(agent, evaluator).outcome is Outcome.AGENT_HANG, "and plays as ever"
+    assert evaluate(agent, evaluator, 0.4).outcome is Outcome.AGENT_HANG, "and plays as ever"
 
 
 class Absent(BaseHTTPRequestHandler):
@@ -315,8 +325,8 @@ class Absent(BaseHTTPRequestHandler):
         pass
 
 
-def test_an_agent_that_was_deserted_does_not_say_that_it_finished(start_side: Callable[..., Side]) -> None:
-    agent = start_side("agent", fa.Good)
+def test_an_agent_that_was_deserted_does_not_say_that_it_finished(start_here: StartLocalSide) -> None:
+    agent = start_here("agent", fa.Good)
     with ThreadingHTTPServer((LOCAL, 0), Absent) as absent, ThreadPoolExecutor(1) as thread:
         serving = thread.submit(absent.serve_forever, 0.01)
         url = f"http://{LOCAL}:{absent.server_port}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import socket
+from collections.abc import Iterator
 from typing import Any
 
 import aiohttp
@@ -16,10 +17,11 @@ from proctor.agents.worlds.gate import Frame, Gate, Move
 
 
 @pytest.fixture
-def gate() -> Gate:
+def gate() -> Iterator[Gate]:
     opened = Gate()
     opened.open("secret", spaces.Choice(3).take)
-    return opened
+    yield opened
+    opened.end()
 
 
 def ask(gate: Gate, *requests: tuple[str, str, dict[str, Any]]) -> list[tuple[int, bytes]]:
@@ -40,7 +42,8 @@ def move(tick: int, action: Any) -> dict[str, Any]:
 
 
 def test_the_gate_lets_nobody_in_without_the_token(gate: Gate) -> None:
-    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "secret"}):
+    tokens: list[dict[str, str]] = [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "secret"}]
+    for headers in tokens:
         answers = ask(gate, ("GET", "/observation", {"headers": headers}), ("POST", "/action", {"headers": headers}))
         assert [status for status, _ in answers] == [401, 401]
 
@@ -48,7 +51,8 @@ def test_the_gate_lets_nobody_in_without_the_token(gate: Gate) -> None:
 def test_a_token_that_is_no_text_is_a_wrong_one(gate: Gate) -> None:
     with socket.create_connection(("127.0.0.1", gate.port), timeout=30) as connection:
         connection.sendall(b"GET /observation HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \xff\xfe\r\n\r\n")
-        assert connection.makefile("rb").readline() == b"HTTP/1.1 401 Unauthorized\r\n"
+        with connection.makefile("rb") as answer:
+            assert answer.readline() == b"HTTP/1.1 401 Unauthorized\r\n"
 
 
 def test_the_gate_gives_the_newest_and_takes_the_last(gate: Gate) -> None:
@@ -70,7 +74,9 @@ def test_the_gate_gives_the_newest_and_takes_the_last(gate: Gate) -> None:
     assert msgspec.msgpack.decode(seen, type=Frame).tick == 1
     assert [status for status, _ in answers] == [200, 204, 400, 400, 400, 400, 413, 400, 404]
     assert gate.dropped == 1
-    assert gate.take().action == 2
+    taken = gate.take()
+    assert taken is not None
+    assert taken.action == 2
     assert gate.take() is None
     gate.close()
     assert ask(gate, ("POST", "/action", move(1, 1)))[0][0] == 410

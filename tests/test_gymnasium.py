@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import subprocess
-import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import needs
 import proctor
-from long_tests import long_if
+from conftest import Serve
 from proctor import catalog
 from proctor.errors import MissingExtraError, UnknownNameError
 from proctor.task import create_task
 
-gymnasium = pytest.importorskip("gymnasium")
+needs.module("gymnasium", "gym")
+gymnasium = import_module("gymnasium")
 
 GAMES = {
     "CartPole-v1": "gymnasium",
@@ -32,51 +33,37 @@ GAMES = {
     "ALE/Breakout-v5": "ale_py",
 }
 
-PROBE = """
-import json, sys
-import proctor
-from proctor.agents.worlds.events import Ending
-import msgspec
-
-report = proctor.evaluate(sys.argv[1], agent="random", limit=2, settings={"max_steps": 300})
-print(json.dumps([json.loads(record.outputs[-1].text) for record in report.records()]))
-"""
+EXTRAS = {"gymnasium": "gym", "minigrid": "minigrid", "nle": "nle", "vizdoom": "vizdoom", "ale_py": "atari"}
 
 
-def needs(module: str) -> None:
-    if importlib.util.find_spec(module) is None:
-        pytest.skip(f"{module} is not installed")
+def require(module: str) -> None:
+    if module in EXTRAS:
+        needs.module(module, EXTRAS[module])
+    elif importlib.util.find_spec(module) is None:
+        pytest.skip(f"there is no {module}: pip install 'gymnasium[{module.lower()}]'")
 
 
-ALIKE = ("MountainCarContinuous-v0", "Taxi-v4", "Blackjack-v1", "ALE/Breakout-v5")  # to others of their makers
+ONE_OF_EACH_KIND = ("CartPole-v1", "ALE/Pong-v5")
 
 
 @pytest.mark.parametrize(
-    ("game", "module"), [pytest.param(*item, marks=long_if(item[0] in ALIKE)) for item in GAMES.items()]
+    ("game", "module"),
+    [pytest.param(*item, marks=() if item[0] in ONE_OF_EACH_KIND else pytest.mark.slow) for item in GAMES.items()],
 )
-def test_the_same_seed_gives_the_same_trace_in_another_process(game: str, module: str, tmp_path: Path) -> None:
-    needs(module)
+def test_the_same_seed_gives_the_same_trace_in_another_process(
+    game: str, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The world and the agent live in a new process for every run."""
+    require(module)
     played = []
     for hash_seed in ("1", "2"):
-        done = subprocess.run(
-            [sys.executable, "-c", PROBE, f"gym/{game}"],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=dict(PROCTOR_STORE=str(tmp_path / hash_seed), PYTHONHASHSEED=hash_seed, PATH="", **passed_on()),
-        )
-        assert done.returncode == 0, done.stderr
-        played.append(json.loads(done.stdout))
+        monkeypatch.setenv("PYTHONHASHSEED", hash_seed)
+        report = proctor.evaluate(f"gym/{game}", agent="random", limit=2, settings={"max_steps": 300})
+        played.append([json.loads(record.outputs[-1].text) for record in report.records()])
     first, second = played
     assert [episode["trace"] for episode in first] == [episode["trace"] for episode in second]
     assert first[0]["trace"] != first[1]["trace"], "another seed, another episode"
     assert all(episode["outcome"] == "completed" and episode["length"] > 0 for episode in first)
-
-
-def passed_on() -> dict[str, str]:
-    import os
-
-    return {key: os.environ[key] for key in ("PYTHONPATH", "HOME") if key in os.environ}
 
 
 def test_a_game_that_has_a_goal_can_be_lost_and_won(tmp_path: Path) -> None:
@@ -101,7 +88,9 @@ def test_an_action_out_of_bounds_is_the_agents_fault(tmp_path: Path) -> None:
     (tmp_path / "force.py").write_text("def policy(o): return [99.0]\n")
     report = proctor.evaluate("gym/MountainCarContinuous-v0", agent="force.py:policy", limit=1)
     assert report.run.outcomes == {"agent_crash": 1}
-    assert "in the ranges -1 to 1" in next(report.records()).score.why
+    score = next(report.records()).score
+    assert score is not None
+    assert "in the ranges -1 to 1" in score.why
 
 
 def test_settings_reach_the_environment() -> None:
@@ -114,7 +103,7 @@ def test_settings_reach_the_environment() -> None:
     assert report.run.config["settings"]["env_kwargs"] == {"map_name": "8x8", "is_slippery": False}
 
 
-def test_a_model_reads_a_lake(serve) -> None:
+def test_a_model_reads_a_lake(serve: Serve) -> None:
     """Down, down, right, down, right, right leads over the ice that does not slip."""
     way = iter(["down", "1", "Right", "down", "right", "2"])
     server = serve(lambda body, number: next(way))
@@ -142,8 +131,8 @@ def test_a_model_reads_a_lake(serve) -> None:
         ("Blackjack-v1", "gymnasium", (", ", "0 (stick), 1 (hit)")),
     ],
 )
-def test_what_a_model_is_shown(serve, game: str, module: str, expected: tuple[str, str]) -> None:
-    needs(module)
+def test_what_a_model_is_shown(serve: Serve, game: str, module: str, expected: tuple[str, str]) -> None:
+    require(module)
     server = serve(lambda body, number: "0")
     report = proctor.evaluate(f"gym/{game}", "openai/m", base_url=server.url, limit=1, settings={"max_steps": 2})
     assert "unreadable" not in report.metrics

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+import needs
 import proctor as package
-from proctor.agents.worlds.events import read_events
+from conftest import Command
+from proctor.agents.worlds.events import Ending, read_events
 
 
 def log_of(task: str, agent: str = "random", **settings: Any) -> Path:
@@ -18,20 +20,32 @@ def log_of(task: str, agent: str = "random", **settings: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize("clock", ["step", "realtime", "paused"])
-def test_the_same_trace_whatever_the_clock_was(proctor, clock: str) -> None:
+def ending_of(path: Path) -> Ending:
+    ending = read_events(path).ending
+    assert ending is not None
+    return ending
+
+
+@pytest.mark.parametrize("clock", ["step", "realtime", pytest.param("paused", marks=pytest.mark.slow)])
+def test_the_same_trace_whatever_the_clock_was(proctor: Command, clock: str) -> None:
     path = log_of("agents/catch", clock=clock, fps=200)
     done = proctor("replay", str(path))
     assert done.returncode == 0, done.stderr
     assert f"the same trace {read_events(path).trace}" in done.stdout
     told = json.loads(proctor("replay", str(path), "--json").stdout)
-    assert told["trace"] == told["replayed"] == read_events(path).ending.trace
+    assert told["trace"] == told["replayed"] == ending_of(path).trace
     assert told["difference"] == ""
 
 
-@pytest.mark.parametrize("game", ["MountainCarContinuous-v0", "FrozenLake-v1", "Blackjack-v1"])
-def test_a_game_of_others(proctor, game: str) -> None:
-    pytest.importorskip("gymnasium")
+@pytest.mark.parametrize(
+    "game",
+    [
+        "MountainCarContinuous-v0",
+        *(pytest.param(game, marks=pytest.mark.slow) for game in ("FrozenLake-v1", "Blackjack-v1")),
+    ],
+)
+def test_a_game_of_others(proctor: Command, game: str) -> None:
+    needs.module("gymnasium", "gym")
     done = proctor("replay", str(log_of(f"gym/{game}")))
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -51,7 +65,7 @@ def test_the_log_has_what_it_takes(tmp_path: Path) -> None:
     assert lines[-1].success is not None
 
 
-def test_a_changed_log_is_noticed(proctor) -> None:
+def test_a_changed_log_is_noticed(proctor: Command) -> None:
     path = log_of("agents/catch")
     lines = path.read_text().splitlines()
     event = json.loads(lines[4])
@@ -62,7 +76,7 @@ def test_a_changed_log_is_noticed(proctor) -> None:
     assert "ANOTHER TRACE: step 3: frame was '000" in done.stdout
 
 
-def test_an_episode_that_was_cut_off_is_played_as_far_as_it_goes(proctor) -> None:
+def test_an_episode_that_was_cut_off_is_played_as_far_as_it_goes(proctor: Command) -> None:
     path = log_of("agents/catch")
     lines = path.read_text().splitlines()
     path.write_text("\n".join(lines[:10]) + "\n" + lines[10][:20])
@@ -71,10 +85,10 @@ def test_an_episode_that_was_cut_off_is_played_as_far_as_it_goes(proctor) -> Non
     assert ", 8 steps: the same trace" in done.stdout
 
 
-def test_of_an_episode_without_a_step_the_beginning_is_played(proctor, tmp_path: Path) -> None:
+def test_of_an_episode_without_a_step_the_beginning_is_played(proctor: Command, tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text("def policy(observation): return 7\n")
     path = log_of("agents/catch", agent=f"{tmp_path / 'wrong.py'}:policy")
-    assert read_events(path).ending.outcome == "agent_crash"
+    assert ending_of(path).outcome == "agent_crash"
     done = proctor("replay", str(path))
     assert done.returncode == 0, done.stdout + done.stderr
     assert ", 0 steps: the same trace" in done.stdout
@@ -85,7 +99,7 @@ def test_of_an_episode_without_a_step_the_beginning_is_played(proctor, tmp_path:
 
 
 @pytest.mark.parametrize("content", [None, "", "{}", "not a log"])
-def test_what_is_no_log_is_one_sentence(proctor, tmp_path: Path, content: str | None) -> None:
+def test_what_is_no_log_is_one_sentence(proctor: Command, tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "events.jsonl"
     if content is not None:
         path.write_text(content)
@@ -94,7 +108,7 @@ def test_what_is_no_log_is_one_sentence(proctor, tmp_path: Path, content: str | 
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_log_of_something_else_is_refused(proctor, tmp_path: Path) -> None:
+def test_a_log_of_something_else_is_refused(proctor: Command, tmp_path: Path) -> None:
     path = log_of("agents/catch")
     path.write_text(path.read_text().replace('"task":"agents/catch"', '"task":"shapes/existence"'))
     done = proctor("replay", str(path))

@@ -110,7 +110,8 @@ def test_colours_of_a_terminal_are_named() -> None:
 def test_catch_can_always_be_won(width: int, more: int, things: int, seed: int) -> None:
     world = Catch(width, width + more, things)
     observation, _ = world.reset(seed=seed)
-    total, over, info = 0.0, False, {}
+    total, over = 0.0, False
+    info: dict[str, Any] = {}
     while not over:
         assert world.text(observation).count("\n") == world.height - 1
         observation, reward, over, truncated, info = world.step(Catcher().act(observation))

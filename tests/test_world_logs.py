@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from proctor.agents.outcome import Outcome
 from proctor.agents.worlds.events import Ending, EventLog, Header, State, close_log, ending_of, read_events
 from proctor.errors import UsageError
 from proctor.evaluation import resume
@@ -27,9 +28,9 @@ def test_a_log_that_was_cut_off_keeps_its_whole_lines(tmp_path: Path) -> None:
     log.close()
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size - 10)
-    close_log(path, Ending("agent_crash"))
+    close_log(path, Ending(Outcome.AGENT_CRASH))
     cut = read_events(path)
-    assert (cut.length, cut.ending) == (998, Ending("agent_crash"))
+    assert (cut.length, cut.ending) == (998, Ending(Outcome.AGENT_CRASH))
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"{}", b"no json", b'{"format": 9}', b"\xff\xfe"])
@@ -60,9 +61,10 @@ def killed(*options: str) -> None:
         gate.read()  # until the agents are gone, too
 
 
-def test_killed_and_resumed_no_finished_episode_is_repeated() -> None:
+@pytest.mark.parametrize("clock", ["step", pytest.param("paused", marks=pytest.mark.slow)])
+def test_killed_and_resumed_no_finished_episode_is_repeated(clock: str) -> None:
     """Every log holds one play, and those that had an ending when the kill came are the same files as before."""
-    killed("--parallel", "2", "--set", "clock=paused", "--set", "fps=500")
+    killed("--parallel", "2", "--set", f"clock={clock}", "--set", "fps=500")
     before = logs()
     assert 6 <= len(before) <= 7, "the other agent may have been in the middle of the seventh"
     report = resume("latest", {})

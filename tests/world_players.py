@@ -130,10 +130,15 @@ class Bails(Faulty):
     """Cuts its line to the world."""
 
     def fail(self) -> None:
-        for name in os.listdir("/proc/self/fd"):
-            with suppress(OSError), socket.socket(fileno=os.dup(int(name))) as found:
-                if found.family == socket.AF_INET:
-                    found.shutdown(socket.SHUT_RDWR)
+        cut_lines()
+
+
+def cut_lines() -> None:
+    """All connections of this process."""
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(OSError), socket.socket(fileno=os.dup(int(name))) as found:
+            if found.family == socket.AF_INET:
+                found.shutdown(socket.SHUT_RDWR)
 
 
 class Forges(Catcher):
@@ -254,6 +259,14 @@ class Dawdles:
         with open("under-way", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             return 0
+
+
+class BailsAndDawdles(Dawdles):
+    """Cuts its line to the world, and goes on when that is over."""
+
+    def act(self, observation: Any) -> int:
+        cut_lines()
+        return super().act(observation)
 
 
 class OwnExam(WorldExam):

@@ -18,6 +18,8 @@ from proctor.agents.protocol import Ending, Task
 from proctor.agents.recording import recording
 from proctor.agents.waiting import thinking
 
+BEGUN = "begun"  # what an agent's process says when a task has reached it: from then on its time counts
+
 
 class Agent(Participant, ABC):
     """Plays in an environment, one step at a time."""
@@ -55,6 +57,7 @@ class HostedAgent:
         agent.stop_event.clear()
         pulse.clear()
         pulse.begin(IN_AGENT)
+        self._host.notify(BEGUN)
         error = ""
         try:
             agent._init_task_hook(task)

@@ -59,12 +59,13 @@ class Booth:
         os.makedirs(folder, exist_ok=True)
         judge, player = await self._prepare()
         journal = Journal(folder / EVENTS)
-        film = self._start_film(folder)
+        film: Film | None = None
         judge.folder = player.folder = folder
         if isinstance(player, VisionPlayer):
             player.sample = sample
         clock = player.clock = Clock() if self._longest_thought is None else Clock(judge, self._longest_thought)
         try:
+            film = self._start_film(folder)
             supervisor = Supervisor(judge, player, journal=journal, display=self._display, clock=clock)
             if self._stop_key is not None:
                 loop = asyncio.get_running_loop()

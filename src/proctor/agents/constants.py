@@ -29,21 +29,25 @@ class Times(Struct, frozen=True):
 
 
 class Timeouts(Struct, frozen=True):
-    """Seconds after which something is given up."""
+    """Seconds after which something is given up.
+
+    What only ends what is broken has room for a machine that is shared by ten. STOPPING, HANG and UNREACHABLE are short
+    on purpose: the first two bound what an agent may do after its time, the third counts connections that are refused.
+    """
 
     SERVER_STARTUP_RETRY_INTERVAL: float = 0.1
-    CREATION: float = 120.0  # for the constructor of an agent or an evaluator: models are loaded in it
+    CREATION: float = 300.0  # for the constructor of an agent or an evaluator: models are loaded in it
     SETUP: float = 120.0  # for _setup_environment
     SCORING: float = 120.0  # for _score_task
-    CLOSING: float = 2.0  # for _close_environment
-    PAUSING: float = 5.0  # for an environment to stand still, and to go on
-    LAST_CHECK: float = 2.0  # for the evaluator to see the end, when an agent has found the environment gone
+    CLOSING: float = 10.0  # for _close_environment
+    PAUSING: float = 30.0  # for an environment to stand still, and to go on
+    LAST_CHECK: float = 5.0  # for the evaluator to see the end, when an agent has found the environment gone
     STOPPING: float = 0.1  # for an agent to leave _play_env; then it is frozen until the score is there
     HANG: float = 5.0  # a call of _play_env that lasts so long when time is up does not think, it hangs
-    READY: float = 5.0  # for an agent that is still busy with the end of a task to be ready for the next
-    STARTING: float = 2.0  # for an agent that is ready to begin
-    REQUEST: float = 1.0  # for an answer of the other side
-    UNREACHABLE: float = 1.5  # without any answer of the other side, it is taken to be gone
+    READY: float = 60.0  # for an agent that is still busy with the end of a task to be ready for the next
+    STARTING: float = 30.0  # for an agent that is ready to begin
+    REQUEST: float = 10.0  # for an answer of the other side
+    UNREACHABLE: float = 1.5  # a side that answers no request for so long is taken to be gone
 
 
 NETWORK: Final = Network()

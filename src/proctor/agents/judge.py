@@ -15,7 +15,7 @@ from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.protocol import EvaluationResult, Task
 
 ROLE = "proctor.agents.evaluator:HostedEvaluator"
-SETTLING = 1.0  # seconds in which a check may return that was under way when the play was over
+SETTLING = 5.0  # seconds in which a check may return that was under way when the play was over
 
 
 class JudgeError(Exception):

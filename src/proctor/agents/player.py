@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
+from proctor.agents.agent import BEGUN
 from proctor.agents.clock import Clock
 from proctor.agents.constants import TIMEOUTS
 from proctor.agents.hosting.process import HostDiedError, HostedFaultError, HostProcess
@@ -19,7 +21,7 @@ from proctor.agents.protocol import Ending, Task
 from proctor.types import Usage
 
 ROLE = "proctor.agents.agent:HostedAgent"
-SETTLING = 1.5  # seconds in which an agent may come to the end of its thought, once the score is there
+SETTLING = 5.0  # seconds in which an agent may come to the end of its thought, once the score is there
 
 
 class Player(Protocol):
@@ -61,7 +63,9 @@ class LocalPlayer:
         self._process: HostProcess | None = None
         self._changing = asyncio.Lock()  # held while the process is ended or made
         self._playing: asyncio.Task[Ending] | None = None
+        self._begun = asyncio.Event()
         self._hang_seconds = TIMEOUTS.HANG
+        self._deadline = 0.0  # when the time of the task is up, if the world never stands still
 
     async def prepare(self) -> HostProcess:
         """The process, alive."""
@@ -77,8 +81,11 @@ class LocalPlayer:
                 self._process.noticed = partial(self._noticed, self._process)
             return self._process
 
-    def _noticed(self, process: HostProcess, still: Any) -> None:
-        turn = asyncio.create_task(self._turn(process, still is True))
+    def _noticed(self, process: HostProcess, told: Any) -> None:
+        if told == BEGUN:
+            self._begun.set()
+            return
+        turn = asyncio.create_task(self._turn(process, told is True))
         self._turns.add(turn)
         turn.add_done_callback(self._turns.discard)
 
@@ -92,7 +99,21 @@ class LocalPlayer:
         process = await self.prepare()
         self._hang_seconds = min(TIMEOUTS.HANG, task.timeout / 2)
         process.pulse.clear()
+        self._begun.clear()
         self._playing = asyncio.create_task(self._play(process, task))
+        await self._await_begin(self._playing)
+        self._deadline = time.monotonic() + task.timeout
+
+    async def _await_begin(self, playing: asyncio.Task[Ending]) -> None:
+        """How long a busy machine takes to bring the task to the agent's process is not the agent's time."""
+        begun = asyncio.create_task(self._begun.wait())
+        try:
+            await asyncio.wait([begun, playing], timeout=TIMEOUTS.STARTING, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            begun.cancel()
+        if not self._begun.is_set() and not playing.done():
+            await self.kill()
+            raise PlayerError(f"the agent did not begin within {TIMEOUTS.STARTING:g} s")
 
     async def _play(self, process: HostProcess, task: Task) -> Ending:
         try:
@@ -126,10 +147,15 @@ class LocalPlayer:
             return playing.result()
         calls, busy = process.pulse.calls, process.pulse.busy_seconds
         await process.freeze()
-        if calls == 0 or busy >= self._hang_seconds:
+        if busy >= self._hang_seconds or (calls == 0 and self._is_time_up):
             why = f"in one call of _play_env for {busy:.1f} s" if calls else "it never came to the end of a first step"
             return Ending(outcome=Outcome.AGENT_HANG, error=why, actions=calls)
         return Ending(actions=calls)
+
+    @property
+    def _is_time_up(self) -> bool:
+        """Else an agent in its first step may just have begun, when the evaluator saw the end."""
+        return self.clock.can_pause or time.monotonic() >= self._deadline
 
     async def settle(self) -> None:
         playing, process = self._playing, self._process

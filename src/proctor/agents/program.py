@@ -19,8 +19,8 @@ from proctor.agents.outcome import EnvironmentCrashedError
 
 LIBRARY = "libfaketime"
 SHARED = Path("/dev/shm")
-LOADING = 1.0  # seconds in which a process that was just started has loaded its libraries
-STANDING = 1.0  # seconds in which a stopped process stands still
+LOADING = 5.0  # seconds in which a process that was just started has loaded its libraries
+STANDING = 10.0  # seconds in which a stopped process stands still
 LOOK_AGAIN = 0.0005
 
 
@@ -176,14 +176,14 @@ class Program:
 
 def _name(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
     except OSError:
         return f"process {pid}"
 
 
 def _stands(pid: int) -> bool:
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        state = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
     except OSError:
         return True
     return state in "TtZX"

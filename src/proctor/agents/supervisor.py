@@ -23,7 +23,7 @@ from proctor.errors import ProctorError
 
 logger = logging.getLogger("proctor.agents")
 
-DYING = 0.2  # seconds
+DYING = 2.0  # seconds in which the end of a display is seen here, after an agent has felt it
 
 
 class Display(Protocol):

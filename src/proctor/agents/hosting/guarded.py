@@ -16,8 +16,9 @@ from pathlib import Path
 from proctor.agents.hosting import guardian
 
 MARK = "PROCTOR_BOOTH"  # in the environment of all that one guardian guards, with a value of its own
-ANSWERING = 0.5  # seconds for a guardian to do what it is told; then somebody has stopped it
-DYING = 5.0  # seconds after which one that was killed is not waited for any more
+ANSWERING = 10.0  # seconds for a guardian to do what it is told, on a busy machine; a stopped one is not waited for
+ANSWER_INTERVAL = 0.05  # seconds between two looks at whether a guardian that does not answer was stopped
+DYING = 30.0  # seconds after which one that was killed is not waited for any more
 LOOK_AGAIN = 0.005
 
 
@@ -36,19 +37,28 @@ class Guarded:
         self._mark = secrets.token_hex(16)
         self._killed: set[int] = set()  # by us, and not yet known to be gone
         self.control, theirs = socket.socketpair()
-        with theirs:
-            told = [str(theirs.fileno()), str(log.absolute()), ",".join(map(str, handed))]
-            self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", guardian.__file__, *told, *command],
-                pass_fds=(theirs.fileno(), *handed),
-                env={**os.environ, **(environment or {}), MARK: self._mark},
-                stdin=subprocess.DEVNULL,
-                cwd=folder,
-            )
+        try:
+            with theirs:
+                told = [str(theirs.fileno()), str(log.absolute()), ",".join(map(str, handed))]
+                self.process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", guardian.__file__, *told, *command],
+                    pass_fds=(theirs.fileno(), *handed),
+                    env={**os.environ, **(environment or {}), MARK: self._mark},
+                    stdin=subprocess.DEVNULL,
+                    cwd=folder,
+                )
+        except BaseException:
+            self.control.close()
+            raise
 
     @property
     def is_alive(self) -> bool:
         return self.process.poll() is None
+
+    @property
+    def is_stopped(self) -> bool:
+        """By a signal: what it guards may have sent one, so that nobody ends it."""
+        return _state(self.process.pid) in ("T", "t")
 
     def end(self, grace: float = 0.0) -> bool:
         """With a grace, the program is asked first: seconds in which it may put its things in order. Whether it did."""
@@ -59,10 +69,11 @@ class Guarded:
                 self.process.wait(grace)
                 in_order = True
         self.control.close()
-        try:
-            self.process.wait(ANSWERING)
-        except subprocess.TimeoutExpired:
-            self.kill()
+        deadline = time.monotonic() + ANSWERING
+        while self.is_alive and not self.is_stopped and time.monotonic() < deadline:
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(ANSWER_INTERVAL)
+        self.kill()
         self.bury()
         return in_order
 
@@ -110,8 +121,13 @@ class Guarded:
 
 def _is_gone(pid: int) -> bool:
     """Or dead, and to be taken leave of by whoever has adopted it."""
+    return _state(pid) in ("", "Z")
+
+
+def _state(pid: int) -> str:
+    """The letter by which the kernel names the state of a process; none if there is no such process."""
     try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] == "Z"
+        with open(f"/proc/{pid}/stat", errors="replace") as file:  # a process may have any bytes for a name
+            return file.read().rpartition(")")[2].split()[0]
     except OSError:
-        return True
+        return ""

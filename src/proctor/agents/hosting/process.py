@@ -17,10 +17,10 @@ import msgspec
 from proctor.agents.constants import TIMEOUTS
 from proctor.agents.hosting import guardian
 from proctor.agents.hosting.channel import LENGTH, LONGEST, Call, Fault, Pulse, pack, unpack_reply
-from proctor.agents.hosting.guarded import ANSWERING, Guarded
+from proctor.agents.hosting.guarded import ANSWER_INTERVAL, ANSWERING, Guarded
 from proctor.agents.hosting.recipe import Recipe
 
-DYING = 0.5  # seconds between the end of the channel and the end of the process
+DYING = 10.0  # seconds between the end of the channel and the word of the guardian how the process ended
 SHOWN = 2_000  # characters of what a process said last, in an error about its death
 
 
@@ -65,26 +65,34 @@ class HostProcess:
     ) -> HostProcess:
         """Raises HostedFaultError if the object cannot be made, HostDiedError if the process dies over it."""
         process = cls(log)
-        await process._spawn(environment)
+        spawning = asyncio.create_task(process._spawn(environment))
         try:
+            await asyncio.shield(spawning)
             async with asyncio.timeout(seconds):
                 await process.call("", role, msgspec.msgpack.encode(recipe), sys.path)
         except TimeoutError:
             await process.end()
             raise HostDiedError(f"{recipe.name} was not ready after {seconds:g} s") from None
         except BaseException:
+            await spawning  # given up in the middle of it, too, nothing stays open; what it raises closed its things
             await process.end()
             raise
         return process
 
     async def _spawn(self, environment: Mapping[str, str] | None) -> None:
         channel, theirs = socket.socketpair()
-        with theirs:
-            handed = (theirs.fileno(), self._pulse_file)
-            command = [sys.executable, "-m", "proctor.agents.hosting.host", *map(str, handed)]
-            given = {**(environment or {}), "PYTHONUNBUFFERED": "1"}
-            self._guarded = Guarded(command, handed, self.log, given)
-        os.close(self._pulse_file)
+        try:
+            with theirs:
+                handed = (theirs.fileno(), self._pulse_file)
+                command = [sys.executable, "-m", "proctor.agents.hosting.host", *map(str, handed)]
+                given = {**(environment or {}), "PYTHONUNBUFFERED": "1"}
+                self._guarded = Guarded(command, handed, self.log, given)
+        except BaseException:
+            channel.close()
+            self.pulse.close()
+            raise
+        finally:
+            os.close(self._pulse_file)
         self._control_reader, self._control = await asyncio.open_connection(sock=self._guarded.control)
         self._reader, self._writer = await asyncio.open_connection(sock=channel, limit=1 << 20)
         self._tasks = [asyncio.create_task(self._listen()), asyncio.create_task(self._watch())]
@@ -130,8 +138,7 @@ class HostProcess:
             return
         self._frozen = asyncio.get_running_loop().create_future()
         self._control.write(guardian.FREEZE)
-        await asyncio.wait([self._frozen], timeout=ANSWERING)
-        if not self._frozen.done():
+        if not await self._is_answered(self._frozen):
             await self._kill()
 
     def thaw(self) -> None:
@@ -139,7 +146,15 @@ class HostProcess:
             self._control.write(guardian.THAW)
 
     async def end(self) -> None:
-        """Kills whatever is left of it; returns when nothing is."""
+        """Kills whatever is left of it; returns when nothing is. Whoever is cancelled here still waits for that."""
+        ending = asyncio.create_task(self._end())
+        try:
+            await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            await ending
+            raise
+
+    async def _end(self) -> None:
         await self._dismiss()
         for task in self._tasks:
             task.cancel()
@@ -155,10 +170,20 @@ class HostProcess:
         self._dismissed = True
         if not self._control.is_closing():
             self._control.write_eof()
+        gone = asyncio.create_task(self._gone.wait())
         try:
-            await asyncio.wait_for(self._gone.wait(), ANSWERING)
-        except TimeoutError:
-            await self._kill()
+            if not await self._is_answered(gone):
+                await self._kill()
+        finally:
+            gone.cancel()
+
+    async def _is_answered(self, answer: asyncio.Future[Any]) -> bool:
+        """Whether the guardian does what it is told: late on a busy machine, never if it was stopped."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + ANSWERING
+        while not answer.done() and not self._guarded.is_stopped and loop.time() < deadline:
+            await asyncio.wait([answer], timeout=ANSWER_INTERVAL)
+        return answer.done()
 
     async def _kill(self) -> None:
         """Without its guardian, which does not answer."""

@@ -26,7 +26,7 @@ from proctor.agents.protocol import (
     Task,
 )
 from proctor.agents.servers.access import checked_url
-from proctor.agents.servers.remote import RefusedError, Remote, UnreachableError
+from proctor.agents.servers.remote import Contact, RefusedError, Remote, UnreachableError
 from proctor.agents.servers.side import REFUSALS, Side, StartupError
 
 logger = logging.getLogger("proctor.agents")
@@ -182,16 +182,11 @@ class AgentSide(Side):
     async def _deserted(self, task: Task) -> None:
         """Returns when the evaluator is gone, or busy with something else."""
         assert self._evaluator is not None
-        loop = asyncio.get_running_loop()
-        seen = loop.time()
-        while True:
+        contact = Contact()
+        while not contact.is_lost:
             await asyncio.sleep(TIMES.STATUS_INTERVAL)
-            try:
+            with suppress(UnreachableError, RefusedError), contact.attempt():
                 status = await self._evaluator.get("/evaluator/status", EvaluatorStatus)
                 current = status.current_task if status else None
-                if current is not None and current.task_id == task.task_id:
-                    seen = loop.time()
-            except (UnreachableError, RefusedError):
-                pass
-            if loop.time() - seen > TIMEOUTS.UNREACHABLE:
-                return
+                if current is None or current.task_id != task.task_id:
+                    raise RefusedError("it is busy with something else")

@@ -17,7 +17,7 @@ from proctor.agents.protocol import Refused
 from proctor.agents.servers.side import Side
 
 LARGEST_BODY = 1024 * 1024
-SLOWEST_BODY = 5.0  # seconds
+SLOWEST_BODY = 10.0  # seconds
 
 
 def application(side: Side, lifespan: Any) -> FastAPI:

@@ -28,7 +28,7 @@ from proctor.agents.protocol import (
     Task,
 )
 from proctor.agents.servers.access import new_token, own_token
-from proctor.agents.servers.remote import RefusedError, Remote, UnreachableError
+from proctor.agents.servers.remote import Contact, RefusedError, Remote, UnreachableError
 from proctor.errors import ProctorError, UsageError
 
 logger = logging.getLogger("proctor.agents")
@@ -81,17 +81,17 @@ async def _evaluate(agent_url: str, evaluator_url: str, task: Task, token: str) 
 async def _result(evaluator: Remote, task: Task) -> EvaluationResult:
     path = f"/evaluator/evaluation/results?{urlencode({'task_id': task.task_id})}"
     loop = asyncio.get_running_loop()
-    seen = loop.time()
+    contact = Contact()
     patience = task.timeout + TIMEOUTS.SETUP + TIMEOUTS.CREATION + TIMEOUTS.SCORING
     deadline = loop.time() + patience
     while True:
         try:
-            result = await evaluator.get(path, EvaluationResult)
-            seen = loop.time()
+            with contact.attempt():
+                result = await evaluator.get(path, EvaluationResult)
             if result is not None and result.task_id == task.task_id:  # and not what another client has asked for
                 return result
         except (UnreachableError, RefusedError) as error:
-            if loop.time() - seen > TIMEOUTS.UNREACHABLE:
+            if contact.is_lost:
                 why = f"the evaluator cannot be reached: {error}"
                 return EvaluationResult(task_id=task.task_id, outcome=Outcome.JUDGE_ERROR, notes=why)
         if loop.time() > deadline:

@@ -8,7 +8,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-SLOWEST_HEAD = 5.0  # seconds from the connection, or from the first byte of a later request, to the end of its head
+SLOWEST_HEAD = 10.0  # seconds from the connection, or from the first byte of a later request, to the end of its head
 
 
 class PunctualProtocol(H11Protocol):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import aiohttp
@@ -25,6 +28,33 @@ class RefusedError(Exception):
     """The other side said no."""
 
 
+class Contact:
+    """Whether a side that is asked again and again still answers.
+
+    A busy machine answers late: that is an answer. Counted is the time from the first request that failed.
+    """
+
+    def __init__(self) -> None:
+        self._failing_since: float | None = None
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Around one request."""
+        asked = time.monotonic()
+        try:
+            yield
+        except (UnreachableError, RefusedError):
+            if self._failing_since is None:
+                self._failing_since = asked
+            raise
+        self._failing_since = None
+
+    @property
+    def is_lost(self) -> bool:
+        since = self._failing_since
+        return since is not None and time.monotonic() - since > TIMEOUTS.UNREACHABLE
+
+
 class Remote:
     """A server of the protocol."""
 
@@ -33,19 +63,20 @@ class Remote:
         self._headers = {"Authorization": f"Bearer {token}"}
         self._session: aiohttp.ClientSession | None = None
 
-    async def get(self, path: str, kind: type[M], seconds: float = TIMEOUTS.REQUEST) -> M | None:
+    async def get(self, path: str, kind: type[M], seconds: float | None = None) -> M | None:
         """None where there is nothing yet."""
         return await self._ask("GET", path, kind, None, seconds)
 
-    async def post(
-        self, path: str, kind: type[M], body: BaseModel | None = None, seconds: float = TIMEOUTS.REQUEST
-    ) -> M:
+    async def post(self, path: str, kind: type[M], body: BaseModel | None = None, seconds: float | None = None) -> M:
         answer = await self._ask("POST", path, kind, body, seconds)
         if answer is None:
             raise UnreachableError(f"{self.url}{path}: an empty answer")
         return answer
 
-    async def _ask(self, method: str, path: str, kind: type[M], body: BaseModel | None, seconds: float) -> M | None:
+    async def _ask(
+        self, method: str, path: str, kind: type[M], body: BaseModel | None, seconds: float | None
+    ) -> M | None:
+        seconds = TIMEOUTS.REQUEST if seconds is None else seconds
         if self._session is None:
             self._session = aiohttp.ClientSession(headers=self._headers)
         content: Any = None if body is None else body.model_dump(mode="json")
@@ -116,7 +147,7 @@ class RemotePlayer:
     async def start(self, task: Task) -> None:
         self._task, self._told = task, asyncio.get_running_loop().create_future()
         try:
-            await self._remote.post("/agent/task/start", Done, task, seconds=TIMEOUTS.STARTING)
+            await self._remote.post("/agent/task/start", Done, task, seconds=TIMEOUTS.STARTING + TIMEOUTS.REQUEST)
         except (UnreachableError, RefusedError) as error:
             raise PlayerError(f"the agent did not start: {error}") from error
 
@@ -137,15 +168,14 @@ class RemotePlayer:
             await asyncio.gather(lost, return_exceptions=True)
 
     async def _lost(self) -> Ending:
-        loop = asyncio.get_running_loop()
-        seen = loop.time()
+        contact = Contact()
         while True:
             await asyncio.sleep(TIMES.STATUS_INTERVAL)
             try:
-                status = await self._remote.get("/agent/status", AgentStatus)
-                seen = loop.time()
+                with contact.attempt():
+                    status = await self._remote.get("/agent/status", AgentStatus)
             except (UnreachableError, RefusedError) as error:
-                if loop.time() - seen > TIMEOUTS.UNREACHABLE:
+                if contact.is_lost:
                     return Ending(outcome=Outcome.AGENT_CRASH, error=f"the agent cannot be reached: {error}")
                 continue
             current = status.current_task if status else None

@@ -156,7 +156,7 @@ class Table:
         playing = asyncio.create_task(acting)
         try:
             lost = Outcome.AGENT_CRASH if mind is None else Outcome.JUDGE_ERROR
-            ending = await _in_time(_first_of(ticking, playing, lost), world, episode)
+            ending = await _in_time(_first_of(ticking, playing, world, lost), world, episode)
             if mind is None and Outcome(ending["outcome"]).is_play:
                 await self._let_finish(playing, episode)
             return ending
@@ -175,6 +175,8 @@ class Table:
             raise EpisodeFault(Outcome.AGENT_HANG, why)
         if (fault := _fault_of(playing)) is not None:
             raise fault
+        if (gone := playing.exception()) is not None:
+            raise _lost_the_world(Outcome.AGENT_CRASH, gone)
 
     def _pieced_together(self, episode: Episode, outcome: Outcome, why: str) -> Ending:
         """From what is in the log, when nobody is left to tell."""
@@ -188,10 +190,9 @@ class Table:
         return Ending(outcome, seen.reward, seen.length, succeeded, why, seen.trace, seconds, episode.clock)
 
     async def close(self) -> None:
-        for process in (self._world, self._agent):
-            if process is not None:
-                await process.end()
+        processes = [process for process in (self._world, self._agent) if process is not None]
         self._world = self._agent = None
+        await asyncio.gather(*(process.end() for process in processes))
 
 
 async def _asked(calling: Awaitable[Any], seconds: float, hang: Outcome, fault: Outcome, what: str) -> Any:
@@ -219,18 +220,32 @@ async def _in_time(playing: Awaitable[Any], world: HostProcess, episode: Episode
         raise _found_at_the_end(world, episode) from None
 
 
-async def _first_of(ticking: asyncio.Task[Any], playing: asyncio.Task[Any], lost: Outcome) -> Any:
+async def _first_of(ticking: asyncio.Task[Any], playing: asyncio.Task[Any], world: HostProcess, lost: Outcome) -> Any:
     """The ending of the world, if the agent's part does not fail before; `lost` is for one that leaves too soon."""
     await asyncio.wait([ticking, playing], return_when=asyncio.FIRST_COMPLETED)
     if ticking.done():
         return await ticking
     if (fault := _fault_of(playing)) is not None:
         raise fault
-    await asyncio.wait([ticking], timeout=TIMEOUTS.UNREACHABLE)
     gone = playing.exception()
-    if not ticking.done() or (gone is not None and Outcome((await ticking)["outcome"]).is_play):
-        raise EpisodeFault(lost, f"the agent lost the world, which went on: {gone}")
-    return await ticking
+    if gone is None:  # the agent has seen the end
+        return await ticking
+    # The line is cut. A dead world does not answer, and its end says why; a living one was left by its agent.
+    answering = asyncio.create_task(world.call("about"))
+    try:
+        await asyncio.wait([ticking, answering], return_when=asyncio.FIRST_COMPLETED)
+        if ticking.done() or answering.exception() is not None:
+            ending = await ticking
+            if not Outcome(ending["outcome"]).is_play:
+                return ending
+        raise _lost_the_world(lost, gone)
+    finally:
+        answering.cancel()
+        await asyncio.gather(answering, return_exceptions=True)
+
+
+def _lost_the_world(outcome: Outcome, gone: BaseException) -> EpisodeFault:
+    return EpisodeFault(outcome, f"the agent lost the world, which went on: {gone}")
 
 
 async def _by_turns(world: HostProcess, mind: Mind) -> Any:

@@ -57,8 +57,10 @@ class Gate:
         self._token = ""
         self._open = False
         self.looked = threading.Event()  # the agent has asked for an observation
+        self._switch_interval = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH)
-        threading.Thread(target=self._serve, daemon=True, name="gate").start()
+        self._thread = threading.Thread(target=self._serve, daemon=True, name="gate")
+        self._thread.start()
         self._ready.wait()
 
     def open(self, token: str, take: Callable[[Any], Any]) -> None:
@@ -95,6 +97,15 @@ class Gate:
             self._changed.notify_all()
         self._loop.call_soon_threadsafe(self._wake)
 
+    def end(self) -> None:
+        """Ends the server: nobody can ask any more."""
+        self.close()
+        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        sys.setswitchinterval(self._switch_interval)
+
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_until_complete(self._start())
@@ -106,11 +117,11 @@ class Gate:
         app = web.Application(client_max_size=LARGEST_ACTION, middlewares=[self._guard])
         app.router.add_get("/observation", self._observation)
         app.router.add_post("/action", self._action)
-        runner = web.AppRunner(app, access_log=None, handle_signals=False)
-        await runner.setup()
-        site = web.TCPSite(runner, NETWORK.DEFAULT_HOST, 0)
+        self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=POLL)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, NETWORK.DEFAULT_HOST, 0)
         await site.start()
-        self.port: int = runner.addresses[0][1]
+        self.port: int = self._runner.addresses[0][1]
 
     async def _forget(self) -> None:
         self._tick, self._body = -1, b""
