@@ -1,13 +1,17 @@
 """What lists, filters, comparisons and reviewers ask of a store."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 import proctor
+from conftest import Command
 from proctor.errors import UsageError
 from proctor.run import sample_digest
 from proctor.store import open_store
@@ -48,8 +52,8 @@ def store(each_store: str) -> Iterator[Store]:
     store.close()
 
 
-def places(store: Store, **wanted) -> list[tuple[int, int]]:
-    asked = Wanted(**wanted)
+def places(store: Store, **wanted: Any) -> list[tuple[int, int]]:
+    asked = Wanted(**wanted: Any)
     lines = store.lines(RUN, asked, 0, 100)
     assert store.count(RUN, asked) == len(lines)
     return [(line.sample, line.epoch) for line in lines]
@@ -273,7 +277,7 @@ def test_tags_are_kept_with_the_run(adding: str, each_store: str) -> None:
     assert open_store()._database.execute("SELECT tags FROM runs") == [('["day"]',)]
 
 
-def test_the_tag_flag(adding: str, proctor) -> None:
+def test_the_tag_flag(adding: str, proctor: Command) -> None:
     done = proctor("run", adding, "-m", "scripted/oracle", "--tag", "a", "--tag", "b", "-q")
     assert done.returncode == 0, done.stderr
     assert open_store().run("latest").tags == ["a", "b"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import proctor
-from conftest import right_sum
+from conftest import Command, Serve, right_sum
 from proctor import RunConfig, Sample, Score, Task
 from proctor.config import build_config
 from proctor.errors import UsageError
@@ -252,10 +253,10 @@ def test_samples_that_are_not_independent_are_refused(task: type[Task], first: i
     assert proctor.evaluate(Variants, "scripted/oracle", until_ci=0.05, limit=1_000).run.status == "done"
 
 
-def test_a_resumed_run_goes_on_as_if_nothing_had_been(adding: str, serve) -> None:
+def test_a_resumed_run_goes_on_as_if_nothing_had_been(adding: str, serve: Serve) -> None:
     """Stopped in the middle by a budget, twice: the same interval as from all scores in their order."""
 
-    def reply(body, number):
+    def reply(body: dict[str, Any], number: int) -> Any:
         answer = right_sum(body, number)
         return answer if int(answer) * 7 % 22 < 12 else "wrong"
 
@@ -279,10 +280,10 @@ def test_a_resumed_run_goes_on_as_if_nothing_had_been(adding: str, serve) -> Non
     assert resume(run.id, {}).run.n == report.run.n, "there is nothing left to do"
 
 
-def test_failed_samples_are_left_out(adding: str, serve) -> None:
+def test_failed_samples_are_left_out(adding: str, serve: Serve) -> None:
     from aiohttp import web
 
-    def reply(body, number):
+    def reply(body: dict[str, Any], number: int) -> Any:
         answer = right_sum(body, number)
         if int(answer) % 40 == 0:
             return web.json_response({"error": {"message": "no"}}, status=400)
@@ -313,7 +314,7 @@ def test_a_comparison_says_that_it_does_not_allow_for_the_stop() -> None:
     assert [note.partition(" stopped")[0] for note in notes if "until_ci" in note] == runs
 
 
-def test_the_flag(proctor) -> None:
+def test_the_flag(proctor: Command) -> None:
     done = proctor("run", "shapes/existence", "--model", "scripted/oracle", "--until-ci", "0.1")
     assert done.returncode == 0
     assert "known to ± 0.1" in done.stdout
