@@ -53,7 +53,7 @@ def store(each_store: str) -> Iterator[Store]:
 
 
 def places(store: Store, **wanted: Any) -> list[tuple[int, int]]:
-    asked = Wanted(**wanted: Any)
+    asked = Wanted(**wanted)
     lines = store.lines(RUN, asked, 0, 100)
     assert store.count(RUN, asked) == len(lines)
     return [(line.sample, line.epoch) for line in lines]
