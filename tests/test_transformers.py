@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import json
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -20,10 +18,11 @@ import pytest
 from hypothesis import strategies
 
 import proctor
-from hub_driver import COMMIT
+from conftest import Command
+from hub_server import COMMIT, serving, use_hub
 from model_session import Session, answered
 from proctor.config import build_config
-from proctor.errors import MissingExtraError, ModelError, UsageError
+from proctor.errors import MissingExtraError, ModelError, ProctorError, UsageError
 from proctor.models import open_model
 from proctor.models.checkpoint import folder_digest
 from proctor.models.completion import Completion
@@ -51,6 +50,11 @@ PROMPTS = [
     "dog sleeps on and on",
 ]
 SAMPLED = {"temperature": 1.0, "top_p": 0.95, "top_k": 200}
+
+
+def slow(value: Any, name: str | None = None) -> Any:
+    """A parameter for `make test-all` only."""
+    return pytest.param(value, marks=pytest.mark.slow, id=name)
 
 
 @pytest.fixture(autouse=True)
@@ -120,7 +124,7 @@ class Spy:
 # Decoding
 
 
-@pytest.mark.parametrize("kind", ["Llama", "GPT2", "Mistral", "Lfm2", "T5"])
+@pytest.mark.parametrize("kind", ["Llama", "Lfm2", "T5", *map(slow, ["GPT2", "Mistral"])])
 def test_greedy_tokens_are_those_of_the_library_itself(tokenizer: Any, kind: str) -> None:
     model = make_model(kind)
     ours = decoded(model, tokenizer, [request(prompt) for prompt in PROMPTS], batch_size=3)
@@ -132,8 +136,8 @@ def test_greedy_tokens_are_those_of_the_library_itself(tokenizer: Any, kind: str
         assert completion.text == tokenizer.decode(theirs, skip_special_tokens=True)
 
 
-@pytest.mark.parametrize("kind", ["Llama", "GPT2", "Mistral", "Lfm2", "T5"])
-@pytest.mark.parametrize("sampling", [{}, SAMPLED], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("kind", ["Llama", "T5", *map(slow, ["GPT2", "Mistral", "Lfm2"])])
+@pytest.mark.parametrize("sampling", [slow({}, "greedy"), pytest.param(SAMPLED, id="sampled")])
 def test_what_else_is_in_the_batch_changes_nothing(tokenizer: Any, kind: str, sampling: dict[str, Any]) -> None:
     """Alone, in batches that are filled up again and again, and all at once; of very different lengths."""
     model = make_model(kind)
@@ -166,7 +170,7 @@ def test_prompts_that_wait_are_read_together_and_finished_rows_are_not_carried_o
     assert [shape for shape in spy.shapes[1:] if shape[1] > 1] == [(1, len(completions[4].prompt))]
 
 
-@pytest.mark.parametrize("kind", ["Llama", "GPT2", "T5"])
+@pytest.mark.parametrize("kind", ["Llama", "T5", slow("GPT2")])
 def test_every_tensor_is_made_where_the_model_is(tokenizer: Any, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in for a GPU: whatever is made without saying where has no numbers in it, and cannot be used."""
     model, work = make_model(kind), Engine._work
@@ -416,7 +420,7 @@ class Scarce(CausalDecoder):
         return super()._step(tokens, lengths, columns, cache, *others, **seen)
 
 
-@pytest.mark.parametrize("memory", [60, 130, 200])
+@pytest.mark.parametrize("memory", [slow(60), 130, slow(200)])
 def test_a_batch_that_does_not_fit_is_halved(
     llama: Any, tokenizer: Any, caplog: pytest.LogCaptureFixture, memory: int
 ) -> None:
@@ -766,11 +770,9 @@ def test_an_adapter_is_worked_in(tmp_path: Path, folder: Path, tokenizer: Any) -
     assert output.text == expected.text
 
 
-def test_the_library_is_not_installed(proctor: Callable[..., Any], tmp_path: Path) -> None:
-    (tmp_path / "torch.py").write_text("raise ImportError('not here')")
-    done = proctor(
-        "run", "shapes/existence", "--model", "hf/x/y", PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path])
-    )
+def test_the_library_is_not_installed(proctor: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    done = proctor("run", "shapes/existence", "--model", "hf/x/y")
     assert done.returncode == 2
     assert done.stderr == "proctor: A model of hf/ needs the extra 'hf': pip install 'proctor[hf]'\n"
 
@@ -778,15 +780,33 @@ def test_the_library_is_not_installed(proctor: Callable[..., Any], tmp_path: Pat
 # The hub
 
 
+def attempt(model: str, **options: Any) -> dict[str, Any]:
+    try:
+        report = proctor.evaluate(
+            "shapes/existence", model, limit=2, max_tokens=2, settings={"shapes": 2}, api="completions", **options
+        )
+    except ProctorError as error:
+        return {"error": str(error)}
+    return {"n": report.run.n, "errors": report.run.errors, "identity": report.run.provenance["candidate"]}
+
+
 @pytest.fixture(scope="module")
 def attempts(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What becomes of asking a hub on loopback for models."""
+    """What becomes of asking a hub on loopback for models, and when it has gone."""
     home = tmp_path_factory.mktemp("home")
-    env = os.environ | {"PROCTOR_STORE": str(home / "store"), "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, Path(__file__).with_name("hub_driver.py"), folder, home]
-    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=300, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    return json.loads(done.stdout)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        patch.setenv("PROCTOR_STORE", str(home / "store"))
+        patch.setattr(torch.cuda, "device_count", lambda: 0)
+        with serving(folder) as url:
+            use_hub(url, home / "hub", patch)
+            became = {
+                "there": attempt("tiny/llama"),
+                "unknown": attempt("hf/tiny/other"),
+                "no revision": attempt("hf/tiny/llama", revision="x"),
+            }
+        became |= {"away": attempt("hf/tiny/llama"), "away and unknown": attempt("hf/tiny/other")}
+    return became
 
 
 def test_a_model_of_the_hub(attempts: dict[str, Any]) -> None:

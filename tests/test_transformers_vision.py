@@ -81,7 +81,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return cache(lambda kind: save_vision_model(kind, tmp_path_factory.mktemp(kind)))
 
 
-@pytest.fixture(scope="module", params=[*TOGETHER, ALONE])
+@pytest.fixture(
+    scope="module",
+    params=["Qwen2VL", ALONE, *(pytest.param(kind, marks=pytest.mark.slow) for kind in TOGETHER if kind != "Qwen2VL")],
+)
 def each(request: pytest.FixtureRequest, folders: Callable[[str], Path]) -> Seer:
     return loaded(folders(request.param))
 
@@ -349,7 +352,12 @@ def test_a_model_that_sees_can_be_blind(tmp_path: Path, template: str, chat: boo
 
 
 @pytest.mark.parametrize(
-    ("kind", "decoding"), [("Qwen2VL", "plain: it takes pictures"), (ALONE, "one at a time: "), ("Llava", "plain: ")]
+    ("kind", "decoding"),
+    [
+        ("Qwen2VL", "plain: it takes pictures"),
+        (ALONE, "one at a time: "),
+        pytest.param("Llava", "plain: ", marks=pytest.mark.slow),
+    ],
 )
 def test_a_model_in_a_folder_answers(folders: Callable[[str], Path], kind: str, decoding: str) -> None:
     requests = [request(prompt) for prompt in PROMPTS]
@@ -365,7 +373,9 @@ def test_a_model_in_a_folder_answers(folders: Callable[[str], Path], kind: str, 
     assert identity["api"] == "chat"
 
 
-@pytest.mark.parametrize("kind", ["Qwen2VL", "Idefics3", ALONE])
+@pytest.mark.parametrize(
+    "kind", ["Qwen2VL", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("Idefics3", ALONE))]
+)
 def test_pictures_have_numbers_of_the_kind_that_the_model_has(folders: Callable[[str], Path], kind: str) -> None:
     with Session(f"hf/{folders(kind)}", precision="bf16") as session:
         assert session.model.identity()["dtype"] == "bfloat16"
@@ -398,7 +408,7 @@ def test_a_model_that_sees_asked_in_a_way_without_pictures_is_refused(folders: C
         proctor.evaluate("shapes/existence", f"hf/{folder}", modality="image", api="completions")
 
 
-@pytest.mark.parametrize("kind", ["Qwen2VL", "Gemma3"])
+@pytest.mark.parametrize("kind", ["Qwen2VL", pytest.param("Gemma3", marks=pytest.mark.slow)])
 def test_a_model_that_sees_is_decoded_like_any_other_where_it_is_shown_nothing(
     folders: Callable[[str], Path], kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -413,7 +423,7 @@ def test_a_model_that_sees_is_decoded_like_any_other_where_it_is_shown_nothing(
     assert texts[0] == texts[1]
 
 
-@pytest.mark.parametrize("kind", ["Qwen2VL", "Gemma3"])
+@pytest.mark.parametrize("kind", ["Qwen2VL", pytest.param("Gemma3", marks=pytest.mark.slow)])
 def test_an_exam_that_begins_without_pictures_is_decoded_in_slots(
     folders: Callable[[str], Path], kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
