@@ -27,7 +27,7 @@ ANSWER = 0.03
 
 def test_cost_stops_before_the_limit_and_a_resume_with_more_goes_on(adding: str, serve: Serve) -> None:
     server = serve(right_sum)
-    options = PRICES | {"base_url": server.url, "max_tokens": 2, "limit": 30}
+    options: dict[str, Any] = PRICES | {"base_url": server.url, "max_tokens": 2, "limit": 30}
     report = proctor.evaluate(adding, "openai/m", max_cost=0.5, **options)
     run = report.run
     assert run.status == "interrupted"
@@ -49,7 +49,7 @@ def test_cost_stops_before_the_limit_and_a_resume_with_more_goes_on(adding: str,
 
 def test_tokens_are_counted_over_all_sittings(adding: str, serve: Serve) -> None:
     server = serve(right_sum)
-    options = {"base_url": server.url, "max_tokens": 2, "limit": 20}
+    options: dict[str, Any] = {"base_url": server.url, "max_tokens": 2, "limit": 20}
     run = proctor.evaluate(adding, "openai/m", max_tokens_total=100, **options).run
     assert (run.status, run.n) == ("interrupted", 8)
     assert run.reason.startswith("token limit: 96 of 100 used, and the next request might exceed it")
@@ -66,7 +66,7 @@ def test_an_answer_may_be_shorter_than_was_reserved_for_it(adding: str, serve: S
 
 def test_completions_that_were_paid_for_are_kept(adding: str, serve: Serve) -> None:
     server = serve(right_sum)
-    options = {"base_url": server.url, "max_tokens": 2, "limit": 1, "samples": 20, "temperature": 1}
+    options: dict[str, Any] = {"base_url": server.url, "max_tokens": 2, "limit": 1, "samples": 20, "temperature": 1}
     run = proctor.evaluate(adding, "openai/m", max_tokens_total=100, **options).run
     assert (run.status, run.n) == ("interrupted", 0)
     (record,) = open_store().records(run)
@@ -84,7 +84,7 @@ def test_a_prompt_longer_than_estimated_is_learned_from(adding: str, serve: Serv
         return web.json_response({"choices": [choice], "usage": {"prompt_tokens": 100, "completion_tokens": 1}})
 
     server = serve(reply)
-    options = {"base_url": server.url, "max_tokens": 1, "limit": 30, "concurrency": 1}
+    options: dict[str, Any] = {"base_url": server.url, "max_tokens": 1, "limit": 30, "concurrency": 1}
     run = proctor.evaluate(adding, "openai/m", max_tokens_total=1_000, **options).run
     assert run.n == 9
     assert run.usage.input_tokens + run.usage.output_tokens <= 1_000
@@ -95,7 +95,7 @@ def test_what_comes_from_the_cache_is_free(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     server = serve(right_sum)
-    options = {"base_url": server.url, "cache": True, "max_tokens": 2}
+    options: dict[str, Any] = {"base_url": server.url, "cache": True, "max_tokens": 2}
     proctor.evaluate(adding, "openai/m", **options)
     assert proctor.evaluate(adding, "openai/m", max_tokens_total=20, **options).run.status == "done"
 
@@ -164,7 +164,7 @@ def test_when_the_time_is_up_nothing_begins_and_what_is_under_way_is_kept(
         return right_sum(body, number)
 
     server = serve(reply)
-    options = {"base_url": server.url, "limit": 500, "concurrency": 8}
+    options: dict[str, Any] = {"base_url": server.url, "limit": 500, "concurrency": 8}
     report = proctor.evaluate(adding, "openai/m", time_limit=1_000, **options)
     run = report.run
     assert run.status == "interrupted"
@@ -236,7 +236,7 @@ def test_all_tasks_of_a_command_share_the_budget(adding: str, serve: Serve, proc
 
 def test_a_sweep_shares_its_budget(serve: Serve) -> None:
     server = serve(lambda body, number: "Yes")
-    options = {"base_url": server.url, "limit": 40, "max_tokens": 2, "max_tokens_total": 1_100}
+    options: dict[str, Any] = {"base_url": server.url, "limit": 40, "max_tokens": 2, "max_tokens_total": 1_100}
     curve = proctor.sweep("shapes/existence", "openai/m", "shapes", [3, 4, 5, 6, 7], **options)
     assert 1 <= len(curve.reports) < 5
     assert sum(r.run.usage.input_tokens + r.run.usage.output_tokens for r in curve.reports) <= 1_100

@@ -206,6 +206,7 @@ def test_a_prompt_that_is_too_long_is_an_error_of_the_sample(task_file: TaskFile
         """
     )
     _, (record,) = failing_run(f"{path}:Long", "smollm2", limit=1)
+    assert record.error is not None
     assert record.error.kind == "model"
     assert "context size" in record.error.message
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -15,7 +15,8 @@ from conftest import Command
 from proctor.errors import UsageError
 from proctor.run import sample_digest
 from proctor.store import open_store
-from proctor.store.store import Opinions, Store
+from proctor.store.opinions import Opinions
+from proctor.store.store import Store
 from proctor.store.types import Line, Neighbours, Review, Values, Wanted
 from proctor.store.writer import Writer
 from proctor.types import Message, Output, Record, Run, Sample, SampleError, Score, Text, Usage
@@ -177,7 +178,13 @@ def test_a_record_that_is_written_again_is_found_by_what_it_says_now(store: Stor
 # -- reviews ----------------------------------------------------------------------------------
 
 
-def review(store: Store, kind, body, sample: int = 0, author: str = "ann") -> Review:
+def review(
+    store: Store,
+    kind: Literal["star", "comment", "score"],
+    body: bool | float | str,
+    sample: int = 0,
+    author: str = "ann",
+) -> Review:
     return store.add_review(Review(RUN.id, sample, 0, author, kind, body))
 
 
@@ -185,7 +192,9 @@ def test_reviews_read_back_as_they_were(store: Store) -> None:
     given = [review(store, "star", True), review(store, "comment", "ünclear"), review(store, "score", 0.25)]
     assert store.reviews(RUN) == given
     assert 0 < given[0].created <= given[1].created
-    assert store.record(RUN, 0).score.value == 1, "the score itself stays what it was"
+    score = store.record(RUN, 0).score
+    assert score is not None
+    assert score.value == 1, "the score itself stays what it was"
 
 
 def test_stars_and_comments_are_seen_in_lines(store: Store) -> None:

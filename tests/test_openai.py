@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sqlite3
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -46,7 +47,7 @@ def test_both_endpoints(adding: str, serve: Serve, api: str) -> None:
 
 def test_sampling_settings_are_sent(adding: str, serve: Serve) -> None:
     server = serve(right_sum)
-    options = {"temperature": 0.5, "top_p": 0.9, "top_k": 40, "max_tokens": 7, "stop": ["\n"]}
+    options: dict[str, Any] = {"temperature": 0.5, "top_p": 0.9, "top_k": 40, "max_tokens": 7, "stop": ["\n"]}
     proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1, **options)
     (body,) = server.requests
     assert {key: body[key] for key in options} == options
@@ -94,6 +95,7 @@ def test_transient_errors_are_tried_again(adding: str, serve: Serve, status: int
     server = serve(lambda body, number: error(status) if number == 0 else right_sum(body, number))
     report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1)
     (record,) = report.records()
+    assert record.score is not None
     assert record.score.value == 1
     assert record.outputs[0].attempts == 2
     assert len(server.requests) == 2
@@ -138,8 +140,8 @@ def test_the_retries_end_and_the_sample_is_an_error_not_a_wrong_answer(adding: s
     report = proctor.evaluate(adding, "openai/m", base_url=server.url, retries=1)
     failed = [record for record in report.records() if record.error]
     assert [record.sample.index for record in failed] == [3]
-    assert failed[0].error.kind == "model"
-    assert failed[0].error.message == "HTTP 503: overloaded"
+    assert failed[0].error is not None
+    assert (failed[0].error.kind, failed[0].error.message) == ("model", "HTTP 503: overloaded")
     assert report.metrics["accuracy"].value == 1
     assert (report.run.n, report.run.errors) == (9, 1)
 
@@ -175,14 +177,14 @@ def test_a_connection_cut_in_the_middle(adding: str, serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("reply", [web.Response, lambda: web.json_response({"choices": []})])
-def test_a_reply_that_is_no_completion(adding: str, serve: Serve, reply) -> None:
+def test_a_reply_that_is_no_completion(adding: str, serve: Serve, reply: Callable[[], web.Response]) -> None:
     server = serve(lambda body, number: reply() if number == 0 else right_sum(body, number))
     report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1)
     assert report.run.n == 1
     assert len(server.requests) == 2
 
 
-def reply_with(**parts: object) -> web.Response:
+def reply_with(**parts: Any) -> web.Response:
     choice = {"message": {"content": "x"}, "finish_reason": "stop"} | parts.pop("choice", {})
     return web.json_response({"choices": [choice], **parts})
 
@@ -198,7 +200,7 @@ def reply_with(**parts: object) -> web.Response:
         {"usage": {"prompt_tokens": "many"}},
     ],
 )
-def test_odd_replies_are_asked_for_again_and_never_scored(adding: str, serve: Serve, odd: dict[str, object]) -> None:
+def test_odd_replies_are_asked_for_again_and_never_scored(adding: str, serve: Serve, odd: dict[str, Any]) -> None:
     server = serve(lambda body, number: reply_with(**odd) if number == 0 else right_sum(body, number))
     report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1)
     assert report.metrics["accuracy"].value == 1
@@ -214,6 +216,7 @@ def test_a_filtered_answer_is_neither_right_nor_wrong(
     )
     for asked in (1, 2):  # and it is not cached
         _, (record,) = failing_run(adding, "openai/m", base_url=server.url, limit=1, cache=True)
+        assert record.error is not None
         assert record.error.kind == "model"
         assert len(server.requests) == asked
 
@@ -278,9 +281,10 @@ def test_the_key_is_sent_but_never_stored(
     monkeypatch.setenv("MY_KEY", KEY)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     server = serve(lambda body, number: error(400, f"your key {KEY} is fine, your prompt is not"))
-    options = {"base_url": server.url, "limit": 2, "api_key_env": "MY_KEY", "cache": True}
+    options: dict[str, Any] = {"base_url": server.url, "limit": 2, "api_key_env": "MY_KEY", "cache": True}
     said, (first, _) = failing_run(adding, "openai/m", **options)
     assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
+    assert first.error is not None
     assert first.error.message == "HTTP 400: your key *** is fine, your prompt is not"
     assert KEY not in said
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -307,12 +311,13 @@ def test_cached_responses_are_marked_and_free(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     server = serve(right_sum)
-    options = {"base_url": server.url, "cache": True, "price_input": 1.0}
+    options: dict[str, Any] = {"base_url": server.url, "cache": True, "price_input": 1.0}
     first = proctor.evaluate(adding, "openai/m", **options)
     again = proctor.evaluate(adding, "openai/m", **options)
     assert len(server.requests) == 10
     assert [r.outputs[0].cached for r in first.records()] == [False] * 10
     assert [r.outputs[0].cached for r in again.records()] == [True] * 10
+    assert first.run.usage.cost is not None
     assert first.run.usage.cost > 0
     assert again.run.usage.cost == 0
     assert again.metrics == first.metrics
@@ -334,7 +339,7 @@ def test_errors_are_never_cached(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     server = serve(lambda body, number: error(400) if number == 0 else right_sum(body, number))
-    options = {"base_url": server.url, "cache": True, "limit": 1}
+    options: dict[str, Any] = {"base_url": server.url, "cache": True, "limit": 1}
     failing_run(adding, "openai/m", **options)
     assert proctor.evaluate(adding, "openai/m", **options).run.n == 1
     db = sqlite3.connect(tmp_path / "cache" / "proctor" / "responses.db")

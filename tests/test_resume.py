@@ -212,7 +212,7 @@ def test_completions_that_were_stored_are_not_asked_for_again(adding: str, serve
 
 def _requests_of_a_whole_run(adding: str, serve: Serve) -> list[dict[str, Any]]:
     server = serve(right_sum)
-    options = {"limit": 1, "samples": 7, "concurrency": 1, "temperature": 1.0}
+    options: dict[str, Any] = {"limit": 1, "samples": 7, "concurrency": 1, "temperature": 1.0}
     proctor.evaluate(adding, "openai/m", base_url=server.url, **options)
     return server.requests
 

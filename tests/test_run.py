@@ -44,6 +44,7 @@ def test_several_samples_are_judged_together(adding: str, serve: Serve) -> None:
     assert all(len(record.outputs) == 4 for record in records)
     for record in records:
         texts = [output.text for output in record.outputs]
+        assert record.score is not None
         assert record.score.value == texts.count(record.sample.target) / 4
     seeds = [body["seed"] for body in server.requests]
     assert len(set(seeds)) == 20, "every completion has a seed of its own"
@@ -115,8 +116,10 @@ def test_what_is_no_score_is_an_error_of_the_sample_and_the_store_stays_readable
     report = proctor.evaluate(f"{path}:Odd", "scripted/oracle", limit=3)
     records = list(report.records())
     assert [record.outcome for record in records] == ["correct", "error", "correct"]
-    assert records[1].error.type == type_
-    assert said in records[1].error.message
+    error = records[1].error
+    assert error is not None
+    assert error.type == type_
+    assert said in error.message
     assert records[1].outputs[0].text == "2"
 
 
@@ -270,7 +273,7 @@ def test_one_failed_completion_calls_off_the_others(adding: str, serve: Serve) -
         return right_sum(body, number)
 
     server = serve(reply)
-    options = {"base_url": server.url, "limit": 2, "samples": 8, "concurrency": 8, "temperature": 1}
+    options: dict[str, Any] = {"base_url": server.url, "limit": 2, "samples": 8, "concurrency": 8, "temperature": 1}
     report = proctor.evaluate(adding, "openai/m", **options)
     assert (report.run.n, report.run.errors) == (1, 1)
 
@@ -298,7 +301,7 @@ def test_one_task_at_a_time() -> None:
 
 
 def test_paths_may_be_paths_and_the_report_survives_a_change_of_folder(
-    adding: str, tmp_path: Path, monkeypatch
+    adding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = proctor.evaluate(adding, "scripted/oracle", store=Path("here"))
     (tmp_path / "elsewhere").mkdir()
@@ -324,6 +327,7 @@ def test_an_unjudgeable_answer_is_kept(task_file: TaskFile, failing_run: Failing
     )
     _, (record,) = failing_run(f"{path}:Unjudged", "scripted/oracle", limit=1)
     assert record.outputs[0].text == "0"
+    assert record.error is not None
     assert record.error.kind == "judge"
 
 

@@ -509,7 +509,7 @@ def test_whatever_goes_wrong_nobody_waits_for_ever(llama: Any, tokenizer: Any) -
 
 
 @pytest.fixture
-def endless(tokenizer: Any) -> Any:
+def endless() -> tuple[Any, Any]:
     """A model that would go on for hours."""
     model = make_model("Llama", max_position_embeddings=10**7)
     model.generation_config.eos_token_id = None
@@ -518,7 +518,7 @@ def endless(tokenizer: Any) -> Any:
     return model, tokenizer
 
 
-def test_who_has_gone_is_not_decoded_for(endless: Any) -> None:
+def test_who_has_gone_is_not_decoded_for(endless: tuple[Any, Any]) -> None:
     model, tokenizer = endless
     engine = an_engine(model, tokenizer, 2)
     gone = [Job(request("dog", max_tokens=10**6)) for _ in range(5)]
@@ -534,7 +534,7 @@ def test_who_has_gone_is_not_decoded_for(endless: Any) -> None:
         assert spy.shapes[-1] == (1, 1)
 
 
-def test_close_breaks_off(endless: Any) -> None:
+def test_close_breaks_off(endless: tuple[Any, Any]) -> None:
     engine = an_engine(*endless, 2)
     jobs = [Job(request("dog", max_tokens=10**6)) for _ in range(5)]
     with Spy(endless[0]) as spy:
@@ -546,7 +546,7 @@ def test_close_breaks_off(endless: Any) -> None:
 
 
 def test_callers_that_are_cancelled_leave_the_model_to_the_others(
-    endless: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    endless: tuple[Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = saved(tmp_path / "endless", *endless)
     admit = CausalDecoder.admit
@@ -599,7 +599,7 @@ def test_an_exam_is_sat_in_batches(folder: Path, monkeypatch: pytest.MonkeyPatch
         advance(decoder, going, tokens)
 
     monkeypatch.setattr(CausalDecoder, "advance", noting)
-    options = {"limit": 40, "max_tokens": 4, "batch_size": 10, "concurrency": 1}
+    options: dict[str, Any] = {"limit": 40, "max_tokens": 4, "batch_size": 10, "concurrency": 1}
     report = proctor.evaluate("shapes/existence", f"hf/{folder}", **options, settings={"shapes": 2})
     assert (report.run.n, report.run.errors) == (40, 0)
     assert report.run.usage.output_tokens > 40
@@ -613,7 +613,7 @@ def test_a_run_does_not_go_on_with_other_weights(tmp_path: Path, llama: Any, tok
     from proctor.evaluation import resume
 
     folder = saved(tmp_path / "model", llama, tokenizer)
-    options = {"limit": 2, "max_tokens": 2, "settings": {"shapes": 2}}
+    options: dict[str, Any] = {"limit": 2, "max_tokens": 2, "settings": {"shapes": 2}}
     run = proctor.evaluate("shapes/existence", f"hf/{folder}", **options).run
     assert run.n == 2
     resume(run.id, {})

@@ -388,7 +388,8 @@ def test_an_exam_of_pictures_is_sat(folders: Callable[[str], Path]) -> None:
     options: dict[str, Any] = {"limit": 6, "max_tokens": 4, "modality": "image", "settings": {"shapes": 2}}
     report = proctor.evaluate("shapes/existence", f"hf/{folder}", **options, batch_size=4)
     assert (report.run.n, report.run.errors) == (6, 0)
-    assert all(record.sample.input[-1].images for record in report.records())
+    messages = [record.sample.input[-1] for record in report.records()]
+    assert all(isinstance(message, Message) and message.images for message in messages)
     again = proctor.evaluate("shapes/existence", f"hf/{folder}", **options, batch_size=1)
     assert [r.outputs[0].text for r in report.records()] == [r.outputs[0].text for r in again.records()]
 
