@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,9 @@ class Session:
 
 @pytest.fixture(scope="module")
 def smollm2() -> Iterator[Session]:
-    session = Session()
+    """One copy with one thread, which are there before the first test."""
+    session = Session(concurrency=1)
+    session.ask("A", max_tokens=1)
     yield session
     session.close()
 
@@ -85,8 +88,8 @@ def test_seeds_decide_when_sampling(smollm2: Session) -> None:
 
 
 def test_stop_strings_and_length(smollm2: Session) -> None:
-    counted = smollm2.ask("Count from 1 to 9, separated by commas.", max_tokens=20)
-    stopped = smollm2.ask("Count from 1 to 9, separated by commas.", max_tokens=20, stop=(counted.text[3:5],))
+    counted = smollm2.ask("Count from 1 to 9, separated by commas.", max_tokens=10)
+    stopped = smollm2.ask("Count from 1 to 9, separated by commas.", max_tokens=10, stop=(counted.text[3:5],))
     assert stopped.text == counted.text[: counted.text.index(counted.text[3:5])]
     assert smollm2.ask("Tell me a long story.", max_tokens=3).finish == "length"
 
@@ -106,7 +109,7 @@ def test_answers_do_not_depend_on_what_else_is_asked(
     smollm2: Session, temperature: float, prompts: list[str], tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedded, "_cores", lambda: 3)  # copies of the model, which answer side by side
-    copies = spied(monkeypatch)
+    copies = spied(monkeypatch, meeting=threading.Barrier(3))
     session = Session()
     together = session.ask_at_once(prompts, max_tokens=tokens, temperature=temperature)
     session.close()
@@ -116,8 +119,11 @@ def test_answers_do_not_depend_on_what_else_is_asked(
     assert [output.text for output in together] == [output.text for output in alone]
 
 
-def spied(monkeypatch: pytest.MonkeyPatch, most: int = 100) -> list[int]:
-    """The cores of the copies that are loaded from now on; there is no room for more than `most`."""
+def spied(monkeypatch: pytest.MonkeyPatch, most: int = 100, meeting: threading.Barrier | None = None) -> list[int]:
+    """The cores of the copies that are loaded from now on; there is no room for more than `most`.
+
+    Each copy begins its first answer when as many are at work as meet.
+    """
     loaded: list[int] = []
 
     class Spy(embedded.Copy):
@@ -126,6 +132,13 @@ def spied(monkeypatch: pytest.MonkeyPatch, most: int = 100) -> list[int]:
                 raise UsageError("no room")
             loaded.append(threads)
             super().__init__(path, threads, api)
+            self.is_new = True
+
+        def answer(self, request: Request) -> Output:
+            if meeting is not None and self.is_new:
+                meeting.wait(300)
+            self.is_new = False
+            return super().answer(request)
 
     monkeypatch.setattr(embedded, "Copy", Spy)
     return loaded
