@@ -90,6 +90,9 @@ def test_an_unusable_cache_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="Run without --cache"):
         ResponseCache(tmp_path / "file" / "responses.db")
+    (tmp_path / "other.db").write_text("not a database, but long enough to be read as one " * 100)
+    with pytest.raises(StoreError, match="Run without --cache"):
+        ResponseCache(tmp_path / "other.db")
 
 
 def test_a_failing_cache_costs_no_answer(
