@@ -371,8 +371,9 @@ def test_every_fault_ends_as_an_answer(adding: str, serve: Serve) -> None:
 def test_a_question_that_is_never_answered_ends_as_an_error_record(
     adding: str, serve: Serve, failing_run: FailingRun
 ) -> None:
-    async def reply(body: dict[str, Any], number: int) -> None:
+    async def reply(body: dict[str, Any], number: int) -> str:
         await server.gate.wait()
+        return right_sum(body, number)
 
     server = serve(reply)
     _, (record,) = failing_run(adding, "openai/m", base_url=server.url, limit=1, retries=1, timeout=0.5)
