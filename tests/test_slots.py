@@ -392,9 +392,9 @@ def test_what_does_not_even_fit_alone_fails_alone(tokenizer: Any, prompt: str, m
     jobs = [Job(request("The")), Job(request(prompt, max_tokens=200)), Job(request("box"))]
     engine.submit(jobs)
     with pytest.raises(ModelError, match=r"\d+ tokens do not fit into memory, even alone"):
-        jobs[1].future.result(60)
+        jobs[1].future.result(600)
     for job in (jobs[0], jobs[2]):
-        assert job.future.result(60).usage.output_tokens == 24
+        assert job.future.result(600).usage.output_tokens == 24
     engine.close()
 
 
@@ -422,14 +422,14 @@ def test_whatever_goes_wrong_nobody_waits_for_ever(tokenizer: Any) -> None:
     for prompt in ("a", "The quick"):  # fails at the first step, and when it is read
         engine.submit([bad := Job(request(prompt))])
         with pytest.raises(ModelError, match="decoding failed: IndexError: out of range"):
-            bad.future.result(60)
+            bad.future.result(600)
     broken = False
     engine.submit([good := Job(request("The quick"))])
-    assert good.future.result(60).usage.output_tokens == 24
+    assert good.future.result(600).usage.output_tokens == 24
     engine.close()
     engine.submit([late := Job(request("dog"))])
     with pytest.raises(RuntimeError, match="closed"):
-        late.future.result(60)
+        late.future.result(600)
 
 
 def test_a_tokenizer_that_fails_is_an_error_of_those_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -440,7 +440,7 @@ def test_a_tokenizer_that_fails_is_an_error_of_those_under_way(monkeypatch: pyte
     engine.submit(jobs := [Job(request("dog", seed=i, max_tokens=3)) for i in range(5)])
     for job in jobs:
         with pytest.raises(ModelError, match="decoding failed: ZeroDivisionError"):
-            job.future.result(60)
+            job.future.result(600)
     engine.close()
 
 
@@ -458,9 +458,9 @@ def test_a_prompt_that_cannot_be_read_is_an_error_of_its_own(tokenizer: Any) -> 
     jobs = [Job(request(prompt)) for prompt in ("The quick brown", "→ and so on", "What is in the box")]
     engine.submit(jobs)
     with pytest.raises(ModelError, match="decoding failed: IndexError"):
-        jobs[1].future.result(60)
+        jobs[1].future.result(600)
     for job in (jobs[0], jobs[2]):
-        assert job.future.result(60).usage.output_tokens > 0
+        assert job.future.result(600).usage.output_tokens > 0
     engine.close()
 
 
@@ -485,9 +485,9 @@ def test_a_text_that_cannot_be_made_is_an_error_of_its_own(
     jobs = [Job(request("dog", seed=seed, max_tokens=5 + 4 * (seed == 3), stop=("never said",))) for seed in range(4)]
     engine.submit(jobs)
     with pytest.raises(ModelError, match="decoding failed: TypeError: expected str"):
-        jobs[1].future.result(60)
+        jobs[1].future.result(600)
     for job in (jobs[0], *jobs[2:]):
-        assert job.future.result(60).usage.output_tokens >= 5
+        assert job.future.result(600).usage.output_tokens >= 5
     engine.close()
 
 
@@ -500,9 +500,9 @@ def test_no_memory_for_the_first_page_is_an_error_of_the_request(
         scarcity.setattr(Pages, "_resize", lambda pages, count: run_out())
         engine.submit([unlucky := Job(request("dog " * 90))])
         with pytest.raises(ModelError, match="do not fit into memory, even alone"):
-            unlucky.future.result(60)
+            unlucky.future.result(600)
     engine.submit([next_one := Job(request("dog " * 90))])
-    assert next_one.future.result(60).usage.output_tokens == 24
+    assert next_one.future.result(600).usage.output_tokens == 24
     engine.close()
 
 
@@ -521,11 +521,11 @@ def test_who_has_gone_is_not_decoded_for(endless: tuple[Any, Any]) -> None:
     spy = Spy(endless[0])
     gone = [Job(request("dog", max_tokens=10**6)) for _ in range(5)]
     engine.submit(gone)
-    assert spy.reading.wait(60)
+    assert spy.reading.wait(600)
     for job in gone:
         assert job.future.cancel()
     engine.submit([last := Job(request("dog", max_tokens=2))])
-    assert last.future.result(60).usage.output_tokens == 2
+    assert last.future.result(600).usage.output_tokens == 2
     engine.close()
 
 
@@ -534,7 +534,7 @@ def test_close_breaks_off(endless: tuple[Any, Any]) -> None:
     spy = Spy(endless[0])
     jobs = [Job(request("dog", max_tokens=10**6)) for _ in range(5)]
     engine.submit(jobs)
-    assert spy.reading.wait(60)
+    assert spy.reading.wait(600)
     engine.close()
     assert all(job.future.cancelled() for job in jobs)
     assert "local-model" not in {thread.name for thread in threading.enumerate()}

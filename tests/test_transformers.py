@@ -429,7 +429,7 @@ def test_a_batch_that_does_not_fit_is_halved(
     engine = an_engine(llama, tokenizer, 8, Scarce(llama, memory))
     jobs = [Job(each) for each in requests]
     engine.submit(jobs)
-    texts = [job.future.result(60).text for job in jobs]
+    texts = [job.future.result(600).text for job in jobs]
     engine.close()
     assert texts == [completion.text for completion in decoded(llama, tokenizer, requests, 8)]
     said = [record.getMessage() for record in caplog.records]
@@ -480,9 +480,9 @@ def test_a_prompt_that_does_not_even_fit_alone_fails_alone(llama: Any, tokenizer
     jobs = [Job(request(prompt)) for prompt in ("The", "dog " * 90, "box", "fox")]
     engine.submit(jobs)
     with pytest.raises(ModelError, match=r"\d+ tokens do not fit into memory, even alone"):
-        jobs[1].future.result(60)
+        jobs[1].future.result(600)
     for job in (jobs[0], *jobs[2:]):
-        assert job.future.result(60).usage.output_tokens == 24
+        assert job.future.result(600).usage.output_tokens == 24
     engine.close()
 
 
@@ -500,12 +500,12 @@ def test_whatever_goes_wrong_nobody_waits_for_ever(llama: Any, tokenizer: Any) -
     bad, good = Job(request("a")), Job(request("The quick"))
     engine.submit([bad, good])
     with pytest.raises(ModelError, match="decoding failed: IndexError: out of range"):
-        bad.future.result(60)
-    assert good.future.result(60).usage.output_tokens == 24
+        bad.future.result(600)
+    assert good.future.result(600).usage.output_tokens == 24
     engine.close()
     engine.submit([late := Job(request("dog"))])
     with pytest.raises(RuntimeError, match="closed"):
-        late.future.result(60)
+        late.future.result(600)
 
 
 @pytest.fixture
@@ -524,12 +524,12 @@ def test_who_has_gone_is_not_decoded_for(endless: tuple[Any, Any]) -> None:
     gone = [Job(request("dog", max_tokens=10**6)) for _ in range(5)]
     with Spy(model) as spy:
         engine.submit(gone)
-        assert spy.reading.wait(60)
+        assert spy.reading.wait(600)
         for job in gone:
             assert job.future.cancel()
         # It is answered only when the others have left, and after it nothing is read any more.
         engine.submit([last := Job(request("dog", max_tokens=2))])
-        assert last.future.result(60).usage.output_tokens == 2
+        assert last.future.result(600).usage.output_tokens == 2
         engine.close()
         assert spy.shapes[-1] == (1, 1)
 
@@ -539,7 +539,7 @@ def test_close_breaks_off(endless: tuple[Any, Any]) -> None:
     jobs = [Job(request("dog", max_tokens=10**6)) for _ in range(5)]
     with Spy(endless[0]) as spy:
         engine.submit(jobs)
-        assert spy.reading.wait(60)
+        assert spy.reading.wait(600)
         engine.close()
     assert all(job.future.cancelled() for job in jobs)
     assert "local-model" not in {thread.name for thread in threading.enumerate()}

@@ -273,8 +273,8 @@ def test_one_that_does_not_even_fit_alone_fails_alone(mllama: Seer) -> None:
     seen, text = Job(request(PROMPTS[0])), Job(request(PROMPTS[1]))
     engine.submit([seen, text])
     with pytest.raises(ModelError, match="do not fit into memory, even alone"):
-        seen.future.result(60)
-    assert text.future.result(60).usage.output_tokens == 12
+        seen.future.result(600)
+    assert text.future.result(600).usage.output_tokens == 12
     hook.remove()
     engine.close()
 
@@ -290,8 +290,8 @@ def test_a_failure_of_one_is_not_that_of_the_next(mllama: Seer) -> None:
     bad, good = Job(request(PROMPTS[0])), Job(request(PROMPTS[1]))
     engine.submit([bad, good])
     with pytest.raises(ModelError, match="decoding failed: IndexError: out of range"):
-        bad.future.result(60)
-    assert good.future.result(60).usage.output_tokens == 12
+        bad.future.result(600)
+    assert good.future.result(600).usage.output_tokens == 12
     hook.remove()
     engine.close()
 
@@ -301,7 +301,7 @@ def test_an_answer_that_the_library_breaks_off_is_a_failure(mllama: Seer, monkey
     engine = mllama.engine(1)
     engine.submit([job := Job(request("dog"))])
     with pytest.raises(ModelError, match="stopped before the answer had come to its end"):
-        job.future.result(60)
+        job.future.result(600)
     engine.close()
 
 
@@ -311,12 +311,12 @@ def test_who_has_gone_is_not_decoded_for_and_close_breaks_off(mllama: Seer) -> N
         gone, last = Job(request(PROMPTS[0], max_tokens=450)), Job(request("dog", max_tokens=450))
         after = Job(request("fox", max_tokens=2))
         release = threading.Event()
-        hook = mllama.model.register_forward_pre_hook(lambda *_: release.wait(60) and None)
+        hook = mllama.model.register_forward_pre_hook(lambda *_: release.wait(600) and None)
         engine.submit([gone, after, last])
-        assert spy.reading.wait(60)
+        assert spy.reading.wait(600)
         assert gone.future.cancel()
         release.set()
-        assert after.future.result(60).usage.output_tokens == 2
+        assert after.future.result(600).usage.output_tokens == 2
         assert len(spy.read) < 20
         engine.close()
         hook.remove()
