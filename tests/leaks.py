@@ -13,6 +13,7 @@ DEADLINE = 30.0
 PROC = Path("/proc")
 
 # Things that a library opens once for the whole process, at first use.
+SHARED_THREADS = ("tqdm_monitor",)  # watches all progress bars
 SHARED_PROCESSES = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 
 
@@ -34,7 +35,11 @@ class Snapshot:
         return found
 
     def _find(self, test: str) -> list[str]:
-        threads = [thread for thread in threading.enumerate() if thread not in self.threads]
+        threads = [
+            thread
+            for thread in threading.enumerate()
+            if thread not in self.threads and thread.name not in SHARED_THREADS
+        ]
         open_now = _descriptors()
         descriptors = [f"{open_now[number]}" for number in open_now if self.descriptors.get(number) != open_now[number]]
         return [

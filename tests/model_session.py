@@ -23,7 +23,7 @@ def answered(engine: Worker, requests: Sequence[Request]) -> list[Completion]:
     jobs = [Job(each) for each in requests]
     engine.submit(jobs)
     for job in jobs:
-        job.future.result(60)
+        job.future.result(600)
     engine.close()
     return [job.completion for job in jobs]
 

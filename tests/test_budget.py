@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
-import time
+from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 import proctor
-from conftest import right_sum
-from proctor import budget as budgets
+from conftest import Command, Serve, right_sum
 from proctor.budget import Budget
 from proctor.config import build_config
 from proctor.errors import OutOfBudgetError, TransientModelError, UsageError
@@ -23,9 +25,9 @@ PRICES = {"price_input": 1_000.0, "price_output": 10_000.0}  # an answer of 10 a
 ANSWER = 0.03
 
 
-def test_cost_stops_before_the_limit_and_a_resume_with_more_goes_on(adding: str, serve) -> None:
+def test_cost_stops_before_the_limit_and_a_resume_with_more_goes_on(adding: str, serve: Serve) -> None:
     server = serve(right_sum)
-    options = PRICES | {"base_url": server.url, "max_tokens": 2, "limit": 30}
+    options: dict[str, Any] = PRICES | {"base_url": server.url, "max_tokens": 2, "limit": 30}
     report = proctor.evaluate(adding, "openai/m", max_cost=0.5, **options)
     run = report.run
     assert run.status == "interrupted"
@@ -45,16 +47,16 @@ def test_cost_stops_before_the_limit_and_a_resume_with_more_goes_on(adding: str,
     assert len(server.requests) == 30
 
 
-def test_tokens_are_counted_over_all_sittings(adding: str, serve) -> None:
+def test_tokens_are_counted_over_all_sittings(adding: str, serve: Serve) -> None:
     server = serve(right_sum)
-    options = {"base_url": server.url, "max_tokens": 2, "limit": 20}
+    options: dict[str, Any] = {"base_url": server.url, "max_tokens": 2, "limit": 20}
     run = proctor.evaluate(adding, "openai/m", max_tokens_total=100, **options).run
     assert (run.status, run.n) == ("interrupted", 8)
     assert run.reason.startswith("token limit: 96 of 100 used, and the next request might exceed it")
     assert resume(run.id, {"max_tokens_total": 10_000}).run.status == "done"
 
 
-def test_an_answer_may_be_shorter_than_was_reserved_for_it(adding: str, serve) -> None:
+def test_an_answer_may_be_shorter_than_was_reserved_for_it(adding: str, serve: Serve) -> None:
     """Room for one long answer at a time, which all turn out to be short: they are asked one after the other."""
     server = serve(right_sum)
     report = proctor.evaluate(adding, "openai/m", base_url=server.url, max_tokens=1_000, max_tokens_total=1_200)
@@ -62,9 +64,9 @@ def test_an_answer_may_be_shorter_than_was_reserved_for_it(adding: str, serve) -
     assert server.most_in_flight == 1
 
 
-def test_completions_that_were_paid_for_are_kept(adding: str, serve) -> None:
+def test_completions_that_were_paid_for_are_kept(adding: str, serve: Serve) -> None:
     server = serve(right_sum)
-    options = {"base_url": server.url, "max_tokens": 2, "limit": 1, "samples": 20, "temperature": 1}
+    options: dict[str, Any] = {"base_url": server.url, "max_tokens": 2, "limit": 1, "samples": 20, "temperature": 1}
     run = proctor.evaluate(adding, "openai/m", max_tokens_total=100, **options).run
     assert (run.status, run.n) == ("interrupted", 0)
     (record,) = open_store().records(run)
@@ -73,30 +75,32 @@ def test_completions_that_were_paid_for_are_kept(adding: str, serve) -> None:
     assert len(server.requests) == 20
 
 
-def test_a_prompt_longer_than_estimated_is_learned_from(adding: str, serve) -> None:
+def test_a_prompt_longer_than_estimated_is_learned_from(adding: str, serve: Serve) -> None:
     """The server counts more tokens than the text suggests; after the first answer that is known."""
     from aiohttp import web
 
-    def reply(body, number):
+    def reply(body: dict[str, Any], number: int) -> Any:
         choice = {"message": {"content": right_sum(body, number)}}
         return web.json_response({"choices": [choice], "usage": {"prompt_tokens": 100, "completion_tokens": 1}})
 
     server = serve(reply)
-    options = {"base_url": server.url, "max_tokens": 1, "limit": 30, "concurrency": 1}
+    options: dict[str, Any] = {"base_url": server.url, "max_tokens": 1, "limit": 30, "concurrency": 1}
     run = proctor.evaluate(adding, "openai/m", max_tokens_total=1_000, **options).run
     assert run.n == 9
     assert run.usage.input_tokens + run.usage.output_tokens <= 1_000
 
 
-def test_what_comes_from_the_cache_is_free(adding: str, serve, monkeypatch, tmp_path) -> None:
+def test_what_comes_from_the_cache_is_free(
+    adding: str, serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     server = serve(right_sum)
-    options = {"base_url": server.url, "cache": True, "max_tokens": 2}
+    options: dict[str, Any] = {"base_url": server.url, "cache": True, "max_tokens": 2}
     proctor.evaluate(adding, "openai/m", **options)
     assert proctor.evaluate(adding, "openai/m", max_tokens_total=20, **options).run.status == "done"
 
 
-def test_a_server_that_does_not_say_what_it_used(adding: str, serve) -> None:
+def test_a_server_that_does_not_say_what_it_used(adding: str, serve: Serve) -> None:
     from aiohttp import web
 
     server = serve(lambda body, number: web.json_response({"choices": [{"message": {"content": "x"}}]}))
@@ -105,10 +109,10 @@ def test_a_server_that_does_not_say_what_it_used(adding: str, serve) -> None:
     assert proctor.evaluate(adding, "openai/m", base_url=server.url, time_limit=600).run.status == "done"
 
 
-def test_an_answer_that_does_not_say_what_it_used_counts_as_the_most(adding: str, serve) -> None:
+def test_an_answer_that_does_not_say_what_it_used_counts_as_the_most(adding: str, serve: Serve) -> None:
     from aiohttp import web
 
-    def reply(body, number):
+    def reply(body: dict[str, Any], number: int) -> Any:
         choice = {"message": {"content": right_sum(body, number)}}
         usage = {"prompt_tokens": 10, "completion_tokens": 2} if number != 3 else {}
         return web.json_response({"choices": [choice], "usage": usage})
@@ -138,55 +142,81 @@ def test_what_a_server_says_of_tokens_can_be_added_up(stated: object, counted: i
             assert read(told, 0.0).usage.input_tokens == counted
 
 
-def test_when_the_time_is_up_nothing_begins_and_what_is_under_way_is_kept(adding: str, serve) -> None:
-    async def reply(body, number):
-        if number >= 4:
-            await asyncio.sleep(1.2)  # beyond the limit, within the grace
+class Clock:
+    """Stands still unless it is set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr("proctor.budget.monotonic", lambda: self.now)
+
+
+def test_when_the_time_is_up_nothing_begins_and_what_is_under_way_is_kept(
+    adding: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+
+    async def reply(body: dict[str, Any], number: int) -> str:
+        if number >= 4:  # the time is up as soon as eight are under way
+            if server.in_flight == 8:
+                clock.now = 1_001
+                server.gate.set()
+            await server.gate.wait()
         return right_sum(body, number)
 
     server = serve(reply)
-    options = {"base_url": server.url, "limit": 500, "concurrency": 8}
-    report = proctor.evaluate(adding, "openai/m", time_limit=1, **options)
+    options: dict[str, Any] = {"base_url": server.url, "limit": 500, "concurrency": 8}
+    report = proctor.evaluate(adding, "openai/m", time_limit=1_000, **options)
     run = report.run
     assert run.status == "interrupted"
-    assert run.reason.startswith("time limit: ")
-    assert " s of 1 s used" in run.reason
-    assert run.n == len(server.requests) < 500, "each that began was answered and scored"
+    assert run.reason.startswith("time limit: 1001 s of 1000 s used")
+    assert run.n == len(server.requests) == 12, "each that began was answered and scored"
     assert run.errors == 0
-    assert report.to_dict()["budget"]["seconds"]["used"] >= 1
+    assert report.to_dict()["budget"]["seconds"]["used"] == 1_001
+    open_store().save(msgspec.structs.replace(run, seconds=1_001.0))  # by the clock that stood still
     assert resume(run.id, {}).run.n == run.n, "the seconds of earlier sittings count"
 
 
-def test_after_the_grace_what_is_under_way_is_called_off_and_no_error(adding: str, stalling, monkeypatch) -> None:
-    monkeypatch.setattr(budgets, "GRACE", 0.3)
-    server = stalling(3)
-    run = proctor.evaluate(adding, "openai/m", base_url=server.url, time_limit=0.5).run
+def test_after_the_grace_what_is_under_way_is_called_off_and_no_error(
+    adding: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+
+    class EndsAtOnce(Budget):
+        """Its grace ends when it is told."""
+
+        def deadline(self) -> asyncio.Timeout:
+            assert super().deadline().when() is not None
+            self.loop, self.timeout = asyncio.get_running_loop(), asyncio.timeout(None)
+            return self.timeout
+
+        def end(self) -> None:
+            clock.now = 1_001
+            self.loop.call_soon_threadsafe(self.timeout.reschedule, 0)
+
+    budget = EndsAtOnce(seconds=1_000)
+
+    async def reply(body: dict[str, Any], number: int) -> str:
+        if number == 3:
+            budget.end()
+            await server.gate.wait()
+        return right_sum(body, number)
+
+    server = serve(reply)
+    run = proctor.evaluate(adding, "openai/m", base_url=server.url, concurrency=1, budget=budget).run
     assert (run.status, run.n, run.errors) == ("interrupted", 3, 0)
     assert len(list(open_store().records(run))) == 3
-    server.open_gate()
     assert resume(run.id, {"time_limit": "10m"}).run.status == "done"
 
 
-def test_a_time_limit_stops_agents_and_scripts_too(task_file) -> None:
-    path = task_file(
-        """
-        import asyncio
-        from adding import *
-
-        class Slow(Adding):
-            async def judge(self, sample, outputs):
-                await asyncio.sleep(0.05)
-                return await super().judge(sample, outputs)
-        """
-    )
-    started = time.monotonic()
-    run = proctor.evaluate(f"{path}:Slow", "scripted/oracle", limit=100_000, time_limit=0.5).run
+def test_a_time_limit_stops_agents_and_scripts_too(adding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = itertools.count()
+    monkeypatch.setattr("proctor.budget.monotonic", lambda: next(ticks))
+    run = proctor.evaluate(adding, "scripted/oracle", limit=100_000, time_limit=200).run
     assert run.status == "interrupted"
-    assert 0 < run.n < 100_000
-    assert time.monotonic() - started < 60
+    assert 0 < run.n < 1_000
 
 
-def test_all_tasks_of_a_command_share_the_budget(adding: str, serve, proctor) -> None:
+def test_all_tasks_of_a_command_share_the_budget(adding: str, serve: Serve, proctor: Command) -> None:
     server = serve(right_sum)
     other = adding.replace("adding.py", "other.py")
     with open(adding.partition(":")[0]) as source, open(other.partition(":")[0], "w") as copy:
@@ -204,15 +234,15 @@ def test_all_tasks_of_a_command_share_the_budget(adding: str, serve, proctor) ->
     assert json.loads(resumed.stdout)["runs"][0]["n"] == 10
 
 
-def test_a_sweep_shares_its_budget(serve) -> None:
+def test_a_sweep_shares_its_budget(serve: Serve) -> None:
     server = serve(lambda body, number: "Yes")
-    options = {"base_url": server.url, "limit": 40, "max_tokens": 2, "max_tokens_total": 1_100}
+    options: dict[str, Any] = {"base_url": server.url, "limit": 40, "max_tokens": 2, "max_tokens_total": 1_100}
     curve = proctor.sweep("shapes/existence", "openai/m", "shapes", [3, 4, 5, 6, 7], **options)
     assert 1 <= len(curve.reports) < 5
     assert sum(r.run.usage.input_tokens + r.run.usage.output_tokens for r in curve.reports) <= 1_100
 
 
-def test_a_paid_run_says_before_what_it_may_cost(adding: str, serve, proctor) -> None:
+def test_a_paid_run_says_before_what_it_may_cost(adding: str, serve: Serve, proctor: Command) -> None:
     server = serve(right_sum)
     flags = ["--model", "openai/m", "--base-url", server.url, "--price-input", "1000", "--price-output", "10000"]
     done = proctor("run", adding, *flags, "--max-tokens", "5", "--samples", "2", "--temperature", "1")

@@ -1,5 +1,12 @@
+"""The cache of responses."""
+
+from __future__ import annotations
+
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,15 +22,16 @@ OUTPUT = Output("answer", Usage(3, 1), seconds=2.0)
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> ResponseCache:
-    return ResponseCache(tmp_path / "responses.db")
+def cache(tmp_path: Path) -> Iterator[ResponseCache]:
+    with closing(ResponseCache(tmp_path / "responses.db")) as cache:
+        yield cache
 
 
-def replaced(**changes: object) -> Request:
+def replaced(**changes: Any) -> Request:
     return msgspec.structs.replace(REQUEST, **changes)
 
 
-def sampling(**changes: object) -> Request:
+def sampling(**changes: Any) -> Request:
     return replaced(sampling=msgspec.structs.replace(REQUEST.sampling, **changes))
 
 
@@ -82,6 +90,9 @@ def test_an_unusable_cache_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="Run without --cache"):
         ResponseCache(tmp_path / "file" / "responses.db")
+    (tmp_path / "other.db").write_text("not a database, but long enough to be read as one " * 100)
+    with pytest.raises(StoreError, match="Run without --cache"):
+        ResponseCache(tmp_path / "other.db")
 
 
 def test_a_failing_cache_costs_no_answer(

@@ -1,15 +1,20 @@
 """The embedded model, for real: its weights are fetched on the first call on this machine."""
 
+from __future__ import annotations
+
 import asyncio
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import proctor
+from conftest import Command, FailingRun, TaskFile
 from proctor.config import build_config
 from proctor.errors import ModelError, UsageError
 from proctor.models import embedded, open_model, weights
@@ -26,11 +31,11 @@ class Session:
         self.runner = asyncio.Runner()
         self.runner.run(self.model.prepare(list))
 
-    def ask(self, prompt: Prompt, **sampling: object) -> Output:
+    def ask(self, prompt: Prompt, **sampling: Any) -> Output:
         request = Request(prompt, Sampling(**{"max_tokens": 12} | sampling), 0, Sample("s", 0, prompt))
         return self.runner.run(self.model.generate(request))
 
-    def ask_at_once(self, prompts: list[str], **sampling: object) -> list[Output]:
+    def ask_at_once(self, prompts: list[str], **sampling: Any) -> list[Output]:
         async def together() -> list[Output]:
             requests = [
                 Request(prompt, Sampling(**{"max_tokens": 12, "seed": number} | sampling), 0, Sample("s", 0, prompt))
@@ -47,7 +52,9 @@ class Session:
 
 @pytest.fixture(scope="module")
 def smollm2() -> Iterator[Session]:
-    session = Session()
+    """One copy with one thread, which are there before the first test."""
+    session = Session(concurrency=1)
+    session.ask("A", max_tokens=1)
     yield session
     session.close()
 
@@ -62,27 +69,27 @@ def test_it_knows_something(smollm2: Session) -> None:
 
 def test_a_length_of_prompt_and_completion_together(smollm2: Session) -> None:
     prompt = "Count from one to one hundred in words."
-    read = smollm2.ask(prompt).usage.input_tokens
-    output = smollm2.ask(prompt, max_tokens=100, max_length=read + 7)
-    assert (output.usage.output_tokens, output.finish) == (7, "length")
+    read = smollm2.ask(prompt, max_tokens=1).usage.input_tokens
+    output = smollm2.ask(prompt, max_tokens=100, max_length=read + 4)
+    assert (output.usage.output_tokens, output.finish) == (4, "length")
     with pytest.raises(ModelError, match=f"{read} tokens"):
         smollm2.ask(prompt, max_length=read)
 
 
 def test_greedy_answers_repeat_whatever_was_asked_before(smollm2: Session) -> None:
-    first = smollm2.ask("Name three colours.").text
-    smollm2.ask("What is two plus two?")
-    assert smollm2.ask("Name three colours.").text == first
+    first = smollm2.ask("Name three colours.", max_tokens=6).text
+    smollm2.ask("What is two plus two?", max_tokens=2)
+    assert smollm2.ask("Name three colours.", max_tokens=6).text == first
 
 
 def test_seeds_decide_when_sampling(smollm2: Session) -> None:
-    texts = [smollm2.ask("Tell me a story.", temperature=1.0, seed=seed).text for seed in (1, 2, 1)]
+    texts = [smollm2.ask("Tell me a story.", max_tokens=6, temperature=1.0, seed=seed).text for seed in (1, 2, 1)]
     assert texts[0] == texts[2] != texts[1]
 
 
 def test_stop_strings_and_length(smollm2: Session) -> None:
-    counted = smollm2.ask("Count from 1 to 9, separated by commas.", max_tokens=20)
-    stopped = smollm2.ask("Count from 1 to 9, separated by commas.", max_tokens=20, stop=(counted.text[3:5],))
+    counted = smollm2.ask("Count from 1 to 9, separated by commas.", max_tokens=10)
+    stopped = smollm2.ask("Count from 1 to 9, separated by commas.", max_tokens=10, stop=(counted.text[3:5],))
     assert stopped.text == counted.text[: counted.text.index(counted.text[3:5])]
     assert smollm2.ask("Tell me a long story.", max_tokens=3).finish == "length"
 
@@ -90,22 +97,33 @@ def test_stop_strings_and_length(smollm2: Session) -> None:
 PROMPTS = ["Name three colours.", "What is two plus two?", "Tell me a story.", "Who was Ada Lovelace?", "Say A."]
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize(
+    ("temperature", "prompts", "tokens"),
+    [
+        (1.0, PROMPTS[:3], 4),
+        pytest.param(0.0, PROMPTS, 12, marks=pytest.mark.slow),
+        pytest.param(1.0, PROMPTS, 12, marks=pytest.mark.slow),
+    ],
+)
 def test_answers_do_not_depend_on_what_else_is_asked(
-    smollm2: Session, temperature: float, monkeypatch: pytest.MonkeyPatch
+    smollm2: Session, temperature: float, prompts: list[str], tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedded, "_cores", lambda: 3)  # copies of the model, which answer side by side
-    copies = spied(monkeypatch)
+    copies = spied(monkeypatch, meeting=threading.Barrier(3))
     session = Session()
-    together = session.ask_at_once(PROMPTS, temperature=temperature)
+    together = session.ask_at_once(prompts, max_tokens=tokens, temperature=temperature)
     session.close()
     assert copies == [1, 1, 1]  # cores of each
-    alone = [smollm2.ask(prompt, temperature=temperature, seed=i) for i, prompt in enumerate(PROMPTS)]
+    sampling = {"max_tokens": tokens, "temperature": temperature}
+    alone = [smollm2.ask(prompt, seed=i, **sampling) for i, prompt in enumerate(prompts)]
     assert [output.text for output in together] == [output.text for output in alone]
 
 
-def spied(monkeypatch: pytest.MonkeyPatch, most: int = 100) -> list[int]:
-    """The cores of the copies that are loaded from now on; there is no room for more than `most`."""
+def spied(monkeypatch: pytest.MonkeyPatch, most: int = 100, meeting: threading.Barrier | None = None) -> list[int]:
+    """The cores of the copies that are loaded from now on; there is no room for more than `most`.
+
+    Each copy begins its first answer when as many are at work as meet.
+    """
     loaded: list[int] = []
 
     class Spy(embedded.Copy):
@@ -114,6 +132,13 @@ def spied(monkeypatch: pytest.MonkeyPatch, most: int = 100) -> list[int]:
                 raise UsageError("no room")
             loaded.append(threads)
             super().__init__(path, threads, api)
+            self.is_new = True
+
+        def answer(self, request: Request) -> Output:
+            if meeting is not None and self.is_new:
+                meeting.wait(300)
+            self.is_new = False
+            return super().answer(request)
 
     monkeypatch.setattr(embedded, "Copy", Spy)
     return loaded
@@ -125,8 +150,9 @@ def test_without_room_for_another_copy_one_answers_all(
     monkeypatch.setattr(embedded, "_cores", lambda: 2)
     spied(monkeypatch, most=1)
     session = Session()
-    prompts = 3 * PROMPTS[:2]
-    assert [output.text for output in session.ask_at_once(prompts)] == [smollm2.ask(p).text for p in prompts]
+    prompts = 2 * PROMPTS[:2]
+    expected = [smollm2.ask(prompt, max_tokens=3).text for prompt in prompts]
+    assert [output.text for output in session.ask_at_once(prompts, max_tokens=3)] == expected
     session.close()
     assert caplog.text.count("another copy of the model could not be loaded") == 1
 
@@ -165,7 +191,8 @@ def test_how_many_copies(
     assert (model.places, given) == (places, cores)
 
 
-def test_answers_do_not_depend_on_the_cores_of_a_copy(smollm2: Session) -> None:
+@pytest.mark.slow
+def test_answers_do_not_depend_on_the_cores_of_a_copy() -> None:
     """Nor those to long prompts, whose parts are added up by several threads."""
     prompt = " ".join(f"{number} is a number, and so is {number * 7}." for number in range(60))
     path, request = weights.smollm2_path(), Request(prompt, Sampling(12, 1.0), 0, Sample("s", 0, prompt))
@@ -181,7 +208,7 @@ def test_messages_keep_their_roles(smollm2: Session) -> None:
     assert smollm2.ask(turns, max_tokens=1).usage.input_tokens > together.usage.input_tokens + 4
 
 
-def test_a_prompt_that_is_too_long_is_an_error_of_the_sample(task_file, failing_run) -> None:
+def test_a_prompt_that_is_too_long_is_an_error_of_the_sample(task_file: TaskFile, failing_run: FailingRun) -> None:
     path = task_file(
         """
         from adding import *
@@ -192,19 +219,22 @@ def test_a_prompt_that_is_too_long_is_an_error_of_the_sample(task_file, failing_
         """
     )
     _, (record,) = failing_run(f"{path}:Long", "smollm2", limit=1)
+    assert record.error is not None
     assert record.error.kind == "model"
     assert "context size" in record.error.message
 
 
 def test_completion_of_plain_text() -> None:
     session = Session(api="completions")
-    assert "Paris" in session.ask("The capital of France is").text
+    text = session.ask("The capital of France is", max_tokens=3).text
     session.close()
+    assert "Paris" in text
 
 
 def test_a_real_exam_twice_gives_the_same_records() -> None:
-    first, again = (proctor.evaluate("shapes/existence", "smollm2", limit=6, max_tokens=6) for _ in range(2))
-    assert first.run.n == 6
+    options: dict[str, Any] = {"limit": 2, "max_tokens": 3, "settings": {"shapes": 2}}
+    first, again = (proctor.evaluate("shapes/existence", "smollm2", **options) for _ in range(2))
+    assert first.run.n == 2
     assert first.run.usage.output_tokens > 0
     assert [r.outputs[0].text for r in first.records()] == [r.outputs[0].text for r in again.records()]
     identity = first.run.provenance["candidate"]
@@ -214,8 +244,9 @@ def test_a_real_exam_twice_gives_the_same_records() -> None:
 
 def test_gguf_path_is_the_same_model(smollm2: Session) -> None:
     session = Session(model=f"gguf/{weights.smollm2_path()}")
-    assert session.ask("Name three colours.").text == smollm2.ask("Name three colours.").text
+    text = session.ask("Name three colours.", max_tokens=4).text
     session.close()
+    assert text == smollm2.ask("Name three colours.", max_tokens=4).text
 
 
 @pytest.mark.parametrize(("content", "said"), [(None, "No model file"), ("not a model", "could not be loaded")])
@@ -249,9 +280,9 @@ def test_weights_that_cannot_be_fetched_say_why(tmp_path: Path, monkeypatch: pyt
         weights.fetch_smollm2()
 
 
-def test_without_the_extra(proctor, tmp_path: Path) -> None:
-    (tmp_path / "xllamacpp.py").write_text("raise ImportError('not here')")
-    done = proctor("run", "shapes/existence", "--model", "smollm2", PYTHONPATH=str(tmp_path))
+def test_without_the_extra(proctor: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    done = proctor("run", "shapes/existence", "--model", "smollm2")
     assert done.returncode == 2
     assert "pip install 'proctor[embedded]'" in done.stderr
 

@@ -1,5 +1,8 @@
+"""Retries, backoff and rate limits in virtual time: no test waits."""
+
+from __future__ import annotations
+
 import asyncio
-import time
 from itertools import pairwise
 
 import pytest
@@ -9,6 +12,7 @@ from proctor.errors import TransientModelError
 from proctor.models.gateway import Gateway
 from proctor.models.model import Model, Request, Sampling
 from proctor.types import Output, Sample
+from virtual_time import run_at_once
 
 REQUEST = Request("?", Sampling(max_tokens=1), 0, Sample("s", 0, "?"))
 
@@ -25,7 +29,7 @@ class Flaky(Model):
         self.failed = asyncio.Event()
 
     async def generate(self, request: Request) -> Output:
-        self.asked.append(time.monotonic())
+        self.asked.append(asyncio.get_running_loop().time())
         if len(self.asked) <= self.failures:
             self.failed.set()
             raise TransientModelError("later", self.retry_after)
@@ -47,7 +51,7 @@ def test_a_rate_limit_met_by_one_request_holds_back_the_others() -> None:
         assert len(model.asked) == 4
         assert min(model.asked[1:]) - model.asked[0] >= 0.79
 
-    asyncio.run(scene())
+    run_at_once(scene())
 
 
 def test_back_off_grows_from_try_to_try_and_ends() -> None:
@@ -57,7 +61,7 @@ def test_back_off_grows_from_try_to_try_and_ends() -> None:
             await gateway(model, retries=3).generate(REQUEST)
         return model.asked
 
-    asked = asyncio.run(scene())
+    asked = run_at_once(scene())
     pauses = [later - earlier for earlier, later in pairwise(asked)]
     assert len(pauses) == 3
     for number, pause in enumerate(pauses):
@@ -68,7 +72,7 @@ def test_attempts_are_counted() -> None:
     async def scene() -> Output:
         return await gateway(Flaky(2)).generate(REQUEST)
 
-    assert asyncio.run(scene()).attempts == 3
+    assert run_at_once(scene()).attempts == 3
 
 
 class Bucket(Model):
@@ -78,10 +82,10 @@ class Bucket(Model):
 
     def __init__(self, places: int, period: float) -> None:
         self.places, self.period = places, period
-        self.opened, self.left = 0.0, 0
+        self.opened, self.left = float("-inf"), 0
 
     async def generate(self, request: Request) -> Output:
-        now = time.monotonic()
+        now = asyncio.get_running_loop().time()
         if now - self.opened >= self.period:
             self.opened, self.left = now, self.places
         if self.left == 0:
@@ -97,7 +101,7 @@ def test_a_rate_limit_slows_a_run_down_and_fails_nothing() -> None:
         door = gateway(Bucket(8, 0.2), retries=0, concurrency=60)
         return await asyncio.gather(*(door.generate(REQUEST) for _ in range(60)))
 
-    assert [output.text for output in asyncio.run(scene())] == ["fine"] * 60
+    assert [output.text for output in run_at_once(scene())] == ["fine"] * 60
 
 
 @pytest.mark.parametrize("endless", [86_400.0, float("inf")])
@@ -107,7 +111,7 @@ def test_a_server_that_asks_to_wait_till_tomorrow_has_failed(endless: float) -> 
         with pytest.raises(TransientModelError):
             await gateway(model).generate(REQUEST)
 
-    asyncio.run(scene())
+    run_at_once(scene())
 
 
 def test_retry_after_nothing_still_waits() -> None:
@@ -116,7 +120,7 @@ def test_retry_after_nothing_still_waits() -> None:
         await gateway(model).generate(REQUEST)
         return model.asked
 
-    first, second = asyncio.run(scene())
+    first, second = run_at_once(scene())
     assert second - first >= 0.49
 
 
@@ -140,5 +144,5 @@ def test_a_model_that_works_at_several_requests_together_gets_them() -> None:
         assert door.places == 6
         return await asyncio.gather(*(door.generate(REQUEST) for _ in range(12)))
 
-    assert len(asyncio.run(scene())) == 12
+    assert len(run_at_once(scene())) == 12
     assert gateway(Flaky(0), concurrency=9).places == 9

@@ -1,17 +1,22 @@
 """What lists, filters, comparisons and reviewers ask of a store."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Literal
 
 import msgspec
 import pytest
 
 import proctor
+from conftest import Command
 from proctor.errors import UsageError
 from proctor.run import sample_digest
 from proctor.store import open_store
-from proctor.store.store import Opinions, Store
+from proctor.store.opinions import Opinions
+from proctor.store.store import Store
 from proctor.store.types import Line, Neighbours, Review, Values, Wanted
 from proctor.store.writer import Writer
 from proctor.types import Message, Output, Record, Run, Sample, SampleError, Score, Text, Usage
@@ -48,7 +53,7 @@ def store(each_store: str) -> Iterator[Store]:
     store.close()
 
 
-def places(store: Store, **wanted) -> list[tuple[int, int]]:
+def places(store: Store, **wanted: Any) -> list[tuple[int, int]]:
     asked = Wanted(**wanted)
     lines = store.lines(RUN, asked, 0, 100)
     assert store.count(RUN, asked) == len(lines)
@@ -173,7 +178,13 @@ def test_a_record_that_is_written_again_is_found_by_what_it_says_now(store: Stor
 # -- reviews ----------------------------------------------------------------------------------
 
 
-def review(store: Store, kind, body, sample: int = 0, author: str = "ann") -> Review:
+def review(
+    store: Store,
+    kind: Literal["star", "comment", "score"],
+    body: bool | float | str,
+    sample: int = 0,
+    author: str = "ann",
+) -> Review:
     return store.add_review(Review(RUN.id, sample, 0, author, kind, body))
 
 
@@ -181,7 +192,9 @@ def test_reviews_read_back_as_they_were(store: Store) -> None:
     given = [review(store, "star", True), review(store, "comment", "ünclear"), review(store, "score", 0.25)]
     assert store.reviews(RUN) == given
     assert 0 < given[0].created <= given[1].created
-    assert store.record(RUN, 0).score.value == 1, "the score itself stays what it was"
+    score = store.record(RUN, 0).score
+    assert score is not None
+    assert score.value == 1, "the score itself stays what it was"
 
 
 def test_stars_and_comments_are_seen_in_lines(store: Store) -> None:
@@ -273,7 +286,7 @@ def test_tags_are_kept_with_the_run(adding: str, each_store: str) -> None:
     assert open_store()._database.execute("SELECT tags FROM runs") == [('["day"]',)]
 
 
-def test_the_tag_flag(adding: str, proctor) -> None:
+def test_the_tag_flag(adding: str, proctor: Command) -> None:
     done = proctor("run", adding, "-m", "scripted/oracle", "--tag", "a", "--tag", "b", "-q")
     assert done.returncode == 0, done.stderr
     assert open_store().run("latest").tags == ["a", "b"]

@@ -1,16 +1,21 @@
+from __future__ import annotations
+
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import proctor
-from conftest import right_sum
+from conftest import FailingRun, ModelServer, Serve, TaskFile, right_sum
 from proctor import RunConfig, Sample, Score, Task, catalog
 from proctor.errors import HopelessRunError, TaskError, UsageError
 from proctor.shapes.tasks.existence import ExistenceTask
 from proctor.store import open_store
 from proctor.task import average
+
+Crowd = Callable[[int], ModelServer]
 
 
 def test_oracle_and_blank_mark_the_ends(adding: str) -> None:
@@ -32,13 +37,14 @@ def test_epochs_are_records_of_their_own(adding: str) -> None:
     assert report.metrics["accuracy"].n == 3
 
 
-def test_several_samples_are_judged_together(adding: str, serve) -> None:
+def test_several_samples_are_judged_together(adding: str, serve: Serve) -> None:
     server = serve(lambda body, number: right_sum(body, number) if body["seed"] % 2 else "wrong")
     report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=5, samples=4, temperature=1)
     records = list(report.records())
     assert all(len(record.outputs) == 4 for record in records)
     for record in records:
         texts = [output.text for output in record.outputs]
+        assert record.score is not None
         assert record.score.value == texts.count(record.sample.target) / 4
     seeds = [body["seed"] for body in server.requests]
     assert len(set(seeds)) == 20, "every completion has a seed of its own"
@@ -49,7 +55,7 @@ def test_groups_in_the_report(adding: str) -> None:
     assert report.run.groups["odd"]["1"]["accuracy"].n == 5
 
 
-def test_a_failed_sample_is_a_record_and_never_a_wrong_answer(task_file) -> None:
+def test_a_failed_sample_is_a_record_and_never_a_wrong_answer(task_file: TaskFile) -> None:
     path = task_file(
         """
         from adding import *
@@ -95,7 +101,7 @@ def test_a_failed_sample_is_a_record_and_never_a_wrong_answer(task_file) -> None
     ],
 )
 def test_what_is_no_score_is_an_error_of_the_sample_and_the_store_stays_readable(
-    task_file, returned: str, type_: str, said: str
+    task_file: TaskFile, returned: str, type_: str, said: str
 ) -> None:
     path = task_file(
         f"""
@@ -110,8 +116,10 @@ def test_what_is_no_score_is_an_error_of_the_sample_and_the_store_stays_readable
     report = proctor.evaluate(f"{path}:Odd", "scripted/oracle", limit=3)
     records = list(report.records())
     assert [record.outcome for record in records] == ["correct", "error", "correct"]
-    assert records[1].error.type == type_
-    assert said in records[1].error.message
+    error = records[1].error
+    assert error is not None
+    assert error.type == type_
+    assert said in error.message
     assert records[1].outputs[0].text == "2"
 
 
@@ -126,7 +134,7 @@ def test_what_is_no_score_is_an_error_of_the_sample_and_the_store_stays_readable
         ("sys.exit(3)", "SystemExit: 3"),
     ],
 )
-def test_what_is_no_sample_stops_the_run(task_file, yielded: str, said: str) -> None:
+def test_what_is_no_sample_stops_the_run(task_file: TaskFile, yielded: str, said: str) -> None:
     path = task_file(
         f"""
         import sys
@@ -143,7 +151,7 @@ def test_what_is_no_sample_stops_the_run(task_file, yielded: str, said: str) -> 
     assert all(record.outcome == "wrong" for record in open_store().records(open_store().run("latest")))
 
 
-def test_a_task_that_cannot_sum_up(task_file) -> None:
+def test_a_task_that_cannot_sum_up(task_file: TaskFile) -> None:
     path = task_file(
         """
         from adding import *
@@ -161,7 +169,7 @@ def test_a_task_that_cannot_sum_up(task_file) -> None:
     assert (run.status, run.metrics) == ("failed", {})
 
 
-def test_a_cancelled_future_is_an_error_of_the_sample_not_the_end_of_its_worker(task_file) -> None:
+def test_a_cancelled_future_is_an_error_of_the_sample_not_the_end_of_its_worker(task_file: TaskFile) -> None:
     path = task_file(
         """
         import asyncio
@@ -179,7 +187,7 @@ def test_a_cancelled_future_is_an_error_of_the_sample_not_the_end_of_its_worker(
 
 
 @pytest.mark.parametrize("raised", ["ValueError('\\ud800')", "Broken()"])
-def test_an_error_whose_text_cannot_be_stored(task_file, raised: str) -> None:
+def test_an_error_whose_text_cannot_be_stored(task_file: TaskFile, raised: str) -> None:
     path = task_file(
         f"""
         from adding import *
@@ -208,7 +216,7 @@ def test_the_limit_holds_for_a_task_that_ignores_it() -> None:
         assert proctor.evaluate(Stubborn, model, limit=7).run.n == 7
 
 
-def test_judging_does_not_keep_a_place_from_the_next_request(task_file, serve) -> None:
+def test_judging_does_not_keep_a_place_from_the_next_request(task_file: TaskFile, serve: Serve) -> None:
     """While all judges wait, the next requests are made nevertheless."""
     path = task_file(
         """
@@ -231,7 +239,7 @@ def test_judging_does_not_keep_a_place_from_the_next_request(task_file, serve) -
     assert proctor.evaluate(f"{path}:Slow", "openai/m", base_url=server.url, limit=4, concurrency=2).run.n == 4
 
 
-def test_a_task_is_opened_and_closed_whatever_happens(task_file) -> None:
+def test_a_task_is_opened_and_closed_whatever_happens(task_file: TaskFile) -> None:
     path = task_file(
         """
         from pathlib import Path
@@ -254,10 +262,10 @@ def test_a_task_is_opened_and_closed_whatever_happens(task_file) -> None:
     assert Path("closed").exists()
 
 
-def test_one_failed_completion_calls_off_the_others(adding: str, serve) -> None:
+def test_one_failed_completion_calls_off_the_others(adding: str, serve: Serve) -> None:
     from aiohttp import web
 
-    async def reply(body, number):
+    async def reply(body: dict[str, Any], number: int) -> Any:
         if number == 0:
             return web.json_response({"error": {"message": "no"}}, status=400)
         if number < 8:
@@ -265,7 +273,7 @@ def test_one_failed_completion_calls_off_the_others(adding: str, serve) -> None:
         return right_sum(body, number)
 
     server = serve(reply)
-    options = {"base_url": server.url, "limit": 2, "samples": 8, "concurrency": 8, "temperature": 1}
+    options: dict[str, Any] = {"base_url": server.url, "limit": 2, "samples": 8, "concurrency": 8, "temperature": 1}
     report = proctor.evaluate(adding, "openai/m", **options)
     assert (report.run.n, report.run.errors) == (1, 1)
 
@@ -293,7 +301,7 @@ def test_one_task_at_a_time() -> None:
 
 
 def test_paths_may_be_paths_and_the_report_survives_a_change_of_folder(
-    adding: str, tmp_path: Path, monkeypatch
+    adding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = proctor.evaluate(adding, "scripted/oracle", store=Path("here"))
     (tmp_path / "elsewhere").mkdir()
@@ -307,7 +315,7 @@ def test_what_is_no_task() -> None:
             proctor.evaluate(thing, "scripted/oracle")  # type: ignore[arg-type]
 
 
-def test_an_unjudgeable_answer_is_kept(task_file, failing_run) -> None:
+def test_an_unjudgeable_answer_is_kept(task_file: TaskFile, failing_run: FailingRun) -> None:
     path = task_file(
         """
         from adding import *
@@ -319,6 +327,7 @@ def test_an_unjudgeable_answer_is_kept(task_file, failing_run) -> None:
     )
     _, (record,) = failing_run(f"{path}:Unjudged", "scripted/oracle", limit=1)
     assert record.outputs[0].text == "0"
+    assert record.error is not None
     assert record.error.kind == "judge"
 
 
@@ -354,7 +363,7 @@ def test_max_errors() -> None:
         proctor.evaluate(Endless, "scripted/oracle", max_errors=3, concurrency=1)
 
 
-def test_a_few_errors_do_not_stop_a_long_run(task_file) -> None:
+def test_a_few_errors_do_not_stop_a_long_run(task_file: TaskFile) -> None:
     path = task_file(
         """
         from adding import *
@@ -370,7 +379,7 @@ def test_a_few_errors_do_not_stop_a_long_run(task_file) -> None:
     assert (report.run.n, report.run.errors) == (950, 50)
 
 
-def test_a_task_that_cannot_make_its_sample_stops_the_run(task_file) -> None:
+def test_a_task_that_cannot_make_its_sample_stops_the_run(task_file: TaskFile) -> None:
     path = task_file(
         """
         from adding import *
@@ -389,11 +398,11 @@ def test_a_task_that_cannot_make_its_sample_stops_the_run(task_file) -> None:
 
 
 @pytest.fixture
-def crowd(serve):
+def crowd(serve: Serve) -> Crowd:
     """A server that answers nobody until so many requests are in flight at once."""
 
-    def start(size: int):
-        async def reply(body, number):
+    def start(size: int) -> ModelServer:
+        async def reply(body: dict[str, Any], number: int) -> Any:
             if server.in_flight == size:
                 server.gate.set()
             await server.gate.wait()
@@ -405,13 +414,13 @@ def crowd(serve):
     return start
 
 
-def test_concurrency_is_the_limit_and_is_used(adding: str, crowd) -> None:
+def test_concurrency_is_the_limit_and_is_used(adding: str, crowd: Crowd) -> None:
     server = crowd(7)
     proctor.evaluate(adding, "openai/m", base_url=server.url, limit=40, concurrency=7)
     assert server.most_in_flight == 7
 
 
-def test_concurrency_counts_requests_not_samples(adding: str, crowd) -> None:
+def test_concurrency_counts_requests_not_samples(adding: str, crowd: Crowd) -> None:
     server = crowd(6)
     proctor.evaluate(adding, "openai/m", base_url=server.url, limit=10, samples=5, concurrency=6, temperature=1)
     assert server.most_in_flight == 6

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import json
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -20,10 +18,11 @@ import pytest
 from hypothesis import strategies
 
 import proctor
-from hub_driver import COMMIT
+from conftest import Command
+from hub_server import COMMIT, serving, use_hub
 from model_session import Session, answered
 from proctor.config import build_config
-from proctor.errors import MissingExtraError, ModelError, UsageError
+from proctor.errors import MissingExtraError, ModelError, ProctorError, UsageError
 from proctor.models import open_model
 from proctor.models.checkpoint import folder_digest
 from proctor.models.completion import Completion
@@ -51,6 +50,11 @@ PROMPTS = [
     "dog sleeps on and on",
 ]
 SAMPLED = {"temperature": 1.0, "top_p": 0.95, "top_k": 200}
+
+
+def slow(value: Any, name: str | None = None) -> Any:
+    """A parameter for `make test-all` only."""
+    return pytest.param(value, marks=pytest.mark.slow, id=name)
 
 
 @pytest.fixture(autouse=True)
@@ -120,7 +124,7 @@ class Spy:
 # Decoding
 
 
-@pytest.mark.parametrize("kind", ["Llama", "GPT2", "Mistral", "Lfm2", "T5"])
+@pytest.mark.parametrize("kind", ["Llama", "Lfm2", "T5", *map(slow, ["GPT2", "Mistral"])])
 def test_greedy_tokens_are_those_of_the_library_itself(tokenizer: Any, kind: str) -> None:
     model = make_model(kind)
     ours = decoded(model, tokenizer, [request(prompt) for prompt in PROMPTS], batch_size=3)
@@ -132,8 +136,8 @@ def test_greedy_tokens_are_those_of_the_library_itself(tokenizer: Any, kind: str
         assert completion.text == tokenizer.decode(theirs, skip_special_tokens=True)
 
 
-@pytest.mark.parametrize("kind", ["Llama", "GPT2", "Mistral", "Lfm2", "T5"])
-@pytest.mark.parametrize("sampling", [{}, SAMPLED], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("kind", ["Llama", "T5", *map(slow, ["GPT2", "Mistral", "Lfm2"])])
+@pytest.mark.parametrize("sampling", [slow({}, "greedy"), pytest.param(SAMPLED, id="sampled")])
 def test_what_else_is_in_the_batch_changes_nothing(tokenizer: Any, kind: str, sampling: dict[str, Any]) -> None:
     """Alone, in batches that are filled up again and again, and all at once; of very different lengths."""
     model = make_model(kind)
@@ -166,7 +170,7 @@ def test_prompts_that_wait_are_read_together_and_finished_rows_are_not_carried_o
     assert [shape for shape in spy.shapes[1:] if shape[1] > 1] == [(1, len(completions[4].prompt))]
 
 
-@pytest.mark.parametrize("kind", ["Llama", "GPT2", "T5"])
+@pytest.mark.parametrize("kind", ["Llama", "T5", slow("GPT2")])
 def test_every_tensor_is_made_where_the_model_is(tokenizer: Any, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in for a GPU: whatever is made without saying where has no numbers in it, and cannot be used."""
     model, work = make_model(kind), Engine._work
@@ -416,7 +420,7 @@ class Scarce(CausalDecoder):
         return super()._step(tokens, lengths, columns, cache, *others, **seen)
 
 
-@pytest.mark.parametrize("memory", [60, 130, 200])
+@pytest.mark.parametrize("memory", [slow(60), 130, slow(200)])
 def test_a_batch_that_does_not_fit_is_halved(
     llama: Any, tokenizer: Any, caplog: pytest.LogCaptureFixture, memory: int
 ) -> None:
@@ -425,7 +429,7 @@ def test_a_batch_that_does_not_fit_is_halved(
     engine = an_engine(llama, tokenizer, 8, Scarce(llama, memory))
     jobs = [Job(each) for each in requests]
     engine.submit(jobs)
-    texts = [job.future.result(60).text for job in jobs]
+    texts = [job.future.result(600).text for job in jobs]
     engine.close()
     assert texts == [completion.text for completion in decoded(llama, tokenizer, requests, 8)]
     said = [record.getMessage() for record in caplog.records]
@@ -476,9 +480,9 @@ def test_a_prompt_that_does_not_even_fit_alone_fails_alone(llama: Any, tokenizer
     jobs = [Job(request(prompt)) for prompt in ("The", "dog " * 90, "box", "fox")]
     engine.submit(jobs)
     with pytest.raises(ModelError, match=r"\d+ tokens do not fit into memory, even alone"):
-        jobs[1].future.result(60)
+        jobs[1].future.result(600)
     for job in (jobs[0], *jobs[2:]):
-        assert job.future.result(60).usage.output_tokens == 24
+        assert job.future.result(600).usage.output_tokens == 24
     engine.close()
 
 
@@ -496,16 +500,16 @@ def test_whatever_goes_wrong_nobody_waits_for_ever(llama: Any, tokenizer: Any) -
     bad, good = Job(request("a")), Job(request("The quick"))
     engine.submit([bad, good])
     with pytest.raises(ModelError, match="decoding failed: IndexError: out of range"):
-        bad.future.result(60)
-    assert good.future.result(60).usage.output_tokens == 24
+        bad.future.result(600)
+    assert good.future.result(600).usage.output_tokens == 24
     engine.close()
     engine.submit([late := Job(request("dog"))])
     with pytest.raises(RuntimeError, match="closed"):
-        late.future.result(60)
+        late.future.result(600)
 
 
 @pytest.fixture
-def endless(tokenizer: Any) -> Any:
+def endless() -> tuple[Any, Any]:
     """A model that would go on for hours."""
     model = make_model("Llama", max_position_embeddings=10**7)
     model.generation_config.eos_token_id = None
@@ -514,35 +518,35 @@ def endless(tokenizer: Any) -> Any:
     return model, tokenizer
 
 
-def test_who_has_gone_is_not_decoded_for(endless: Any) -> None:
+def test_who_has_gone_is_not_decoded_for(endless: tuple[Any, Any]) -> None:
     model, tokenizer = endless
     engine = an_engine(model, tokenizer, 2)
     gone = [Job(request("dog", max_tokens=10**6)) for _ in range(5)]
     with Spy(model) as spy:
         engine.submit(gone)
-        assert spy.reading.wait(60)
+        assert spy.reading.wait(600)
         for job in gone:
             assert job.future.cancel()
         # It is answered only when the others have left, and after it nothing is read any more.
         engine.submit([last := Job(request("dog", max_tokens=2))])
-        assert last.future.result(60).usage.output_tokens == 2
+        assert last.future.result(600).usage.output_tokens == 2
         engine.close()
         assert spy.shapes[-1] == (1, 1)
 
 
-def test_close_breaks_off(endless: Any) -> None:
+def test_close_breaks_off(endless: tuple[Any, Any]) -> None:
     engine = an_engine(*endless, 2)
     jobs = [Job(request("dog", max_tokens=10**6)) for _ in range(5)]
     with Spy(endless[0]) as spy:
         engine.submit(jobs)
-        assert spy.reading.wait(60)
+        assert spy.reading.wait(600)
         engine.close()
     assert all(job.future.cancelled() for job in jobs)
     assert "local-model" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_callers_that_are_cancelled_leave_the_model_to_the_others(
-    endless: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    endless: tuple[Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = saved(tmp_path / "endless", *endless)
     admit = CausalDecoder.admit
@@ -595,7 +599,7 @@ def test_an_exam_is_sat_in_batches(folder: Path, monkeypatch: pytest.MonkeyPatch
         advance(decoder, going, tokens)
 
     monkeypatch.setattr(CausalDecoder, "advance", noting)
-    options = {"limit": 40, "max_tokens": 4, "batch_size": 10, "concurrency": 1}
+    options: dict[str, Any] = {"limit": 40, "max_tokens": 4, "batch_size": 10, "concurrency": 1}
     report = proctor.evaluate("shapes/existence", f"hf/{folder}", **options, settings={"shapes": 2})
     assert (report.run.n, report.run.errors) == (40, 0)
     assert report.run.usage.output_tokens > 40
@@ -609,7 +613,7 @@ def test_a_run_does_not_go_on_with_other_weights(tmp_path: Path, llama: Any, tok
     from proctor.evaluation import resume
 
     folder = saved(tmp_path / "model", llama, tokenizer)
-    options = {"limit": 2, "max_tokens": 2, "settings": {"shapes": 2}}
+    options: dict[str, Any] = {"limit": 2, "max_tokens": 2, "settings": {"shapes": 2}}
     run = proctor.evaluate("shapes/existence", f"hf/{folder}", **options).run
     assert run.n == 2
     resume(run.id, {})
@@ -766,11 +770,9 @@ def test_an_adapter_is_worked_in(tmp_path: Path, folder: Path, tokenizer: Any) -
     assert output.text == expected.text
 
 
-def test_the_library_is_not_installed(proctor: Callable[..., Any], tmp_path: Path) -> None:
-    (tmp_path / "torch.py").write_text("raise ImportError('not here')")
-    done = proctor(
-        "run", "shapes/existence", "--model", "hf/x/y", PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path])
-    )
+def test_the_library_is_not_installed(proctor: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    done = proctor("run", "shapes/existence", "--model", "hf/x/y")
     assert done.returncode == 2
     assert done.stderr == "proctor: A model of hf/ needs the extra 'hf': pip install 'proctor[hf]'\n"
 
@@ -778,15 +780,33 @@ def test_the_library_is_not_installed(proctor: Callable[..., Any], tmp_path: Pat
 # The hub
 
 
+def attempt(model: str, **options: Any) -> dict[str, Any]:
+    try:
+        report = proctor.evaluate(
+            "shapes/existence", model, limit=2, max_tokens=2, settings={"shapes": 2}, api="completions", **options
+        )
+    except ProctorError as error:
+        return {"error": str(error)}
+    return {"n": report.run.n, "errors": report.run.errors, "identity": report.run.provenance["candidate"]}
+
+
 @pytest.fixture(scope="module")
 def attempts(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What becomes of asking a hub on loopback for models."""
+    """What becomes of asking a hub on loopback for models, and when it has gone."""
     home = tmp_path_factory.mktemp("home")
-    env = os.environ | {"PROCTOR_STORE": str(home / "store"), "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, Path(__file__).with_name("hub_driver.py"), folder, home]
-    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=300, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    return json.loads(done.stdout)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        patch.setenv("PROCTOR_STORE", str(home / "store"))
+        patch.setattr(torch.cuda, "device_count", lambda: 0)
+        with serving(folder) as url:
+            use_hub(url, home / "hub", patch)
+            became = {
+                "there": attempt("tiny/llama"),
+                "unknown": attempt("hf/tiny/other"),
+                "no revision": attempt("hf/tiny/llama", revision="x"),
+            }
+        became |= {"away": attempt("hf/tiny/llama"), "away and unknown": attempt("hf/tiny/other")}
+    return became
 
 
 def test_a_model_of_the_hub(attempts: dict[str, Any]) -> None:

@@ -36,7 +36,7 @@ def make_tokenizer(template: str | None = TEMPLATE, **special: Any) -> Any:
     return made
 
 
-LLAMA = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2}
+LLAMA: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2}
 SHAPES: dict[str, dict[str, Any]] = {
     "Llama": LLAMA,
     "GPT2": {"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 256},
@@ -65,7 +65,13 @@ def make_model(kind: str, **settings: Any) -> Any:
     import torch
     import transformers
 
-    general = {"vocab_size": 400, "num_hidden_layers": 2, "bos_token_id": None, "eos_token_id": 0, "pad_token_id": 0}
+    general: dict[str, Any] = {
+        "vocab_size": 400,
+        "num_hidden_layers": 2,
+        "bos_token_id": None,
+        "eos_token_id": 0,
+        "pad_token_id": 0,
+    }
     general |= {"initializer_range": 0.4, "initializer_factor": 4.0, "max_position_embeddings": 256}
     config = getattr(transformers, f"{kind}Config")(**general | SHAPES[kind] | settings)
     model_class = transformers.AutoModelForSeq2SeqLM if kind == "T5" else transformers.AutoModelForCausalLM
@@ -100,7 +106,7 @@ PLACES: dict[str, tuple[str, Any]] = {
 }
 PLACES["Qwen2_5_VL"] = PLACES["Qwen3VL"] = PLACES["Qwen2VL"]
 SIDE = 28  # pixels of a picture, or of a tile, for models that want all of them to be alike
-BODY = {"hidden_size": 32, "intermediate_size": 64}
+BODY: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 64}
 EYE = BODY | {"num_hidden_layers": 2, "num_attention_heads": 4, "patch_size": 7}
 EYE |= {"image_size": SIDE, "initializer_range": 0.4, "initializer_factor": 20.0}
 
@@ -115,7 +121,11 @@ def save_vision_model(kind: str, folder: Path, template: str | None = PICTURE_TE
     tokenizer = make_tokenizer(template, bos_token="<|im_start|>", extra_special_tokens=tokens)
     names = list(tokens.values()) if isinstance(tokens, dict) else tokens
     numbers = dict(zip(names, tokenizer.convert_tokens_to_ids(names), strict=True))
-    text = LLAMA | {"vocab_size": len(tokenizer), "num_hidden_layers": 2, "max_position_embeddings": 512}
+    text: dict[str, Any] = LLAMA | {
+        "vocab_size": len(tokenizer),
+        "num_hidden_layers": 2,
+        "max_position_embeddings": 512,
+    }
     text |= {"bos_token_id": 1, "eos_token_id": 0, "pad_token_id": 0, "initializer_range": 0.4}
     settings, *parts = VISION[kind](text, numbers, tokenizer, transformers)
     torch.manual_seed(1)
@@ -148,7 +158,7 @@ def _llava(text: dict[str, Any], numbers: dict[str, int], tokenizer: Any, librar
 
 
 def _qwen(text: dict[str, Any], numbers: dict[str, int], tokenizer: Any, library: Any, kind: str) -> tuple[Any, ...]:
-    eye = {"depth": 2, "num_heads": 4, "patch_size": 7, "initializer_range": 0.4}
+    eye: dict[str, Any] = {"depth": 2, "num_heads": 4, "patch_size": 7, "initializer_range": 0.4}
     eye |= {
         "Qwen2VL": {"embed_dim": 32, "hidden_size": 32},
         "Qwen2_5_VL": BODY | {"out_hidden_size": 32, "window_size": 28, "fullatt_block_indexes": [1]},

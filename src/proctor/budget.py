@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from time import monotonic
 from typing import Any
 
 from proctor.errors import OutOfBudgetError
@@ -24,7 +24,7 @@ class Budget:
         self._reserved: dict[str, float] = {"cost": 0.0, "tokens": 0}
         self._under_way = 0
         self._waiting: list[asyncio.Future[None]] = []
-        self._started = time.monotonic()
+        self._started = monotonic()
         self._spent = ""  # which limit ended it
 
     @property
@@ -53,10 +53,10 @@ class Budget:
                 return f"token limit: {used:,} of {limit:,} used, and the next request might exceed it"
         return f"time limit: {used:.0f} s of {limit:g} s used"
 
-    def seconds_left(self) -> float | None:
-        """Until all work is called off, the grace included; None if there is no such limit."""
+    def deadline(self) -> asyncio.Timeout:
+        """A context that calls all work off when the time is up and the grace has passed."""
         seconds = self._limits["seconds"]
-        return None if seconds is None else max(0.0, seconds - self._used_seconds()) + GRACE
+        return asyncio.timeout(None if seconds is None else max(0.0, seconds - self._used_seconds()) + GRACE)
 
     def count_before(self, usage: Usage, seconds: float, account: dict[str, dict[str, Any]]) -> None:
         """What a run has used in earlier sittings: by its records, and by its account, where more was counted."""
@@ -106,7 +106,7 @@ class Budget:
         return {name: {"used": used[name], "limit": limit} for name, limit in self._limits.items()}
 
     def _used_seconds(self) -> float:
-        return self._used["seconds"] + time.monotonic() - self._started
+        return self._used["seconds"] + monotonic() - self._started
 
     def _lacking(self, amounts: dict[str, float]) -> str:
         """What this would take too much of."""

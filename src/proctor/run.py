@@ -146,7 +146,7 @@ class Sitting:
             at_work -= 1
 
         try:
-            async with asyncio.timeout(self._budget.seconds_left()), asyncio.TaskGroup() as workers:
+            async with self._budget.deadline(), asyncio.TaskGroup() as workers:
                 hire(workers)
         except TimeoutError:
             self.cut_short = True

@@ -64,6 +64,7 @@ class Embedded(Model):
     async def close(self) -> None:
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
+            self._idle = queue.SimpleQueue()  # copies that are not at work free their memory and their port now
 
     def _load(self) -> ThreadPoolExecutor:
         import_runtime()
@@ -102,13 +103,13 @@ class Embedded(Model):
         return Copy(path, self._cores, self._api)
 
     def _answer(self, request: Request) -> Output:
-        copy = self._take()
+        idle, copy = self._idle, self._take()
         try:
             return copy.answer(request)
         except (ValueError, RuntimeError) as error:
             raise ModelError(f"{self.name}: {error}") from None
         finally:
-            self._idle.put(copy)
+            idle.put(copy)
 
     def _take(self) -> Copy:
         """A copy that nobody asks, else a new one: there are no more of them than threads."""

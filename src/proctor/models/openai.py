@@ -72,8 +72,10 @@ class OpenAI(Model):
             timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=min(self._timeout, CONNECT_TIMEOUT)),
             connector=aiohttp.TCPConnector(limit=0),  # the gateway holds the one limit
         )
+        # A run that allows its answers little time is not refused because the machine is busy when it starts.
+        deadline = aiohttp.ClientTimeout(total=max(self._timeout, CONNECT_TIMEOUT), sock_connect=CONNECT_TIMEOUT)
         try:
-            async with self._session.get(f"{self._url}/models") as response:
+            async with self._session.get(f"{self._url}/models", timeout=deadline) as response:
                 # Servers need not have this page: only a refused key tells us something.
                 if response.status in (401, 403):
                     raise self._refusal(response.status, _error_message(await response.read()))

@@ -1,19 +1,15 @@
-"""A process that has its own model hub, on loopback, and asks for its models: the library reads its settings only once.
-
-    python hub_driver.py FOLDER HOME
-
-The hub has one model, tiny/llama, whose files are those of FOLDER. What became of each attempt is printed as JSON.
-"""
+"""A model hub on loopback, with one model: tiny/llama."""
 
 from __future__ import annotations
 
 import json
-import os
-import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+
+import pytest
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 KNOWN = ("main", COMMIT)
@@ -50,32 +46,26 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-def attempt(model: str, **options: Any) -> dict[str, Any]:
-    import proctor
-    from proctor.errors import ProctorError
-
-    try:
-        report = proctor.evaluate(
-            "shapes/existence", model, limit=2, max_tokens=2, settings={"shapes": 2}, api="completions", **options
-        )
-    except ProctorError as error:
-        return {"error": str(error)}
-    return {"n": report.run.n, "errors": report.run.errors, "identity": report.run.provenance["candidate"]}
-
-
-if __name__ == "__main__":
-    Handler.folder = Path(sys.argv[1])
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """The URL of a hub whose model has the files of this folder."""
+    handler = type("OfFolder", (Handler,), {"folder": folder})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
-    os.environ |= {"HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}", "HF_HOME": sys.argv[2]}
-    became = {
-        "there": attempt("tiny/llama"),
-        "unknown": attempt("hf/tiny/other"),
-        "no revision": attempt("hf/tiny/llama", revision="x"),
-    }
-    server.shutdown()
-    server.server_close()
-    thread.join()
-    became |= {"away": attempt("hf/tiny/llama"), "away and unknown": attempt("hf/tiny/other")}
-    print(json.dumps(became))
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def use_hub(url: str, cache: Path, patch: pytest.MonkeyPatch) -> None:
+    """What HF_ENDPOINT and HF_HOME say; the library reads these only when it is imported."""
+    patch.setattr("huggingface_hub.constants.ENDPOINT", url)
+    patch.setattr(
+        "huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}"
+    )
+    patch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))
+    patch.setattr("transformers.utils.hub._hf_api", None)
