@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import textwrap
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from proctor.sandbox import Limits, Pool, Program, Verdict, best_level, run
 
+T = TypeVar("T")
 Judge = Callable[..., Verdict]
 LIMITS = Limits(seconds=2.0, memory_mib=512)
 
@@ -23,13 +24,12 @@ class Room:
         await pool.open()
         return pool
 
-    def wait(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+    def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(coroutine)
 
     def judge(self, source: str, tests: str = "", limits: Limits = LIMITS, **more: Any) -> Verdict:
         program = Program(source=textwrap.dedent(source), tests=textwrap.dedent(tests), **more)
-        verdict: Verdict = self.wait(self.pool.judge(program, limits))
-        return verdict
+        return self.wait(self.pool.judge(program, limits))
 
     def run(
         self,

@@ -11,13 +11,14 @@ import time
 
 import pytest
 
-from proctor.errors import MissingToolchainError, UnknownNameError, UsageError
+from proctor.errors import UnknownNameError, UsageError
 from proctor.sandbox import Limits, Mode, Outcome, Program, Verdict, run
 from proctor.sandbox.inside import watch
 from proctor.sandbox.judgement import End, Exchange, verdict_of
 from proctor.sandbox.languages import find_language
-from proctor.sandbox.toolchain import Names, locate
+from proctor.sandbox.toolchain import Names
 from sandbox_room import LIMITS, Judge, Room
+from toolchains import needs_language
 
 # Verdicts
 
@@ -291,6 +292,7 @@ def test_a_killed_harness_leaves_no_process() -> None:
     # Per worker: zygote, examiner, init, program, its child and its grandchild; the last two come when it is under way.
     while len(below()) < 12:
         assert harness.poll() is None
+        time.sleep(0.02)
     ends = [os.pidfd_open(process) for process in below()]
     harness.kill()
     harness.wait()
@@ -324,22 +326,16 @@ def test_a_mistake_among_many_programs_is_one_error(room: Room) -> None:
         room.wait(run(programs, LIMITS, sandbox=room.pool))
 
 
-def needs(language: str) -> None:
-    try:
-        locate(find_language(language))
-    except MissingToolchainError as error:
-        pytest.skip(str(error))
-
-
 def test_a_product_that_is_too_large_is_the_programs_failure(judge: Judge) -> None:
-    needs("c")
+    needs_language("c")
     verdict = judge("char large[140 << 20] = {1};\nint main() { return 0; }", language="c")
     assert verdict.outcome is Outcome.FAILED
     assert "too large" in verdict.detail
 
 
+@pytest.mark.slow
 def test_a_compiler_that_runs_programs_may_name_files_as_it_likes(judge: Judge) -> None:
-    needs("haskell")
+    needs_language("haskell")
     source = """
     {-# LANGUAGE TemplateHaskell #-}
     import Language.Haskell.TH
