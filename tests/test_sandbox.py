@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -19,6 +20,15 @@ from proctor.sandbox.languages import find_language
 from proctor.sandbox.toolchain import Names
 from sandbox_room import LIMITS, Judge, Room
 from toolchains import needs_language
+
+
+@pytest.fixture
+def own_room() -> Iterator[Room]:
+    """For a test that has workers replaced."""
+    room = Room()
+    yield room
+    room.close()
+
 
 # Verdicts
 
@@ -51,7 +61,8 @@ def test_a_long_line_is_told_in_part(judge: Judge) -> None:
     assert len(verdict.detail) < 1000
 
 
-def test_an_answer_that_cannot_be_read_is_the_sandboxs_error(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_cannot_be_read_is_the_sandboxs_error(own_room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = own_room.judge
     with monkeypatch.context() as patch:
         patch.setattr("proctor.sandbox.worker.LARGEST_MESSAGE", 40)  # less than any report
         verdict = judge("def f(): return 1", "assert f() == 1")
@@ -206,36 +217,36 @@ def test_programs_do_not_see_each_other(judge: Judge) -> None:
         assert verdict.passed, verdict.detail
 
 
-def test_a_cancelled_program_costs_no_worker(room: Room) -> None:
+def test_a_cancelled_program_costs_no_worker(own_room: Room) -> None:
     async def give_up() -> None:
         endless = Program(source="while True: pass")
-        tasks = [asyncio.create_task(room.pool.judge(endless, Limits(seconds=60))) for _ in range(2)]
-        while room.pool._idle.qsize():  # noqa: ASYNC110
+        tasks = [asyncio.create_task(own_room.pool.judge(endless, Limits(seconds=60))) for _ in range(2)]
+        while own_room.pool._idle.qsize():  # noqa: ASYNC110
             await asyncio.sleep(0)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    room.wait(give_up())
-    assert room.pool._idle.qsize() == 2
-    assert room.judge("def f(): return 1", "assert f() == 1").passed
+    own_room.wait(give_up())
+    assert own_room.pool._idle.qsize() == 2
+    assert own_room.judge("def f(): return 1", "assert f() == 1").passed
 
 
-def test_a_worker_that_dies_is_replaced_and_its_program_tried_again(room: Room) -> None:
+def test_a_worker_that_dies_is_replaced_and_its_program_tried_again(own_room: Room) -> None:
     async def kill_one() -> Verdict:
         program = Program(source="import time\ndef f():\n    time.sleep(0.5)\n    return 1", tests="assert f() == 1")
         before = set(_children())
-        task = asyncio.create_task(room.pool.judge(program, LIMITS))
-        while room.pool._idle.qsize() == 2:  # noqa: ASYNC110
+        task = asyncio.create_task(own_room.pool.judge(program, LIMITS))
+        while own_room.pool._idle.qsize() == 2:  # noqa: ASYNC110
             await asyncio.sleep(0)
         for process in before:
             os.kill(process, signal.SIGKILL)
         return await task
 
-    assert room.wait(kill_one()).passed
+    assert own_room.wait(kill_one()).passed
     for _ in range(4):
-        assert room.judge("def f(): return 1", "assert f() == 1").passed
-    assert room.pool._idle.qsize() == 2
+        assert own_room.judge("def f(): return 1", "assert f() == 1").passed
+    assert own_room.pool._idle.qsize() == 2
 
 
 HALF_A_JOB = """

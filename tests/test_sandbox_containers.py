@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ from proctor.sandbox import Limits, Mode, Outcome, Program, Verdict, engine, ope
 from proctor.sandbox.containers import COMMAND, IMAGE, ContainerPool
 from proctor.sandbox.engine import ENGINES, Engine
 from proctor.sandbox.inside import watch
+from sandbox_room import start_runner
 from stand_in_engine import take_apart
 from test_sandbox_neighbours import PAIRS, TAMPER
 
@@ -59,7 +61,7 @@ class Room:
 
     def __init__(self, name: str) -> None:
         self.engine = name
-        self._runner = asyncio.Runner()
+        self._runner = start_runner()
         sandbox = self.wait(open_sandbox(engine=name, workers=2))
         assert isinstance(sandbox, ContainerPool)
         self.sandbox = sandbox
@@ -107,16 +109,29 @@ def test_this_engine_runs_a_program(name: str) -> None:
     assert verdict.passed, verdict
 
 
-@pytest.fixture(scope="module", params=ROOMS)
-def room(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+@contextmanager
+def open_room(name: str, folder: Path) -> Iterator[Room]:
     with pytest.MonkeyPatch.context() as patch:
-        if request.param == "stand-in":
+        if name == "stand-in":
             if os.getuid() != 0:
                 pytest.skip("the stand-in for an engine needs root, to give each program a user of its own")
-            StandIn(tmp_path_factory.mktemp("stand-in")).put_on_path(patch)
-        room = Room("docker" if request.param == "stand-in" else request.param)
+            StandIn(folder).put_on_path(patch)
+        room = Room("docker" if name == "stand-in" else name)
         yield room
         room.close()
+
+
+@pytest.fixture(scope="module", params=ROOMS)
+def room(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+    with open_room(request.param, tmp_path_factory.mktemp("stand-in")) as room:
+        yield room
+
+
+@pytest.fixture(params=ROOMS)
+def own_room(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Room]:
+    """For a test that has workers replaced."""
+    with open_room(request.param, tmp_path) as room:
+        yield room
 
 
 # What an engine is told
@@ -345,52 +360,54 @@ COMPILED = {
 
 
 @pytest.mark.parametrize("language", ["c", pytest.param("cpp", marks=pytest.mark.slow)])  # which prepares a header
-def test_a_compiled_language(room: Room, language: str) -> None:
+def test_a_compiled_language(own_room: Room, language: str) -> None:
     limits = Limits()
-    verdict = room.judge(COMPILED[language], language=language, limits=limits)
+    verdict = own_room.judge(COMPILED[language], language=language, limits=limits)
     if "which the image" in verdict.detail:
         pytest.skip(verdict.detail)
     assert (verdict.outcome, verdict.stdout) == (Outcome.PASSED, "2"), verdict.detail
-    assert room.judge(COMPILED[language].replace(";", ""), language=language, limits=limits).outcome is Outcome.FAILED
-    assert room.judge("def f(): return 1", "assert f() == 1").passed
+    assert (
+        own_room.judge(COMPILED[language].replace(";", ""), language=language, limits=limits).outcome is Outcome.FAILED
+    )
+    assert own_room.judge("def f(): return 1", "assert f() == 1").passed
 
 
 # When something goes wrong
 
 
-def test_a_cancelled_program_costs_no_worker(room: Room) -> None:
+def test_a_cancelled_program_costs_no_worker(own_room: Room) -> None:
     async def give_up() -> None:
         endless = Program(source="while True: pass")
-        tasks = [asyncio.create_task(room.sandbox.judge(endless, Limits(seconds=60))) for _ in range(2)]
-        while room.sandbox._idle.qsize():  # noqa: ASYNC110
+        tasks = [asyncio.create_task(own_room.sandbox.judge(endless, Limits(seconds=60))) for _ in range(2)]
+        while own_room.sandbox._idle.qsize():  # noqa: ASYNC110
             await asyncio.sleep(0)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    room.wait(give_up())
-    assert room.sandbox._idle.qsize() == 2
-    assert room.judge("def f(): return 1", "assert f() == 1").passed
+    own_room.wait(give_up())
+    assert own_room.sandbox._idle.qsize() == 2
+    assert own_room.judge("def f(): return 1", "assert f() == 1").passed
 
 
-def test_a_container_that_dies_is_replaced_and_its_program_tried_again(room: Room) -> None:
+def test_a_container_that_dies_is_replaced_and_its_program_tried_again(own_room: Room) -> None:
     async def kill_one() -> Verdict:
         program = Program(source="import time\ndef f():\n    time.sleep(0.5)\n    return 1", tests="assert f() == 1")
-        idle = [room.sandbox._idle.get_nowait() for _ in range(2)]
+        idle = [own_room.sandbox._idle.get_nowait() for _ in range(2)]
         for worker in idle:
-            room.sandbox._idle.put_nowait(worker)
+            own_room.sandbox._idle.put_nowait(worker)
         before = [worker._process for worker in idle if worker]
-        task = asyncio.create_task(room.sandbox.judge(program, LIMITS))
-        while room.sandbox._idle.qsize() == 2:  # noqa: ASYNC110
+        task = asyncio.create_task(own_room.sandbox.judge(program, LIMITS))
+        while own_room.sandbox._idle.qsize() == 2:  # noqa: ASYNC110
             await asyncio.sleep(0)
         for process in before:
             process.kill()
         return await task
 
-    assert room.wait(kill_one()).passed
+    assert own_room.wait(kill_one()).passed
     for _ in range(4):
-        assert room.judge("def f(): return 1", "assert f() == 1").passed
-    assert room.sandbox._idle.qsize() == 2
+        assert own_room.judge("def f(): return 1", "assert f() == 1").passed
+    assert own_room.sandbox._idle.qsize() == 2
 
 
 HARNESS = """
