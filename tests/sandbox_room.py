@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from proctor.code import execution
 from proctor.sandbox import Limits, Pool, Program, Verdict, best_level, run
 from proctor.sandbox.worker import Worker
 
@@ -51,11 +52,8 @@ class Room:
             self.wait(self._end_new_workers())
 
     def run(
-        self,
-        programs: Sequence[Program],
-        limits: Limits,
-        judge: Callable[[Program, Verdict], Any],
-    ) -> list[Any]:
+        self, programs: Sequence[Program], limits: Limits, judge: execution.Judge = execution.trial_of
+    ) -> list[execution.Trial]:
         """As a `Runner` of the code family."""
         verdicts = self.judge_all(programs, limits)
         return [judge(program, verdict) for program, verdict in zip(programs, verdicts, strict=True)]
