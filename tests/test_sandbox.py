@@ -184,6 +184,21 @@ def test_processor_time_of_all_processes_counts(judge: Judge) -> None:
     assert verdict.outcome is Outcome.TIMEOUT
 
 
+def test_waiting_of_threads_that_have_ended_still_counts_as_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiler starts many short processes: what they waited for a processor on a busy machine is not its time."""
+    waited = {7: 3.0, 8: 4.0}
+    monkeypatch.setattr(watch, "_waited", lambda process, threads: waited if process == 7 else {})
+    monkeypatch.setattr(watch, "descendants", lambda without: [(7, ["R", *"0" * 30])])
+    meter = watch.Meter(os.getpid(), zygote=-1)
+    assert meter.read().waited_seconds == 7.0
+    waited = {7: 3.5}
+    usage = meter.read()
+    assert usage.waited_seconds == 7.5
+    assert usage.own_seconds(10.0) == pytest.approx(2.5)
+    waited = {7: 3.5, 8: 1.0}  # another thread, with the number of the one that ended
+    assert meter.read().waited_seconds == 7.5
+
+
 def test_what_the_kernel_stops_for_its_processor_time_is_a_timeout() -> None:
     """It comes to that only where the warden itself hardly gets a processor."""
     end = End(stopped="", status=-signal.SIGKILL, wall=9.0, cpu=2.95, memory=0, stdout=0, stderr=0)
