@@ -84,7 +84,7 @@ PACKAGES = {"docker": "docker.io", "podman": "podman"}
 def obstacle(name: str) -> str:
     """Why this engine cannot be tried here, '' if it can. Nothing is downloaded for a test."""
     if not shutil.which(name):
-        return f"there is no {name}: apt-get install {PACKAGES[name]}"
+        return f"there is no {name}: apt-get install {PACKAGES[name]}, then {name} pull {IMAGE}"
     for words in (["info"], ["image", "inspect", IMAGE]):
         try:
             done = subprocess.run([name, *words], capture_output=True, text=True, timeout=60, check=False)
