@@ -27,7 +27,7 @@ from sandbox_room import Judge, Room
 if TYPE_CHECKING:
     from agent_sides import Side
     from postgres_server import PostgresServer
-    from proctor.sandbox import Limits, Program, Verdict
+    from proctor.sandbox import Verdict
 
 # The same examples every time and no clock: a test must not fail because the machine is busy or the day is bad.
 # HYPOTHESIS_PROFILE=default looks for new ones.
@@ -160,17 +160,9 @@ def one_sandbox(room: Room) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def run_in_languages() -> Iterator[RunInLanguages]:
     """One pool for the tests of all languages: what makes compilers faster is prepared once."""
-    from proctor.sandbox import Pool, best_level, run
-
-    with asyncio.Runner() as runner:
-        pool = Pool(runner.run(best_level()), workers=2)
-        runner.run(pool.open())
-
-        def run_in_languages(programs: list[Program], limits: Limits) -> list[Verdict]:
-            return runner.run(run(programs, limits, sandbox=pool))
-
-        yield run_in_languages
-        runner.run(pool.close())
+    room = Room()
+    yield room.judge_all
+    room.close()
 
 
 @pytest.fixture

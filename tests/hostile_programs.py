@@ -23,7 +23,7 @@ RIGHT = "def add_one(x):\n    return x + 1\n"
 WRONG = "def add_one(x):\n    return x\n"
 LIMITS = Limits(seconds=1.5, memory_mib=512, output_kib=256)
 # Time is what an endless program is to run out of, and however much it is given, it uses all of it.
-LIMITS_OF_ENDLESS = Limits(seconds=0.5, memory_mib=512, output_kib=256)
+LIMITS_OF_ENDLESS = Limits(seconds=0.2, memory_mib=512, output_kib=256)
 
 
 # What each level of the ladder promises. Programs that need more must not be run there: they would do harm.

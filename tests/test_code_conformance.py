@@ -7,17 +7,21 @@ test_code_languages.py looks at all languages.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 
 import proctor
-from long_tests import only_long
 from proctor import catalog
 from proctor.check import check_task
 from proctor.code import TASK_REGISTRY
+from proctor.code.tasks.multiple import LANGUAGES as MULTIPLE_LANGUAGES
 from proctor.config import build_config
 from proctor.task import create_task
+from toolchains import needs_language
 
 ROWS = Path(__file__).parent / "code_rows"
 SAME_ROWS = {
@@ -53,8 +57,40 @@ def has_rows_of_its_own(name: str) -> bool:
 WALKED = [name for name in TASK_REGISTRY if has_rows_of_its_own(name) or not name.startswith(FACTORIES)]
 
 
-@pytest.mark.parametrize("name", WALKED)
+# One benchmark of each kind goes through the whole of `check` in `make test`: tests of a function, whole programs, code
+# in a context, an answer that a program prints, a text that is measured, a gap to fill.
+CHECKED = {
+    "humaneval",
+    "apps-introductory",
+    "ds1000-numpy-completion",
+    "pal-gsm8k-greedy",
+    "codexglue_code_to_text-python",
+    "santacoder_fim",
+}
+# Differ from one that stands before them in their rows or in a setting.
+ALIKE = {
+    "humaneval-unstripped",
+    "mbpp-sanitized",
+    "mbppplus",
+    "pal-gsmhard-majority_voting",
+    "humanevalfixtests-python",
+    "instruct-humaneval-nocontext",
+    "starcoder_fim",
+}
+
+
+def walked(slow: Callable[[str], bool]) -> list[ParameterSet]:
+    return [pytest.param(name, marks=[pytest.mark.slow] if slow(name) else []) for name in WALKED]
+
+
+def needs_tools_of(name: str) -> None:
+    if name.startswith("multiple-"):
+        needs_language(MULTIPLE_LANGUAGES[name.removeprefix("multiple-")])
+
+
+@pytest.mark.parametrize("name", walked(lambda name: name not in CHECKED))
 def test_check(name: str) -> None:
+    needs_tools_of(name)
     findings = check_task(f"code/{name}", SETTINGS.get(name, {}), n=20, data=rows_of(name))
     assert [f"{finding.claim}: {finding.fault}" for finding in findings if not finding.holds] == []
 
@@ -66,10 +102,17 @@ def test_described_and_versioned(name: str) -> None:
     assert cls.version
 
 
-@pytest.mark.parametrize("name", WALKED)
-@pytest.mark.parametrize("api", ["chat", pytest.param("completions", marks=only_long)])  # test_check judges it, too
+@pytest.mark.parametrize("name", walked(lambda name: name in ALIKE or name == "multiple-js"))
+@pytest.mark.parametrize("api", ["chat", pytest.param("completions", marks=pytest.mark.slow)])  # test_check has it too
 def test_the_whole_path_with_the_scripted_candidates(name: str, api: str) -> None:
-    options = {"api": api, "data": rows_of(name), "allow_code_execution": True, "limit": 20, "fim": "starcoder"}
+    needs_tools_of(name)
+    options: dict[str, Any] = {
+        "api": api,
+        "data": rows_of(name),
+        "allow_code_execution": True,
+        "limit": 20,
+        "fim": "starcoder",
+    }
     options |= {"settings": SETTINGS.get(name, {}), "workers": 1}  # one is started sooner than two
     right = proctor.evaluate(f"code/{name}", "scripted/oracle", **options)
     assert right.run.errors == 0

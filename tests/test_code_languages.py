@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 
+from conftest import RunInLanguages
 from language_replies import MULTIPLE, PACK
-from long_tests import LONG, SLOW_TO_COMPILE
 from proctor.code import TASK_REGISTRY, Task
 from proctor.code.tasks.humanevalpack import LANGUAGES as PACK_LANGUAGES
 from proctor.code.tasks.multiple import LANGUAGES
-from proctor.errors import MissingToolchainError
-from proctor.sandbox import Limits, Program, Verdict
+from proctor.sandbox import Limits, Program
 from proctor.sandbox.languages import find_language
-from proctor.sandbox.toolchain import locate
+from toolchains import marks, needs_language
 
 ROWS = Path(__file__).parent / "code_rows"
 # What a whole file has after the body that the tests expect to be still open.
@@ -76,50 +75,27 @@ def pack_programs(language: str, folder: Path) -> dict[str, Program]:
     }
 
 
-@pytest.fixture(scope="module")
-def verdicts(
-    run_in_languages: Callable[..., list[Verdict]], tmp_path_factory: pytest.TempPathFactory
-) -> dict[tuple[str, str, str], Verdict | str]:
-    """All programs at once, so that every processor has work; where tools are missing, their names."""
-    folder = tmp_path_factory.mktemp("rows")
-    programs = {
-        (benchmark, language, kind): program
-        for benchmark, languages, make in (
-            ("multiple", LANGUAGES, multiple_programs),
-            ("humanevalpack", PACK_LANGUAGES, pack_programs),
-        )
-        for language in languages
-        for kind, program in make(language, folder).items()
-    }
-    missing = {}
-    for key, program in programs.items():
-        if program.language in SLOW_TO_COMPILE and not LONG:
-            missing[key] = "takes long: make test-long"
-            continue
-        try:
-            locate(find_language(program.language), libraries=True)
-        except MissingToolchainError as error:
-            missing[key] = str(error)
-    ready = [key for key in programs if key not in missing]
-    judged = run_in_languages([programs[key] for key in ready], Limits(seconds=15.0))
-    return missing | dict(zip(ready, judged, strict=True))
+BENCHMARKS: dict[str, Callable[[str, Path], dict[str, Program]]] = {
+    "multiple": multiple_programs,
+    "humanevalpack": pack_programs,
+}
 
 
-@pytest.mark.parametrize("kind", ["right", "wrong"])
 @pytest.mark.parametrize(
     ("benchmark", "language"),
     [
-        *(("multiple", language) for language in LANGUAGES),
-        *(("humanevalpack", language) for language in PACK_LANGUAGES),
+        *(pytest.param("multiple", name, marks=marks(runs_as)) for name, runs_as in LANGUAGES.items()),
+        *(pytest.param("humanevalpack", name, marks=marks(runs_as)) for name, (_, runs_as) in PACK_LANGUAGES.items()),
     ],
 )
 def test_right_programs_pass_and_wrong_ones_fail(
-    benchmark: str, language: str, kind: str, verdicts: dict[tuple[str, str, str], Verdict | str]
+    benchmark: str, language: str, run_in_languages: RunInLanguages, tmp_path: Path
 ) -> None:
-    verdict = verdicts[benchmark, language, kind]
-    if isinstance(verdict, str):
-        pytest.skip(verdict)
-    assert verdict.passed == (kind == "right"), verdict
+    programs = BENCHMARKS[benchmark](language, tmp_path)
+    needs_language(programs["right"].language, libraries=True)
+    right, wrong = run_in_languages([programs["right"], programs["wrong"]], Limits(seconds=15.0))
+    assert right.passed, right
+    assert not wrong.passed, wrong
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

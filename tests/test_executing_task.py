@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from conftest import Command
 
 EXECUTING = """
 from collections.abc import Iterator, Sequence
@@ -31,8 +31,6 @@ class Doubling(Task):
         return Score(float(verdict.passed), verdict.outcome, outputs[0].text)
 """
 
-Proctor = Callable[..., subprocess.CompletedProcess[str]]
-
 
 @pytest.fixture
 def doubling(tmp_path: Path) -> str:
@@ -41,7 +39,7 @@ def doubling(tmp_path: Path) -> str:
     return f"{path}:Doubling"
 
 
-def test_a_run_notes_what_held_its_programs(proctor: Proctor, doubling: str) -> None:
+def test_a_run_notes_what_held_its_programs(proctor: Command, doubling: str) -> None:
     done = proctor("run", doubling, "--allow-code-execution", "--model", "scripted/oracle", "--workers", "1", "--json")
     assert done.returncode == 0, done.stderr
     (run,) = json.loads(done.stdout)["runs"]
@@ -51,7 +49,7 @@ def test_a_run_notes_what_held_its_programs(proctor: Proctor, doubling: str) -> 
     assert run["provenance"]["sandbox"] == run["sandbox"]
 
 
-def test_wrong_programs_are_failures_not_errors(proctor: Proctor, doubling: str) -> None:
+def test_wrong_programs_are_failures_not_errors(proctor: Command, doubling: str) -> None:
     done = proctor("run", doubling, "--allow-code-execution", "--model", "scripted/blank", "--json")
     assert done.returncode == 0, done.stderr
     (run,) = json.loads(done.stdout)["runs"]
@@ -59,18 +57,18 @@ def test_wrong_programs_are_failures_not_errors(proctor: Proctor, doubling: str)
     assert run["errors"] == 0
 
 
-def test_check_judges_in_the_sandbox_too(proctor: Proctor, doubling: str) -> None:
+def test_check_judges_in_the_sandbox_too(proctor: Command, doubling: str) -> None:
     done = proctor("check", doubling)
     assert "the right answer gets full marks" in done.stdout
     assert "✗" not in done.stdout.replace("another seed makes other samples", ""), done.stdout
 
 
-def test_a_task_that_runs_nothing_has_no_sandbox(proctor: Proctor, adding: str) -> None:
+def test_a_task_that_runs_nothing_has_no_sandbox(proctor: Command, adding: str) -> None:
     done = proctor("run", adding, "--model", "scripted/oracle", "--json")
     assert "sandbox" not in json.loads(done.stdout)["runs"][0]
 
 
-def test_an_engine_that_is_not_there_is_named(proctor: Proctor, doubling: str) -> None:
+def test_an_engine_that_is_not_there_is_named(proctor: Command, doubling: str) -> None:
     done = proctor(
         "run", doubling, "--allow-code-execution", "--model", "scripted/oracle", "--sandbox", "podman", PATH="/nowhere"
     )
@@ -78,14 +76,14 @@ def test_an_engine_that_is_not_there_is_named(proctor: Proctor, doubling: str) -
     assert "podman" in done.stderr
 
 
-def test_without_leave_no_program_runs(proctor: Proctor, doubling: str) -> None:
+def test_without_leave_no_program_runs(proctor: Command, doubling: str) -> None:
     done = proctor("run", doubling, "--model", "scripted/oracle")
     assert done.returncode == 2
     assert "--allow-code-execution" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_generating_needs_no_leave_and_judging_can_follow(proctor: Proctor, doubling: str) -> None:
+def test_generating_needs_no_leave_and_judging_can_follow(proctor: Command, doubling: str) -> None:
     done = proctor("run", doubling, "--model", "scripted/oracle", "--generation-only", "--json")
     assert done.returncode == 0, done.stderr
     (run,) = json.loads(done.stdout)["runs"]

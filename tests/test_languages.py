@@ -7,29 +7,26 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from conftest import RunInLanguages
 from language_programs import PROGRAMS
-from long_tests import SLOW_TO_COMPILE, long_if
 from proctor.errors import MissingToolchainError, UnknownNameError
 from proctor.sandbox import Limits, Outcome, Program, Verdict, run
 from proctor.sandbox.languages import LANGUAGES, Language, find_language
 from proctor.sandbox.toolchain import Names, Toolchain, locate
+from toolchains import marks, needs_language
 
 LIMITS = Limits(seconds=10.0, memory_mib=512)
 by_name = pytest.mark.parametrize("name", [language.name for language in LANGUAGES])
 
 
 @pytest.fixture
-def judge(run_in_languages: Callable[..., list[Verdict]]) -> Callable[..., list[Verdict]]:
+def judge(run_in_languages: RunInLanguages) -> RunInLanguages:
     def judge(name: str, *sources: tuple[str, str], limits: Limits = LIMITS) -> list[Verdict]:
-        try:
-            locate(find_language(name), libraries=True)
-        except MissingToolchainError as missing:
-            pytest.skip(str(missing))
+        needs_language(name, libraries=True)
         return run_in_languages(
             [Program(source=source, language=name, stdin=stdin) for source, stdin in sources], limits
         )
@@ -37,21 +34,8 @@ def judge(run_in_languages: Callable[..., list[Verdict]]) -> Callable[..., list[
     return judge
 
 
-@pytest.mark.parametrize("name", [*sorted(SLOW_TO_COMPILE), "go-test", "rust-test"])
-def test_a_language_whose_verdicts_take_long_runs(name: str, judge: Callable[..., list[Verdict]]) -> None:
-    (greet,) = judge(name, (PROGRAMS[name], "greet Zoe\n"))
-    assert greet.outcome is Outcome.PASSED, greet
-    assert "Hello, Zoe!" in greet.stdout
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(language.name, marks=long_if(language.name in SLOW_TO_COMPILE or language.name.endswith("-test")))
-        for language in LANGUAGES
-    ],
-)
-def test_every_language_gets_its_verdicts(name: str, judge: Callable[..., list[Verdict]]) -> None:
+@pytest.mark.parametrize("name", [pytest.param(language.name, marks=marks(language.name)) for language in LANGUAGES])
+def test_every_language_gets_its_verdicts(name: str, judge: RunInLanguages) -> None:
     source = PROGRAMS[name]
     who = "Zoe" if name == "ada" else "Zoë"  # GNAT reads bytes but writes characters
     greet, fail, eat, broken = judge(
@@ -71,13 +55,10 @@ def test_every_language_gets_its_verdicts(name: str, judge: Callable[..., list[V
     assert endless.outcome is Outcome.TIMEOUT, endless
 
 
-@pytest.mark.parametrize("name", ["c", "cpp"])
+@pytest.mark.parametrize("name", ["c", pytest.param("cpp", marks=pytest.mark.slow)])
 def test_a_strict_umask_of_the_harness_changes_nothing(name: str) -> None:
     """Programs, compilers and the harness may be three users."""
-    try:
-        locate(find_language(name))
-    except MissingToolchainError as missing:
-        pytest.skip(str(missing))
+    needs_language(name)
     program = Program(source=PROGRAMS[name], language=name, stdin="greet Zoe\n")
 
     before = os.umask(0o077)
@@ -88,13 +69,14 @@ def test_a_strict_umask_of_the_harness_changes_nothing(name: str) -> None:
     assert "Hello, Zoe!" in verdict.stdout, verdict
 
 
-def test_programs_compiled_at_the_same_time_are_not_mixed_up(judge: Callable[..., list[Verdict]]) -> None:
+def test_programs_compiled_at_the_same_time_are_not_mixed_up(judge: RunInLanguages) -> None:
     source = '#include <stdio.h>\nint main(void) {{ printf("%d", {}); return 0; }}\n'
-    verdicts = judge("c", *((source.format(number % 10), "") for number in range(40)))
-    assert [verdict.stdout for verdict in verdicts] == [str(number % 10) for number in range(40)]
+    verdicts = judge("c", *((source.format(number % 5), "") for number in range(20)))
+    assert [verdict.stdout for verdict in verdicts] == [str(number % 5) for number in range(20)]
 
 
-def test_the_libraries_of_benchmarks_are_linked(judge: Callable[..., list[Verdict]]) -> None:
+@pytest.mark.slow
+def test_the_libraries_of_benchmarks_are_linked(judge: RunInLanguages) -> None:
     source = """
         #include <boost/any.hpp>
         #include <openssl/md5.h>
@@ -108,22 +90,12 @@ def test_the_libraries_of_benchmarks_are_linked(judge: Callable[..., list[Verdic
     assert verdict.passed, verdict
 
 
-def test_a_missing_toolchain_is_an_error_that_names_the_package(judge: Callable[..., list[Verdict]]) -> None:
-    missing = next((language.name for language in LANGUAGES if not _is_there(language)), None)
-    if missing is None:
-        pytest.skip("every toolchain is installed")
-    with asyncio.Runner() as runner:
-        (verdict,) = runner.run(run([Program(source="", language=missing)], LIMITS, workers=1))
+def test_a_missing_toolchain_is_an_error_that_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proctor.sandbox.toolchain.SYSTEM_PATH", "/nowhere")
+    monkeypatch.setenv("PATH", "/nowhere")
+    (verdict,) = asyncio.run(run([Program(source="", language="lua")], LIMITS, workers=1))
     assert verdict.outcome is Outcome.ERROR
-    assert missing in verdict.detail
-
-
-def _is_there(language: Language) -> bool:
-    try:
-        locate(language)
-    except MissingToolchainError:
-        return False
-    return True
+    assert verdict.detail.endswith("apt-get install lua5.4 lua-unit"), verdict.detail
 
 
 def test_the_table_is_complete() -> None:
@@ -141,6 +113,16 @@ def test_the_page_names_every_language_with_its_packages() -> None:
     for language in LANGUAGES:
         names = ", ".join(f"`{name}`" for name in (language.name, *language.aliases))
         assert f"| {names} | {f'`{language.packages}`' if language.packages else '['}" in page
+
+
+def test_set_up_installs_the_tools_of_every_language() -> None:
+    script = (Path(__file__).parents[1] / "scripts" / "setup-system").read_text()
+    listed = re.search(r'\[toolchains\]="([^"]*)"', script)
+    assert listed is not None
+    packages = {package for language in LANGUAGES for package in language.packages.split()}
+    unlisted = packages - set(listed[1].split())
+    # The first two every Debian has, the third comes with the JDK, the fourth is not in every Debian.
+    assert unlisted == {"bash", "python3", "default-jre-headless", "swiftlang"}
 
 
 @pytest.mark.parametrize(

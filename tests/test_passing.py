@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations
 from math import comb
@@ -10,7 +11,7 @@ from scipy import stats
 
 from proctor.metrics.passing import Passing, count_tries, mean_pass_at_k, pass_at_k, pass_hat_k
 from proctor.metrics.summary import summarise
-from proctor.types import Output, Record, Sample, SampleError, Score
+from proctor.types import Metric, Output, Record, Sample, SampleError, Score
 
 # n tries, c of them passed, k drawn
 draws = st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n)))
@@ -52,7 +53,7 @@ def test_the_mean_is_over_all_problems_or_is_left_out() -> None:
 
 @pytest.mark.parametrize("estimate", [pass_at_k, pass_hat_k])
 @pytest.mark.parametrize(("n", "c", "k"), [(5, 2, 6), (5, 2, 0), (5, 6, 1), (5, -1, 1)])
-def test_impossible_draws_are_refused(estimate, n: int, c: int, k: int) -> None:
+def test_impossible_draws_are_refused(estimate: Callable[[int, int, int], float], n: int, c: int, k: int) -> None:
     with pytest.raises(ValueError, match=r"tries"):
         estimate(n, c, k)
 
@@ -63,7 +64,7 @@ def record(index: int, passed: str, epoch: int = 0) -> Record:
     return Record(Sample(f"p{index}", index, "?"), epoch, score=Score(float("+" in passed), answer=verdicts))
 
 
-def metrics_of(records: list[Record], *ks: int):
+def metrics_of(records: list[Record], *ks: int) -> dict[str, Metric]:
     return summarise(records, (lambda: Passing(ks)) if ks else Passing, ())[0]
 
 
@@ -76,7 +77,11 @@ def test_metrics_are_means_over_problems() -> None:
     assert metrics["pass@2"].value == pytest.approx((5 / 6 + 0 + 1) / 3)
     assert metrics["pass^2"].value == pytest.approx((1 / 6 + 0 + 1 / 2) / 3)
     assert metrics["pass^4"].value == 0
-    assert 0 <= metrics["pass@2"].low < metrics["pass@2"].value < metrics["pass@2"].high <= 1
+    low, value, high = metrics["pass@2"].low, metrics["pass@2"].value, metrics["pass@2"].high
+    assert low is not None
+    assert value is not None
+    assert high is not None
+    assert 0 <= low < value < high <= 1
 
 
 def test_a_single_try_is_a_proportion() -> None:

@@ -8,16 +8,27 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 import pytest
 
-from proctor.errors import MissingToolchainError, UnknownNameError, UsageError
+from proctor.errors import UnknownNameError, UsageError
 from proctor.sandbox import Limits, Mode, Outcome, Program, Verdict, run
 from proctor.sandbox.inside import watch
 from proctor.sandbox.judgement import End, Exchange, verdict_of
 from proctor.sandbox.languages import find_language
-from proctor.sandbox.toolchain import Names, locate
+from proctor.sandbox.toolchain import Names
 from sandbox_room import LIMITS, Judge, Room
+from toolchains import needs_language
+
+
+@pytest.fixture
+def own_room() -> Iterator[Room]:
+    """For a test that has workers replaced."""
+    room = Room()
+    yield room
+    room.close()
+
 
 # Verdicts
 
@@ -50,7 +61,8 @@ def test_a_long_line_is_told_in_part(judge: Judge) -> None:
     assert len(verdict.detail) < 1000
 
 
-def test_an_answer_that_cannot_be_read_is_the_sandboxs_error(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_cannot_be_read_is_the_sandboxs_error(own_room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = own_room.judge
     with monkeypatch.context() as patch:
         patch.setattr("proctor.sandbox.worker.LARGEST_MESSAGE", 40)  # less than any report
         verdict = judge("def f(): return 1", "assert f() == 1")
@@ -172,6 +184,21 @@ def test_processor_time_of_all_processes_counts(judge: Judge) -> None:
     assert verdict.outcome is Outcome.TIMEOUT
 
 
+def test_waiting_of_threads_that_have_ended_still_counts_as_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiler starts many short processes: what they waited for a processor on a busy machine is not its time."""
+    waited = {7: 3.0, 8: 4.0}
+    monkeypatch.setattr(watch, "_waited", lambda process, threads: waited if process == 7 else {})
+    monkeypatch.setattr(watch, "descendants", lambda without: [(7, ["R", *"0" * 30])])
+    meter = watch.Meter(os.getpid(), zygote=-1)
+    assert meter.read().waited_seconds == 7.0
+    waited = {7: 3.5}
+    usage = meter.read()
+    assert usage.waited_seconds == 7.5
+    assert usage.own_seconds(10.0) == pytest.approx(2.5)
+    waited = {7: 3.5, 8: 1.0}  # another thread, with the number of the one that ended
+    assert meter.read().waited_seconds == 7.5
+
+
 def test_what_the_kernel_stops_for_its_processor_time_is_a_timeout() -> None:
     """It comes to that only where the warden itself hardly gets a processor."""
     end = End(stopped="", status=-signal.SIGKILL, wall=9.0, cpu=2.95, memory=0, stdout=0, stderr=0)
@@ -205,36 +232,36 @@ def test_programs_do_not_see_each_other(judge: Judge) -> None:
         assert verdict.passed, verdict.detail
 
 
-def test_a_cancelled_program_costs_no_worker(room: Room) -> None:
+def test_a_cancelled_program_costs_no_worker(own_room: Room) -> None:
     async def give_up() -> None:
         endless = Program(source="while True: pass")
-        tasks = [asyncio.create_task(room.pool.judge(endless, Limits(seconds=60))) for _ in range(2)]
-        while room.pool._idle.qsize():  # noqa: ASYNC110
+        tasks = [asyncio.create_task(own_room.pool.judge(endless, Limits(seconds=60))) for _ in range(2)]
+        while own_room.pool._idle.qsize():  # noqa: ASYNC110
             await asyncio.sleep(0)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    room.wait(give_up())
-    assert room.pool._idle.qsize() == 2
-    assert room.judge("def f(): return 1", "assert f() == 1").passed
+    own_room.wait(give_up())
+    assert own_room.pool._idle.qsize() == 2
+    assert own_room.judge("def f(): return 1", "assert f() == 1").passed
 
 
-def test_a_worker_that_dies_is_replaced_and_its_program_tried_again(room: Room) -> None:
+def test_a_worker_that_dies_is_replaced_and_its_program_tried_again(own_room: Room) -> None:
     async def kill_one() -> Verdict:
         program = Program(source="import time\ndef f():\n    time.sleep(0.5)\n    return 1", tests="assert f() == 1")
         before = set(_children())
-        task = asyncio.create_task(room.pool.judge(program, LIMITS))
-        while room.pool._idle.qsize() == 2:  # noqa: ASYNC110
+        task = asyncio.create_task(own_room.pool.judge(program, LIMITS))
+        while own_room.pool._idle.qsize() == 2:  # noqa: ASYNC110
             await asyncio.sleep(0)
         for process in before:
             os.kill(process, signal.SIGKILL)
         return await task
 
-    assert room.wait(kill_one()).passed
+    assert own_room.wait(kill_one()).passed
     for _ in range(4):
-        assert room.judge("def f(): return 1", "assert f() == 1").passed
-    assert room.pool._idle.qsize() == 2
+        assert own_room.judge("def f(): return 1", "assert f() == 1").passed
+    assert own_room.pool._idle.qsize() == 2
 
 
 HALF_A_JOB = """
@@ -291,6 +318,7 @@ def test_a_killed_harness_leaves_no_process() -> None:
     # Per worker: zygote, examiner, init, program, its child and its grandchild; the last two come when it is under way.
     while len(below()) < 12:
         assert harness.poll() is None
+        time.sleep(0.02)
     ends = [os.pidfd_open(process) for process in below()]
     harness.kill()
     harness.wait()
@@ -324,22 +352,16 @@ def test_a_mistake_among_many_programs_is_one_error(room: Room) -> None:
         room.wait(run(programs, LIMITS, sandbox=room.pool))
 
 
-def needs(language: str) -> None:
-    try:
-        locate(find_language(language))
-    except MissingToolchainError as error:
-        pytest.skip(str(error))
-
-
 def test_a_product_that_is_too_large_is_the_programs_failure(judge: Judge) -> None:
-    needs("c")
+    needs_language("c")
     verdict = judge("char large[140 << 20] = {1};\nint main() { return 0; }", language="c")
     assert verdict.outcome is Outcome.FAILED
     assert "too large" in verdict.detail
 
 
+@pytest.mark.slow
 def test_a_compiler_that_runs_programs_may_name_files_as_it_likes(judge: Judge) -> None:
-    needs("haskell")
+    needs_language("haskell")
     source = """
     {-# LANGUAGE TemplateHaskell #-}
     import Language.Haskell.TH

@@ -6,44 +6,44 @@ import asyncio
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import needs
 from hostile_programs import ATTACKS, HONEST, MARK, PLACES, Case
-from long_tests import LONG, only_long
 from proctor.sandbox import Limits, Outcome, Pool, best_level, run
 from sandbox_driver import WORKERS
 
 HERE = Path(__file__).parent
-RUNGS = ["full bubblewrap", "full kernel", "confined none"]
+LEVELS = ["full bubblewrap", "full kernel", "confined none"]
 
 
-@pytest.mark.parametrize(
-    ("rung", "user"),
-    [
-        ("full bubblewrap", "this user"),
-        pytest.param("full bubblewrap", "ordinary user", marks=only_long),
-        pytest.param("full kernel", "this user", marks=only_long),
-        ("full kernel", "ordinary user"),
-        pytest.param("confined none", "this user", marks=only_long),
-        ("confined none", "ordinary user"),
-    ],
-)
-def test_the_attack_table(rung: str, user: str) -> None:
-    if "bubblewrap" in rung and not shutil.which("bwrap"):
-        pytest.skip("bubblewrap is not installed: apt-get install bubblewrap")
-    command = [sys.executable, str(HERE / "sandbox_driver.py"), *rung.split()]
+def test_attack_table_at_the_best_level() -> None:
+    level = asyncio.run(best_level())
+    _withstand(f"{level.name} {level.walls}", "this user")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("user", ["this user", "ordinary user"])
+@pytest.mark.parametrize("level", LEVELS)
+def test_attack_table_at_every_level(level: str, user: str) -> None:
+    _withstand(level, user)
+
+
+def _withstand(level: str, user: str) -> None:
+    if "bubblewrap" in level:
+        needs.program("bwrap", "bubblewrap")
+    command = [sys.executable, str(HERE / "sandbox_driver.py"), *level.split()]
     if user == "ordinary user":
         if os.getuid() != 0:
             pytest.skip("this user is an ordinary one already")
         command = [sys.executable, str(HERE / "ordinary_user.py"), *command]
-    elif rung.startswith("confined") and os.getuid() == 0:
+    elif level.startswith("confined") and os.getuid() == 0:
         pytest.skip("the table kills every process it can reach: as root only behind walls that are tested already")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=HERE, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800, cwd=HERE, check=False)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["wrong"] == []
@@ -54,7 +54,6 @@ def test_the_attack_table(rung: str, user: str) -> None:
 
 
 QUICK = Limits(seconds=0.3, memory_mib=96, output_kib=64, processes=16)
-HOSTILE = 10_000 if LONG else 2_000
 SLOW = {Outcome.TIMEOUT, Outcome.MEMORY, Outcome.OUTPUT}
 SLEEPING = {"process whose name is no text"}  # until it has been looked at
 
@@ -63,11 +62,12 @@ def _is_slow(case: Case) -> bool:
     return bool(case.right & SLOW) or case.name in SLEEPING
 
 
-def test_thousands_of_hostile_programs() -> None:
+@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_many_hostile_programs(count: int) -> None:
     draw = random.Random(4)
     fast = [case.program for case in ATTACKS if not _is_slow(case)]
     slow = [case.program for case in ATTACKS if _is_slow(case)]
-    programs = [draw.choice(slow) if index % 100 == 0 else draw.choice(fast) for index in range(HOSTILE)]
+    programs = [draw.choice(slow) if index % 100 == 0 else draw.choice(fast) for index in range(count)]
     honest = HONEST[0].program
 
     async def hold() -> tuple[list[Outcome], list[Outcome], int]:
@@ -77,7 +77,7 @@ def test_thousands_of_hostile_programs() -> None:
             return outcomes, after, pool._idle.qsize()
 
     outcomes, after, ready = asyncio.run(hold())
-    assert len(outcomes) == HOSTILE
+    assert len(outcomes) == count
     assert Outcome.ERROR not in outcomes
     assert after == [Outcome.PASSED] * 50
     assert ready == WORKERS
@@ -87,6 +87,7 @@ BUSY = "while True: pass"
 STEADY = [case for case in (*ATTACKS, *HONEST) if len(case.right) == 1 and "bomb" not in case.name]
 
 
+@pytest.mark.slow
 def test_verdicts_do_not_depend_on_load() -> None:
     async def hold() -> list[Outcome]:
         async with Pool(await best_level(), WORKERS) as pool:

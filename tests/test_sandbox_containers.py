@@ -9,24 +9,26 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 import pytest
 
 import proctor
 from hostile_programs import ATTACKS, HONEST, LIMITS, MARK, PLACES
 from proctor.errors import SandboxUnavailableError, UnknownNameError, UsageError
-from proctor.sandbox import Limits, Mode, Outcome, Program, Sandbox, Verdict, engine, open_sandbox
-from proctor.sandbox.containers import COMMAND, IMAGE
+from proctor.sandbox import Limits, Mode, Outcome, Program, Verdict, engine, open_sandbox, run
+from proctor.sandbox.containers import COMMAND, IMAGE, ContainerPool
 from proctor.sandbox.engine import ENGINES, Engine
 from proctor.sandbox.inside import watch
-from proctor.sandbox.languages import LANGUAGES
-from proctor.sandbox.toolchain import needed
+from sandbox_room import start_runner
 from stand_in_engine import take_apart
 from test_sandbox_neighbours import PAIRS, TAMPER
 
 HERE = Path(__file__).parent
+T = TypeVar("T")
 CASES = [*HONEST, *ATTACKS]
 
 
@@ -59,55 +61,77 @@ class Room:
 
     def __init__(self, name: str) -> None:
         self.engine = name
-        self._runner = asyncio.Runner()
-        self.sandbox: Sandbox = self.wait(open_sandbox(engine=name, workers=2))
+        self._runner = start_runner()
+        sandbox = self.wait(open_sandbox(engine=name, workers=2))
+        assert isinstance(sandbox, ContainerPool)
+        self.sandbox = sandbox
         self.wait(self.sandbox.open())
 
-    def wait(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+    def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(coroutine)
 
-    def judge(self, source: str, tests: str = "", limits: Limits = LIMITS, **more: str) -> Verdict:
-        verdict: Verdict = self.wait(self.sandbox.judge(Program(source=source, tests=tests, **more), limits))
-        return verdict
+    def judge(self, source: str, tests: str = "", limits: Limits = LIMITS, **more: Any) -> Verdict:
+        return self.wait(self.sandbox.judge(Program(source=source, tests=tests, **more), limits))
 
     def close(self) -> None:
         self.wait(self.sandbox.close())
         self._runner.close()
 
 
+PACKAGES = {"docker": "docker.io", "podman": "podman"}
+
+
 def obstacle(name: str) -> str:
     """Why this engine cannot be tried here, '' if it can. Nothing is downloaded for a test."""
     if not shutil.which(name):
-        return f"{name} is not installed"
+        return f"there is no {name}: apt-get install {PACKAGES[name]}, then {name} pull {IMAGE}"
     for words in (["info"], ["image", "inspect", IMAGE]):
-        done = subprocess.run([name, *words], capture_output=True, text=True, timeout=60, check=False)
+        try:
+            done = subprocess.run([name, *words], capture_output=True, text=True, timeout=60, check=False)
+        except subprocess.TimeoutExpired:
+            return f"{name} {' '.join(words)}: no answer within a minute"
         if done.returncode:
             return f"{name} {' '.join(words)}: {(done.stderr.strip().splitlines() or ['failed'])[-1]}"
     return ""
 
 
 OBSTACLES = {name: obstacle(name) for name in ENGINES}
-ROOMS = ["stand-in", *(name for name, why in OBSTACLES.items() if not why)]
+ROOMS = ["stand-in", *(pytest.param(name, marks=pytest.mark.slow) for name, why in OBSTACLES.items() if not why)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENGINES)
-def test_this_engine_is_tried(name: str) -> None:
-    """Says so when it is not: all tests with a room are then without it."""
+def test_this_engine_runs_a_program(name: str) -> None:
+    """Skipped with the reason where it cannot: all tests with a room are then without this engine."""
     if OBSTACLES[name]:
         pytest.skip(OBSTACLES[name])
-    assert name in ROOMS
+    (verdict,) = asyncio.run(run([Program(source="print(1)")], engine=name, workers=1))
+    assert verdict.passed, verdict
+
+
+@contextmanager
+def open_room(name: str, folder: Path) -> Iterator[Room]:
+    with pytest.MonkeyPatch.context() as patch:
+        if name == "stand-in":
+            if os.getuid() != 0:
+                pytest.skip("the stand-in for an engine needs root, to give each program a user of its own")
+            StandIn(folder).put_on_path(patch)
+        room = Room("docker" if name == "stand-in" else name)
+        yield room
+        room.close()
 
 
 @pytest.fixture(scope="module", params=ROOMS)
 def room(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
-    with pytest.MonkeyPatch.context() as patch:
-        if request.param == "stand-in":
-            if os.getuid() != 0:
-                pytest.skip("the stand-in for an engine needs root, to give each program a user of its own")
-            StandIn(tmp_path_factory.mktemp("stand-in")).put_on_path(patch)
-        room = Room("docker" if request.param == "stand-in" else request.param)
+    with open_room(request.param, tmp_path_factory.mktemp("stand-in")) as room:
         yield room
-        room.close()
+
+
+@pytest.fixture(params=ROOMS)
+def own_room(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Room]:
+    """For a test that has workers replaced."""
+    with open_room(request.param, tmp_path) as room:
+        yield room
 
 
 # What an engine is told
@@ -226,6 +250,7 @@ def test_the_level_says_what_holds_a_program(room: Room) -> None:
     assert room.judge("print(1)").level == room.sandbox.level
 
 
+@pytest.mark.slow
 def test_the_attack_table(room: Room) -> None:
     async def judge_all() -> list[Verdict]:
         return await asyncio.gather(*(case.judge(room.sandbox) for case in CASES))
@@ -315,10 +340,10 @@ def test_more_than_a_container_has_is_the_callers_mistake(room: Room, limits: Li
 # Other languages
 
 
-def test_a_language_that_the_image_does_not_have(room: Room) -> None:
-    there = room.sandbox._findings.tools
-    missing = next(language for language in LANGUAGES if not there.keys() >= set(needed(language)))
-    verdict = room.judge("main", language=missing.name)
+def test_a_language_that_the_image_does_not_have(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert room.sandbox._findings is not None
+    monkeypatch.setattr(room.sandbox, "_findings", msgspec.structs.replace(room.sandbox._findings, tools={}))
+    verdict = room.judge("main", language="lua")
     assert verdict.outcome is Outcome.ERROR
     assert f"which the image {IMAGE} does not have" in verdict.detail
 
@@ -328,52 +353,61 @@ def test_a_script_of_another_language(room: Room) -> None:
     assert (verdict.outcome, verdict.stdout) == (Outcome.FAILED, "hello you\n"), verdict.detail
 
 
-CPP = "#include <bits/stdc++.h>\nint main() { std::vector<int> v{1, 2}; std::cout << v.size(); }\n"
+COMPILED = {
+    "c": '#include <stdio.h>\nint main() { printf("%d", 2); return 0; }\n',
+    "cpp": "#include <bits/stdc++.h>\nint main() { std::vector<int> v{1, 2}; std::cout << v.size(); }\n",
+}
 
 
-def test_a_compiled_language(room: Room) -> None:
+@pytest.mark.parametrize("language", ["c", pytest.param("cpp", marks=pytest.mark.slow)])  # which prepares a header
+def test_a_compiled_language(own_room: Room, language: str) -> None:
     limits = Limits()
-    verdict = room.judge(CPP, language="cpp", limits=limits)
+    verdict = own_room.judge(COMPILED[language], language=language, limits=limits)
     if "which the image" in verdict.detail:
         pytest.skip(verdict.detail)
     assert (verdict.outcome, verdict.stdout) == (Outcome.PASSED, "2"), verdict.detail
-    assert room.judge(CPP.replace(";", ""), language="cpp", limits=limits).outcome is Outcome.FAILED
-    assert room.judge("def f(): return 1", "assert f() == 1").passed
+    assert (
+        own_room.judge(COMPILED[language].replace(";", ""), language=language, limits=limits).outcome is Outcome.FAILED
+    )
+    assert own_room.judge("def f(): return 1", "assert f() == 1").passed
 
 
 # When something goes wrong
 
 
-def test_a_cancelled_program_costs_no_worker(room: Room) -> None:
+def test_a_cancelled_program_costs_no_worker(own_room: Room) -> None:
     async def give_up() -> None:
         endless = Program(source="while True: pass")
-        tasks = [asyncio.create_task(room.sandbox.judge(endless, Limits(seconds=60))) for _ in range(2)]
-        while room.sandbox._idle.qsize():  # noqa: ASYNC110
+        tasks = [asyncio.create_task(own_room.sandbox.judge(endless, Limits(seconds=60))) for _ in range(2)]
+        while own_room.sandbox._idle.qsize():  # noqa: ASYNC110
             await asyncio.sleep(0)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    room.wait(give_up())
-    assert room.sandbox._idle.qsize() == 2
-    assert room.judge("def f(): return 1", "assert f() == 1").passed
+    own_room.wait(give_up())
+    assert own_room.sandbox._idle.qsize() == 2
+    assert own_room.judge("def f(): return 1", "assert f() == 1").passed
 
 
-def test_a_container_that_dies_is_replaced_and_its_program_tried_again(room: Room) -> None:
+def test_a_container_that_dies_is_replaced_and_its_program_tried_again(own_room: Room) -> None:
     async def kill_one() -> Verdict:
         program = Program(source="import time\ndef f():\n    time.sleep(0.5)\n    return 1", tests="assert f() == 1")
-        before = [worker._process for worker in room.sandbox._idle._queue if worker]
-        task = asyncio.create_task(room.sandbox.judge(program, LIMITS))
-        while room.sandbox._idle.qsize() == 2:  # noqa: ASYNC110
+        idle = [own_room.sandbox._idle.get_nowait() for _ in range(2)]
+        for worker in idle:
+            own_room.sandbox._idle.put_nowait(worker)
+        before = [worker._process for worker in idle if worker]
+        task = asyncio.create_task(own_room.sandbox.judge(program, LIMITS))
+        while own_room.sandbox._idle.qsize() == 2:  # noqa: ASYNC110
             await asyncio.sleep(0)
         for process in before:
             process.kill()
         return await task
 
-    assert room.wait(kill_one()).passed
+    assert own_room.wait(kill_one()).passed
     for _ in range(4):
-        assert room.judge("def f(): return 1", "assert f() == 1").passed
-    assert room.sandbox._idle.qsize() == 2
+        assert own_room.judge("def f(): return 1", "assert f() == 1").passed
+    assert own_room.sandbox._idle.qsize() == 2
 
 
 HARNESS = """
@@ -393,6 +427,7 @@ asyncio.run(main())
 def test_a_killed_harness_leaves_nothing(room: Room) -> None:
     command = [sys.executable, "-c", HARNESS, room.engine]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as harness:
+        assert harness.stdout is not None
         lines = iter(harness.stdout.readline, "ready\n")
         containers = [line.strip() for line in lines]
         clients = {process for process, fields in watch.descendants(set()) if int(fields[1]) == harness.pid}

@@ -27,7 +27,7 @@ SCALARS = (
 )
 LIBRARY = st.decimals(allow_nan=False) | st.fractions() | st.dates() | st.datetimes() | st.times() | st.timedeltas()
 HASHABLE = st.recursive(SCALARS | LIBRARY, lambda inner: st.tuples(inner, inner) | st.frozensets(inner), max_leaves=5)
-VALUES = st.recursive(
+VALUES: st.SearchStrategy[Any] = st.recursive(
     HASHABLE,
     lambda inner: (
         st.lists(inner)

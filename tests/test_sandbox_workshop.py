@@ -41,6 +41,7 @@ class Worker:
                 await asyncio.Event().wait()
             if isinstance(result, Exception):
                 raise result
+            assert isinstance(result, Exchange)
             return result
         finally:
             await asyncio.sleep(0)  # as a worker needs its time to end

@@ -6,18 +6,16 @@ import ast
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import proctor
-from long_tests import LONG
-from proctor.errors import MissingToolchainError
+from conftest import RunInLanguages
 from proctor.sandbox import Limits, Mode, Outcome, Program, Verdict
 from proctor.sandbox.languages import find_language
-from proctor.sandbox.toolchain import locate
+from toolchains import marks, needs_language
 
 Row = dict[str, Any]
 FILE = Path(proctor.__file__).parent / "code" / "tasks" / "starter.jsonl"
@@ -34,7 +32,6 @@ FIELDS = [
     "stop",
     "wrong",
 ]
-COMPILED = ("c", "cpp", "go", "java", "rust")  # each program for seconds: fewer of them, unless there is time
 OTHERS = ["javascript", "java", "c", "cpp", "go", "rust", "php", "ruby", "lua", "perl", "bash"]
 
 # Ends a function that does nothing, where such a function can be run at all.
@@ -59,27 +56,21 @@ def as_program(row: Row, completion: str) -> Program:
 
 
 @pytest.fixture
-def judge(run_in_languages: Callable[..., list[Verdict]]) -> Callable[[str, list[Program]], list[Verdict]]:
+def judge(run_in_languages: RunInLanguages) -> RunInLanguages:
     def judge(language: str, programs: list[Program]) -> list[Verdict]:
-        try:
-            locate(find_language(language))
-        except MissingToolchainError as missing:
-            pytest.skip(str(missing))
+        needs_language(language)
         return run_in_languages(programs, Limits(seconds=10.0))
 
     return judge
 
 
-@pytest.mark.parametrize("language", ["python", *OTHERS])
-def test_references_pass_and_nothing_else_does(
-    language: str, judge: Callable[[str, list[Program]], list[Verdict]]
-) -> None:
+@pytest.mark.parametrize("language", [pytest.param(name, marks=marks(name)) for name in ("python", *OTHERS)])
+def test_references_pass_and_nothing_else_does(language: str, judge: RunInLanguages) -> None:
     rows = [row for row in ROWS if row["language"] == language]
     completions = [(row, "reference", row["canonical_solution"]) for row in rows]
-    completions += [(row, "blank", "") for row in (rows if LONG or language not in COMPILED else rows[:1])]
+    completions += [(row, "blank", "") for row in rows]
     completions += [(row, "nothing", NOTHING[language]) for row in rows if language in NOTHING]
-    most = None if LONG or language not in COMPILED else 1
-    completions += [(row, "wrong", wrong) for row in rows for wrong in row["wrong"][:most]]
+    completions += [(row, "wrong", wrong) for row in rows for wrong in row["wrong"]]
     verdicts = judge(language, [as_program(row, completion) for row, _, completion in completions])
     for (row, kind, completion), verdict in zip(completions, verdicts, strict=True):
         told = f"{row['task_id']}, {kind}:\n{completion}\n{verdict}"
@@ -94,7 +85,7 @@ def test_references_pass_and_nothing_else_does(
             assert verdict.testing is Mode.SPLIT, told
 
 
-def test_the_examples_in_python_prompts_are_true(judge: Callable[[str, list[Program]], list[Verdict]]) -> None:
+def test_the_examples_in_python_prompts_are_true(judge: RunInLanguages) -> None:
     rows = [row for row in ROWS if row["language"] == "python"]
     examples = "\nimport doctest\nfailed, tried = doctest.testmod()\nassert tried and not failed\n"
     programs = [Program(source=row["prompt"] + row["canonical_solution"] + examples) for row in rows]

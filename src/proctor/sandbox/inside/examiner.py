@@ -33,7 +33,7 @@ _REMEMBERED = 256
 _LIBRARIES = {"np": "numpy", "numpy": "numpy", "pd": "pandas", "pandas": "pandas"}
 _MODULES = sys.stdlib_module_names | _LIBRARIES.keys()
 _NONSENSE = (TypeError, KeyError, IndexError, AttributeError, ValueError, ArithmeticError, RecursionError)
-_PATIENCE = 1000  # milliseconds for a program that hung up to end
+_END_TIMEOUT = 10_000  # milliseconds for a program that closed its line to end, also on a busy machine
 # Tests that import these run in a process of their own. The imports, with those that `unittest.main` makes on the way,
 # take longer than all else that such a process does, and longer on Python 3.12 and 3.13 than on 3.11. So they happen
 # once, before the fork: none of these modules keeps a state that one fork could hand to the next.
@@ -301,7 +301,7 @@ class Link:
                 raise ValueError("no answer")
             return answer
         except (OSError, wire.BrokenMessageError) as error:
-            self._await_end(_PATIENCE)
+            self._await_end(_END_TIMEOUT)
             self.ended = ("ended", f"The program closed its line to the tests: {error}")
             raise SubjectEndedError from None
         except (ValueError, RecursionError) as error:

@@ -24,9 +24,10 @@ class Meter:
         self._waited_before: float | None = None
         self._cpu_of: dict[int, float] = {}
         self._cpu_seen = 0.0
+        self._waited_of: dict[int, float] = {}
 
     def read(self) -> Usage:
-        waited = _waited(self._examiner, 1)
+        waited = sum(_waited(self._examiner, 1).values())
         if self._waited_before is None:
             self._waited_before = waited
         everybody = _all_processes()
@@ -42,6 +43,10 @@ class Meter:
         self._cpu_seen += sum(max(0.0, cpu - self._cpu_of.get(process, 0.0)) for process, cpu in usage.cpu_of.items())
         self._cpu_of = usage.cpu_of
         usage.cpu_seconds = max(usage.cpu_seconds, self._cpu_seen)
+        # Also a thread that ends: else a program would have waited less the moment it ends, and be out of time.
+        for thread, seconds in usage.waited_of.items():
+            self._waited_of[thread] = max(seconds, self._waited_of.get(thread, 0.0))
+        usage.waited_seconds += sum(self._waited_of.values())
         return usage
 
 
@@ -57,13 +62,15 @@ class Usage:
         self._tables = 0
         self.cpu_of: dict[int, float] = {}
         """Each process by itself, without its children."""
+        self.waited_of: dict[int, float] = {}
+        """Each thread that is still there."""
         for process, fields in processes:
             self.cpu_of[process] = sum(map(int, fields[11:13])) / _TICKS
             self.cpu_seconds += sum(map(int, fields[11:15])) / _TICKS
             tables = _page_tables(process)
             self._tables += tables
             self.resident_bytes += int(fields[21]) * _PAGE + tables
-            self.waited_seconds += _waited(process, int(fields[17]))
+            self.waited_of |= _waited(process, int(fields[17]))
 
     def own_seconds(self, wall_seconds: float) -> float:
         """The clock that counts: the wall clock without the waiting, and never less than the processor time."""
@@ -148,18 +155,21 @@ def _page_tables(process: int) -> int:
         return 0
 
 
-def _waited(process: int, threads: int) -> float:
-    places = [f"/proc/{process}/schedstat"]
+def _waited(process: int, threads: int) -> dict[int, float]:
+    """How long each of its threads has waited for a processor."""
+    places = {process: f"/proc/{process}/schedstat"}
     if threads > 1:
         try:
-            places = [f"/proc/{process}/task/{thread}/schedstat" for thread in os.listdir(f"/proc/{process}/task")]
+            places = {
+                int(name): f"/proc/{process}/task/{name}/schedstat" for name in os.listdir(f"/proc/{process}/task")
+            }
         except OSError:
-            return 0.0
-    total = 0.0
-    for place in places:
+            return {}
+    waited = {}
+    for thread, place in places.items():
         try:
             with open(place) as file:
-                total += int(file.read().split()[1]) / 1e9
+                waited[thread] = int(file.read().split()[1]) / 1e9
         except (OSError, IndexError):  # it has ended, or the kernel keeps no such account: then the wall clock counts
             continue
-    return total
+    return waited
