@@ -59,7 +59,7 @@ class Booth:
         os.makedirs(folder, exist_ok=True)
         judge, player = await self._prepare()
         journal = Journal(folder / EVENTS)
-        film = self._start_film(folder)
+        film = await asyncio.to_thread(self._start_film, folder)
         judge.folder = player.folder = folder
         if isinstance(player, VisionPlayer):
             player.sample = sample
@@ -71,7 +71,7 @@ class Booth:
                 self._stop_key.pressed = partial(loop.call_soon_threadsafe, supervisor.stop)
             result = await supervisor.evaluate(task)
         finally:
-            trouble = film.close() if film is not None else ""
+            trouble = await asyncio.to_thread(film.close) if film is not None else ""
             if trouble:
                 journal.note("film", trouble=trouble)
             journal.close()
