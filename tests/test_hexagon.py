@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import Command
 from proctor.agents.hexagon.env import SHOWN, Hexagon
 from proctor.agents.hexagon.look import HALF_HEIGHT, PALETTES
 from proctor.agents.hexagon.patterns import ALL, LANES, PATTERNS, THIN, mirrored, only, turned, walls
@@ -469,14 +470,14 @@ def test_the_state_file_is_whole_at_every_moment(tmp_path: Path) -> None:
         (["--rounds", "many"], "'many' is no number"),
     ],
 )
-def test_bad_options_are_one_sentence(proctor, arguments: list[str], why: str) -> None:
+def test_bad_options_are_one_sentence(proctor: Command, arguments: list[str], why: str) -> None:
     done = proctor("play", "hexagon", *arguments)
     assert done.returncode == 2
     assert why in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_the_python_of_the_guide_runs(capsys) -> None:
+def test_the_python_of_the_guide_runs(capsys: pytest.CaptureFixture[str]) -> None:
     guide = Path(__file__).parents[1] / "docs" / "hexagon.md"
     (block,) = re.findall(r"```python\n(.*?)```", guide.read_text(), re.DOTALL)
     exec(compile(block, str(guide), "exec"), {})

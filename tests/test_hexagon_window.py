@@ -22,6 +22,7 @@ if shutil.which("Xvfb") is None:
 for package, extra in (("pygame", "desktop"), ("Xlib", "desktop"), ("mss", "desktop"), ("pydantic", "agents")):
     pytest.importorskip(package, reason=f"the extra {extra} is not installed: pip install 'proctor[{extra}]'")
 
+from conftest import Command
 from hexagon_players import Meddler
 from proctor.agents import Agent, EvaluationResult, Outcome, Task
 from proctor.agents.desktop import VK
@@ -94,12 +95,15 @@ class Player:
         assert state is not None
         return state
 
+    def phase(self) -> Phase:
+        return self.state.phase
+
     def tap(self, key: VK) -> None:
         self._desktop.key(key, True)
         self._desktop.key(key, False)
 
     def wait_for_the_end(self) -> State:
-        self.wait_until(lambda: self.state.phase is Phase.OVER)
+        self.wait_until(lambda: self.phase() is Phase.OVER)
         return self.state
 
     def see(self) -> np.ndarray:
@@ -110,8 +114,11 @@ class Player:
         self.process.wait()
 
 
+SitDown = Callable[..., Player]
+
+
 @pytest.fixture
-def sit_down(desktop: XDesktop, tmp_path: Path) -> Iterator[Callable[..., Player]]:
+def sit_down(desktop: XDesktop, tmp_path: Path) -> Iterator[SitDown]:
     players: list[Player] = []
 
     def start(*options: str, **more: str) -> Player:
@@ -132,9 +139,9 @@ def played(direction: int, level: int = 1) -> Game:
     return game
 
 
-def test_space_starts_and_death_is_shown_and_space_starts_again(sit_down) -> None:
+def test_space_starts_and_death_is_shown_and_space_starts_again(sit_down: SitDown) -> None:
     player = sit_down()
-    assert player.state.phase is Phase.READY
+    assert player.phase() is Phase.READY
     assert np.array_equal(player.see(), Drawing().frame(Game(SEED)))
     player.tap(VK.SPACE)
     state, expected = player.wait_for_the_end(), played(STRAIGHT)
@@ -143,10 +150,10 @@ def test_space_starts_and_death_is_shown_and_space_starts_again(sit_down) -> Non
     # The whole picture, with GAME OVER, LAST, BEST and PRESS SPACE TO RETRY, is the one drawn without a window.
     assert np.array_equal(player.see(), Drawing().frame(expected))
     player.tap(VK.SPACE)
-    player.wait_until(lambda: player.state.phase is Phase.PLAYING or player.state.played == 2)
+    player.wait_until(lambda: player.phase() is Phase.PLAYING or player.state.played == 2)
 
 
-def test_an_arrow_that_is_held_moves_the_cursor(sit_down, desktop: XDesktop) -> None:
+def test_an_arrow_that_is_held_moves_the_cursor(sit_down: SitDown, desktop: XDesktop) -> None:
     player = sit_down("--level=5", "--size=320x240", "--fps=30", title="A small one")
     assert (player.window.width, player.window.height) == (320, 240)
     desktop.key(VK.LEFT, True)
@@ -159,7 +166,7 @@ def test_an_arrow_that_is_held_moves_the_cursor(sit_down, desktop: XDesktop) -> 
     assert np.array_equal(player.see(), Drawing((320, 240)).frame(expected))
 
 
-def test_escape_ends_it_and_what_it_told_remains(sit_down) -> None:
+def test_escape_ends_it_and_what_it_told_remains(sit_down: SitDown) -> None:
     player = sit_down()
     player.tap(VK.ESCAPE)
     assert player.process.wait(PATIENCE) == 0
@@ -170,7 +177,7 @@ def test_escape_ends_it_and_what_it_told_remains(sit_down) -> None:
     assert killed.state.phase is Phase.READY
 
 
-def test_without_a_display_it_says_so(proctor, monkeypatch) -> None:
+def test_without_a_display_it_says_so(proctor: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SDL_VIDEODRIVER", "DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     done = proctor("play", "hexagon")
@@ -208,9 +215,12 @@ def evaluate(display: str, folder: Path, episodes: list[tuple[type[Agent], str, 
 
 
 def test_evaluations_and_what_can_befall_them(display: str, tmp_path: Path) -> None:
-    meddling = [(Meddler, told, PATIENCE) for told in ("kill", "close", "")]
-    playing = [(RandomAgent, "", PATIENCE), (ReferenceAgent, "", 1.5)]
-    killed, closed, idle, chance, reference = evaluate(display, tmp_path, [*meddling, *playing])
+    episodes: list[tuple[type[Agent], str, float]] = [
+        *((Meddler, told, PATIENCE) for told in ("kill", "close", "")),
+        (RandomAgent, "", PATIENCE),
+        (ReferenceAgent, "", 1.5),
+    ]
+    killed, closed, idle, chance, reference = evaluate(display, tmp_path, episodes)
     assert killed.outcome is Outcome.ENV_CRASH
     assert "the game has ended, with status -9" in killed.notes
     assert closed.outcome is Outcome.ENV_CRASH

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 import proctor
+from conftest import TaskFile
 from proctor.errors import HopelessRunError
 from proctor.store import open_store
 from proctor.types import Metric
@@ -44,7 +45,7 @@ def test_without_pandas(adding: str) -> None:
     assert "pip install 'proctor[pandas]'" in done.stdout
 
 
-def test_notebook_display_is_escaped(task_file) -> None:
+def test_notebook_display_is_escaped(task_file: TaskFile) -> None:
     report = proctor.evaluate(f"{task_file('from adding import *')}:Adding", "scripted/oracle")
     object.__setattr__(report, "run", msgspec.structs.replace(report.run, candidate="<script>alert(1)</script>"))
     assert "<script>" not in report._repr_html_()
@@ -54,6 +55,7 @@ def test_notebook_display_is_escaped(task_file) -> None:
 def test_nothing_scored_is_said(adding: str, each_store: str) -> None:
     with pytest.raises(HopelessRunError) as caught:
         proctor.evaluate(adding, "scripted/random", limit=3)
+    assert caught.value.run is not None
     report = proctor.Report(caught.value.run, open_store().url)
     assert "– (nothing scored)" in str(report)
     assert "NOT COMPLETE: failed (Stopped after 3 failed samples of 3" in str(report)

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 import proctor
+from conftest import Stalling
 from proctor.errors import ProctorError
 from proctor.store import open_store
 from proctor.types import Record
@@ -526,7 +527,7 @@ def test_a_reader_cannot_review(view: Watched) -> None:
 # -- live ---------------------------------------------------------------------------------------------
 
 
-def test_a_live_run_appears_and_grows(view: Watched, folder: Path, adding: str, stalling) -> None:
+def test_a_live_run_appears_and_grows(view: Watched, folder: Path, adding: str, stalling: Stalling) -> None:
     page = view.open()
     server = stalling(6)
     command = [sys.executable, "-m", "proctor", "run", adding, "--model", "openai/m", "--base-url", server.url, "-q"]

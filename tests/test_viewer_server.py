@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import proctor as proctor_package
+from conftest import Command
 from proctor.store import open_store
 from proctor.viewer.assets import page_files
 from proctor.viewer.timeline import read_timeline
@@ -287,7 +288,7 @@ def test_reviews_are_taken_from_the_page_alone(reviewing: Viewer, viewer: Viewer
     assert [line["sample"] for line in starred["lines"]] == [4]
 
 
-def test_a_stranger_to_the_store_is_told_so(proctor, tmp_path: Path) -> None:
+def test_a_stranger_to_the_store_is_told_so(proctor: Command, tmp_path: Path) -> None:
     done = proctor("view", "--store", str(tmp_path / "none"), "--no-browser")
     assert done.returncode == 2
     assert "No store" in done.stderr
@@ -326,7 +327,7 @@ def test_a_log_becomes_a_timeline() -> None:
     assert read_timeline(b"\0\0").events == []
 
 
-def test_an_export_writes_over_nothing_else(proctor, folder: Path, tmp_path: Path) -> None:
+def test_an_export_writes_over_nothing_else(proctor: Command, folder: Path, tmp_path: Path) -> None:
     store = str(folder / "store")
     for _ in range(2):  # the second takes the place of the first
         done = proctor("view", "--store", store, "--export", str(tmp_path / "out"))
