@@ -160,19 +160,23 @@ def test_same_seed_and_inputs_same_game(seed: int, level: int, inputs: list[int]
     assert trace() == trace()
 
 
+def play_on(game: Game) -> None:
+    """To the end of the round, without a key."""
+    while game.phase is Phase.PLAYING:
+        game.tick(STRAIGHT)
+
+
 def test_seeds_and_rounds_differ() -> None:
     first = [[blocked for blocked, _ in islice(walls(Stream(seed)), 20)] for seed in range(20)]
     assert len({tuple(walls) for walls in first}) == 20
     game = started(5)
     before = game.round.field.rings[0].blocked, game.round.field.rings[-1].blocked
-    while game.phase is Phase.PLAYING:
-        game.tick(STRAIGHT)
+    play_on(game)
     rounds = set()
     for _ in range(5):
         game.start()
         rounds.add(tuple(ring.blocked for ring in game.round.field.rings))
-        while game.phase is Phase.PLAYING:
-            game.tick(STRAIGHT)
+        play_on(game)
     assert len(rounds | {before}) > 2
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,10 +16,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-if shutil.which("Xvfb") is None:
-    pytest.skip("there is no Xvfb: apt-get install xvfb", allow_module_level=True)
+import needs
+
+needs.program("Xvfb", "xvfb")
 for package, extra in (("pygame", "desktop"), ("Xlib", "desktop"), ("mss", "desktop"), ("pydantic", "agents")):
-    pytest.importorskip(package, reason=f"the extra {extra} is not installed: pip install 'proctor[{extra}]'")
+    needs.module(package, extra)
 
 from conftest import Command
 from hexagon_players import Meddler
@@ -42,7 +42,7 @@ from proctor.agents.player import LocalPlayer
 from proctor.agents.supervisor import Supervisor
 
 SEED = 3
-PATIENCE = 30.0  # seconds, for what takes a fraction of one
+PATIENCE = 120.0  # seconds, for what takes a fraction of one on a machine with nothing else to do
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +153,7 @@ def test_space_starts_and_death_is_shown_and_space_starts_again(sit_down: SitDow
     player.wait_until(lambda: player.phase() is Phase.PLAYING or player.state.played == 2)
 
 
+@pytest.mark.slow
 def test_an_arrow_that_is_held_moves_the_cursor(sit_down: SitDown, desktop: XDesktop) -> None:
     player = sit_down("--level=5", "--size=320x240", "--fps=30", title="A small one")
     assert (player.window.width, player.window.height) == (320, 240)
@@ -171,6 +172,10 @@ def test_escape_ends_it_and_what_it_told_remains(sit_down: SitDown) -> None:
     player.tap(VK.ESCAPE)
     assert player.process.wait(PATIENCE) == 0
     assert player.state.phase is Phase.READY
+
+
+@pytest.mark.slow
+def test_what_it_told_remains_when_it_is_killed(sit_down: SitDown) -> None:
     killed = sit_down()
     killed.process.send_signal(signal.SIGKILL)
     killed.process.wait(PATIENCE)
@@ -214,13 +219,18 @@ def evaluate(display: str, folder: Path, episodes: list[tuple[type[Agent], str, 
     return asyncio.run(play())
 
 
+@pytest.mark.slow
+def test_a_player_that_presses_any_key(display: str, tmp_path: Path) -> None:
+    (chance,) = evaluate(display, tmp_path, [(RandomAgent, "", PATIENCE)])
+    assert chance.outcome is Outcome.COMPLETED, chance.notes
+
+
 def test_evaluations_and_what_can_befall_them(display: str, tmp_path: Path) -> None:
     episodes: list[tuple[type[Agent], str, float]] = [
         *((Meddler, told, PATIENCE) for told in ("kill", "close", "")),
-        (RandomAgent, "", PATIENCE),
         (ReferenceAgent, "", 1.5),
     ]
-    killed, closed, idle, chance, reference = evaluate(display, tmp_path, episodes)
+    killed, closed, idle, reference = evaluate(display, tmp_path, episodes)
     assert killed.outcome is Outcome.ENV_CRASH
     assert "the game has ended, with status -9" in killed.notes
     assert closed.outcome is Outcome.ENV_CRASH
@@ -228,7 +238,6 @@ def test_evaluations_and_what_can_befall_them(display: str, tmp_path: Path) -> N
     assert idle.outcome is Outcome.COMPLETED, idle.notes
     assert idle.metrics["time_survived"] == played(STRAIGHT).round.ticks / TICKS
     assert idle.metrics["success"] is True
-    assert chance.outcome is Outcome.COMPLETED, chance.notes
     # How well it plays is for the bench: here it may have to share the machine.
     assert reference.outcome in (Outcome.TIMEOUT, Outcome.COMPLETED), reference.notes
     assert reference.metrics["time_survived"] <= 1.5

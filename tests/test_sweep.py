@@ -114,8 +114,10 @@ def test_the_curve_is_drawn_below_the_reports(proctor: Command) -> None:
     assert "1 of 2: shapes/superlative at shapes=2\n" in done.stderr
 
 
-def test_a_terminal_that_knows_only_ascii_gets_other_marks(proctor: Command) -> None:
-    done = proctor("run", "shapes/count", *RANDOM, "--limit", "20", "--sweep", "shapes=3,4", PYTHONIOENCODING="ascii")
+def test_a_terminal_that_knows_only_ascii_gets_other_marks(proctor_process: Command) -> None:
+    done = proctor_process(
+        "run", "shapes/count", *RANDOM, "--limit", "20", "--sweep", "shapes=3,4", PYTHONIOENCODING="ascii"
+    )
     assert done.returncode == 0
     drawn = [line[48:] for line in done.stdout.splitlines()[-2:]]
     assert all("o" in line and "--" in line and "?" not in line for line in drawn), done.stdout
