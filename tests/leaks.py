@@ -61,7 +61,7 @@ def _processes() -> set[str]:
 def _describe(process: str, test: str) -> str | None:
     """A process that this test started: a child of this process, or one that inherited the name of the test."""
     try:
-        status = (PROC / process / "stat").read_text().rpartition(")")[2].split()
+        status = (PROC / process / "stat").read_text(errors="replace").rpartition(")")[2].split()
         command = (PROC / process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
         if any(name in command for name in SHARED_PROCESSES):
             return None

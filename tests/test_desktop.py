@@ -31,7 +31,7 @@ from Xlib import X, Xatom
 from Xlib.display import Display
 from Xlib.protocol import event
 
-from conftest import Command, Serve, Stalling
+from conftest import Command, Serve
 from desktop_players import GAME, NOTEPAD
 from proctor import evaluate
 from proctor.agents.desktop import VK, DesktopError, KeyboardEvent, MouseEvent, WindowNotFoundError
@@ -627,11 +627,16 @@ def test_a_model_that_sees_plays(serve: Serve) -> None:
     assert record.usage.output_tokens > 0
 
 
-def test_a_model_that_never_answers_has_not_played(stalling: Stalling) -> None:
+def test_a_model_that_never_answers_has_not_played(serve: Serve) -> None:
     """Its server may be broken; to press nothing would be a score."""
-    settings = {"window_name": "Arrow", "timeout": 2.0}
-    url = stalling(0).url
-    report = evaluate(f"{FILE}:ArrowGame", "openai/eyes", base_url=url, limit=1, settings=settings, film=False)
+
+    async def reply(body: dict[str, Any], number: int) -> str:
+        await server.gate.wait()
+        return "NONE"
+
+    server = serve(reply)
+    settings = {"window_name": "Arrow", "timeout": 1.0}
+    report = evaluate(f"{FILE}:ArrowGame", "openai/eyes", base_url=server.url, limit=1, settings=settings, film=False)
     (record,) = report.records()
     assert record.outcome == "agent_hang", record.score
     assert record.score is not None

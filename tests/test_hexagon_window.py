@@ -56,6 +56,7 @@ def display() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def desktop(display: str) -> Iterator[XDesktop]:
     desktop = XDesktop(display)
+    desktop.capture()  # opens its second connection
     yield desktop
     desktop.close()
 

@@ -173,11 +173,17 @@ def test_a_review_says_what_its_kind_can_say(kind: Any, body: Any) -> None:
         Review("run", 0, 0, "ann", kind, body)
 
 
-@pytest.mark.parametrize("title", ["Review", "Team store"])
-def test_the_guide_runs(title: str, proctor: Command, request: pytest.FixtureRequest) -> None:
-    """The lines of these sections that call proctor, one after the other."""
-    if title == "Team store":
-        request.getfixturevalue("postgres")
+def test_the_guide_runs(proctor: Command) -> None:
+    run_guide("Review", proctor)
+
+
+@pytest.mark.slow
+def test_the_guide_to_team_stores_runs(proctor: Command, postgres: str) -> None:
+    run_guide("Team store", proctor)
+
+
+def run_guide(title: str, proctor: Command) -> None:
+    """The lines of this section that call proctor, one after the other."""
     guide = (Path(__file__).parents[1] / "docs" / "results.md").read_text()
     (section,) = re.findall(rf"^## {title}\n(.*?)(?=^## |\Z)", guide, re.DOTALL | re.MULTILINE)
     commands = re.findall(r"^proctor (.+)$", section, re.MULTILINE)

@@ -181,7 +181,7 @@ class Program:
 
 def _name(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
     except OSError:
         return f"process {pid}"
 
@@ -197,7 +197,7 @@ def _has_its_own_clock(pid: int) -> bool:
 
 def _stands(pid: int) -> bool:
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        state = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
     except OSError:
         return True
     return state in "TtZX"
