@@ -389,7 +389,7 @@ def exam(
     agent: str, episodes: int = 1, timeout: float = 300.0, attempts: int = 2, film: bool = False, **options: Any
 ) -> list[Any]:
     settings = {"window_name": "Arrow", "timeout": timeout, "attempts": attempts}
-    players = {"agent": f"{FILE}:{agent}", "limit": episodes, "film": film}
+    players: dict[str, Any] = {"agent": f"{FILE}:{agent}", "limit": episodes, "film": film}
     return list(evaluate(f"{FILE}:ArrowGame", settings=settings, **players, **options).records())
 
 

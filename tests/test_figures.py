@@ -162,7 +162,8 @@ def test_pass_at_k_is_computed_for_every_k(store: Store, task_file: TaskFile) ->
     for point in line.points:
         expected = [pass_at_k(n, c, point.x) for n, c in counts.values()]
         assert point.metric.value == pytest.approx(sum(expected) / 12)
-        assert point.metric.low <= point.metric.value <= point.metric.high
+        assert None not in (point.metric.low, point.metric.value, point.metric.high)
+        assert (point.metric.low or 0) <= (point.metric.value or 0) <= (point.metric.high or 0)
     assert line.points[1].metric == run.metrics["pass@2"]
 
 

@@ -417,7 +417,7 @@ def answer_by_looking(body: dict[str, Any], _: int) -> str:
 @pytest.mark.parametrize("modality", ["image", "both"])
 def test_a_server_that_looks_at_the_picture_knows_the_answer(serve: Serve, modality: str) -> None:
     server = serve(answer_by_looking)
-    options = {"base_url": server.url, "limit": 30, "modality": modality, "few_shot": 2}
+    options: dict[str, Any] = {"base_url": server.url, "limit": 30, "modality": modality, "few_shot": 2}
     report = package.evaluate("shapes/existence", "openai/m", **options)
     assert report.metrics["accuracy"].value == 1
     assert f"(version 1, modality {modality})" in str(report)
@@ -501,7 +501,13 @@ def test_the_cache_tells_pictures_apart(serve: Serve, monkeypatch: pytest.Monkey
     """The questions repeat; what is different is the picture."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     server = serve(answer_by_looking)
-    options = {"base_url": server.url, "cache": True, "limit": 40, "modality": "image", "settings": {"shapes": 2}}
+    options: dict[str, Any] = {
+        "base_url": server.url,
+        "cache": True,
+        "limit": 40,
+        "modality": "image",
+        "settings": {"shapes": 2},
+    }
     reports = [package.evaluate("shapes/existence", "openai/m", **options) for _ in range(2)]
     assert [report.metrics["accuracy"].value for report in reports] == [1, 1]
     assert len(server.requests) == 40

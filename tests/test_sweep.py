@@ -272,12 +272,16 @@ def test_a_killed_sweep_keeps_its_runs_and_the_same_command_asks_only_the_rest(
             store = open_store(mode="read")
         except StoreError:
             return []
-        return [len(store.scored(run)) for run in store.runs()]
+        try:
+            return [len(store.scored(run)) for run in store.runs()]
+        finally:
+            store.close()
 
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while scored() != [2, 5] or len(server.requests) < 10:
         assert time.monotonic() < end
         assert process.poll() is None
+        time.sleep(0.01)
     process.kill()
     process.wait()
     server.open_gate()
