@@ -385,6 +385,17 @@ def test_no_display() -> None:  # python-xlib leaves its socket to the garbage c
         XDesktop(":4242")
 
 
+def test_a_desktop_whose_display_is_gone_is_closed() -> None:
+    display = VirtualDisplay()
+    display.start()
+    desktop = XDesktop(display.name)
+    desktop.capture()
+    stop = desktop.listen(lambda event: None, lambda event: None)
+    display.close()
+    stop()
+    desktop.close()  # and the fixture of all tests looks for what it has left open
+
+
 def exam(
     agent: str, episodes: int = 1, timeout: float = 300.0, attempts: int = 2, film: bool = False, **options: Any
 ) -> list[Any]:

@@ -354,8 +354,10 @@ class XDesktop:
 
     def close(self) -> None:
         for grabber in self._screens.values():
-            grabber.close()
-        with self._lock, suppress(error.ConnectionClosedError, OSError):  # the display may be gone
+            with suppress(mss.ScreenShotError):  # the display may be gone
+                grabber.close()
+        self._screens.clear()
+        with self._lock, suppress(error.ConnectionClosedError, OSError):
             self._display.close()
 
 
