@@ -221,17 +221,20 @@ def evaluate(display: str, folder: Path, episodes: list[tuple[type[Agent], str, 
 
 
 @pytest.mark.slow
-def test_a_player_that_presses_any_key(display: str, tmp_path: Path) -> None:
-    (chance,) = evaluate(display, tmp_path, [(RandomAgent, "", PATIENCE)])
-    assert chance.outcome is Outcome.COMPLETED, chance.notes
+def test_the_reference_plays(display: str, tmp_path: Path) -> None:
+    """How well it plays is for the bench: here it may have to share the machine."""
+    (reference,) = evaluate(display, tmp_path, [(ReferenceAgent, "", 20.0)])
+    assert reference.outcome in (Outcome.TIMEOUT, Outcome.COMPLETED), reference.notes
+    assert reference.metrics["time_survived"] <= 20.0
+    assert reference.metrics["success"] is (reference.metrics["time_survived"] > 0.1)
 
 
 def test_evaluations_and_what_can_befall_them(display: str, tmp_path: Path) -> None:
     episodes: list[tuple[type[Agent], str, float]] = [
         *((Meddler, told, PATIENCE) for told in ("kill", "close", "")),
-        (ReferenceAgent, "", 1.5),
+        (RandomAgent, "", PATIENCE),
     ]
-    killed, closed, idle, reference = evaluate(display, tmp_path, episodes)
+    killed, closed, idle, chance = evaluate(display, tmp_path, episodes)
     assert killed.outcome is Outcome.ENV_CRASH
     assert "the game has ended, with status -9" in killed.notes
     assert closed.outcome is Outcome.ENV_CRASH
@@ -239,7 +242,4 @@ def test_evaluations_and_what_can_befall_them(display: str, tmp_path: Path) -> N
     assert idle.outcome is Outcome.COMPLETED, idle.notes
     assert idle.metrics["time_survived"] == played(STRAIGHT).round.ticks / TICKS
     assert idle.metrics["success"] is True
-    # How well it plays is for the bench: here it may have to share the machine.
-    assert reference.outcome in (Outcome.TIMEOUT, Outcome.COMPLETED), reference.notes
-    assert reference.metrics["time_survived"] <= 1.5
-    assert reference.metrics["success"] is (reference.metrics["time_survived"] > 0.1)
+    assert chance.outcome is Outcome.COMPLETED, chance.notes
