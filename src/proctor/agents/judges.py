@@ -13,7 +13,7 @@ import numpy
 from proctor.errors import MissingExtraError
 
 Frame = numpy.ndarray[Any, Any]  # rows of red, green and blue
-BRIGHT = 180  # of 255
+BRIGHT = 150  # of 255: with the edges of small letters, which are darker
 # Several would take the processor from the game beside it, most of it to wait for each other.
 ONE_THREAD = {f"EngineConfig.onnxruntime.{kind}_op_num_threads": 1 for kind in ("intra", "inter")}
 SURE = 0.9  # correlation from which a picture is taken to be there
