@@ -10,13 +10,14 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from proctor.agents import Agent, Task, thinking
+from proctor.agents import Agent, EvaluationResult, Task, thinking
 from proctor.agents.desktop import CALLABLES, LISTENERS, VK, KeyboardEvent, get_current_frame
 from proctor.agents.desktop.interface import window_titled
 from proctor.agents.desktop.names import desktop
 from proctor.agents.window import WindowEvaluator
 
 THOUGHT = 0.6  # seconds
+LONG_THOUGHT = 1.5  # seconds
 
 # A window that turns from blue to green when the right arrow was pressed `sys.argv[1]` times, and closes at escape.
 GAME = """
@@ -87,11 +88,9 @@ class ArrowGame(WindowEvaluator):
 
     def _is_green(self, task: Task) -> bool:
         _, green, blue = self._frame(task)[120, 160]
-        return green > 100 and blue < 100
+        return bool(green > 100 and blue < 100)
 
-    def _score_task(self, task: Task, task_elapsed_time: float, note: str = ""):  # type: ignore[no-untyped-def]
-        from proctor.agents import EvaluationResult
-
+    def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
         result = EvaluationResult(task_id=task.task_id, metrics={"success": self._is_green(task)}, notes=note)
         self._end()
         return result
@@ -191,8 +190,8 @@ class Pensive(Agent):
 
     def _play_env(self, task: Task) -> bool:
         with thinking():
-            time.sleep(THOUGHT)
-        self.stop_event.wait(THOUGHT / 2)
+            time.sleep(LONG_THOUGHT)
+        self.stop_event.wait(0.1)
         return True
 
 

@@ -60,7 +60,7 @@ def made_run(
     records = [make(index) for index in range(n)]
     for start in range(0, n, 5_000):
         store.write(run, [(record, _digest(record.sample)) for record in records[start : start + 5_000]])
-    values = [record.score.value for record in records if record.score and record.score.value is not None]
+    values = _values(records)
     counts: dict[str, int] = {}
     for record in records:
         if record.score:
@@ -74,7 +74,7 @@ def made_run(
         metrics={"accuracy": score_mean(values)},
         groups={
             "level": {
-                level: {"accuracy": score_mean([r.score.value for r in records if _is_of(r, level)])}
+                level: {"accuracy": score_mean(_values(record for record in records if _is_of(record, level)))}
                 for level in ("easy", "hard")
             }
         },
@@ -86,7 +86,11 @@ def made_run(
 
 
 def _is_of(record: Record, level: str) -> bool:
-    return record.score is not None and record.score.value is not None and record.sample.metadata["level"] == level
+    return bool(record.sample.metadata["level"] == level)
+
+
+def _values(records: Iterable[Record]) -> list[float]:
+    return [record.score.value for record in records if record.score and record.score.value is not None]
 
 
 def _digest(sample: Sample) -> bytes:

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 import proctor
+from conftest import Command
 from proctor.comparison import Comparison, compare
 from proctor.errors import NotComparableError, UsageError
 from proctor.run import sample_digest
@@ -99,6 +100,8 @@ def test_what_only_one_of_test_and_interval_sees_is_no_difference(put: Put) -> N
     put("a", [0] * 6 + [1] * 16 + [0] * 139)
     put("b", [1] * 6 + [0] * 16 + [0] * 139)
     (contrast,) = compare("a", "b").contrasts
+    assert contrast.difference.high is not None
+    assert contrast.p is not None
     assert contrast.difference.high < 0 < 0.05 < contrast.p
     assert contrast.verdict == "unclear"
     assert "only what both see is called a difference" in contrast.conclusion
@@ -153,7 +156,7 @@ def test_several_runs_are_corrected(put: Put) -> None:
     put("c", [1] * 6 + [0] * 44)
     put("d", [1] * 1 + [0] * 49)
     found = compare("a", "b", "c", "d")
-    raw = [contrast.difference.p for contrast in found.contrasts]
+    raw = [contrast.difference.p or 0.0 for contrast in found.contrasts]
     assert [contrast.p for contrast in found.contrasts] == pytest.approx([raw[0] * 3, raw[1] * 2, 1.0])
     assert [contrast.verdict for contrast in found.contrasts] == ["better", "unclear", "unclear"]
     assert "corrected for 3 comparisons" in found.contrasts[0].conclusion
@@ -352,7 +355,7 @@ def test_reports_can_be_compared(adding: str) -> None:
     assert found.metric == "accuracy"
 
 
-def test_the_command_line(proctor, put: Put) -> None:
+def test_the_command_line(proctor: Command, put: Put) -> None:
     put("20260101-000000-aaaaaa", [0] * 12)
     put("20260101-000000-bbbbbb", [1] * 12)
     put("20260101-000000-cccccc", [1] * 12, version="2")

@@ -28,7 +28,9 @@ def test_shapes_are_drawn_as_they_were_asked_about(name: str) -> None:
         assert (drawn is not None) == task.has_pictures()
         if drawn is not None:
             shapes = list(ElementTree.fromstring(drawn))[1:]  # without the ground
-            described = re.findall(r"^- .* at \(", record.sample.input[-1].text, re.MULTILINE)
+            question = record.sample.input[-1]
+            assert not isinstance(question, str)
+            described = re.findall(r"^- .* at \(", question.text, re.MULTILINE)
             assert len(shapes) == len(described)
 
 

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 import proctor as package
+from conftest import Command, Serve, TaskFile
 from proctor.cli.main import main
 from proctor.curve import gather_curves
 from proctor.errors import HopelessRunError, UsageError
@@ -79,6 +80,7 @@ def test_scores_of_one_run_have_its_groups(store: Store, adding: str) -> None:
 def test_runs_that_differ_in_nothing_are_told_apart_by_their_ids(store: Store) -> None:
     runs = [exam(), exam()]
     plot = make_figure(store, runs, "scores").plot
+    assert isinstance(plot, Scores)
     assert [row.label for row in plot.groups[0].rows] == [f"{RANDOM} ({run.id})" for run in runs]
 
 
@@ -116,6 +118,7 @@ def test_lines_are_told_apart_by_what_else_differs(store: Store) -> None:
     with pytest.raises(UsageError, match="differ in shapes, few_shot: say by which the curve goes, --by shapes"):
         make_figure(store, runs, "curve")
     plot = make_figure(store, runs, by="shapes").plot
+    assert isinstance(plot, Curves)
     assert [line.label for line in plot.lines] == [f"{RANDOM} (few_shot=0)", f"{RANDOM} (few_shot=1)"]
 
 
@@ -147,10 +150,11 @@ class Programs(Adding):
 """
 
 
-def test_pass_at_k_is_computed_for_every_k(store: Store, task_file) -> None:
+def test_pass_at_k_is_computed_for_every_k(store: Store, task_file: TaskFile) -> None:
     run = exam(f"{task_file(PROGRAMS)}:Programs", "scripted/oracle", samples=8)
     figure = make_figure(store, [run])
     assert (figure.kind, figure.why) == ("passes", "there are 8 tries at each problem")
+    assert isinstance(figure.plot, Curves)
     (line,) = figure.plot.lines
     assert [point.x for point in line.points] == list(range(1, 9))
     counts = count_tries(store.records(run))
@@ -158,13 +162,16 @@ def test_pass_at_k_is_computed_for_every_k(store: Store, task_file) -> None:
     for point in line.points:
         expected = [pass_at_k(n, c, point.x) for n, c in counts.values()]
         assert point.metric.value == pytest.approx(sum(expected) / 12)
-        assert point.metric.low <= point.metric.value <= point.metric.high
+        assert None not in (point.metric.low, point.metric.value, point.metric.high)
+        assert (point.metric.low or 0) <= (point.metric.value or 0) <= (point.metric.high or 0)
     assert line.points[1].metric == run.metrics["pass@2"]
 
 
 def test_epochs_are_tries_at_any_exam(store: Store) -> None:
     run = exam("shapes/existence", epochs=3)
-    (line,) = make_figure(store, [run], "passes").plot.lines
+    plot = make_figure(store, [run], "passes").plot
+    assert isinstance(plot, Curves)
+    (line,) = plot.lines
     assert [point.x for point in line.points] == [1, 2, 3]
     assert line.points[0].metric.value == pytest.approx(run.metrics["accuracy"].value)
 
@@ -178,7 +185,7 @@ def test_a_histogram_holds_every_score(store: Store) -> None:
     assert sum(histogram.scores) == run.outcomes["correct"]
 
 
-def test_latency_is_that_of_the_answers(store: Store, adding: str, serve) -> None:
+def test_latency_is_that_of_the_answers(store: Store, adding: str, serve: Serve) -> None:
     server = serve(lambda body, number: "1")
     run = exam(adding, "openai/m", base_url=server.url)
     plot = make_figure(store, [run], "latency").plot
@@ -235,6 +242,7 @@ def test_a_run_without_a_score(store: Store, adding: str) -> None:
     with pytest.raises(HopelessRunError) as caught:
         package.evaluate(adding, RANDOM, limit=3)
     run = caught.value.run
+    assert run is not None
     with pytest.raises(UsageError, match="no scores"):
         make_figure(store, [run], "histogram")
     with pytest.raises(UsageError, match="nothing that passed or failed"):
@@ -254,14 +262,14 @@ def test_names_of_candidates_are_never_markup(store: Store) -> None:
 # -- the verb ---------------------------------------------------------------------------------
 
 
-def test_plot_writes_files(proctor, tmp_path: Path) -> None:
+def test_plot_writes_files(proctor: Command, tmp_path: Path) -> None:
     first, second = sized(3, 5)
     done = proctor("plot", first.id, second.id, "--out", "curve.svg", "--width", "500")
     assert done.returncode == 0, done.stderr
     assert done.stderr.startswith("curve.svg: curve (chosen: the runs differ in shapes; others: --kind), 500 × ")
     root = ElementTree.parse(tmp_path / "curve.svg").getroot()
     assert root.get("width") == "500"
-    assert "prefers-color-scheme" in root.find(f"{SVG}style").text
+    assert "prefers-color-scheme" in (root.findtext(f"{SVG}style") or "")
 
     done = proctor("plot", "latest", "--kind", "histogram", "--out", "scores.png", "--theme", "dark", "--scale", "1.5")
     assert done.returncode == 0, done.stderr
@@ -310,7 +318,7 @@ def test_the_guide_to_results_runs(title: str, tmp_path: Path) -> None:
 # -- what is particular to a run --------------------------------------------------------------
 
 
-def test_the_list_shows_what_was_not_usual(proctor) -> None:
+def test_the_list_shows_what_was_not_usual(proctor: Command) -> None:
     exam(settings={"shapes": 12}, few_shot=2, seed=7)
     exam(settings={"shapes": 7})
     rows = json.loads(proctor("list", "runs", "--json").stdout)["runs"]

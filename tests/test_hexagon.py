@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import Command
 from proctor.agents.hexagon.env import SHOWN, Hexagon
 from proctor.agents.hexagon.look import HALF_HEIGHT, PALETTES
 from proctor.agents.hexagon.patterns import ALL, LANES, PATTERNS, THIN, mirrored, only, turned, walls
@@ -159,19 +160,23 @@ def test_same_seed_and_inputs_same_game(seed: int, level: int, inputs: list[int]
     assert trace() == trace()
 
 
+def play_on(game: Game) -> None:
+    """To the end of the round, without a key."""
+    while game.phase is Phase.PLAYING:
+        game.tick(STRAIGHT)
+
+
 def test_seeds_and_rounds_differ() -> None:
     first = [[blocked for blocked, _ in islice(walls(Stream(seed)), 20)] for seed in range(20)]
     assert len({tuple(walls) for walls in first}) == 20
     game = started(5)
     before = game.round.field.rings[0].blocked, game.round.field.rings[-1].blocked
-    while game.phase is Phase.PLAYING:
-        game.tick(STRAIGHT)
+    play_on(game)
     rounds = set()
     for _ in range(5):
         game.start()
         rounds.add(tuple(ring.blocked for ring in game.round.field.rings))
-        while game.phase is Phase.PLAYING:
-            game.tick(STRAIGHT)
+        play_on(game)
     assert len(rounds | {before}) > 2
 
 
@@ -469,14 +474,14 @@ def test_the_state_file_is_whole_at_every_moment(tmp_path: Path) -> None:
         (["--rounds", "many"], "'many' is no number"),
     ],
 )
-def test_bad_options_are_one_sentence(proctor, arguments: list[str], why: str) -> None:
+def test_bad_options_are_one_sentence(proctor: Command, arguments: list[str], why: str) -> None:
     done = proctor("play", "hexagon", *arguments)
     assert done.returncode == 2
     assert why in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_the_python_of_the_guide_runs(capsys) -> None:
+def test_the_python_of_the_guide_runs(capsys: pytest.CaptureFixture[str]) -> None:
     guide = Path(__file__).parents[1] / "docs" / "hexagon.md"
     (block,) = re.findall(r"```python\n(.*?)```", guide.read_text(), re.DOTALL)
     exec(compile(block, str(guide), "exec"), {})

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,11 +16,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-if shutil.which("Xvfb") is None:
-    pytest.skip("there is no Xvfb: apt-get install xvfb", allow_module_level=True)
-for package, extra in (("pygame", "desktop"), ("Xlib", "desktop"), ("mss", "desktop"), ("pydantic", "agents")):
-    pytest.importorskip(package, reason=f"the extra {extra} is not installed: pip install 'proctor[{extra}]'")
+import needs
 
+needs.program("Xvfb", "xvfb")
+for package, extra in (("pygame", "desktop"), ("Xlib", "desktop"), ("mss", "desktop"), ("pydantic", "agents")):
+    needs.module(package, extra)
+
+from conftest import Command
 from hexagon_players import Meddler
 from proctor.agents import Agent, EvaluationResult, Outcome, Task
 from proctor.agents.desktop import VK
@@ -41,7 +42,7 @@ from proctor.agents.player import LocalPlayer
 from proctor.agents.supervisor import Supervisor
 
 SEED = 3
-PATIENCE = 30.0  # seconds, for what takes a fraction of one
+PATIENCE = 120.0  # seconds, for what takes a fraction of one on a machine with nothing else to do
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +56,7 @@ def display() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def desktop(display: str) -> Iterator[XDesktop]:
     desktop = XDesktop(display)
+    desktop.capture()  # opens its second connection
     yield desktop
     desktop.close()
 
@@ -94,12 +96,15 @@ class Player:
         assert state is not None
         return state
 
+    def phase(self) -> Phase:
+        return self.state.phase
+
     def tap(self, key: VK) -> None:
         self._desktop.key(key, True)
         self._desktop.key(key, False)
 
     def wait_for_the_end(self) -> State:
-        self.wait_until(lambda: self.state.phase is Phase.OVER)
+        self.wait_until(lambda: self.phase() is Phase.OVER)
         return self.state
 
     def see(self) -> np.ndarray:
@@ -110,8 +115,11 @@ class Player:
         self.process.wait()
 
 
+SitDown = Callable[..., Player]
+
+
 @pytest.fixture
-def sit_down(desktop: XDesktop, tmp_path: Path) -> Iterator[Callable[..., Player]]:
+def sit_down(desktop: XDesktop, tmp_path: Path) -> Iterator[SitDown]:
     players: list[Player] = []
 
     def start(*options: str, **more: str) -> Player:
@@ -132,9 +140,9 @@ def played(direction: int, level: int = 1) -> Game:
     return game
 
 
-def test_space_starts_and_death_is_shown_and_space_starts_again(sit_down) -> None:
+def test_space_starts_and_death_is_shown_and_space_starts_again(sit_down: SitDown) -> None:
     player = sit_down()
-    assert player.state.phase is Phase.READY
+    assert player.phase() is Phase.READY
     assert np.array_equal(player.see(), Drawing().frame(Game(SEED)))
     player.tap(VK.SPACE)
     state, expected = player.wait_for_the_end(), played(STRAIGHT)
@@ -143,10 +151,11 @@ def test_space_starts_and_death_is_shown_and_space_starts_again(sit_down) -> Non
     # The whole picture, with GAME OVER, LAST, BEST and PRESS SPACE TO RETRY, is the one drawn without a window.
     assert np.array_equal(player.see(), Drawing().frame(expected))
     player.tap(VK.SPACE)
-    player.wait_until(lambda: player.state.phase is Phase.PLAYING or player.state.played == 2)
+    player.wait_until(lambda: player.phase() is Phase.PLAYING or player.state.played == 2)
 
 
-def test_an_arrow_that_is_held_moves_the_cursor(sit_down, desktop: XDesktop) -> None:
+@pytest.mark.slow
+def test_an_arrow_that_is_held_moves_the_cursor(sit_down: SitDown, desktop: XDesktop) -> None:
     player = sit_down("--level=5", "--size=320x240", "--fps=30", title="A small one")
     assert (player.window.width, player.window.height) == (320, 240)
     desktop.key(VK.LEFT, True)
@@ -159,18 +168,22 @@ def test_an_arrow_that_is_held_moves_the_cursor(sit_down, desktop: XDesktop) -> 
     assert np.array_equal(player.see(), Drawing((320, 240)).frame(expected))
 
 
-def test_escape_ends_it_and_what_it_told_remains(sit_down) -> None:
+def test_escape_ends_it_and_what_it_told_remains(sit_down: SitDown) -> None:
     player = sit_down()
     player.tap(VK.ESCAPE)
     assert player.process.wait(PATIENCE) == 0
     assert player.state.phase is Phase.READY
+
+
+@pytest.mark.slow
+def test_what_it_told_remains_when_it_is_killed(sit_down: SitDown) -> None:
     killed = sit_down()
     killed.process.send_signal(signal.SIGKILL)
     killed.process.wait(PATIENCE)
     assert killed.state.phase is Phase.READY
 
 
-def test_without_a_display_it_says_so(proctor, monkeypatch) -> None:
+def test_without_a_display_it_says_so(proctor: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SDL_VIDEODRIVER", "DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     done = proctor("play", "hexagon")
@@ -207,10 +220,21 @@ def evaluate(display: str, folder: Path, episodes: list[tuple[type[Agent], str, 
     return asyncio.run(play())
 
 
+@pytest.mark.slow
+def test_the_reference_plays(display: str, tmp_path: Path) -> None:
+    """How well it plays is for the bench: here it may have to share the machine."""
+    (reference,) = evaluate(display, tmp_path, [(ReferenceAgent, "", 20.0)])
+    assert reference.outcome in (Outcome.TIMEOUT, Outcome.COMPLETED), reference.notes
+    assert reference.metrics["time_survived"] <= 20.0
+    assert reference.metrics["success"] is (reference.metrics["time_survived"] > 0.1)
+
+
 def test_evaluations_and_what_can_befall_them(display: str, tmp_path: Path) -> None:
-    meddling = [(Meddler, told, PATIENCE) for told in ("kill", "close", "")]
-    playing = [(RandomAgent, "", PATIENCE), (ReferenceAgent, "", 1.5)]
-    killed, closed, idle, chance, reference = evaluate(display, tmp_path, [*meddling, *playing])
+    episodes: list[tuple[type[Agent], str, float]] = [
+        *((Meddler, told, PATIENCE) for told in ("kill", "close", "")),
+        (RandomAgent, "", PATIENCE),
+    ]
+    killed, closed, idle, chance = evaluate(display, tmp_path, episodes)
     assert killed.outcome is Outcome.ENV_CRASH
     assert "the game has ended, with status -9" in killed.notes
     assert closed.outcome is Outcome.ENV_CRASH
@@ -219,7 +243,3 @@ def test_evaluations_and_what_can_befall_them(display: str, tmp_path: Path) -> N
     assert idle.metrics["time_survived"] == played(STRAIGHT).round.ticks / TICKS
     assert idle.metrics["success"] is True
     assert chance.outcome is Outcome.COMPLETED, chance.notes
-    # How well it plays is for the bench: here it may have to share the machine.
-    assert reference.outcome in (Outcome.TIMEOUT, Outcome.COMPLETED), reference.notes
-    assert reference.metrics["time_survived"] <= 1.5
-    assert reference.metrics["success"] is (reference.metrics["time_survived"] > 0.1)

@@ -2,19 +2,21 @@
 
 import json
 import math
+from typing import Any
 
 import msgspec
 import pytest
 from scipy.stats import norm
 
 import proctor as package
+from conftest import Command
 from proctor.leaderboard import rank_ranges, rank_runs
 from proctor.metrics.statistics import proportion
 from proctor.store import open_store
 from proctor.types import Metric, Run
 
 
-def run_of(candidate: str, passed: int, n: int = 100, *, created: float = 0.0, **changes: object) -> Run:
+def run_of(candidate: str, passed: int, n: int = 100, *, created: float = 0.0, **changes: Any) -> Run:
     config = {"task": "t", "model": candidate, "settings": {"size": 3}, **changes.pop("config", {})}
     run = Run(
         id=f"{candidate}-{passed}-{created}",
@@ -80,11 +82,22 @@ def test_ranks_that_cannot_be_told_apart() -> None:
     assert rank_ranges([]) == []
 
 
+def share(metric: Metric) -> float:
+    assert metric.value is not None
+    return metric.value
+
+
+def reach(one: Metric, other: Metric) -> float:
+    """How far the lower end of the difference lies below it."""
+    assert one.low is not None
+    assert other.high is not None
+    return math.hypot(share(one) - one.low, other.high - share(other))
+
+
 def test_two_are_told_apart_as_by_newcombes_interval() -> None:
     """His example: 56 of 70 and 48 of 80 differ by 0.0524 to 0.3339 (Newcombe 1998, method 10)."""
     one, other = proportion(56, 70), proportion(48, 80)
-    difference = one.value - other.value
-    assert difference - math.hypot(one.value - one.low, other.high - other.value) == pytest.approx(0.0524, abs=5e-5)
+    assert share(one) - share(other) - reach(one, other) == pytest.approx(0.0524, abs=5e-5)
     assert rank_ranges([one, other]) == [(1, 1), (2, 2)]
     assert rank_ranges([proportion(28, 35), proportion(24, 40)]) == [(1, 2), (1, 2)], "half as many cannot tell"
 
@@ -95,7 +108,7 @@ def test_more_candidates_need_clearer_differences() -> None:
     crowd = [*pair, *[proportion(40, 70)] * 8]
     assert rank_ranges(crowd)[1][0] == 1
     wider = norm.ppf(1 - 0.05 / (2 * 9)) / norm.ppf(0.975)
-    assert 0.2 - wider * math.hypot(pair[0].value - pair[0].low, pair[1].high - pair[1].value) < 0
+    assert 0.2 - wider * reach(*pair) < 0
 
 
 def test_the_ranks_of_equal_candidates_are_missed_seldom() -> None:
@@ -108,7 +121,7 @@ def test_the_ranks_of_equal_candidates_are_missed_seldom() -> None:
     assert wrong / drawn.size < 0.05
 
 
-def test_the_verb(proctor) -> None:
+def test_the_verb(proctor: Command) -> None:
     for model in ("scripted/oracle", "scripted/random"):
         for size in (3, 12):
             package.evaluate("shapes/count", model, limit=30, settings={"shapes": size})

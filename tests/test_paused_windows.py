@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,16 @@ from typing import Any
 import msgspec
 import pytest
 
+import needs
+
 for program, package in (("Xvfb", "xvfb"), ("faketime", "faketime")):
-    if shutil.which(program) is None:
-        pytest.skip(f"there is no {program}: apt-get install {package}", allow_module_level=True)
+    needs.program(program, package)
 for module, extra in (("pygame", "desktop"), ("Xlib", "desktop"), ("mss", "desktop"), ("pydantic", "agents")):
-    pytest.importorskip(module, reason=f"the extra {extra} is not installed: pip install 'proctor[{extra}]'")
+    needs.module(module, extra)
 
 import proctor
-from desktop_players import THOUGHT
+from conftest import Serve
+from desktop_players import LONG_THOUGHT
 from proctor.agents.attempt import Attempt
 from proctor.agents.desktop import CALLABLES
 from proctor.agents.outcome import EnvironmentCrashedError
@@ -34,7 +37,10 @@ from proctor.agents.window import WindowEvaluator
 from proctor.errors import UsageError
 
 PENSIVE = f"{Path(__file__).with_name('desktop_players.py')}:Pensive"
-PATIENCE = 30.0  # seconds, for what takes a fraction of one
+PATIENCE = 120.0  # seconds, for what takes a fraction of one on a machine with nothing else to do
+PAUSES = 3
+PAUSE = 0.2  # seconds
+SURE = 0.1  # seconds within which a lag is to be known, of the pauses that it is to show
 
 # Says what it takes the time to be, and the same for a child, as often as it is asked to by a file that grows.
 TELLER = """
@@ -59,33 +65,50 @@ def teller(tmp_path: Path) -> Iterator[Program]:
 
 
 def told(folder: Path, name: str) -> tuple[float, float]:
-    """The two clocks of a process of the teller, read when it has just written them, with the time that is behind."""
+    """The two clocks of a process of the teller, when it has just written them."""
     path = folder / name
     deadline = time.monotonic() + PATIENCE
-    before = path.stat().st_ino if path.exists() else None
-    while not path.exists() or path.stat().st_ino == before:
+    before = path.read_text() if path.exists() else ""
+    while not path.exists() or path.read_text() == before:
         assert time.monotonic() < deadline, f"{name} tells nothing"
         time.sleep(0.001)
     monotonic, wall = map(float, path.read_text().split())
-    return time.monotonic() - monotonic, time.time() - wall
+    return monotonic, wall
+
+
+class Lag:
+    """How far a clock of the teller is behind ours: bounds, which get closer the more often it is read."""
+
+    def __init__(self, folder: Path, name: str, clock: int) -> None:
+        now = (time.monotonic, time.time)[clock]
+        self.least, self.most = -math.inf, math.inf
+        deadline = time.monotonic() + PATIENCE
+        while self.most - self.least > SURE:
+            assert time.monotonic() < deadline, f"{name} is read too late to tell its lag"
+            earliest = now()
+            read = told(folder, name)[clock]  # written between these two looks at our own clock
+            self.least, self.most = max(self.least, earliest - read), min(self.most, now() - read)
 
 
 def test_a_program_does_not_notice_that_it_was_stopped(teller: Program, tmp_path: Path) -> None:
-    before = {name: told(tmp_path, name) for name in ("parent", "child")}
-    stood = 0.0
-    for _ in range(5):
+    """Its clocks have lost what it stood still, however late a busy machine lets us look at them."""
+    clocks = [(name, clock) for name in ("parent", "child") for clock in (0, 1)]
+    before = {(name, clock): Lag(tmp_path, name, clock) for name, clock in clocks}
+    least = most = 0.0
+    for _ in range(PAUSES):
+        asked = time.monotonic()
         teller.pause()
         begun = time.monotonic()
-        shown = {name: (tmp_path / name).read_text() for name in before}
-        while time.monotonic() < begun + 0.2:
-            assert {name: (tmp_path / name).read_text() for name in before} == shown
-        stood += time.monotonic() - begun
+        shown = {name: (tmp_path / name).read_text() for name in ("parent", "child")}
+        while time.monotonic() < begun + PAUSE:
+            assert {name: (tmp_path / name).read_text() for name in shown} == shown
+        least += time.monotonic() - begun
         teller.resume()
-    for name, (monotonic, wall) in before.items():
-        behind, behind_wall = told(tmp_path, name)
-        # How late we read what it wrote depends on the load: a moment, but never a whole pause.
-        assert stood - 0.15 < behind - monotonic < stood + 0.15, name
-        assert stood - 0.15 < behind_wall - wall < stood + 0.15, name
+        most += time.monotonic() - asked
+    for (name, clock), was in before.items():
+        now = Lag(tmp_path, name, clock)
+        assert now.most - was.least >= least, name
+        assert now.least - was.most <= most, name
 
 
 def test_to_pause_twice_is_to_pause_once(teller: Program, tmp_path: Path) -> None:
@@ -107,6 +130,7 @@ def test_a_program_with_a_clock_of_its_own_is_refused(tmp_path: Path) -> None:
         program.end()
 
 
+@pytest.mark.slow
 def test_so_is_a_script_that_starts_such_a_program(tmp_path: Path) -> None:
     """The clock of the script is ours, which is of no use."""
     script = f"env -u LD_PRELOAD '{sys.executable}' -c '{TELLER}' '{tmp_path}' & wait"
@@ -126,7 +150,7 @@ def test_a_script_and_what_it_starts_stand_still(tmp_path: Path) -> None:
         told(tmp_path, "child")
         program.pause()
         shown = (tmp_path / "child").read_text()
-        time.sleep(0.1)
+        time.sleep(0.1)  # in which it would have written fifty times
         assert (tmp_path / "child").read_text() == shown
     finally:
         program.end()
@@ -179,7 +203,7 @@ def test_nothing_is_left_of_what_a_program_has_started(tmp_path: Path) -> None:
 
 
 def test_the_game_waits_for_an_agent_that_thinks(tmp_path: Path) -> None:
-    """An agent that thinks for a second at each of its steps, of which the game sees nothing."""
+    """An agent that thinks at each of its steps for longer than the whole game lasts."""
     begun = time.monotonic()
     report = proctor.evaluate(
         "agents/hexagon",
@@ -193,17 +217,15 @@ def test_the_game_waits_for_an_agent_that_thinks(tmp_path: Path) -> None:
     (record,) = report.records()
     played = msgspec.json.decode(record.outputs[-1].text, type=Attempt)
     assert played.outcome.is_play, played.notes
-    thoughts = played.actions * THOUGHT
-    assert played.actions >= 2
-    assert wall > thoughts + played.elapsed - THOUGHT
-    assert played.elapsed <= 1.0
-    # Of the thoughts nothing is in the game's own time: it has neither survived them nor made up for them.
-    assert 0.1 < played.metrics["time_survived"] <= played.elapsed
-    assert played.metrics["frames"] / 60 < played.elapsed + 1.0
+    # A game that goes on while the agent thinks is over before its first thought is.
+    assert played.actions >= 1
+    assert wall > played.actions * LONG_THOUGHT + played.elapsed - LONG_THOUGHT
+    assert 0 <= played.metrics["time_survived"] <= played.elapsed <= 1.0
 
 
+@pytest.mark.slow
 def test_a_thought_that_lasts_too_long_is_a_hang(tmp_path: Path) -> None:
-    settings = {"clock": "paused", "timeout": 20.0, "longest_thought": THOUGHT / 2}
+    settings = {"clock": "paused", "timeout": 300.0, "longest_thought": LONG_THOUGHT / 2}
     report = proctor.evaluate(
         "agents/hexagon", agent=PENSIVE, settings=settings, limit=1, film=False, store=str(tmp_path)
     )
@@ -220,30 +242,37 @@ def test_an_evaluator_that_cannot_wait_says_so(tmp_path: Path) -> None:
         )
 
 
-def test_the_game_waits_for_a_model(serve: Callable[[Any], Any], tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_the_game_waits_for_a_model(serve: Serve, tmp_path: Path) -> None:
     """A server that takes its time; its model holds a key for a fifth of a second, or does nothing."""
 
     def answer(body: dict[str, Any], number: int) -> str:
-        time.sleep(THOUGHT)
+        time.sleep(LONG_THOUGHT)
         return "NONE" if number % 2 else "RIGHT:0.2"
 
     settings = {"clock": "paused", "timeout": 1.0, "survive": 0.1}
     report = proctor.evaluate(
-        "agents/hexagon", "openai/slow", base_url=serve(answer).url, settings=settings, limit=1, store=str(tmp_path)
+        "agents/hexagon",
+        "openai/slow",
+        base_url=serve(answer).url,
+        settings=settings,
+        limit=1,
+        film=False,
+        store=str(tmp_path),
     )
     (record,) = report.records()
     played = msgspec.json.decode(record.outputs[-1].text, type=Attempt)
     assert played.outcome.is_play, played.notes
-    assert played.actions >= 3  # of which a game that does not wait would have seen one
-    assert 0.1 < played.metrics["time_survived"] <= played.elapsed <= 1.0
+    assert played.actions >= 1  # a game that does not wait is over before the first answer
+    assert 0 <= played.metrics["time_survived"] <= played.elapsed <= 1.0
 
 
+@pytest.mark.slow
 def test_a_game_of_others_waits_too(tmp_path: Path) -> None:
     """LTris, whose clock is SDL's: the window stands still from the first thought on, and goes on after it."""
+    needs.program("ltris", "ltris")
     game = shutil.which("ltris", path=f"{os.environ['PATH']}:/usr/games")
-    if game is None:
-        pytest.skip("there is no ltris: apt-get install ltris")
-    settings = {"clock": "paused", "command": game, "window": "LTris", "text": "never to be read", "timeout": 2.0}
+    settings = {"clock": "paused", "command": game, "window": "LTris", "text": "never to be read", "timeout": 5.0}
     report = proctor.evaluate(
         "agents/window",
         agent=f"{Path(__file__).with_name('desktop_players.py')}:Comparing",

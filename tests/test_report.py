@@ -1,12 +1,12 @@
 import json
-import subprocess
 import sys
 
 import msgspec
 import pytest
 
 import proctor
-from proctor.errors import HopelessRunError
+from conftest import TaskFile
+from proctor.errors import HopelessRunError, MissingExtraError
 from proctor.store import open_store
 from proctor.types import Metric
 
@@ -35,16 +35,14 @@ def test_pandas(adding: str, each_store: str) -> None:
     assert list(frame["metadata.odd"]) == [0, 1, 0, 1]
 
 
-def test_without_pandas(adding: str) -> None:
-    code = (
-        f"import sys, proctor; sys.modules['pandas'] = None; r = proctor.evaluate({adding!r}, 'scripted/oracle')\n"
-        "try: r.to_pandas()\nexcept Exception as e: print(e)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'proctor[pandas]'" in done.stdout
+def test_without_pandas(adding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = proctor.evaluate(adding, "scripted/oracle")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'proctor\[pandas\]'"):
+        report.to_pandas()
 
 
-def test_notebook_display_is_escaped(task_file) -> None:
+def test_notebook_display_is_escaped(task_file: TaskFile) -> None:
     report = proctor.evaluate(f"{task_file('from adding import *')}:Adding", "scripted/oracle")
     object.__setattr__(report, "run", msgspec.structs.replace(report.run, candidate="<script>alert(1)</script>"))
     assert "<script>" not in report._repr_html_()
@@ -54,6 +52,7 @@ def test_notebook_display_is_escaped(task_file) -> None:
 def test_nothing_scored_is_said(adding: str, each_store: str) -> None:
     with pytest.raises(HopelessRunError) as caught:
         proctor.evaluate(adding, "scripted/random", limit=3)
+    assert caught.value.run is not None
     report = proctor.Report(caught.value.run, open_store().url)
     assert "– (nothing scored)" in str(report)
     assert "NOT COMPLETE: failed (Stopped after 3 failed samples of 3" in str(report)

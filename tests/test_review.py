@@ -6,9 +6,11 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from conftest import Command, TaskFile
 from proctor import evaluate
 from proctor.reviews import reviewer
 from proctor.store import open_store
@@ -25,7 +27,7 @@ def run(adding: str, each_store: str) -> Run:
     return evaluate(adding, "scripted/replay:replies.jsonl", group_by=["odd"]).run
 
 
-def test_star_comment_and_score(run: Run, proctor) -> None:
+def test_star_comment_and_score(run: Run, proctor: Command) -> None:
     done = proctor(
         "review", "latest", "add-7", "--star", "--comment", "a typo of ours", "--score", "1", "--author", "ann"
     )
@@ -43,7 +45,9 @@ def test_star_comment_and_score(run: Run, proctor) -> None:
         ("comment", "a typo of ours", "ann"),
         ("score", 1.0, "ann"),
     ]
-    assert store.record(run, 7).score.value == 0
+    score = store.record(run, 7).score
+    assert score is not None
+    assert score.value == 0
     done = proctor("review", "latest", "7", "--unstar", PROCTOR_AUTHOR="bob")
     assert "bob  took the star away" in done.stdout
     listed = json.loads(proctor("review", "latest", "--json").stdout)
@@ -52,7 +56,7 @@ def test_star_comment_and_score(run: Run, proctor) -> None:
     assert proctor("review", "latest", "add-1").stdout == "no reviews\n"
 
 
-def test_scores_of_people_count_only_when_asked(run: Run, proctor) -> None:
+def test_scores_of_people_count_only_when_asked(run: Run, proctor: Command) -> None:
     for sample, score, author in ((7, "1", "ann"), (7, "0.5", "bob"), (8, "1", "ann"), (0, "0", "ann")):
         proctor("review", "latest", str(sample), "--score", score, "--author", author)
     plain = proctor("show", "latest").stdout
@@ -71,13 +75,13 @@ def test_scores_of_people_count_only_when_asked(run: Run, proctor) -> None:
     assert "reviews" not in json.loads(proctor("show", "latest", "--json").stdout)["runs"][0]
 
 
-def test_nobody_has_scored(run: Run, proctor) -> None:
+def test_nobody_has_scored(run: Run, proctor: Command) -> None:
     shown = proctor("show", "latest", "--reviewed").stdout
     assert "REVIEWED       nobody has scored a sample anew" in shown
     assert "score          0.600" in shown
 
 
-def test_export(run: Run, proctor) -> None:
+def test_export(run: Run, proctor: Command) -> None:
     proctor("review", "latest", "add-7", "--score", "0.5", "--author", "ann")
     plain = proctor("export", "latest").stdout
     rows = [json.loads(line) for line in proctor("export", "latest", "--reviewed").stdout.splitlines()]
@@ -88,7 +92,7 @@ def test_export(run: Run, proctor) -> None:
     assert table[7]["outcome"] == "reviewed"
 
 
-def test_a_sample_that_failed_can_be_scored(task_file, proctor) -> None:
+def test_a_sample_that_failed_can_be_scored(task_file: TaskFile, proctor: Command) -> None:
     path = task_file(
         """
         from adding import *
@@ -106,11 +110,12 @@ def test_a_sample_that_failed_can_be_scored(task_file, proctor) -> None:
     reviewed = report.reviewed()
     assert (reviewed.run.n, reviewed.run.errors, reviewed.metrics["score"].n) == (10, 0, 10)
     record = list(reviewed.records())[3]
+    assert record.score is not None
     assert record.score.why == "re-scored by ann: was not scored (error)\njudge is ill"
     assert list(report.records())[3].error is not None
 
 
-def test_epochs_are_reviewed_one_by_one(adding: str, proctor) -> None:
+def test_epochs_are_reviewed_one_by_one(adding: str, proctor: Command) -> None:
     report = evaluate(adding, "scripted/oracle", limit=2, epochs=2)
     done = proctor("review", "latest", "add-1", "--epoch", "1", "--score", "0", "--author", "ann")
     assert done.stdout.startswith("add-1 (epoch 1): correct 1.000\n")
@@ -135,7 +140,7 @@ def test_epochs_are_reviewed_one_by_one(adding: str, proctor) -> None:
         (["0", "--epoch", "9" * 30, "--star"], "has no record of sample 0 in epoch 9999"),
     ],
 )
-def test_what_cannot_be_done_is_told(adding: str, proctor, words: list[str], told: str) -> None:
+def test_what_cannot_be_done_is_told(adding: str, proctor: Command, words: list[str], told: str) -> None:
     evaluate(adding, "scripted/oracle", limit=1)
     done = proctor("review", "latest", *words)
     assert done.returncode == 2
@@ -152,7 +157,7 @@ def test_the_author(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reviewer("bob") == "bob"
 
 
-def test_what_others_wrote_moves_no_cursor(adding: str, proctor) -> None:
+def test_what_others_wrote_moves_no_cursor(adding: str, proctor: Command) -> None:
     evaluate(adding, "scripted/oracle", limit=1)
     done = proctor("review", "latest", "add-0", "--comment", "\x1b[2Jgone\nadd-1: correct", "--author", "eve")
     assert "\x1b" not in done.stdout
@@ -163,16 +168,22 @@ def test_what_others_wrote_moves_no_cursor(adding: str, proctor) -> None:
     ("kind", "body"),
     [("star", 1.0), ("star", "yes"), ("comment", True), ("score", True), ("score", 1.5), ("score", "1"), ("score", 2)],
 )
-def test_a_review_says_what_its_kind_can_say(kind, body) -> None:
+def test_a_review_says_what_its_kind_can_say(kind: Any, body: Any) -> None:
     with pytest.raises(ValueError, match=r"cannot be|lies between"):
         Review("run", 0, 0, "ann", kind, body)
 
 
-@pytest.mark.parametrize("title", ["Review", "Team store"])
-def test_the_guide_runs(title: str, proctor, request: pytest.FixtureRequest) -> None:
-    """The lines of these sections that call proctor, one after the other."""
-    if title == "Team store":
-        request.getfixturevalue("postgres")
+def test_the_guide_runs(proctor: Command) -> None:
+    run_guide("Review", proctor)
+
+
+@pytest.mark.slow
+def test_the_guide_to_team_stores_runs(proctor: Command, postgres: str) -> None:
+    run_guide("Team store", proctor)
+
+
+def run_guide(title: str, proctor: Command) -> None:
+    """The lines of this section that call proctor, one after the other."""
     guide = (Path(__file__).parents[1] / "docs" / "results.md").read_text()
     (section,) = re.findall(rf"^## {title}\n(.*?)(?=^## |\Z)", guide, re.DOTALL | re.MULTILINE)
     commands = re.findall(r"^proctor (.+)$", section, re.MULTILINE)

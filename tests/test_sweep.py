@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import proctor as package
+from conftest import Command, Stalling, TaskFile
 from proctor import catalog
 from proctor.curve import WIDTH, Curve, Point
 from proctor.errors import StoreError, UsageError
@@ -40,7 +41,7 @@ SIZED = """
 
 
 @pytest.fixture
-def sized(task_file) -> str:
+def sized(task_file: TaskFile) -> str:
     """The adding exam with a setting that must be given, from 1 to 9."""
     return f"{task_file(SIZED)}:Sized"
 
@@ -55,7 +56,7 @@ def runs_in_store() -> int:
 # -- on the command line ----------------------------------------------------------------------
 
 
-def test_every_point_is_the_run_of_that_setting(proctor) -> None:
+def test_every_point_is_the_run_of_that_setting(proctor: Command) -> None:
     options = ("shapes/count", *RANDOM, "--limit", "30", "--seed", "4", "--json")
     swept = json.loads(proctor("run", *options, "--sweep", "shapes=3,10").stdout)["runs"]
     for run, value in zip(swept, (3, 10), strict=True):
@@ -69,7 +70,7 @@ def test_every_point_is_the_run_of_that_setting(proctor) -> None:
         store.close()
 
 
-def test_the_curves_in_json(proctor) -> None:
+def test_the_curves_in_json(proctor: Command) -> None:
     done = proctor(
         "run", "shapes/count", "shapes/superlative", *RANDOM, "--limit", "12", "--sweep", "shapes=4,9,5", "--json"
     )
@@ -88,11 +89,11 @@ def test_the_curves_in_json(proctor) -> None:
     assert [point["chance"] for point in points[3:]] == pytest.approx([1 / 4, 1 / 9, 1 / 5])
 
 
-def test_without_a_sweep_there_is_no_curve(proctor) -> None:
+def test_without_a_sweep_there_is_no_curve(proctor: Command) -> None:
     assert set(json.loads(proctor("run", "shapes/count", *RANDOM, "--limit", "2", "--json").stdout)) == {"runs"}
 
 
-def test_the_curve_is_drawn_below_the_reports(proctor) -> None:
+def test_the_curve_is_drawn_below_the_reports(proctor: Command) -> None:
     done = proctor("run", "shapes/superlative", *RANDOM, "--limit", "50", "--sweep", "shapes=2,20")
     assert done.returncode == 0
     reports, _, curve = done.stdout.partition("\n\n")
@@ -113,14 +114,16 @@ def test_the_curve_is_drawn_below_the_reports(proctor) -> None:
     assert "1 of 2: shapes/superlative at shapes=2\n" in done.stderr
 
 
-def test_a_terminal_that_knows_only_ascii_gets_other_marks(proctor) -> None:
-    done = proctor("run", "shapes/count", *RANDOM, "--limit", "20", "--sweep", "shapes=3,4", PYTHONIOENCODING="ascii")
+def test_a_terminal_that_knows_only_ascii_gets_other_marks(proctor_process: Command) -> None:
+    done = proctor_process(
+        "run", "shapes/count", *RANDOM, "--limit", "20", "--sweep", "shapes=3,4", PYTHONIOENCODING="ascii"
+    )
     assert done.returncode == 0
     drawn = [line[48:] for line in done.stdout.splitlines()[-2:]]
     assert all("o" in line and "--" in line and "?" not in line for line in drawn), done.stdout
 
 
-def test_values_that_are_words(proctor) -> None:
+def test_values_that_are_words(proctor: Command) -> None:
     done = proctor("run", "shapes/logic", *RANDOM, "--limit", "3", "--sweep", "description=full, partial", "--json")
     assert [run["config"]["settings"]["description"] for run in json.loads(done.stdout)["runs"]] == ["full", "partial"]
 
@@ -150,7 +153,9 @@ def test_values_that_are_words(proctor) -> None:
         (["shapes/count", "--sweep", "shapes=3,5", "--limit", "0"], "limit: expected int >= 1"),
     ],
 )
-def test_a_sweep_that_cannot_be_run_is_one_sentence_and_no_run(proctor, arguments: list[str], said: str) -> None:
+def test_a_sweep_that_cannot_be_run_is_one_sentence_and_no_run(
+    proctor: Command, arguments: list[str], said: str
+) -> None:
     done = proctor("run", *arguments, *RANDOM)
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
@@ -159,7 +164,7 @@ def test_a_sweep_that_cannot_be_run_is_one_sentence_and_no_run(proctor, argument
     assert runs_in_store() == 0
 
 
-def test_a_wildcard_leaves_out_what_does_not_go_together(proctor) -> None:
+def test_a_wildcard_leaves_out_what_does_not_go_together(proctor: Command) -> None:
     done = proctor("run", "shapes/*", *RANDOM, "--limit", "2", "--sweep", "shapes=3,48,7", "--json", "--quiet")
     assert done.returncode == 0, done.stderr
     values = {c["task"]: [p["value"] for p in c["points"]] for c in json.loads(done.stdout)["curves"]}
@@ -173,7 +178,7 @@ def test_a_wildcard_leaves_out_what_does_not_go_together(proctor) -> None:
     assert len(notes) == sum(3 - len(points) for points in values.values()), "one for each point"
 
 
-def test_a_wildcard_leaves_out_tasks_without_the_setting(proctor) -> None:
+def test_a_wildcard_leaves_out_tasks_without_the_setting(proctor: Command) -> None:
     done = proctor("run", "shapes/*", *RANDOM, "--limit", "2", "--sweep", "events=2,4", "--json", "--quiet")
     tasks = [curve["task"] for curve in json.loads(done.stdout)["curves"]]
     assert tasks == [name for name in catalog.expand("shapes/*") if name.endswith("_tracking")]
@@ -183,7 +188,7 @@ def test_a_wildcard_leaves_out_tasks_without_the_setting(proctor) -> None:
     assert len(notes) == len(left_out), "one for each task"
 
 
-def test_a_task_named_twice_is_swept_once(proctor) -> None:
+def test_a_task_named_twice_is_swept_once(proctor: Command) -> None:
     done = proctor("run", "shapes/count", "shapes/c*", *RANDOM, "--limit", "2", "--sweep", "shapes=4,5", "--json")
     curves = json.loads(done.stdout)["curves"]
     assert sorted(curve["task"] for curve in curves) == ["shapes/comparison", "shapes/coordinate", "shapes/count"]
@@ -199,7 +204,7 @@ def swept_values(done: subprocess.CompletedProcess[str]) -> list[Any]:
     return [point["value"] for point in curve["points"]]
 
 
-def test_a_file_may_hold_the_sweep_and_flags_win_over_it(proctor, tmp_path: Path) -> None:
+def test_a_file_may_hold_the_sweep_and_flags_win_over_it(proctor: Command, tmp_path: Path) -> None:
     head = 'task = "shapes/count"\nmodel = "scripted/random"\nlimit = 2\n'
     (tmp_path / "swept.toml").write_text(f"{head}[sweep]\nshapes = [3, 10]\n")
     (tmp_path / "fixed.toml").write_text(f"{head}[settings]\nshapes = 5\n")
@@ -213,7 +218,7 @@ def test_a_file_may_hold_the_sweep_and_flags_win_over_it(proctor, tmp_path: Path
 @pytest.mark.parametrize(
     "sweep", ["5", "[3, 5]", "{}", "{shapes = 5}", "{shapes = []}", "{shapes = [3], description = ['full']}"]
 )
-def test_a_file_with_no_sweep_that_can_be_read(proctor, tmp_path: Path, sweep: str) -> None:
+def test_a_file_with_no_sweep_that_can_be_read(proctor: Command, tmp_path: Path, sweep: str) -> None:
     (tmp_path / "exam.toml").write_text(f"sweep = {sweep}\n")
     done = proctor("run", "shapes/count", *RANDOM, "--config", "exam.toml")
     assert done.returncode == 2
@@ -221,7 +226,7 @@ def test_a_file_with_no_sweep_that_can_be_read(proctor, tmp_path: Path, sweep: s
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_run_of_a_sweep_is_resumed_with_the_file_of_the_sweep(proctor, tmp_path: Path) -> None:
+def test_a_run_of_a_sweep_is_resumed_with_the_file_of_the_sweep(proctor: Command, tmp_path: Path) -> None:
     (tmp_path / "exam.toml").write_text(
         'task = "shapes/count"\nmodel = "scripted/random"\nlimit = 2\n'
         '[settings]\ndescription = "full"\n[sweep]\nshapes = [3, 10]\n'
@@ -235,7 +240,7 @@ def test_a_run_of_a_sweep_is_resumed_with_the_file_of_the_sweep(proctor, tmp_pat
 # -- when something goes wrong ----------------------------------------------------------------
 
 
-def test_a_run_that_fails_is_a_point_that_says_so(proctor, task_file) -> None:
+def test_a_run_that_fails_is_a_point_that_says_so(proctor: Command, task_file: TaskFile) -> None:
     path = task_file(
         SIZED
         + """
@@ -254,7 +259,7 @@ def test_a_run_that_fails_is_a_point_that_says_so(proctor, task_file) -> None:
 
 
 def test_a_killed_sweep_keeps_its_runs_and_the_same_command_asks_only_the_rest(
-    proctor, sized: str, stalling, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    proctor: Command, sized: str, stalling: Stalling, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     server = stalling(7)  # all five of the first run, two of the second
@@ -267,12 +272,16 @@ def test_a_killed_sweep_keeps_its_runs_and_the_same_command_asks_only_the_rest(
             store = open_store(mode="read")
         except StoreError:
             return []
-        return [len(store.scored(run)) for run in store.runs()]
+        try:
+            return [len(store.scored(run)) for run in store.runs()]
+        finally:
+            store.close()
 
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while scored() != [2, 5] or len(server.requests) < 10:
         assert time.monotonic() < end
         assert process.poll() is None
+        time.sleep(0.01)
     process.kill()
     process.wait()
     server.open_gate()
@@ -326,14 +335,16 @@ def test_from_python_with_a_class(sized: str) -> None:
         ("size", [1], {"limt": 3}, "did you mean limit?"),
     ],
 )
-def test_from_python_all_is_checked_before_the_first_run(sized: str, setting, values, options, said: str) -> None:
+def test_from_python_all_is_checked_before_the_first_run(
+    sized: str, setting: str, values: list[Any], options: dict[str, Any], said: str
+) -> None:
     with pytest.raises(UsageError) as caught:
         package.sweep(sized, "scripted/oracle", setting, values, **options)
     assert said in str(caught.value)
     assert runs_in_store() == 0
 
 
-def test_every_metric_has_its_curve(proctor, task_file) -> None:
+def test_every_metric_has_its_curve(proctor: Command, task_file: TaskFile) -> None:
     path = task_file(
         SIZED
         + """

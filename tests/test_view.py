@@ -11,19 +11,23 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="there is no playwright: pip install playwright")
+import needs
+
+needs.module("playwright", "dev")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 if CHROMIUM is None:
-    pytest.skip("there is no Chromium: apt-get install chromium", allow_module_level=True)
+    needs.program("chromium", "chromium")
 
 from msgspec.structs import replace
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
 import proctor
+from conftest import Stalling
 from proctor.errors import ProctorError
 from proctor.store import open_store
 from proctor.types import Record
@@ -31,7 +35,8 @@ from proctor.viewer.assets import page_files
 from results_store import HOSTILE, made_record, made_run
 from test_viewer_server import Viewer
 
-expect.set_options(timeout=30_000)  # much more than is ever needed, on a machine that has other work too
+DEADLINE = 120_000  # milliseconds
+expect.set_options(timeout=DEADLINE)  # much more than is ever needed, on a machine that has other work too
 LONG = 20_000
 FIRST, SECOND, LONGEST, EVIL = (f"20260101-00000{number}-aaaaaa" for number in range(4))
 PROGRAMS = """
@@ -60,13 +65,31 @@ class Own(Task):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs of all families, and made-up ones."""
+def folder(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """Made-up runs and real ones; where slow tests are run, of all families."""
     root = tmp_path_factory.mktemp("view")
     place = str(root / "store")
-    (root / "own.py").write_text(PROGRAMS)
     for model in ("scripted/oracle", "scripted/random"):
         proctor.evaluate("shapes/count", model, limit=30, store=place, group_by=["shapes"], tags=["nightly"])
+    store = open_store(place)
+    made_run(
+        store, FIRST, 60, lambda i: made_record(i, float(i % 2) if i else None), candidate="made/first", tags=["a"]
+    )
+    made_run(store, SECOND, 60, lambda i: made_record(i, float(i % 3 > 0), words=""), candidate="made/second")
+    hostile = {0: 0.0, 1: 1.0}
+    made_run(
+        store, EVIL, 2, lambda i: made_record(i, hostile[i], HOSTILE, HOSTILE), candidate=HOSTILE, task="made/evil"
+    )
+    if any(item.path == request.path and item.get_closest_marker("slow") for item in request.session.items):
+        made_run(store, LONGEST, LONG, lambda i: made_record(i, float(i % 4 > 0)), task="made/long")
+        add_families(root, place)
+    store.close()
+    return root
+
+
+def add_families(root: Path, place: str) -> None:
+    """All before the browser is started, whose loop would be in the way."""
+    (root / "own.py").write_text(PROGRAMS)
     proctor.evaluate("shapes/existence", "scripted/random", limit=5, modality="image", few_shot=1, store=place)
     proctor.evaluate("agents/catch", agent="random", limit=2, store=place)
     try:
@@ -75,30 +98,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.rmtree(
             root / "own.py", ignore_errors=True
         )  # a machine that holds no programs: the test of them is skipped
-    store = open_store(place)
-    made_run(
-        store, FIRST, 60, lambda i: made_record(i, float(i % 2) if i else None), candidate="made/first", tags=["a"]
-    )
-    made_run(store, SECOND, 60, lambda i: made_record(i, float(i % 3 > 0), words=""), candidate="made/second")
-    made_run(store, LONGEST, LONG, lambda i: made_record(i, float(i % 4 > 0)), task="made/long")
-    hostile = {0: 0.0, 1: 1.0}
-    made_run(
-        store, EVIL, 2, lambda i: made_record(i, hostile[i], HOSTILE, HOSTILE), candidate=HOSTILE, task="made/evil"
-    )
-    store.close()
-    return root
 
 
 @pytest.fixture(scope="module")
 def film(folder: Path) -> str:
     """A run with a film; it is there before the browser, whose loop would be in the way."""
-    if shutil.which("Xvfb") is None or shutil.which("ffmpeg") is None:
-        pytest.skip("there is no Xvfb or no ffmpeg: apt-get install xvfb ffmpeg")
-    pytest.importorskip("pygame", reason="the extra desktop is not installed: pip install 'proctor[desktop]'")
+    needs.program("Xvfb", "xvfb")
+    needs.program("ffmpeg", "ffmpeg")
+    needs.module("pygame", "desktop")
     player = "proctor.agents.hexagon.window_players:ReferenceAgent"
     command = [sys.executable, "-m", "proctor", "run", "agents/hexagon", "--agent", player, "--episodes", "1", "-q"]
     settings = ["--set", "timeout=3", "--set", "survive=1", "--store", str(folder / "films")]
-    subprocess.run([*command, *settings], check=True, capture_output=True, timeout=200)
+    subprocess.run([*command, *settings], check=True, capture_output=True, timeout=600)
     return str(folder / "films")
 
 
@@ -111,7 +122,7 @@ def viewer(folder: Path) -> Iterator[Viewer]:
 
 @pytest.fixture(scope="module")
 def browser(folder: Path) -> Iterator[Browser]:
-    with sync_api.sync_playwright() as playwright:
+    with sync_playwright() as playwright:
         alone = ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=alone)
         yield browser
@@ -132,7 +143,7 @@ class Watched:
         self.page, self.url = page, url
         self.troubles: list[str] = []
         self.requests: list[str] = []
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(DEADLINE)
         page.on("console", lambda message: self.troubles.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: self.troubles.append(str(error)))
         page.on("dialog", lambda dialog: self.troubles.append(f"a dialog: {dialog.message}"))
@@ -173,7 +184,7 @@ def rows(page: Page) -> Locator:
 
 def scroll_to(page: Page, share: float) -> int:
     """Scrolls a table of so many rows, and says which of them is then in the middle, once it is drawn."""
-    return page.evaluate(
+    middle = page.evaluate(
         """([share, n]) => {
             scrollTo(0, share * document.body.scrollHeight);
             const rows = document.querySelector(".rows").getBoundingClientRect();
@@ -181,6 +192,7 @@ def scroll_to(page: Page, share: float) -> int:
         }""",
         [share, LONG],
     )
+    return int(middle)
 
 
 def row_at(page: Page, position: int) -> Locator:
@@ -190,7 +202,7 @@ def row_at(page: Page, position: int) -> Locator:
 def run_of(page: Page, task: str, candidate: str = "") -> str:
     """The id of a run in the list."""
     row = rows(page).filter(has_text=task).filter(has_text=candidate).first
-    return row.locator("a.opens").get_attribute("href").removeprefix("#/run/")
+    return (row.locator("a.opens").get_attribute("href") or "").removeprefix("#/run/")
 
 
 # -- the list of runs ---------------------------------------------------------------------------------
@@ -207,6 +219,7 @@ def test_runs_are_listed_with_their_results(view: Watched) -> None:
     expect(row.locator(".tag")).to_have_text("nightly")
 
 
+@pytest.mark.slow
 def test_runs_are_filtered_and_the_address_holds_it(view: Watched) -> None:
     page = view.open()
     page.get_by_label("Task").select_option("shapes/count")
@@ -242,6 +255,7 @@ def test_a_run_shows_what_came_out(view: Watched) -> None:
     expect(page.locator(".actions pre")).to_contain_text('"model": "made/first"')
 
 
+@pytest.mark.slow
 def test_samples_are_filtered(view: Watched) -> None:
     page = view.open(f"#/run/{FIRST}")
     found = page.locator(".found")
@@ -265,6 +279,7 @@ def test_samples_are_filtered(view: Watched) -> None:
     expect(search).to_have_value('"level:hard"')
 
 
+@pytest.mark.slow
 def test_a_long_table_scrolls(view: Watched) -> None:
     page = view.open(f"#/run/{LONGEST}")
     expect(page.locator(".found")).to_have_text("20,000 records")
@@ -302,6 +317,7 @@ def test_a_sample_shows_question_answer_and_verdict(view: Watched) -> None:
     expect(page.locator(".verdict-panel")).to_contain_text("ModelError: the server did not answer")
 
 
+@pytest.mark.slow
 def test_a_canvas_is_drawn_and_pictures_are_shown(view: Watched) -> None:
     page = view.open()
     run = run_of(page, "shapes/count", "scripted/random")
@@ -318,6 +334,7 @@ def test_a_canvas_is_drawn_and_pictures_are_shown(view: Watched) -> None:
     expect(page.locator(".canvas")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_a_program_is_shown_with_its_verdict(view: Watched, folder: Path) -> None:
     if not (folder / "own.py").exists():
         pytest.skip("this machine cannot contain programs")
@@ -332,6 +349,7 @@ def test_a_program_is_shown_with_its_verdict(view: Watched, folder: Path) -> Non
     expect(page.locator(".trial .fault")).to_contain_text("half_of")
 
 
+@pytest.mark.slow
 def test_an_episode_of_a_world_has_its_steps(view: Watched) -> None:
     page = view.open()
     run = run_of(page, "agents/catch")
@@ -344,6 +362,7 @@ def test_an_episode_of_a_world_has_its_steps(view: Watched) -> None:
     expect(opened.value.locator("body")).to_contain_text('"task":"agents/catch"')
 
 
+@pytest.mark.slow
 def test_a_film_plays_and_events_lead_into_it(watch: Callable[[str], Watched], film: str) -> None:
     viewer = Viewer("--store", film)
     try:
@@ -352,7 +371,7 @@ def test_a_film_plays_and_events_lead_into_it(watch: Callable[[str], Watched], f
         video = page.locator("video")
         page.locator(".events li").first.wait_for()
         seconds = _when(video, "loadedmetadata", "video.readyState >= 1 && video.duration")
-        assert 2 < seconds < 60
+        assert seconds > 2
         press = page.locator(".event", has_text="SPACE").first
         press.click()
         at = _when(video, "seeked", "!video.seeking && video.currentTime")
@@ -367,12 +386,13 @@ def test_a_film_plays_and_events_lead_into_it(watch: Callable[[str], Watched], f
 
 def _when(video: Locator, event: str, found: str) -> float:
     """What is found at a film, now or after an event."""
-    return video.evaluate(
+    seen = video.evaluate(
         f"""video => new Promise((resolve) => {{
             const look = () => {{ const found = {found}; if (found) resolve(found); return found; }};
             if (!look()) video.addEventListener("{event}", look);
         }})"""
     )
+    return float(seen)
 
 
 # -- by keyboard --------------------------------------------------------------------------------------
@@ -423,6 +443,7 @@ def test_the_keyboard_is_enough(view: Watched) -> None:
     expect(page.locator(".row.chosen")).to_contain_text("made/first")
 
 
+@pytest.mark.slow
 def test_the_way_back_leads_to_the_same_place(view: Watched) -> None:
     page = view.open(f"#/run/{LONGEST}")
     middle = scroll_to(page, 0.3)
@@ -463,11 +484,13 @@ def test_runs_are_compared(view: Watched) -> None:
     expect(page.locator(".compared tbody tr").first).to_contain_text("made/")
 
 
+@pytest.mark.slow
 def test_other_exams_are_not_compared(view: Watched) -> None:
-    page = view.open(f"#/compare/{FIRST}/{LONGEST}")
+    page = view.open(f"#/compare/{FIRST}/{EVIL}")
     expect(page.locator(".notice")).to_contain_text("different exams")
 
 
+@pytest.mark.slow
 def test_leaderboards_and_plots(view: Watched) -> None:
     page = view.open("#/tasks")
     page.get_by_role("link", name="shapes/count").click()
@@ -482,12 +505,13 @@ def test_leaderboards_and_plots(view: Watched) -> None:
     for number in range(page.locator(".plots img").count()):
         plot = page.locator(".plots img").nth(number)
         assert plot.evaluate("picture => picture.naturalWidth") > 100
-        assert len(plot.get_attribute("alt")) > 20
+        assert len(plot.get_attribute("alt") or "") > 20
 
 
 # -- review -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_samples_are_reviewed(watch: Callable[[str], Watched], folder: Path) -> None:
     viewer = Viewer("--store", str(folder / "store"), "--review", "anna")
     try:
@@ -517,6 +541,7 @@ def test_samples_are_reviewed(watch: Callable[[str], Watched], folder: Path) -> 
         assert viewer.stop() == 0
 
 
+@pytest.mark.slow
 def test_a_reader_cannot_review(view: Watched) -> None:
     page = view.open(f"#/run/{SECOND}/4")
     expect(page.locator(".star-button")).to_have_count(0)
@@ -526,7 +551,8 @@ def test_a_reader_cannot_review(view: Watched) -> None:
 # -- live ---------------------------------------------------------------------------------------------
 
 
-def test_a_live_run_appears_and_grows(view: Watched, folder: Path, adding: str, stalling) -> None:
+@pytest.mark.slow
+def test_a_live_run_appears_and_grows(view: Watched, folder: Path, adding: str, stalling: Stalling) -> None:
     page = view.open()
     server = stalling(6)
     command = [sys.executable, "-m", "proctor", "run", adding, "--model", "openai/m", "--base-url", server.url, "-q"]
@@ -543,9 +569,10 @@ def test_a_live_run_appears_and_grows(view: Watched, folder: Path, adding: str, 
         expect(page.locator(".metrics")).to_contain_text("1.000")
     finally:
         server.open_gate()
-        assert run.wait(60) == 0
+        assert run.wait(DEADLINE / 1000) == 0
 
 
+@pytest.mark.slow
 def test_a_page_without_its_server_says_so(context: BrowserContext, folder: Path) -> None:
     viewer = Viewer("--store", str(folder / "store"))
     page = Watched(context.new_page(), viewer.url).open()
@@ -572,6 +599,7 @@ def test_hostile_texts_stay_texts(view: Watched) -> None:
     expect(page.locator("main")).to_contain_text("no such page")
 
 
+@pytest.mark.slow
 def test_an_unknown_run_is_told_in_words(context: BrowserContext, viewer: Viewer) -> None:
     watched = Watched(context.new_page(), viewer.url)
     for name in ("1999", "%E0%A4%A"):
@@ -599,8 +627,9 @@ def every_page(page: Page, view: Watched) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_fits_a_phone(view: Watched, scheme: str) -> None:
+def test_every_page_fits_a_phone(view: Watched, scheme: Literal["light", "dark"]) -> None:
     page = view.page
     page.set_viewport_size({"width": 360, "height": 740})
     page.emulate_media(color_scheme=scheme)
@@ -618,6 +647,7 @@ def test_every_page_fits_a_phone(view: Watched, scheme: str) -> None:
     assert light == (scheme == "light")
 
 
+@pytest.mark.slow
 def test_everything_has_a_name(view: Watched) -> None:
     page = view.page
     for address in every_page(page, view):
@@ -631,6 +661,7 @@ def test_everything_has_a_name(view: Watched) -> None:
         assert page.locator("h1").count() == 1, address
 
 
+@pytest.mark.slow
 def test_an_export_shows_the_same_without_a_server(
     watch: Callable[[str], Watched], folder: Path, tmp_path: Path
 ) -> None:
@@ -640,7 +671,7 @@ def test_an_export_shows_the_same_without_a_server(
     names += [run.id for run in store.runs() if run.task in ("shapes/count", "agents/catch")]
     store.close()
     command = [sys.executable, "-m", "proctor", "view", *names, "--store", str(folder / "store"), "--export", str(out)]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
     view = watch((out / "index.html").as_uri())
     page = view.page
     for address in every_page(page, view):
@@ -659,6 +690,7 @@ def test_an_export_shows_the_same_without_a_server(
     assert all(url.startswith(("file:", "data:")) for url in view.requests)
 
 
+@pytest.mark.slow
 def test_every_value_of_the_metadata_finds_its_samples(watch: Callable[[str], Watched], tmp_path: Path) -> None:
     """Whatever it is, and however its key is written; in an export, too."""
     held = {
@@ -682,7 +714,7 @@ def test_every_value_of_the_metadata_finds_its_samples(watch: Callable[[str], Wa
     store.close()
     viewer = Viewer("--store", place)
     command = [sys.executable, "-m", "proctor", "view", "--store", place, "--export", str(tmp_path / "out")]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
     for url in (viewer.url, (tmp_path / "out" / "index.html").as_uri()):
         view = watch(url)
         for key in held:

@@ -10,20 +10,22 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 import proctor as proctor_package
+from conftest import Command
 from proctor.store import open_store
 from proctor.viewer.assets import page_files
 from proctor.viewer.timeline import read_timeline
 from results_store import made_record, made_run
 
 RUN = "20260101-000000-aaaaaa"
+DEADLINE = 120  # seconds, for what takes a moment on a machine with nothing else to do
 SECRET = "nobody outside may read this"
 
 
@@ -33,7 +35,7 @@ class Reply(NamedTuple):
     body: bytes
 
     @property
-    def json(self):
+    def json(self) -> Any:
         return json.loads(self.body)
 
 
@@ -43,17 +45,27 @@ class Viewer:
     def __init__(self, *arguments: str) -> None:
         command = [sys.executable, "-m", "proctor", "view", "--no-browser", *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.url = self.process.stdout.readline().strip()
-        assert self.url, self.process.stderr.read()
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        self._output, self._errors = self.process.stdout, self.process.stderr
+        self.url = self._output.readline().strip()
+        assert self.url, self._errors.read()
         parts = urlsplit(self.url)
-        self.host, self.port = parts.hostname, parts.port
+        self.host, self.port = parts.hostname or "", parts.port
         self.token = parse_qs(parts.query)["token"][0]
 
     def ask(
-        self, path: str, *, token: bool = True, method: str = "GET", body: str | None = None, **headers: str
+        self,
+        path: str,
+        *,
+        token: bool = True,
+        method: str = "GET",
+        body: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        **more: str,
     ) -> Reply:
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=30)
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=DEADLINE)
+        given = {name.replace("_", "-"): value for name, value in {**(headers or {}), **more}.items()}
         if token:
             given.setdefault("Cookie", f"proctor-{self.port}={self.token}")
         connection.request(method, path, body, given)
@@ -64,9 +76,9 @@ class Viewer:
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGINT)
-        code = self.process.wait(30)
-        self.process.stdout.close()
-        self.process.stderr.close()
+        code = self.process.wait(DEADLINE)
+        self._output.close()
+        self._errors.close()
         return code
 
 
@@ -124,7 +136,7 @@ PATHS = [
 @pytest.mark.parametrize("path", PATHS)
 def test_without_the_token_nothing_is_told(viewer: Viewer, path: str) -> None:
     for headers in ({}, {"Cookie": f"proctor-{viewer.port}=guess"}, {"Cookie": f"proctor-1={viewer.token}"}):
-        reply = viewer.ask(path, token=False, **headers)
+        reply = viewer.ask(path, token=False, headers=headers)
         assert reply.status == 401
         assert b"proctor view" in reply.body
         assert "Set-Cookie" not in reply.headers
@@ -165,7 +177,7 @@ def test_the_browser_is_told_to_be_strict(viewer: Viewer) -> None:
 def test_nothing_can_be_written(viewer: Viewer, method: str) -> None:
     own = {"Origin": f"http://127.0.0.1:{viewer.port}", "Content_Type": "application/json"}
     for path in ("/api/runs", "/api/reviews", "/"):
-        assert viewer.ask(path, method=method, body="{}", **own).status in (404, 405)
+        assert viewer.ask(path, method=method, body="{}", headers=own).status in (404, 405)
         assert viewer.ask(path, method=method, body="{}").status == 403
 
 
@@ -259,13 +271,13 @@ def test_questions_are_answered_or_refused_in_words(viewer: Viewer) -> None:
 def test_reviews_are_taken_from_the_page_alone(reviewing: Viewer, viewer: Viewer) -> None:
     own = {"Origin": f"http://127.0.0.1:{reviewing.port}", "Content_Type": "application/json"}
 
-    def send(told: dict, **headers: str) -> Reply:
-        return reviewing.ask("/api/reviews", method="POST", body=json.dumps(told), **(own | headers))
+    def send(told: dict[str, Any], **headers: str) -> Reply:
+        return reviewing.ask("/api/reviews", method="POST", body=json.dumps(told), headers=own | headers)
 
     star = {"run": RUN, "sample": 4, "epoch": 0, "kind": "star", "body": True}
     assert send(star, Origin="http://evil.example").status == 403
     assert send(star, Content_Type="text/plain").status == 403
-    assert reviewing.ask("/api/reviews", token=False, method="POST", body=json.dumps(star), **own).status == 401
+    assert reviewing.ask("/api/reviews", token=False, method="POST", body=json.dumps(star), headers=own).status == 401
     reply = send(star | {"author": "somebody else", "created": 5.0})
     assert reply.status == 200
     assert reply.json["author"] == "anna", "who writes is not the browser's to say"
@@ -287,7 +299,7 @@ def test_reviews_are_taken_from_the_page_alone(reviewing: Viewer, viewer: Viewer
     assert [line["sample"] for line in starred["lines"]] == [4]
 
 
-def test_a_stranger_to_the_store_is_told_so(proctor, tmp_path: Path) -> None:
+def test_a_stranger_to_the_store_is_told_so(proctor: Command, tmp_path: Path) -> None:
     done = proctor("view", "--store", str(tmp_path / "none"), "--no-browser")
     assert done.returncode == 2
     assert "No store" in done.stderr
@@ -326,7 +338,7 @@ def test_a_log_becomes_a_timeline() -> None:
     assert read_timeline(b"\0\0").events == []
 
 
-def test_an_export_writes_over_nothing_else(proctor, folder: Path, tmp_path: Path) -> None:
+def test_an_export_writes_over_nothing_else(proctor: Command, folder: Path, tmp_path: Path) -> None:
     store = str(folder / "store")
     for _ in range(2):  # the second takes the place of the first
         done = proctor("view", "--store", store, "--export", str(tmp_path / "out"))
@@ -340,6 +352,7 @@ def test_an_export_writes_over_nothing_else(proctor, folder: Path, tmp_path: Pat
     assert os.listdir(tmp_path / "mine") == ["thesis.txt"]
 
 
+@pytest.mark.slow
 def test_a_team_store_is_shown_the_same(postgres: str) -> None:
     for agent in ("random", "proctor.agents.worlds.catch:Catcher"):
         proctor_package.evaluate("agents/catch", agent=agent, limit=3, store=postgres)
@@ -359,7 +372,7 @@ def test_a_team_store_is_shown_the_same(postgres: str) -> None:
         star = {"run": first, "sample": 1, "epoch": 0, "kind": "star", "body": True}
         own = {"Origin": f"http://127.0.0.1:{viewer.port}", "Content_Type": "application/json"}
         before = viewer.ask("/api/changes").json
-        assert viewer.ask("/api/reviews", method="POST", body=json.dumps(star), **own).status == 200
+        assert viewer.ask("/api/reviews", method="POST", body=json.dumps(star), headers=own).status == 200
         assert viewer.ask("/api/changes").json != before
         assert viewer.ask(f"/api/lines?run={first}&starred=1").json["total"] == 1
     finally:

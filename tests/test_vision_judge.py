@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import socket
 import sys
 import threading
@@ -21,7 +20,8 @@ import pytest
 from aiohttp import web
 from PIL import Image
 
-from conftest import completion
+import needs
+from conftest import Serve, completion
 from proctor import Record, evaluate
 from proctor.agents.vision_judge import RETRIES, SCHEMA, Verdict, VisionJudge
 from proctor.errors import ModelError, UsageError
@@ -31,6 +31,7 @@ FILE = str(Path(__file__).parent / "desktop_players.py")
 QUESTION = "Has the player won?"
 KEY = "sk-very-secret-key"
 APIS = ["chat", "responses"]
+ONE_API = ["chat", pytest.param("responses", marks=pytest.mark.slow)]  # what does not depend on it
 WON = {"success": True, "over": True, "score": 42, "why": "It says so."}
 
 
@@ -71,7 +72,7 @@ def test_the_schema_is_what_a_verdict_is() -> None:
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_question_and_its_verdict(serve: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch, api: str) -> None:
+def test_a_question_and_its_verdict(serve: Serve, monkeypatch: pytest.MonkeyPatch, api: str) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     server = serve(lambda body, number: answer(body, json.dumps(WON)))
     verdict, reply = VisionJudge("openai/eyes", server.url, api).judge(picture(), QUESTION)
@@ -86,7 +87,7 @@ def test_a_question_and_its_verdict(serve: Callable[[Any], Any], monkeypatch: py
     assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
 
 
-@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("api", ONE_API)
 @pytest.mark.parametrize(
     "text",
     [
@@ -101,7 +102,7 @@ def test_a_question_and_its_verdict(serve: Callable[[Any], Any], monkeypatch: py
         json.dumps([WON]),
     ],
 )
-def test_a_reply_that_does_not_fit_is_no_verdict(serve: Callable[[Any], Any], api: str, text: str) -> None:
+def test_a_reply_that_does_not_fit_is_no_verdict(serve: Serve, api: str, text: str) -> None:
     server = serve(lambda body, number: answer(body, text))
     with pytest.raises(ModelError, match="does not fit the schema") as caught:
         VisionJudge("openai/eyes", server.url, api).judge(picture(), QUESTION)
@@ -110,7 +111,7 @@ def test_a_reply_that_does_not_fit_is_no_verdict(serve: Callable[[Any], Any], ap
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_server_that_fails_is_asked_again_and_then_no_more(serve: Callable[[Any], Any], api: str) -> None:
+def test_a_server_that_fails_is_asked_again_and_then_no_more(serve: Serve, api: str) -> None:
     failing = serve(lambda body, number: web.Response(status=500, text="out of memory"))
     with pytest.raises(ModelError, match="HTTP 500: out of memory"):
         VisionJudge("openai/eyes", failing.url, api).judge(picture(), QUESTION)
@@ -130,7 +131,7 @@ def test_a_server_that_fails_is_asked_again_and_then_no_more(serve: Callable[[An
         ({"output": [{"type": "reasoning", "summary": []}], "status": "incomplete"}, "does not fit"),
     ],
 )
-def test_responses_that_are_none(serve: Callable[[Any], Any], reply: Any, why: str) -> None:
+def test_responses_that_are_none(serve: Serve, reply: Any, why: str) -> None:
     server = serve(lambda body, number: web.json_response(reply))
     with pytest.raises(ModelError, match=why):
         VisionJudge("openai/eyes", server.url, "responses").judge(picture(), QUESTION)
@@ -168,9 +169,7 @@ def test_a_judge_that_is_not_there_is_found_out_before_anything_is_played() -> N
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_judge_that_does_not_exist_is_found_out_before_anything_is_played(
-    serve: Callable[[Any], Any], api: str
-) -> None:
+def test_a_judge_that_does_not_exist_is_found_out_before_anything_is_played(serve: Serve, api: str) -> None:
     server = serve(lambda body, number: web.json_response({"error": {"message": "no such model"}}, status=404))
     settings = {"command": "true", "window": "W", "question": QUESTION, "judge_model": "openai/eyes", "judge_api": api}
     with pytest.raises(UsageError, match=r"no model 'eyes' .* Check the model name, judge_base_url and judge_api"):
@@ -219,18 +218,16 @@ class Reader:
 @pytest.fixture
 def play(tmp_path: Path) -> Callable[..., tuple[Record, Path]]:
     """One episode: its record, and the folder with its files."""
-    pytest.importorskip("Xlib", reason="the extra desktop is not installed")
-    pytest.importorskip("pygame", reason="the extra desktop is not installed")
-    pytest.importorskip("rapidocr", reason="the extra desktop is not installed")
-    if shutil.which("Xvfb") is None:
-        pytest.skip("Xvfb is not installed")
+    for module in ("Xlib", "pygame", "rapidocr"):
+        needs.module(module, "desktop")
+    needs.program("Xvfb", "xvfb")
     (tmp_path / "program.py").write_text(PROGRAM)
 
     def play(server: Any, agent: str, **settings: Any) -> tuple[Record, Path]:
         program = {"command": shlex.join([sys.executable, str(tmp_path / "program.py")]), "window": "Word Game"}
         judge = {"question": QUESTION, "judge_model": "openai/eyes", "judge_base_url": server.url, "attempts": 1}
-        options = {"agent": f"{FILE}:{agent}", "limit": 1, "film": False}
-        report = evaluate("agents/window", settings=program | judge | settings, **options)
+        told = program | judge | settings
+        report = evaluate("agents/window", agent=f"{FILE}:{agent}", limit=1, film=False, settings=told)
         (record,) = report.records()
         (folder,) = Path(os.environ["PROCTOR_STORE"]).glob("artifacts/*/000000-0-1")
         return record, folder
@@ -238,12 +235,12 @@ def play(tmp_path: Path) -> Callable[..., tuple[Record, Path]]:
     return play
 
 
-@pytest.mark.parametrize("api", APIS)
-def test_a_game_is_won_and_a_model_sees_it(play: Callable[..., Any], serve: Callable[[Any], Any], api: str) -> None:
+@pytest.mark.parametrize("api", ONE_API)
+def test_a_game_is_won_and_a_model_sees_it(play: Callable[..., Any], serve: Serve, api: str) -> None:
     from proctor.agents.judges import read_text, shows_text
 
     reader = Reader()
-    record, folder = play(serve(reader), "Pressing", judge_api=api, judge_every=0.2, timeout=300)
+    record, folder = play(serve(reader), "Pressing", judge_api=api, judge_every=1.0, timeout=300)
     assert record.outcome == "completed", record.score
     assert record.score.value == 1.0
     told = record.score.answer
@@ -255,9 +252,9 @@ def test_a_game_is_won_and_a_model_sees_it(play: Callable[..., Any], serve: Call
     assert shows_text(read_text(frame), "WINNER")
 
 
-def test_not_yet_is_a_failure_and_costs_one_question(play: Callable[..., Any], serve: Callable[[Any], Any]) -> None:
+def test_not_yet_is_a_failure_and_costs_one_question(play: Callable[..., Any], serve: Serve) -> None:
     reader = Reader()
-    record, folder = play(serve(reader), "Idle", timeout=2)
+    record, folder = play(serve(reader), "Idle", timeout=1)
     assert (record.outcome, record.score.value) == ("timeout", 0.0)
     assert reader.read == [["PLAYING"]]
     assert record.score.answer["frame"] == "judged.png"
@@ -265,9 +262,9 @@ def test_not_yet_is_a_failure_and_costs_one_question(play: Callable[..., Any], s
     assert (folder / "judged.png").is_file()
 
 
-def test_the_end_is_read_and_a_model_judges_it(play: Callable[..., Any], serve: Callable[[Any], Any]) -> None:
+def test_the_end_is_read_and_a_model_judges_it(play: Callable[..., Any], serve: Serve) -> None:
     reader = Reader()
-    record, _ = play(serve(reader), "Pressing", over_text="WINNER", look_every=0.1, timeout=300)
+    record, _ = play(serve(reader), "Pressing", over_text="WINNER", look_every=1.0, timeout=300)
     assert (record.outcome, record.score.value) == ("completed", 1.0)
     assert len(reader.read) == 1
     assert record.score.answer["frame"] == "judged.png"
@@ -277,14 +274,18 @@ def test_the_end_is_read_and_a_model_judges_it(play: Callable[..., Any], serve: 
     ("reply", "why"),
     [
         (lambda body, number: answer(body, "It looks as if they won."), "'It looks as if they won.'"),
-        (lambda body, number: web.Response(status=500, text="out of memory"), "HTTP 500: out of memory"),
+        pytest.param(
+            lambda body, number: web.Response(status=500, text="out of memory"),
+            "HTTP 500: out of memory",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
-@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("api", ONE_API)
 def test_without_a_verdict_there_is_no_score(
-    play: Callable[..., Any], serve: Callable[[Any], Any], api: str, reply: Any, why: str
+    play: Callable[..., Any], serve: Serve, api: str, reply: Any, why: str
 ) -> None:
-    record, folder = play(serve(reply), "Idle", judge_api=api, timeout=2)
+    record, folder = play(serve(reply), "Idle", judge_api=api, timeout=1)
     assert record.outcome == "judge_error"
     assert record.score.value is None
     assert "no verdict on judged.png" in record.score.why

@@ -65,14 +65,14 @@ class Booth:
             player.sample = sample
         clock = player.clock = Clock() if self._longest_thought is None else Clock(judge, self._longest_thought)
         try:
-            film = self._start_film(folder)
+            film = await asyncio.to_thread(self._start_film, folder)
             supervisor = Supervisor(judge, player, journal=journal, display=self._display, clock=clock)
             if self._stop_key is not None:
                 loop = asyncio.get_running_loop()
                 self._stop_key.pressed = partial(loop.call_soon_threadsafe, supervisor.stop)
             result = await supervisor.evaluate(task)
         finally:
-            trouble = film.close() if film is not None else ""
+            trouble = await asyncio.to_thread(film.close) if film is not None else ""
             if trouble:
                 journal.note("film", trouble=trouble)
             journal.close()

@@ -13,7 +13,9 @@ import numpy
 from proctor.errors import MissingExtraError
 
 Frame = numpy.ndarray[Any, Any]  # rows of red, green and blue
-BRIGHT = 180  # of 255
+BRIGHT = 150  # of 255: with the edges of small letters, which are darker
+# Several would take the processor from the game beside it, most of it to wait for each other.
+ONE_THREAD = {f"EngineConfig.onnxruntime.{kind}_op_num_threads": 1 for kind in ("intra", "inter")}
 SURE = 0.9  # correlation from which a picture is taken to be there
 
 
@@ -24,7 +26,7 @@ def _reader() -> Any:
         from rapidocr import RapidOCR
     except ImportError:
         raise MissingExtraError("reading text from frames", "desktop") from None
-    return RapidOCR(params={"Global.log_level": "error"})  # it would list its models on stderr
+    return RapidOCR(params={"Global.log_level": "error", **ONE_THREAD})  # it would list its models on stderr
 
 
 def read_text(frame: Frame) -> list[str]:

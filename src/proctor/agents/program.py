@@ -19,8 +19,9 @@ from proctor.agents.outcome import EnvironmentCrashedError
 
 LIBRARY = "libfaketime"
 SHARED = Path("/dev/shm")
-LOADING = 5.0  # seconds in which a process that was just started has loaded its libraries
-STANDING = 10.0  # seconds in which a stopped process stands still
+LIBC = ("/libc.so", "/libc-", "/ld-musl")  # loaded after what is preloaded
+LOADING = 10.0  # seconds in which a process that was just started has loaded its libraries, on a busy machine
+STANDING = 30.0  # seconds in which a stopped process stands still, on a busy machine
 LOOK_AGAIN = 0.0005
 
 
@@ -109,7 +110,7 @@ class Program:
         """
         deadline = time.monotonic() + LOADING
         while others := [pid for pid in self._processes() if not self._has_our_clock(pid)]:
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or any(map(_has_its_own_clock, others)):
                 names = ", ".join(sorted(set(map(_name, others))))
                 raise EnvironmentCrashedError(f"the clock of {names} cannot be stopped: use --set clock=realtime")
             time.sleep(LOOK_AGAIN)
@@ -136,10 +137,14 @@ class Program:
             return
         self._check_clock()
         self._signal(signal.SIGSTOP)
-        self._paused_at = time.monotonic()
-        deadline = self._paused_at + STANDING
-        while not all(map(_stands, self._processes())) and time.monotonic() < deadline:
+        deadline = time.monotonic() + STANDING
+        while running := [pid for pid in self._processes() if not _stands(pid)]:
+            if time.monotonic() > deadline:
+                self._signal(signal.SIGCONT)
+                names = ", ".join(sorted(set(map(_name, running))))
+                raise EnvironmentCrashedError(f"{names} did not stop within {STANDING:g} s")
             time.sleep(LOOK_AGAIN)
+        self._paused_at = time.monotonic()  # only now: a clock that stood before its process would go back for it
 
     def resume(self) -> None:
         if self._paused_at is None:
@@ -179,6 +184,15 @@ def _name(pid: int) -> str:
         return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
     except OSError:
         return f"process {pid}"
+
+
+def _has_its_own_clock(pid: int) -> bool:
+    """Whether a process is past the moment in which our library would have been loaded, and does not have it."""
+    try:
+        loaded = Path(f"/proc/{pid}/maps").read_text(errors="replace")
+    except OSError:
+        return False
+    return LIBRARY not in loaded and any(name in loaded for name in LIBC)
 
 
 def _stands(pid: int) -> bool:

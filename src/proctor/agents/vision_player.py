@@ -136,8 +136,10 @@ class VisionPlayer:
 
     async def settle(self) -> None:
         self._playing = None
+        self._recording.begin("")  # the log of the episode is complete
 
     async def close(self) -> None:
+        self._recording.begin("")
         if self._desktop is not None:
             self._desktop.close()
             self._desktop = None

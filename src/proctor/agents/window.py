@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from proctor.agents.constants import TIMEOUTS
 from proctor.agents.desktop import WindowInfo, WindowNotFoundError
 from proctor.agents.desktop.interface import make_active, window_titled
 from proctor.agents.desktop.names import desktop, frame_of, png
@@ -22,7 +23,7 @@ from proctor.agents.protocol import EvaluationResult, Task
 from proctor.agents.vision_judge import VisionJudge
 from proctor.errors import ModelError, UsageError
 
-APPEARING = 30.0  # seconds in which a program shows its window
+APPEARING = 0.75 * TIMEOUTS.SETUP  # seconds in which a program shows its window; then it is us who say what is wrong
 LOOK_AGAIN = 0.02
 JUDGED = "judged.png"
 

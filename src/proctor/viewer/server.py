@@ -84,8 +84,12 @@ class Server:
         self._runner: web.AppRunner | None = None
 
     async def open(self) -> None:
-        await self._quick.open()
-        await self._thorough.open()
+        try:
+            await self._quick.open()
+            await self._thorough.open()
+        except BaseException:
+            await self.close()
+            raise
         self._runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=0.5)
         await self._runner.setup()
         try:

@@ -13,7 +13,8 @@ from proctor.agents.desktop.interface import DesktopError
 from proctor.agents.hosting.guarded import Guarded
 from proctor.errors import UsageError
 
-STARTING, ENDING = 10.0, 2.0  # seconds
+STARTING = 60.0  # seconds: on a busy machine Xvfb takes its time
+ENDING = 10.0  # seconds; killed, it would leave its socket and its lock in /tmp
 VIRTUAL = "virtual"
 GEOMETRY = (640, 480)
 SMALLEST, LARGEST = 16, 8192  # of a side
@@ -51,6 +52,7 @@ class VirtualDisplay:
                 number = file.readline().strip()
         finally:
             watchdog.cancel()
+            watchdog.join()
         if not number:
             xvfb.end()
             raise DesktopError(f"Xvfb did not start: see {self._log}" if self._log else "Xvfb did not start")

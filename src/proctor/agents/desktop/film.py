@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 
 from proctor.agents.desktop.interface import DesktopError
@@ -11,7 +12,9 @@ from proctor.agents.recording import KEYS
 
 FPS = 30
 NAME = "film.mp4"
-ENDING = 3.0  # seconds in which ffmpeg writes the rest
+STARTING = 30.0  # seconds in which ffmpeg writes its first bytes, on a busy machine
+ENDING = 30.0  # seconds in which it writes the rest
+LOOK_AGAIN = 0.01
 
 
 class Film:
@@ -21,6 +24,7 @@ class Film:
         program = shutil.which("ffmpeg")
         if program is None:
             raise DesktopError("a film needs ffmpeg: apt-get install ffmpeg; or leave it out with --no-film")
+        (folder / NAME).unlink(missing_ok=True)  # of an attempt that was cut short
         (folder / KEYS).write_text(" ")  # ffmpeg wants a file with something in it
         width, height = (side - side % 2 for side in size)  # the format has no odd ones
         style = "x=8:y=h-th-8:fontsize=18:fontcolor=white:box=1:boxcolor=black@0.5"
@@ -35,6 +39,15 @@ class Film:
         # Guarded, as it does not notice the end of a display; there, as names in its filters must not contain any of
         # its many signs.
         self._ffmpeg = Guarded(command, (), folder / "film.log", folder=folder)
+        self._wait_for_start(folder / NAME)
+
+    def _wait_for_start(self, file: Path) -> None:
+        """An episode that begins before ffmpeg films is not on the film, and a short one leaves none at all."""
+        deadline = time.monotonic() + STARTING
+        while self._ffmpeg.is_alive and time.monotonic() < deadline:
+            if file.exists() and file.stat().st_size:
+                return
+            time.sleep(LOOK_AGAIN)
 
     def close(self) -> str:
         """What went wrong with it, if anything did."""

@@ -45,7 +45,7 @@ _VK_OF_BUTTON = {button: vk for vk, button in BUTTONS.items()}
 _BUTTON_MASKS = {VK.LBUTTON: X.Button1Mask, VK.MBUTTON: X.Button2Mask, VK.RBUTTON: X.Button3Mask}
 BY_HAND = 2  # a request that a window manager takes for the user's own
 EVERYWHERE = 0xFFFFFFFF  # the number of the desktop of a window that is on all of them
-MANAGING = 2.0  # seconds in which a window manager does what it is asked for
+MANAGING = 5.0  # seconds in which a window manager does what it is asked for, on a busy machine
 ARRIVED = 0.1  # seconds at one place
 LOOK_AGAIN = 0.001
 NOWHERE = (0, 0, 0, 0)
@@ -65,6 +65,7 @@ class XDesktop:
         except (error.DisplayError, OSError) as failure:
             raise DesktopError(f"the display {self.name} cannot be opened: {failure}") from failure
         if not self._display.has_extension("XTEST"):
+            self._display.close()
             raise DesktopError(f"the display {self.name} lets nobody press keys: it has no XTEST")
         self._root = self._display.screen().root
         self._lock = threading.RLock()
@@ -353,8 +354,10 @@ class XDesktop:
 
     def close(self) -> None:
         for grabber in self._screens.values():
-            grabber.close()
-        with self._lock, suppress(error.ConnectionClosedError, OSError):  # the display may be gone
+            with suppress(mss.ScreenShotError):  # the display may be gone
+                grabber.close()
+        self._screens.clear()
+        with self._lock, suppress(error.ConnectionClosedError, OSError):
             self._display.close()
 
 
@@ -471,6 +474,7 @@ class Listening:
         self._keymap, self._keys, self._mouse = keymap, keys, mouse
         self._display = display.Display(name)
         if not self._display.has_extension("XInputExtension"):
+            self._display.close()
             raise DesktopError(f"the display {name} lets nobody listen: it has no XInput")
         self._display.xinput_query_version()
         number = self._display.query_extension("XInputExtension").major_opcode

@@ -22,8 +22,8 @@ from proctor.agents.protocol import EvaluationResult, Task
 SURVIVE = 20.0  # seconds, unless the task says otherwise
 LOOK_AGAIN = 0.005  # seconds between two looks at a game that is about to do something
 TICK = 1 / TICKS  # the first one comes as soon as the game is started, and not after its time
-DYING = 0.5  # seconds between the end of a window and that of its program
-STARTING = TIMEOUTS.SETUP / 4  # seconds for a game to be there
+DYING = 3.0  # seconds between the end of a window and that of its program, on a busy machine
+STARTING = 0.75 * TIMEOUTS.SETUP  # seconds for a game to be there, on a busy machine
 
 
 class HexagonEvaluator(ProgramEvaluator):
