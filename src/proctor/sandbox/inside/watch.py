@@ -31,9 +31,6 @@ class Meter:
         if self._waited_before is None:
             self._waited_before = waited
         everybody = _all_processes()
-        # Tests that run in a process of their own wait for a processor as well.
-        tests = _below(self._examiner, everybody, set())
-        waited += sum(_waited(process, int(fields[17])) for process, fields in tests)
         usage = Usage(
             cpu_seconds=time.clock_gettime(self._cpu_clock) - self._cpu_before,
             waited_seconds=waited - self._waited_before,
@@ -43,7 +40,10 @@ class Meter:
         self._cpu_seen += sum(max(0.0, cpu - self._cpu_of.get(process, 0.0)) for process, cpu in usage.cpu_of.items())
         self._cpu_of = usage.cpu_of
         usage.cpu_seconds = max(usage.cpu_seconds, self._cpu_seen)
-        # Also a thread that ends: else a program would have waited less the moment it ends, and be out of time.
+        # Tests that run in a process of their own wait for a processor as well.
+        for process, fields in _below(self._examiner, everybody, set()):
+            usage.waited_of |= _waited(process, int(fields[17]))
+        # A thread that ends takes its account with it, too: else a program would have waited less the moment it ends.
         for thread, seconds in usage.waited_of.items():
             self._waited_of[thread] = max(seconds, self._waited_of.get(thread, 0.0))
         usage.waited_seconds += sum(self._waited_of.values())
