@@ -14,7 +14,8 @@ from typing import IO, Any
 import msgspec
 
 from proctor.config import user_path
-from proctor.errors import MissingExtraError, TaskError, UsageError
+from proctor.errors import TaskError, UsageError
+from proctor.extras import import_extra
 
 PARQUET_ROWS = 8192  # in a row group
 
@@ -79,10 +80,7 @@ def format_of(path: str) -> Write:
     if path == "-" or ending in (".jsonl", ".ndjson"):
         return _write_lines
     if ending == ".parquet":
-        try:
-            import pyarrow.parquet  # noqa: F401 - asked for before the work begins
-        except ImportError:
-            raise MissingExtraError("Writing Parquet", "parquet") from None
+        import_extra("pyarrow.parquet", "Writing Parquet", "parquet")  # asked for before the work begins
         return _write_parquet
     raise UsageError(f"No format for {path}: use a name that ends in .jsonl or .parquet.")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.errors import MissingExtraError
+from proctor.extras import import_extra
 from proctor.metrics.precision import NO_INTERVAL
 from proctor.reviews import Reviews, count_reviews
 from proctor.store import open_store, place_of, store_url
@@ -76,10 +76,7 @@ class Report:
 
     def to_pandas(self) -> Any:
         """One row per record."""
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError("Report.to_pandas()", "pandas") from None
+        pandas = import_extra("pandas", "Report.to_pandas()", "pandas")
         from proctor.store.export import flat_row
 
         return pandas.DataFrame(

@@ -14,11 +14,9 @@ from proctor.agents.hosting.host import Host, described
 from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.outcome import Outcome
 from proctor.agents.participant import Participant
-from proctor.agents.protocol import Ending, Task
+from proctor.agents.protocol import BEGUN, Ending, Task
 from proctor.agents.recording import recording
 from proctor.agents.waiting import thinking
-
-BEGUN = "begun"  # what an agent's process says when a task has reached it: from then on its time counts
 
 
 class Agent(Participant, ABC):

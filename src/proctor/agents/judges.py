@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 
-from proctor.errors import MissingExtraError
+from proctor.extras import import_extra
 
 Frame = numpy.ndarray[Any, Any]  # rows of red, green and blue
 BRIGHT = 150  # of 255: with the edges of small letters, which are darker
@@ -22,11 +22,8 @@ SURE = 0.9  # correlation from which a picture is taken to be there
 @cache
 def _reader() -> Any:
     """Reads printed text; its models are in its package."""
-    try:
-        from rapidocr import RapidOCR
-    except ImportError:
-        raise MissingExtraError("reading text from frames", "desktop") from None
-    return RapidOCR(params={"Global.log_level": "error", **ONE_THREAD})  # it would list its models on stderr
+    rapidocr = import_extra("rapidocr", "reading text from frames", "desktop")
+    return rapidocr.RapidOCR(params={"Global.log_level": "error", **ONE_THREAD})  # it would list its models on stderr
 
 
 def read_text(frame: Frame) -> list[str]:
@@ -58,10 +55,7 @@ def plain(text: str) -> str:
 
 def shows_picture(frame: Frame, picture: Path) -> float:
     """How well the picture fits where it fits best: 1 is perfect."""
-    try:
-        import cv2
-    except ImportError:
-        raise MissingExtraError("finding a picture in a frame", "desktop") from None
+    cv2 = import_extra("cv2", "finding a picture in a frame", "desktop")
     wanted = cv2.imread(str(picture))
     if wanted is None:
         raise ValueError(f"{picture} is no picture that can be read")

@@ -11,13 +11,12 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from proctor.agents.agent import BEGUN
 from proctor.agents.clock import Clock
 from proctor.agents.constants import TIMEOUTS
 from proctor.agents.hosting.process import HostDiedError, HostedFaultError, HostProcess
 from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.outcome import Outcome
-from proctor.agents.protocol import Ending, Task
+from proctor.agents.protocol import BEGUN, Ending, Task
 from proctor.types import Usage
 
 ROLE = "proctor.agents.agent:HostedAgent"

@@ -18,6 +18,7 @@ import msgspec
 
 from proctor.config import user_path
 from proctor.errors import MissingDataError, MissingExtraError, UsageError
+from proctor.extras import import_extra
 
 Row = dict[str, Any]
 Rows = Sequence[Row]
@@ -243,11 +244,10 @@ def _encodable(value: Any) -> Any:
 
 
 def _parquet_rows(path: Path) -> list[Row]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtraError("Reading .parquet", "parquet") from None
+    import_extra("pyarrow.parquet", "Reading .parquet", "parquet")
+    import pyarrow
+    import pyarrow.parquet
+
     try:
         rows: list[Row] = pyarrow.parquet.read_table(path).to_pylist()
     except pyarrow.ArrowInvalid as error:

@@ -9,7 +9,7 @@ from enum import Enum
 from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from msgspec import Struct
 
@@ -17,6 +17,7 @@ from proctor.agents.hosting.recipe import Recipe, with_arguments
 from proctor.agents.worlds.observations import in_words, without_escapes
 from proctor.agents.worlds.world import WorldExam
 from proctor.errors import MissingExtraError, UsageError
+from proctor.extras import import_extra
 
 FAMILY = "gym"
 REVISION = 1  # of this adapter; raised whenever the same play could get another score
@@ -116,11 +117,7 @@ def action_names(env: Any, id: str) -> tuple[str, ...]:  # noqa: A002
 
 @cache
 def library() -> ModuleType:
-    try:
-        import gymnasium
-    except ImportError:
-        raise MissingExtraError(f"{FAMILY}/ENV_ID", FAMILY) from None
-    return gymnasium
+    return cast(ModuleType, import_extra("gymnasium", f"{FAMILY}/ENV_ID", FAMILY))
 
 
 def registered(id: str) -> Any:  # noqa: A002

@@ -18,7 +18,8 @@ import msgspec
 from proctor.compat.expressions import only_calculates, only_lists, parse_expression
 from proctor.compat.settings import settings_class
 from proctor.config import RunConfig
-from proctor.errors import MissingExtraError, TaskError, UsageError
+from proctor.errors import TaskError, UsageError
+from proctor.extras import import_extra
 from proctor.task import Task
 from proctor.thoughts import without_thoughts
 from proctor.types import Message, Prompt, Sample, Score
@@ -197,14 +198,10 @@ def contained(seed: int) -> Iterator[None]:
 @cache
 def library() -> ModuleType:
     # Over a second to import: only when one of its exams is asked for.
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import reasoning_gym
-            import reasoning_gym.utils
-    except ImportError:
-        raise MissingExtraError(f"{FAMILY}/NAME", FAMILY) from None
-    return cast(ModuleType, reasoning_gym)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import_extra("reasoning_gym.utils", f"{FAMILY}/NAME", FAMILY)
+        return cast(ModuleType, import_extra("reasoning_gym", f"{FAMILY}/NAME", FAMILY))
 
 
 @cache

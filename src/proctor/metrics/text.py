@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TypedDict
 
-from proctor.errors import MissingExtraError
+from proctor.extras import import_extra
 from proctor.metrics.pairs import paired
 
 
@@ -93,10 +93,7 @@ def corpus_bleu(
     use_effective_order: bool = False,
 ) -> SacreBleuScore:
     """sacreBLEU, from 0 to 100, with the names of Hugging Face's metric "sacrebleu"; tokens are 13a's by default."""
-    try:
-        import sacrebleu
-    except ImportError:
-        raise MissingExtraError("corpus_bleu()", "sacrebleu") from None
+    sacrebleu = import_extra("sacrebleu", "corpus_bleu()", "sacrebleu")
 
     candidates, expected = zip(*paired(predictions, references), strict=True)
     several = [[reference] if isinstance(reference, str) else reference for reference in expected]

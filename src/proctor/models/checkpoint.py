@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from proctor.config import RunConfig, user_path
 from proctor.errors import MissingExtraError, UsageError
+from proctor.extras import import_extra
 
 PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
 PRECISIONS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
@@ -169,12 +170,7 @@ def _installed(*packages: str) -> bool:
 def _import_libraries() -> tuple[Any, Any]:
     # Read when the library is loaded: waiting threads that spin can make busy cores many times slower.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    try:
-        import torch
-        import transformers
-    except ImportError:
-        raise MissingExtraError("A model of hf/", "hf") from None
-    return torch, transformers
+    return import_extra("torch", "A model of hf/", "hf"), import_extra("transformers", "A model of hf/", "hf")
 
 
 def _refuse_missing_extras(config: RunConfig) -> None:

@@ -15,7 +15,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from proctor.errors import MissingExtraError, ModelError, UsageError
+from proctor.errors import ModelError, UsageError
+from proctor.extras import import_extra
 from proctor.machine import available_mib, cores, resident_mib
 from proctor.models.model import Model, Request, as_messages, as_text, read_completion
 from proctor.models.weights import SHA256, fetch_smollm2, file_sha256
@@ -193,8 +194,4 @@ def _cores() -> int:
 def import_runtime() -> Any:
     # Read when the library is loaded: waiting threads that spin can make busy cores 20 times slower.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    try:
-        import xllamacpp
-    except ImportError:
-        raise MissingExtraError("The embedded model", "embedded") from None
-    return xllamacpp
+    return import_extra("xllamacpp", "The embedded model", "embedded")

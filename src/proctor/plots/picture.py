@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 from functools import cache
 
-from proctor.errors import MissingExtraError, UsageError
+from proctor.errors import UsageError
+from proctor.extras import import_extra
 from proctor.plots.drawing import Drawing
 from proctor.plots.style import Theme
 
@@ -25,10 +26,7 @@ def png(drawing: Drawing, theme: Theme = "light", scale: float = 2.0) -> bytes:
 
 
 def _rendered(svg: str, scale: float) -> bytes:
-    try:
-        import resvg_py
-    except ImportError:
-        raise MissingExtraError("Writing PNG", "plots") from None
+    resvg_py = import_extra("resvg_py", "Writing PNG", "plots")
     return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=scale))
 
 
