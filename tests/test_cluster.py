@@ -8,13 +8,14 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from proctor.cluster import crew, membership
 from proctor.cluster.crew import MOST_LOSSES, Crew, LostError
 from proctor.cluster.membership import joined
 from proctor.cluster.post import Node
-from proctor.errors import UsageError
+from proctor.errors import ProctorError, UsageError
 from proctor.sandbox import cluster as sandbox_cluster
 from proctor.store import open_store
 from proctor.types import Timing
@@ -107,8 +108,11 @@ class Machines:
         return address
 
     def add(self) -> Any:
+        # Where a raylet knows the ports of its agents it does not give them 15 seconds to choose them.
+        names = ("metrics_agent_port", "dashboard_agent_listen_port", "runtime_env_agent_port", "metrics_export_port")
+        ports = dict(zip(names, free_ports(len(names)), strict=True))
         with membership.longer_start():
-            node = self._cluster.add_node(wait=False, num_cpus=1, include_dashboard=False)
+            node = self._cluster.add_node(wait=False, num_cpus=1, include_dashboard=False, **ports)
         self._cluster._wait_for_node(node, START_SECONDS)
         return node
 
@@ -147,6 +151,14 @@ def machines() -> Iterator[Machines]:
             for process in left:
                 os.kill(int(process.split()[0]), signal.SIGKILL)
             assert left == []
+
+
+def free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
 
 
 def children_of(parent: int) -> list[int]:
@@ -297,6 +309,23 @@ def test_a_cluster_of_our_own_lives_as_long_as_the_run(contained: str, programs:
     done = proctor("run", programs, *options, "--workers", "1")
     assert done.returncode == 0, done.stderr
     assert "20 scored" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_cluster_that_does_not_start_leaves_nothing(programs: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs.module("ray", "ray")
+    from ray._private import services
+
+    def fail(*_: Any) -> None:
+        raise Exception("The current node timed out during startup.")  # as Ray does, when its processes run already
+
+    monkeypatch.setattr(services, "get_node", fail)
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        with pytest.raises(ProctorError, match=r"^Ray did not start on this machine: .* timed out"):
+            evaluate(programs, "scripted/oracle", engine="ray", allow_code_execution=True, workers=1)
+        assert os.listdir(folder) == []
+        assert wait_until_gone(folder) == []
 
 
 @pytest.mark.slow

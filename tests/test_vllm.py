@@ -204,7 +204,7 @@ def tiny_model(tmp_path: Path) -> str:
     needs.module("transformers", "hf")
     from tiny_models import make_model, make_tokenizer
 
-    make_model("Llama").save_pretrained(tmp_path / "tiny")
+    make_model("Llama", head_dim=32).save_pretrained(tmp_path / "tiny")  # vLLM's attention on the CPU needs 32
     make_tokenizer().save_pretrained(tmp_path / "tiny")
     return "tiny"
 

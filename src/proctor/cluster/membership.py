@@ -22,7 +22,10 @@ from msgspec import Struct
 from proctor.errors import MissingExtraError, ProctorError, UsageError
 
 JOIN_SECONDS = 120.0  # for a cluster to answer at its address
-START_SECONDS = 300.0  # for a node to start: on a busy machine it takes minutes
+START_SECONDS = 90.0  # for a node to register
+START_ATTEMPTS = (
+    3  # a raylet ends itself where its agents take 15 seconds to start, as on a busy machine with cold files
+)
 OBJECT_STORE_BYTES = 256 << 20
 
 
@@ -72,17 +75,27 @@ class Cluster:
         else:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             self._folder = tempfile.mkdtemp(prefix="proctor-ray-")
-            with longer_start():
-                ray.init(
-                    "local",
-                    num_cpus=self._cpus,
-                    object_store_memory=OBJECT_STORE_BYTES,
-                    include_dashboard=False,
-                    _temp_dir=self._folder,
-                    _system_config={"worker_niceness": 0},  # programs and models get the time that they get locally
-                    **quiet,
-                )
+            for attempt in range(1, START_ATTEMPTS + 1):
+                try:
+                    self._start(ray, quiet)
+                    break
+                except Exception:
+                    _end_children(self._folder)
+                    if attempt == START_ATTEMPTS or self.leaving.is_set():
+                        raise
         self._is_joined = True
+
+    def _start(self, ray: Any, quiet: dict[str, Any]) -> None:
+        with longer_start():
+            ray.init(
+                "local",
+                num_cpus=self._cpus,
+                object_store_memory=OBJECT_STORE_BYTES,
+                include_dashboard=False,
+                _temp_dir=self._folder,
+                _system_config={"worker_niceness": 0},  # programs and models get the time that they get locally
+                **quiet,
+            )
 
     def _leave(self) -> None:
         """Ends the cluster, if it was started here."""
