@@ -8,14 +8,13 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,8 @@ from proctor.sandbox import cluster as sandbox_cluster
 from proctor.store import open_store
 from proctor.types import Timing
 
+START_ATTEMPTS = 6
+QUIET = {"include_dashboard": False, "no_monitor": True}
 START_SECONDS = 300.0  # for a node, on a machine with many other things to do
 
 # Programs of every kind that end in their own way. What holds back signals above the worker must not reach them.
@@ -108,11 +109,17 @@ class Machines:
         return address
 
     def add(self) -> Any:
-        # Where a raylet knows the ports of its agents it does not give them 15 seconds to choose them.
-        names = ("metrics_agent_port", "dashboard_agent_listen_port", "runtime_env_agent_port", "metrics_export_port")
-        ports = dict(zip(names, free_ports(len(names)), strict=True))
-        with membership.longer_start():
-            node = self._cluster.add_node(wait=False, num_cpus=1, include_dashboard=False, **ports)
+        """Ray's raylet ends itself where its agents need 15 seconds to start: on a busy machine it is tried again."""
+        for attempt in range(1, START_ATTEMPTS + 1):
+            try:
+                with membership.longer_start():
+                    node = self._cluster.add_node(wait=False, num_cpus=1, include_log_monitor=False, **QUIET)
+                break
+            except Exception:
+                if self._cluster.head_node is None:
+                    membership._end_children(os.environ["RAY_TMPDIR"])
+                if attempt == START_ATTEMPTS:
+                    raise
         self._cluster._wait_for_node(node, START_SECONDS)
         return node
 
@@ -151,14 +158,6 @@ def machines() -> Iterator[Machines]:
             for process in left:
                 os.kill(int(process.split()[0]), signal.SIGKILL)
             assert left == []
-
-
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 def children_of(parent: int) -> list[int]:
