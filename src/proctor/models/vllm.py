@@ -106,6 +106,7 @@ class Vllm(Model):
     async def close(self) -> None:
         if self._engine is not None:
             self._engine.shutdown()
+            self._engine = None  # collected now, while what its destructor needs is there
 
     def _tokens(self, request: Request) -> list[int]:
         chat = self._identity["api"] == "chat"
