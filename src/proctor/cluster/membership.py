@@ -138,13 +138,24 @@ def longer_start() -> Iterator[None]:
 
 
 def _end_children(folder: str) -> None:
-    """Kills the processes of a cluster that did not come up: Ray forgets them."""
+    """Kills the processes of a cluster that did not come up, and those that they started: Ray forgets them."""
+    parents: dict[int, int] = {}
+    ours: set[int] = set()
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            is_child = (path / "stat").read_text().rpartition(")")[2].split()[1] == str(os.getpid())
-            if is_child and folder.encode() in (path / "cmdline").read_bytes():
-                os.kill(int(path.name), signal.SIGKILL)
-                os.waitpid(int(path.name), 0)
+            process = int(path.name)
+            parents[process] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            if parents[process] == os.getpid() and folder.encode() in (path / "cmdline").read_bytes():
+                ours.add(process)
+    while more := {process for process, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    for process in ours:
+        with suppress(OSError):
+            os.kill(process, signal.SIGKILL)
+    for process in ours:
+        if parents[process] == os.getpid():
+            with suppress(OSError):
+                os.waitpid(process, 0)
 
 
 _current: Cluster | None = None
