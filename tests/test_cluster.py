@@ -286,9 +286,12 @@ def test_a_node_without_the_sandbox_that_is_asked_for_is_named(machines: Machine
 
 
 @pytest.mark.slow
-def test_copies_of_a_local_model_answer_as_one(machines: Machines, adding: str, tmp_path: Path) -> None:
+def test_copies_of_a_local_model_answer_as_one(
+    machines: Machines, adding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     needs.module("torch", "hf")
     needs.module("transformers", "hf")
+    monkeypatch.setattr("tqdm.tqdm.monitor_interval", 0)  # no thread that watches progress bars
     from tiny_models import make_model, make_tokenizer
 
     make_model("Llama").save_pretrained(tmp_path / "tiny")

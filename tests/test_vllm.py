@@ -198,10 +198,11 @@ def test_without_vllm_the_way_over_a_server_is_shown(adding: str, monkeypatch: p
 
 
 @pytest.fixture
-def tiny_model(tmp_path: Path) -> str:
+def tiny_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The name of a folder with a Llama of random weights."""
     needs.module("torch", "hf")
     needs.module("transformers", "hf")
+    monkeypatch.setattr("tqdm.tqdm.monitor_interval", 0)  # no thread that watches progress bars
     from tiny_models import make_model, make_tokenizer
 
     make_model("Llama", head_dim=32).save_pretrained(tmp_path / "tiny")  # vLLM's attention on the CPU needs 32
