@@ -1,17 +1,24 @@
-"""`vllm/NAME` against a stand-in for vLLM, too large to be installed for a test: it checks how it is called."""
+"""`vllm/NAME` against a stand-in for vLLM, which checks how it is called; the slow tests run vLLM on the CPU."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
-from proctor import evaluate
+import needs
+from proctor import Record, evaluate
 from proctor.errors import HopelessRunError, UsageError
+from proctor.models.vllm import ENVIRONMENT
+from proctor.store import open_store
+
+CHECKOUT = Path(__file__).resolve().parents[1]
 
 
 @dataclass
@@ -22,6 +29,8 @@ class AsyncEngineArgs:
     dtype: str
     max_num_seqs: int
     disable_log_stats: bool
+    kv_cache_memory_bytes: int | None = None
+    enforce_eager: bool = False
 
 
 @dataclass
@@ -66,10 +75,16 @@ class StandIn:
     arguments: list[AsyncEngineArgs] = field(default_factory=list)
     asked: list[tuple[str, SamplingParams, str]] = field(default_factory=list)
     shut_down: int = 0
+    cpu: bool = False
+
+    def is_cpu(self) -> bool:
+        return self.cpu
 
     def from_engine_args(self, arguments: AsyncEngineArgs) -> StandIn:
         if arguments.model == "missing":
             raise OSError("there is no such model")
+        if arguments.model == "too-large":
+            raise RuntimeError("Engine core initialization failed.")
         self.arguments.append(arguments)
         return self
 
@@ -96,13 +111,23 @@ class StandIn:
         self.shut_down += 1
 
 
+@pytest.fixture(autouse=True)
+def _keeps_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is set already is left as it is."""
+    for variable, value in ENVIRONMENT.items():
+        monkeypatch.setenv(variable, value)
+
+
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     engine = StandIn()
     module: Any = ModuleType("vllm")
     module.__version__ = "0.0"
     module.AsyncLLMEngine, module.AsyncEngineArgs, module.SamplingParams = engine, AsyncEngineArgs, SamplingParams
+    module.platforms = ModuleType("vllm.platforms")
+    module.platforms.current_platform = engine
     monkeypatch.setitem(sys.modules, "vllm", module)
+    monkeypatch.setitem(sys.modules, "vllm.platforms", module.platforms)
     return engine
 
 
@@ -143,9 +168,21 @@ def test_an_answer_that_was_given_up_is_no_answer(stand_in: StandIn, adding: str
         evaluate(adding, "vllm/name", limit=1, retries=0)
 
 
-def test_a_model_that_cannot_be_loaded(stand_in: StandIn, adding: str) -> None:
-    with pytest.raises(UsageError, match=r"^vllm/missing could not be loaded: there is no such model$"):
-        evaluate(adding, "vllm/missing")
+@pytest.mark.parametrize(
+    ("name", "why"), [("missing", "there is no such model"), ("too-large", r"Engine core initialization failed\.")]
+)
+def test_a_model_that_cannot_be_loaded(stand_in: StandIn, adding: str, name: str, why: str) -> None:
+    with pytest.raises(UsageError, match=rf"^vllm/{name} could not be loaded: {why}$"):
+        evaluate(adding, f"vllm/{name}")
+
+
+def test_on_a_cpu_it_takes_part_of_the_memory_and_does_not_compile(stand_in: StandIn, adding: str) -> None:
+    stand_in.cpu = True
+    evaluate(adding, "vllm/name", limit=1)
+    (arguments,) = stand_in.arguments
+    assert arguments.kv_cache_memory_bytes is not None
+    assert 0 < arguments.kv_cache_memory_bytes <= 4 << 30
+    assert arguments.enforce_eager
 
 
 @pytest.mark.parametrize("option", [{"load_in_4bit": True}, {"modeltype": "seq2seq"}])
@@ -158,3 +195,54 @@ def test_without_vllm_the_way_over_a_server_is_shown(adding: str, monkeypatch: p
     monkeypatch.setitem(sys.modules, "vllm", None)
     with pytest.raises(UsageError, match="`vllm serve owner/name`, then --model openai/owner/name --base-url http"):
         evaluate(adding, "vllm/owner/name")
+
+
+@pytest.fixture
+def tiny_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a folder with a Llama of random weights."""
+    needs.module("torch", "hf")
+    needs.module("transformers", "hf")
+    monkeypatch.setattr("tqdm.tqdm.monitor_interval", 0)  # no thread that watches progress bars
+    from tiny_models import make_model, make_tokenizer
+
+    make_model("Llama", head_dim=32).save_pretrained(tmp_path / "tiny")  # vLLM's attention on the CPU needs 32
+    make_tokenizer().save_pretrained(tmp_path / "tiny")
+    return "tiny"
+
+
+def run_real_vllm(*arguments: str) -> list[Record]:
+    """A run by the environment that has vLLM, in the store of this test."""
+    if not (CHECKOUT / ".venv" / "vllm").exists():
+        pytest.skip("there is no vLLM for the CPU (it needs Python 3.11): make .venv/vllm")
+    command = [str(CHECKOUT / ".venv-vllm" / "bin" / "python"), "-m", "proctor", "run", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "pid=" not in done.stdout  # no log of the engine among the results
+    store = open_store()
+    (run,) = store.runs()
+    assert run.errors == 0
+    return sorted(store.records(run), key=lambda record: record.sample.index)
+
+
+@pytest.mark.slow
+def test_real_vllm_answers_greedily_as_transformers_do(tiny_model: str, adding: str) -> None:
+    options = ["--limit", "6", "--max-tokens", "16", "--precision", "fp32"]
+    there = run_real_vllm(adding, "--model", f"vllm/{tiny_model}", "--samples", "2", *options)
+    here = evaluate(adding, f"hf/{tiny_model}", limit=6, max_tokens=16, precision="fp32")
+    answers = sorted(here.records(), key=lambda record: record.sample.index)
+    expected = [[output.text] * 2 for record in answers for output in record.outputs]
+    assert [[output.text for output in record.outputs] for record in there] == expected
+    assert len({text for text, _ in expected}) > 1
+
+
+@pytest.mark.slow
+def test_real_vllm_samples_by_seed_and_stops(tiny_model: str, adding: str) -> None:
+    options = ["--limit", "4", "--max-tokens", "32", "--temperature", "1", "--samples", "3"]
+    records = run_real_vllm(adding, "--model", f"vllm/{tiny_model}", *options, "--stop", "e", "--stop", "t")
+    outputs = [output for record in records for output in record.outputs]
+    assert len(outputs) == 12
+    assert len({output.text for output in outputs}) > 6  # each completion has a seed of its own
+    assert not any(letter in output.text for output in outputs for letter in "et")
+    assert {output.finish for output in outputs} <= {"stop", "length"}
+    assert any(output.finish == "stop" for output in outputs)
+    assert all(1 <= output.usage.output_tokens <= 32 for output in outputs)

@@ -21,9 +21,9 @@ logger = logging.getLogger(__name__)
 MOST_LOSSES = 3  # of the worker that had it, until work is given up
 SUSPICIOUS = 2  # so many losses, and it is done alone: it may be what ends the workers
 STILLBORN = 3  # workers in a row that ended before they had begun, until the run does
-PLACE_SECONDS = 60.0  # for the first worker to find its place on a node
+PLACE_SECONDS = 180.0  # for the first worker to start on a node
 SETTLE_SECONDS = 10.0  # for the others to join it before the work begins; those that come later are as welcome
-FAREWELL_SECONDS = 10.0
+FAREWELL_SECONDS = 30.0
 AHEAD_SECONDS = 0.8  # of work that a worker has before it, so that it need not wait for the next
 
 

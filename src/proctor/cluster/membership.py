@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import os
 import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
-from proctor.errors import MissingExtraError, UsageError
+from proctor.errors import MissingExtraError, ProctorError, UsageError
 
-JOIN_SECONDS = 30.0  # for a cluster to answer at its address
+JOIN_SECONDS = 120.0  # for a cluster to answer at its address
+START_SECONDS = 90.0  # for a node to register
+START_ATTEMPTS = (
+    3  # a raylet ends itself where its agents take 15 seconds to start, as on a busy machine with cold files
+)
 OBJECT_STORE_BYTES = 256 << 20
 
 
@@ -68,6 +75,18 @@ class Cluster:
         else:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             self._folder = tempfile.mkdtemp(prefix="proctor-ray-")
+            for attempt in range(1, START_ATTEMPTS + 1):
+                try:
+                    self._start(ray, quiet)
+                    break
+                except Exception:
+                    _end_children(self._folder)
+                    if attempt == START_ATTEMPTS or self.leaving.is_set():
+                        raise
+        self._is_joined = True
+
+    def _start(self, ray: Any, quiet: dict[str, Any]) -> None:
+        with longer_start():
             ray.init(
                 "local",
                 num_cpus=self._cpus,
@@ -77,14 +96,66 @@ class Cluster:
                 _system_config={"worker_niceness": 0},  # programs and models get the time that they get locally
                 **quiet,
             )
-        self._is_joined = True
 
     def _leave(self) -> None:
         """Ends the cluster, if it was started here."""
         if self._is_joined:
-            import_ray().shutdown()
+            shutdown = import_ray().shutdown
+            waits = "wait_for_processes" in inspect.signature(shutdown).parameters  # it depends on the version
+            shutdown(**{"wait_for_processes": True} if waits else {})
         if self._folder is not None:
+            _end_children(self._folder)
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+@contextmanager
+def longer_start() -> Iterator[None]:
+    """Gives nodes that are started here START_SECONDS to register.
+
+    Ray itself gives up after 30 seconds, fixed in its code, which is too short on a busy machine.
+    """
+    services = import_ray()._private.services
+    get_node = getattr(services, "get_node", None)
+    if get_node is None:  # another version: it starts in its own time
+        yield
+        return
+    deadline = time.monotonic() + START_SECONDS
+
+    def wait_for_node(*arguments: Any, **options: Any) -> Any:
+        while True:
+            try:
+                return get_node(*arguments, **options)
+            except RuntimeError:  # it has not registered
+                if time.monotonic() >= deadline:
+                    raise
+            time.sleep(0.1)
+
+    services.get_node = wait_for_node
+    try:
+        yield
+    finally:
+        services.get_node = get_node
+
+
+def _end_children(folder: str) -> None:
+    """Kills the processes of a cluster that did not come up, and those that they started: Ray forgets them."""
+    parents: dict[int, int] = {}
+    ours: set[int] = set()
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            process = int(path.name)
+            parents[process] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            if parents[process] == os.getpid() and folder.encode() in (path / "cmdline").read_bytes():
+                ours.add(process)
+    while more := {process for process, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    for process in ours:
+        with suppress(OSError):
+            os.kill(process, signal.SIGKILL)
+    for process in ours:
+        if parents[process] == os.getpid():
+            with suppress(OSError):
+                os.waitpid(process, 0)
 
 
 _current: Cluster | None = None
@@ -107,9 +178,11 @@ async def joined(address: str | None, cpus: int) -> AsyncIterator[dict[str, Any]
         try:
             async with asyncio.timeout(None if address is None else JOIN_SECONDS):
                 await asyncio.shield(joining)
-        except (ConnectionError, TimeoutError, ValueError, RuntimeError) as error:
-            if address is None:
+        except Exception as error:  # Ray raises exceptions of any class, Exception itself among them
+            if isinstance(error, ProctorError):
                 raise
+            if address is None:
+                raise ProctorError(f"Ray did not start on this machine: {error}") from error
             why = str(error).strip().partition("\n")[0] or f"nothing was heard for {JOIN_SECONDS:.0f} seconds"
             raise UsageError(f"ray_address: no cluster answers at {address!r}: {why}") from None
         if in_main_thread:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import time
 from collections.abc import Callable, Iterable
 from itertools import count
@@ -10,12 +11,21 @@ from typing import Any
 
 from proctor.config import RunConfig
 from proctor.errors import ModelError, TransientModelError, UsageError
+from proctor.machine import available_mib
 from proctor.models.model import Model, Request, as_messages, as_text
 from proctor.types import Output, Sample, Usage
 
 MOST_PLACES = 4_096  # as many as --concurrency may ask for
 PRECISIONS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", None: "auto"}
 USUAL_BATCH = 256  # sequences at once
+CPU_CACHE_BYTES = 4 << 30  # most memory for keys and values on a CPU; VLLM_CPU_KVCACHE_SPACE overrides it
+# Unless the user has set them: no telemetry, no log among the results on standard output, an hour to load the model.
+ENVIRONMENT = {
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_LOGGING_STREAM": "ext://sys.stderr",
+    "VLLM_ENGINE_READY_TIMEOUT_S": "3600",
+}
 ELSEWHERE = ("load_in_8bit", "load_in_4bit", "peft_model", "device_map")  # what hf/ can and this cannot
 
 
@@ -54,10 +64,11 @@ class Vllm(Model):
             dtype=PRECISIONS[config.precision],
             max_num_seqs=self._batch_size,
             disable_log_stats=True,
+            **_platform_arguments(),
         )
         try:
             self._engine = vllm.AsyncLLMEngine.from_engine_args(arguments)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: the engine's own process has failed
             raise UsageError(f"{self.name} could not be loaded: {error}") from None
         tokenizer = self._engine.get_tokenizer()
         self._tokenizer = await tokenizer if inspect.isawaitable(tokenizer) else tokenizer  # it depends on the version
@@ -95,6 +106,7 @@ class Vllm(Model):
     async def close(self) -> None:
         if self._engine is not None:
             self._engine.shutdown()
+            self._engine = None  # collected now, while what its destructor needs is there
 
     def _tokens(self, request: Request) -> list[int]:
         chat = self._identity["api"] == "chat"
@@ -133,7 +145,21 @@ class Vllm(Model):
         )
 
 
+def _platform_arguments() -> dict[str, Any]:
+    """Engine arguments without which vLLM does not start on an ordinary CPU.
+
+    It would ask for 92 % of the machine's memory, which other programs use too, and compile for minutes.
+    """
+    from vllm.platforms import current_platform
+
+    if not current_platform.is_cpu():
+        return {}
+    return {"kv_cache_memory_bytes": min(CPU_CACHE_BYTES, available_mib() * 2**20 // 2), "enforce_eager": True}
+
+
 def import_vllm(name: str) -> Any:
+    for variable, value in ENVIRONMENT.items():
+        os.environ.setdefault(variable, value)
     try:
         import vllm
     except ImportError:
