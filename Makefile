@@ -22,7 +22,7 @@ setup:
 	@PYTHON=$(PYTHON) scripts/setup
 
 # One stamp for each set of packages that only some commands need.
-.venv/hf .venv/reasoning-gym .venv/ray .venv/vllm: .venv/%: scripts/setup-extra | setup
+.venv/hf .venv/libraries .venv/reasoning-gym .venv/ray .venv/vllm: .venv/%: scripts/setup-extra | setup
 	@scripts/setup-extra $*
 
 .venv/demo-packages: scripts/setup-system | setup
@@ -49,7 +49,7 @@ test: setup
 
 # Python's packages one after the other: into one place.
 test-all: setup
-	@$(MAKE) --no-print-directory .venv/hf .venv/reasoning-gym .venv/ray .venv/vllm
+	@$(MAKE) --no-print-directory .venv/hf .venv/libraries .venv/reasoning-gym .venv/ray .venv/vllm
 	@$(MAKE) --no-print-directory --jobs 2 lint .venv/test-all-packages
 	@$(BIN)/pytest -n 3 --dist worksteal
 

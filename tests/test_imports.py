@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1] / "src" / "proctor"
 LAYERS = [
     ["proctor"],
     ["types", "errors", "randomness", "machine", "thoughts"],
-    ["cluster"],
+    ["cluster", "extras"],
     ["config", "metrics", "candidate", "sandbox", "userfile", "plots", "budget"],
     ["models", "datafile"],
     ["task", "store", "provenance", "particulars"],
