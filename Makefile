@@ -1,6 +1,8 @@
 # `make demo` and `make test` do everything; each sets up what it needs in .venv.
 PYTHON ?=
 BIN := .venv/bin
+# Compiled modules are kept in .venv and src: without them every process that a test starts compiles its imports anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet
 LOCKED := embedded desktop pandas parquet postgres plots dev

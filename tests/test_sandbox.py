@@ -188,7 +188,7 @@ def test_waiting_of_threads_that_have_ended_still_counts_as_waiting(monkeypatch:
     """A compiler starts many short processes: what they waited for a processor on a busy machine is not its time."""
     waited = {7: 3.0, 8: 4.0}
     monkeypatch.setattr(watch, "_waited", lambda process, threads: waited if process == 7 else {})
-    monkeypatch.setattr(watch, "descendants", lambda without: [(7, ["R", *"0" * 30])])
+    monkeypatch.setattr(watch, "_all_processes", lambda: {7: ["R", str(os.getpid()), *"0" * 30]})
     meter = watch.Meter(os.getpid(), zygote=-1)
     assert meter.read().waited_seconds == 7.0
     waited = {7: 3.5}
