@@ -127,7 +127,7 @@ def test_a_model_reads_a_lake(serve: Serve) -> None:
         ("MiniGrid-Empty-5x5-v0", "minigrid", ("mission: get to the green goal square", "2 (forward)")),
         ("ALE/Pong-v5", "ale_py", ("brightness", "0 (NOOP)")),
         ("MountainCarContinuous-v0", "gymnasium", ("[", "1 number, with commas between, in the ranges -1 to 1")),
-        ("NetHackScore-v0", "nle", ("St:", "CompassDirection.N")),
+        pytest.param("NetHackScore-v0", "nle", ("St:", "CompassDirection.N"), marks=pytest.mark.slow),
         ("Blackjack-v1", "gymnasium", (", ", "0 (stick), 1 (hit)")),
     ],
 )

@@ -725,6 +725,7 @@ def test_a_model_is_spread_over_all_devices_or_has_copies(options: dict[str, Any
         build_config({"task": "t", "model": "hf/a/b", "device_map": "auto"} | options)
 
 
+@pytest.mark.slow  # `make test-all` installs what it needs
 def test_a_model_that_accelerate_puts_where_it_belongs(folder: Path) -> None:
     pytest.importorskip("accelerate", reason="the extra accelerate is not installed: pip install 'proctor[accelerate]'")
     requests = [request(prompt) for prompt in PROMPTS]
@@ -758,6 +759,7 @@ def test_how_many_are_made_at_once(
         assert session.ask(request("dog"))[0].usage.output_tokens > 0
 
 
+@pytest.mark.slow  # `make test-all` installs what it needs
 def test_an_adapter_is_worked_in(tmp_path: Path, folder: Path, tokenizer: Any) -> None:
     peft = pytest.importorskip("peft", reason="the extra peft is not installed: pip install 'proctor[peft]'")
     settings = peft.LoraConfig(task_type="CAUSAL_LM", target_modules=["q_proj", "down_proj"], init_lora_weights=False)
