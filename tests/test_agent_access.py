@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,13 @@ def nested(levels: int) -> list[Any]:
     return [nested(levels - 1)] if levels else []
 
 
+def is_closed(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) == b""
+    except ConnectionError:  # closed with something unread
+        return True
+
+
 def test_connections_that_say_nothing_are_closed(start_here: StartLocalSide, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = start_here("agent", fa.Good)
     with ExitStack() as stack, monkeypatch.context() as patch:
@@ -95,8 +102,9 @@ def test_connections_that_say_nothing_are_closed(start_here: StartLocalSide, mon
         connect = (socket.create_connection((LOCAL, agent.port), timeout=60) for _ in range(300))
         silent = [stack.enter_context(connection) for connection in connect]
         for connection in silent[::2]:
-            connection.sendall(b"GET /agent/status HTTP/1.1\r\nX-Never-Ends: ")
-        assert [connection.recv(1) for connection in silent] == 300 * [b""]
+            with suppress(ConnectionError):  # it may be closed by now
+                connection.sendall(b"GET /agent/status HTTP/1.1\r\nX-Never-Ends: ")
+        assert all(is_closed(connection) for connection in silent)
         patch.undo()
         assert ask("GET", f"{agent.url}/agent/status")[0] == 200
 
