@@ -11,14 +11,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
-import msgspec
 import pytest
 
 import faulty_agents as fa
 from agent_sides import LOCAL, TOKEN, LocalSide, StartLocalSide, ask, evaluate, task, until
 from conftest import StartSide
 from proctor.agents import Outcome, run_evaluation_client
-from proctor.agents.constants import TIMEOUTS
 
 SHORT = 2.0  # seconds for what ends when time is up
 HANGING = 0.4  # for what never does anything
@@ -124,10 +122,8 @@ def test_a_line_that_is_cut_and_mended(start_here: StartLocalSide) -> None:
         until(f"{agent.url}/agent", "RUNNING")
         to_agent.cut()
         to_evaluator.cut()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("proctor.agents.servers.remote.TIMEOUTS", msgspec.structs.replace(TIMEOUTS, REQUEST=0.5))
-            until(f"{evaluator.url}/evaluator", "READY")
-            until(f"{agent.url}/agent", "READY")
+        until(f"{evaluator.url}/evaluator", "READY")
+        until(f"{agent.url}/agent", "READY")
         result = ask("GET", f"{evaluator.url}/evaluator/evaluation/results")[1]
         assert result["outcome"] == "agent_crash"
         assert "cannot be reached" in result["notes"] or "did not start" in result["notes"]

@@ -47,6 +47,7 @@ class Timeouts(Struct, frozen=True):
     READY: float = 60.0  # for an agent that is still busy with the end of a task to be ready for the next
     STARTING: float = 30.0  # for an agent that is ready to begin
     REQUEST: float = 10.0  # for an answer of the other side
+    STATUS: float = 4.0  # for an answer to the question whether it is still there: a cut line gives none
     UNREACHABLE: float = 1.5  # a side that answers no request for so long is taken to be gone
 
 

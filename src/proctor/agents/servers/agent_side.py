@@ -186,7 +186,7 @@ class AgentSide(Side):
         while not contact.is_lost:
             await asyncio.sleep(TIMES.STATUS_INTERVAL)
             with suppress(UnreachableError, RefusedError), contact.attempt():
-                status = await self._evaluator.get("/evaluator/status", EvaluatorStatus)
+                status = await self._evaluator.get("/evaluator/status", EvaluatorStatus, TIMEOUTS.STATUS)
                 current = status.current_task if status else None
                 if current is None or current.task_id != task.task_id:
                     raise RefusedError("it is busy with something else")

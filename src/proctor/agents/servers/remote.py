@@ -173,7 +173,7 @@ class RemotePlayer:
             await asyncio.sleep(TIMES.STATUS_INTERVAL)
             try:
                 with contact.attempt():
-                    status = await self._remote.get("/agent/status", AgentStatus)
+                    status = await self._remote.get("/agent/status", AgentStatus, TIMEOUTS.STATUS)
             except (UnreachableError, RefusedError) as error:
                 if contact.is_lost:
                     return Ending(outcome=Outcome.AGENT_CRASH, error=f"the agent cannot be reached: {error}")
