@@ -21,11 +21,15 @@ help:
 	@echo "make PYTHON=/path/to/python3.13 …   with another Python than python3"
 
 setup:
-	@PYTHON=$(PYTHON) scripts/setup
+	@PYTHON="$(PYTHON)" scripts/setup
 
 # One stamp for each set of packages that only some commands need.
 .venv/hf .venv/libraries .venv/reasoning-gym .venv/ray .venv/vllm: .venv/%: scripts/setup-extra | setup
 	@scripts/setup-extra $*
+
+.venv/libraries: | .venv/hf
+.venv/reasoning-gym: requirements-reasoning-gym.lock | .venv/test-all-packages
+.venv/vllm: pyproject.toml
 
 .venv/demo-packages: scripts/setup-system | setup
 	@scripts/setup-system $@ runtime windows
@@ -34,7 +38,7 @@ setup:
 	@scripts/setup-system $@ runtime windows browser sandbox
 
 .venv/test-all-packages: scripts/setup-system | setup
-	@scripts/setup-system $@ runtime windows browser sandbox games database toolchains
+	@scripts/setup-system $@ runtime windows browser sandbox games database headers toolchains
 
 demo: .venv/demo-packages
 	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo
@@ -49,10 +53,8 @@ test: setup
 	@$(MAKE) --no-print-directory --jobs 3 lint .venv/test-packages .venv/hf
 	@$(BIN)/pytest -n 3 --dist worksteal -m "not slow"
 
-# Python's packages one after the other: into one place.
 test-all: setup
-	@$(MAKE) --no-print-directory .venv/hf .venv/libraries .venv/reasoning-gym .venv/ray .venv/vllm
-	@$(MAKE) --no-print-directory --jobs 2 lint .venv/test-all-packages
+	@$(MAKE) --no-print-directory --jobs 3 lint .venv/test-all-packages .venv/libraries .venv/reasoning-gym .venv/ray .venv/vllm
 	@$(BIN)/pytest -n 3 --dist worksteal
 
 # The data file is named in full: tests change the working directory, and processes that they start are counted, too.
@@ -63,7 +65,7 @@ coverage: .venv/test-packages .venv/hf
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
-bench: setup .venv/ray
+bench: .venv/ray
 	@$(BIN)/python bench/core.py
 	@$(BIN)/python bench/shapes.py
 	@$(BIN)/python bench/png.py
@@ -80,4 +82,4 @@ lock: setup
 	@$(COMPILE) pyproject.toml --extra reasoning-gym --constraints requirements.lock --output-file requirements-reasoning-gym.lock
 
 clean:
-	rm -rf .venv .venv-bench .venv-vllm .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf .venv .venv-bench .venv-vllm .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*

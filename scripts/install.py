@@ -12,13 +12,23 @@ import subprocess
 import sys
 from pathlib import Path
 
+SECTIONS = ("global", "install", ":env:")
+
 
 def read_pip_settings() -> dict[str, str]:
-    """By key; what the environment says comes last and wins."""
-    listed = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True)
-    pairs = [line.partition("=") for line in listed.stdout.splitlines() if "=" in line]
-    pairs.sort(key=lambda pair: pair[0].startswith(":env:"))
-    return {name.rpartition(".")[2]: ast.literal_eval(value) for name, _, value in pairs}
+    """By key. Of the sections that `pip install` reads, the later wins."""
+    listed = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        print(f"pip's settings are not used: {listed.stderr.strip()}", file=sys.stderr)
+    found: dict[str, dict[str, str]] = {section: {} for section in SECTIONS}
+    for line in listed.stdout.splitlines():
+        name, equals, value = line.partition("=")
+        section, _, key = name.rpartition(".")
+        if equals and section in found:
+            found[section][key] = ast.literal_eval(value)
+    return found["global"] | found["install"] | found[":env:"]
 
 
 def translate_settings(pip: dict[str, str]) -> dict[str, str]:
@@ -40,6 +50,8 @@ def main(arguments: list[str]) -> int:
         "UV_NATIVE_TLS": "1",
         "UV_NO_PROGRESS": "1",
     }
+    if not os.access(os.path.expanduser("~"), os.W_OK):  # pip does without its cache there
+        settings["UV_NO_CACHE"] = "1"
     settings |= translate_settings(read_pip_settings())
     uv = str(Path(sys.executable).with_name("uv"))
     command = [uv, "pip", "install", "--quiet", "--no-config", "--python", sys.executable, *arguments]

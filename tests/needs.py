@@ -18,4 +18,4 @@ def program(name: str, package: str) -> None:
 def module(name: str, extra: str) -> None:
     """A module of an extra of ours."""
     if find_spec(name) is None:
-        pytest.skip(f"there is no {name}: pip install 'proctor[{extra}]'", allow_module_level=True)
+        pytest.skip(f"there is no {name}: .venv/bin/uv pip install -e '.[{extra}]'", allow_module_level=True)
