@@ -165,7 +165,7 @@ def children_of(parent: int) -> list[int]:
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            if path.read_text().rpartition(")")[2].split()[1] == str(parent):
+            if path.read_text(errors="replace").rpartition(")")[2].split()[1] == str(parent):
                 found.append(int(path.parent.name))
     return found
 
@@ -365,6 +365,32 @@ def test_ctrl_c_ends_a_cluster_of_our_own(contained: str, programs: str, serve: 
     store = open_store()
     assert [run.status for run in store.runs()] == ["interrupted"]
     assert wait_until_gone(mark) == []
+
+
+def test_ending_a_cluster_reads_processes_of_any_name(tmp_path: Path) -> None:
+    named = "open('/proc/self/comm', 'wb').write(b'\\xff\\xfe'); print('named', flush=True); input()"
+    command = [sys.executable, "-c", named, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"named\n"
+        membership._end_children(str(tmp_path))
+        assert not Path(f"/proc/{process.pid}").exists()
+
+
+def test_a_cluster_that_cannot_be_ended_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the run would wait for it without end."""
+
+    def fail(folder: str) -> None:
+        raise ValueError(folder)
+
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.setattr(membership, "_end_children", fail)
+    cluster = membership.Cluster(None, 1)
+    cluster._folder = "nowhere"
+    with pytest.raises(ValueError, match="nowhere"):
+        cluster._live()
+    assert isinstance(cluster.joining.exception(), UsageError)
+    assert cluster.left.done()
 
 
 def test_without_ray_it_is_said_what_to_install(adding: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,8 +61,10 @@ class Cluster:
             self.joining.set_result(None)
             self.leaving.wait()
         finally:
-            self._leave()
-            self.left.set_result(None)
+            try:
+                self._leave()
+            finally:
+                self.left.set_result(None)
 
     def _join(self) -> None:
         ray = import_ray()
@@ -99,13 +101,15 @@ class Cluster:
 
     def _leave(self) -> None:
         """Ends the cluster, if it was started here."""
-        if self._is_joined:
-            shutdown = import_ray().shutdown
-            waits = "wait_for_processes" in inspect.signature(shutdown).parameters  # it depends on the version
-            shutdown(**{"wait_for_processes": True} if waits else {})
-        if self._folder is not None:
-            _end_children(self._folder)
-            shutil.rmtree(self._folder, ignore_errors=True)
+        try:
+            if self._is_joined:
+                shutdown = import_ray().shutdown
+                waits = "wait_for_processes" in inspect.signature(shutdown).parameters  # it depends on the version
+                shutdown(**{"wait_for_processes": True} if waits else {})
+        finally:
+            if self._folder is not None:
+                _end_children(self._folder)
+                shutil.rmtree(self._folder, ignore_errors=True)
 
 
 @contextmanager
@@ -144,7 +148,8 @@ def _end_children(folder: str) -> None:
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             process = int(path.name)
-            parents[process] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            stat = (path / "stat").read_text(errors="replace")  # a process may call itself anything
+            parents[process] = int(stat.rpartition(")")[2].split()[1])
             if parents[process] == os.getpid() and folder.encode() in (path / "cmdline").read_bytes():
                 ours.add(process)
     while more := {process for process, parent in parents.items() if parent in ours} - ours:
