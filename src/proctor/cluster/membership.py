@@ -19,7 +19,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from proctor.errors import MissingExtraError, ProctorError, UsageError
+from proctor.errors import ProctorError, UsageError
+from proctor.extras import import_extra
 
 JOIN_SECONDS = 120.0  # for a cluster to answer at its address
 START_SECONDS = 90.0  # for a node to register
@@ -234,8 +235,4 @@ def node_name(host: str, identifier: str) -> str:
 
 
 def import_ray() -> Any:
-    try:
-        import ray
-    except ImportError:
-        raise MissingExtraError("The engine ray", "ray") from None
-    return ray
+    return import_extra("ray", "The engine ray", "ray")
