@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -113,7 +114,7 @@ class Machines:
         """Ray's raylet ends itself where its agents need 15 seconds to start: on a busy machine it is tried again."""
         for attempt in range(1, START_ATTEMPTS + 1):
             try:
-                with membership.longer_start():
+                with membership.longer_start(time.monotonic() + START_SECONDS, threading.Event()):
                     node = self._cluster.add_node(wait=False, num_cpus=1, include_log_monitor=False, **QUIET)
                 break
             except Exception:
@@ -365,6 +366,34 @@ def test_ctrl_c_ends_a_cluster_of_our_own(contained: str, programs: str, serve: 
     store = open_store()
     assert [run.status for run in store.runs()] == ["interrupted"]
     assert wait_until_gone(mark) == []
+
+
+@pytest.mark.parametrize(
+    ("raylet", "seconds", "is_left", "error"),
+    [
+        ("", START_SECONDS, False, ChildProcessError),
+        ("input()", START_SECONDS, True, InterruptedError),
+        ("input()", 0.0, False, TimeoutError),
+    ],
+)
+def test_a_node_that_will_not_register_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, raylet: str, seconds: float, is_left: bool, error: type[Exception]
+) -> None:
+    def get_node(address: str, node: str) -> None:
+        raise RuntimeError(f"no node {node} at {address}")
+
+    with subprocess.Popen([sys.executable, "-c", raylet], stdin=subprocess.PIPE) as process:
+        services = SimpleNamespace(get_node=get_node, start_raylet=lambda: SimpleNamespace(process=process))
+        monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(_private=SimpleNamespace(services=services)))
+        leaving = threading.Event()
+        if is_left:
+            leaving.set()
+        with membership.longer_start(time.monotonic() + seconds, leaving):
+            services.start_raylet()
+            with pytest.raises(error):
+                services.get_node("address", "node")
+        assert services.get_node is get_node
+        process.kill()
 
 
 def test_ending_a_cluster_reads_processes_of_any_name(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import logging
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 import threading
 import time
@@ -23,10 +24,9 @@ from proctor.errors import ProctorError, UsageError
 from proctor.extras import import_extra
 
 JOIN_SECONDS = 120.0  # for a cluster to answer at its address
-START_SECONDS = 90.0  # for a node to register
-START_ATTEMPTS = (
-    3  # a raylet ends itself where its agents take 15 seconds to start, as on a busy machine with cold files
-)
+START_SECONDS = 180.0  # for a node to register, in all attempts together
+# A raylet ends itself where its agents take 15 seconds to start, as on a busy machine with cold files.
+START_ATTEMPTS = 5
 OBJECT_STORE_BYTES = 256 << 20
 
 
@@ -78,18 +78,19 @@ class Cluster:
         else:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             self._folder = tempfile.mkdtemp(prefix="proctor-ray-")
+            deadline = time.monotonic() + START_SECONDS
             for attempt in range(1, START_ATTEMPTS + 1):
                 try:
-                    self._start(ray, quiet)
+                    self._start(ray, quiet, deadline)
                     break
                 except Exception:
                     _end_children(self._folder)
-                    if attempt == START_ATTEMPTS or self.leaving.is_set():
+                    if attempt == START_ATTEMPTS or self.leaving.is_set() or time.monotonic() >= deadline:
                         raise
         self._is_joined = True
 
-    def _start(self, ray: Any, quiet: dict[str, Any]) -> None:
-        with longer_start():
+    def _start(self, ray: Any, quiet: dict[str, Any], deadline: float) -> None:
+        with longer_start(deadline, self.leaving):
             ray.init(
                 "local",
                 num_cpus=self._cpus,
@@ -114,32 +115,41 @@ class Cluster:
 
 
 @contextmanager
-def longer_start() -> Iterator[None]:
-    """Gives nodes that are started here START_SECONDS to register.
+def longer_start(deadline: float, leaving: threading.Event) -> Iterator[None]:
+    """Gives a node that is started here until the deadline to register, unless its raylet ends or we leave before.
 
-    Ray itself gives up after 30 seconds, fixed in its code, which is too short on a busy machine.
+    Ray itself gives up after 30 seconds, fixed in its code, which is too short on a busy machine. It repeats what
+    raises a RuntimeError for as long.
     """
     services = import_ray()._private.services
-    get_node = getattr(services, "get_node", None)
-    if get_node is None:  # another version: it starts in its own time
+    get_node, start_raylet = getattr(services, "get_node", None), getattr(services, "start_raylet", None)
+    if get_node is None or start_raylet is None:  # another version: it starts in its own time
         yield
         return
-    deadline = time.monotonic() + START_SECONDS
+    raylets: list[subprocess.Popen[bytes]] = []
+
+    def keep_raylet(*arguments: Any, **options: Any) -> Any:
+        started = start_raylet(*arguments, **options)
+        raylets.append(started.process)
+        return started
 
     def wait_for_node(*arguments: Any, **options: Any) -> Any:
         while True:
             try:
                 return get_node(*arguments, **options)
-            except RuntimeError:  # it has not registered
+            except RuntimeError as error:  # it has not registered
+                if any(raylet.poll() is not None for raylet in raylets):
+                    raise ChildProcessError("its raylet ended before it had registered") from error
                 if time.monotonic() >= deadline:
-                    raise
-            time.sleep(0.1)
+                    raise TimeoutError("its node did not register in time") from error
+            if leaving.wait(0.1):
+                raise InterruptedError("the run ended before it had started")
 
-    services.get_node = wait_for_node
+    services.get_node, services.start_raylet = wait_for_node, keep_raylet
     try:
         yield
     finally:
-        services.get_node = get_node
+        services.get_node, services.start_raylet = get_node, start_raylet
 
 
 def _end_children(folder: str) -> None:
