@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -113,7 +114,7 @@ class Machines:
         """Ray's raylet ends itself where its agents need 15 seconds to start: on a busy machine it is tried again."""
         for attempt in range(1, START_ATTEMPTS + 1):
             try:
-                with membership.longer_start():
+                with membership.longer_start(time.monotonic() + START_SECONDS, threading.Event()):
                     node = self._cluster.add_node(wait=False, num_cpus=1, include_log_monitor=False, **QUIET)
                 break
             except Exception:
@@ -165,7 +166,7 @@ def children_of(parent: int) -> list[int]:
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            if path.read_text().rpartition(")")[2].split()[1] == str(parent):
+            if path.read_text(errors="replace").rpartition(")")[2].split()[1] == str(parent):
                 found.append(int(path.parent.name))
     return found
 
@@ -365,6 +366,60 @@ def test_ctrl_c_ends_a_cluster_of_our_own(contained: str, programs: str, serve: 
     store = open_store()
     assert [run.status for run in store.runs()] == ["interrupted"]
     assert wait_until_gone(mark) == []
+
+
+@pytest.mark.parametrize(
+    ("raylet", "seconds", "is_left", "error"),
+    [
+        ("", START_SECONDS, False, ChildProcessError),
+        ("input()", START_SECONDS, True, InterruptedError),
+        ("input()", 0.0, False, TimeoutError),
+    ],
+)
+def test_a_node_that_will_not_register_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, raylet: str, seconds: float, is_left: bool, error: type[Exception]
+) -> None:
+    def get_node(address: str, node: str) -> None:
+        raise RuntimeError(f"no node {node} at {address}")
+
+    with subprocess.Popen([sys.executable, "-c", raylet], stdin=subprocess.PIPE) as process:
+        services = SimpleNamespace(get_node=get_node, start_raylet=lambda: SimpleNamespace(process=process))
+        monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(_private=SimpleNamespace(services=services)))
+        leaving = threading.Event()
+        if is_left:
+            leaving.set()
+        with membership.longer_start(time.monotonic() + seconds, leaving):
+            services.start_raylet()
+            with pytest.raises(error):
+                services.get_node("address", "node")
+        assert services.get_node is get_node
+        process.kill()
+
+
+def test_ending_a_cluster_reads_processes_of_any_name(tmp_path: Path) -> None:
+    named = "open('/proc/self/comm', 'wb').write(b'\\xff\\xfe'); print('named', flush=True); input()"
+    command = [sys.executable, "-c", named, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"named\n"
+        membership._end_children(str(tmp_path))
+        assert not Path(f"/proc/{process.pid}").exists()
+
+
+def test_a_cluster_that_cannot_be_ended_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the run would wait for it without end."""
+
+    def fail(folder: str) -> None:
+        raise ValueError(folder)
+
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.setattr(membership, "_end_children", fail)
+    cluster = membership.Cluster(None, 1)
+    cluster._folder = "nowhere"
+    with pytest.raises(ValueError, match="nowhere"):
+        cluster._live()
+    assert isinstance(cluster.joining.exception(), UsageError)
+    assert cluster.left.done()
 
 
 def test_without_ray_it_is_said_what_to_install(adding: str, monkeypatch: pytest.MonkeyPatch) -> None:

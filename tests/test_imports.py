@@ -9,7 +9,8 @@ ROOT = Path(__file__).parents[1] / "src" / "proctor"
 LAYERS = [
     ["proctor"],
     ["types", "errors", "randomness", "machine", "thoughts"],
-    ["cluster", "extras"],
+    ["extras"],
+    ["cluster"],
     ["config", "metrics", "candidate", "sandbox", "userfile", "plots", "budget"],
     ["models", "datafile"],
     ["task", "store", "provenance", "particulars"],

@@ -184,19 +184,62 @@ def test_processor_time_of_all_processes_counts(judge: Judge) -> None:
     assert verdict.outcome is Outcome.TIMEOUT
 
 
-def test_waiting_of_threads_that_have_ended_still_counts_as_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+class Waiting:
+    """A meter of process 7, whose threads have waited as long as the test says, at the time that it says."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._waited: dict[int, float] = {}
+        self._now = 0.0
+        monkeypatch.setattr(watch, "_waited", lambda process, threads: dict(self._waited) if process == 7 else {})
+        monkeypatch.setattr(watch, "_all_processes", lambda: {7: ["R", str(os.getpid()), *"0" * 30]})
+        self._meter = watch.Meter(os.getpid(), zygote=-1, clock=lambda: self._now)
+
+    def read(self, now: float, waited: dict[int, float]) -> watch.Usage:
+        self._now, self._waited = now, waited
+        return self._meter.read()
+
+
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
+    return Waiting(monkeypatch)
+
+
+def test_waiting_of_threads_that_have_ended_still_counts_as_waiting(waiting: Waiting) -> None:
     """A compiler starts many short processes: what they waited for a processor on a busy machine is not its time."""
-    waited = {7: 3.0, 8: 4.0}
-    monkeypatch.setattr(watch, "_waited", lambda process, threads: waited if process == 7 else {})
-    monkeypatch.setattr(watch, "_all_processes", lambda: {7: ["R", str(os.getpid()), *"0" * 30]})
-    meter = watch.Meter(os.getpid(), zygote=-1)
-    assert meter.read().waited_seconds == 7.0
-    waited = {7: 3.5}
-    usage = meter.read()
+    assert waiting.read(8.0, {7: 3.0, 8: 4.0}).waited_seconds == 7.0
+    usage = waiting.read(10.0, {7: 3.5})
     assert usage.waited_seconds == 7.5
     assert usage.own_seconds(10.0) == pytest.approx(2.5)
-    waited = {7: 3.5, 8: 1.0}  # another thread, with the number of the one that ended
-    assert meter.read().waited_seconds == 7.5
+    usage = waiting.read(12.0, {7: 3.5, 8: 1.0})  # another thread, with the number of the one that ended
+    assert usage.waited_seconds == 7.5
+
+
+def test_threads_that_wait_at_the_same_time_wait_once(waiting: Waiting) -> None:
+    """Sixty that compete for one processor for a second do not earn their program a minute of sleep."""
+    for tenth in range(1, 11):
+        usage = waiting.read(tenth / 10, {7 + number: tenth / 10 * 59 / 60 for number in range(60)})
+        assert usage.waited_seconds <= tenth / 10 + 0.1
+    asleep = waiting.read(9.0, {7: 59 / 60})
+    assert asleep.waited_seconds == usage.waited_seconds
+    assert asleep.own_seconds(9.0) >= 7.9
+
+
+def test_sleep_is_not_made_up_for_by_waiting_later(waiting: Waiting) -> None:
+    assert waiting.read(9.0, {7: 0.0}).waited_seconds == 0
+    for tenth in range(91, 101):
+        usage = waiting.read(tenth / 10, {7 + number: (tenth / 10 - 9) * 59 / 60 for number in range(60)})
+    assert usage.waited_seconds == pytest.approx(1.0, abs=0.2)
+
+
+def test_a_thread_that_waits_through_many_reads_gets_all_of_it_back(waiting: Waiting) -> None:
+    """Its account grows when it gets a processor. Meanwhile another thread wakes up now and then."""
+    ran = 0.05
+    for read in range(1, 200):  # every 0.1 seconds: it waits for 0.7 seconds, computes for 0.05, and so on
+        now = read / 10
+        turns = int(now / (0.7 + ran))
+        usage = waiting.read(now, {7: turns * 0.7, 8: read * 0.001})
+        assert turns * 0.7 <= usage.waited_seconds + 1e-9
+        assert usage.own_seconds(now) <= (turns + 1) * ran + 0.7
 
 
 def test_what_the_kernel_stops_for_its_processor_time_is_a_timeout() -> None:

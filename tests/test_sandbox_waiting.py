@@ -17,17 +17,37 @@ COMPUTES = "import time\nwhile time.process_time() < 0.3: pass\nassert f() == 1"
 ENDLESS = "import time\nwhile True: pass"
 
 
+COMPETES = """
+import os, time
+children = []
+for _ in range(40):
+    child = os.fork()
+    if child == 0:
+        while time.process_time() < 0.05: pass
+        os._exit(0)
+    children.append(child)
+for child in children:
+    os.waitpid(child, 0)
+time.sleep(600)
+"""
+
+
 @pytest.fixture
-def crowded_processor() -> Iterator[None]:
-    """This process and what it starts share one processor with five busy loops, each in a session of its own."""
+def one_processor() -> Iterator[None]:
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
+    yield
+    os.sched_setaffinity(0, before)
+
+
+@pytest.fixture
+def crowded_processor(one_processor: None) -> Iterator[None]:
+    """This process and what it starts share one processor with five busy loops, each in a session of its own."""
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True) for _ in range(5)]
     yield
     for loop in loops:
         loop.kill()
         loop.wait()
-    os.sched_setaffinity(0, before)
 
 
 @pytest.mark.usefixtures("crowded_processor")
@@ -40,3 +60,13 @@ def test_tests_in_a_process_of_their_own_may_wait(tests: str, outcome: Outcome) 
     [verdict] = asyncio.run(run([program], Limits(seconds=LIMIT), workers=1))
     assert (verdict.outcome, verdict.testing) == (outcome, Mode.SPLIT), verdict.detail
     assert verdict.wall_seconds > LIMIT, "it never had to wait"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_processor")
+def test_processes_that_compete_with_each_other_earn_no_time_to_sleep() -> None:
+    """Together they wait for more than a minute, in the two seconds that they take."""
+    limits = Limits(seconds=4.0, wall_seconds=60.0)
+    [verdict] = asyncio.run(run([Program(source=COMPETES)], limits, workers=1))
+    assert verdict.outcome is Outcome.TIMEOUT
+    assert "wall clock" not in verdict.detail

@@ -18,7 +18,11 @@ def import_extra(module: str, feature: str, extra: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == module.partition(".")[0]:
             raise MissingExtraError(feature, extra) from None
-        raise UsageError(f"{feature} needs {module}, which does not load: {error}.") from None
+        cure = f" Reinstall it: pip install --force-reinstall 'proctor[{extra}]'."
+        raise UsageError(f"{feature} needs {module}, which does not load: {error}.{cure}") from None
     except ImportError as error:
-        cures = [f" apt-get install {package}" for name, package in SYSTEM_LIBRARIES.items() if name in str(error)]
-        raise UsageError(f"{feature} needs {module}, which does not load: {error}.{''.join(cures)}") from None
+        reason = " ".join(str(error).split()).removesuffix(".")
+        cures = [
+            f" Install it: apt-get install {package}." for name, package in SYSTEM_LIBRARIES.items() if name in reason
+        ]
+        raise UsageError(f"{feature} needs {module}, which does not load: {reason}.{''.join(cures)}") from None

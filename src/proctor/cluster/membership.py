@@ -8,6 +8,7 @@ import logging
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 import threading
 import time
@@ -19,13 +20,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from proctor.errors import MissingExtraError, ProctorError, UsageError
+from proctor.errors import ProctorError, UsageError
+from proctor.extras import import_extra
 
 JOIN_SECONDS = 120.0  # for a cluster to answer at its address
-START_SECONDS = 90.0  # for a node to register
-START_ATTEMPTS = (
-    3  # a raylet ends itself where its agents take 15 seconds to start, as on a busy machine with cold files
-)
+START_SECONDS = 180.0  # for a node to register, in all attempts together
+# A raylet ends itself where its agents take 15 seconds to start, as on a busy machine with cold files.
+START_ATTEMPTS = 5
 OBJECT_STORE_BYTES = 256 << 20
 
 
@@ -61,8 +62,10 @@ class Cluster:
             self.joining.set_result(None)
             self.leaving.wait()
         finally:
-            self._leave()
-            self.left.set_result(None)
+            try:
+                self._leave()
+            finally:
+                self.left.set_result(None)
 
     def _join(self) -> None:
         ray = import_ray()
@@ -75,18 +78,19 @@ class Cluster:
         else:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             self._folder = tempfile.mkdtemp(prefix="proctor-ray-")
+            deadline = time.monotonic() + START_SECONDS
             for attempt in range(1, START_ATTEMPTS + 1):
                 try:
-                    self._start(ray, quiet)
+                    self._start(ray, quiet, deadline)
                     break
                 except Exception:
                     _end_children(self._folder)
-                    if attempt == START_ATTEMPTS or self.leaving.is_set():
+                    if attempt == START_ATTEMPTS or self.leaving.is_set() or time.monotonic() >= deadline:
                         raise
         self._is_joined = True
 
-    def _start(self, ray: Any, quiet: dict[str, Any]) -> None:
-        with longer_start():
+    def _start(self, ray: Any, quiet: dict[str, Any], deadline: float) -> None:
+        with longer_start(deadline, self.leaving):
             ray.init(
                 "local",
                 num_cpus=self._cpus,
@@ -99,42 +103,53 @@ class Cluster:
 
     def _leave(self) -> None:
         """Ends the cluster, if it was started here."""
-        if self._is_joined:
-            shutdown = import_ray().shutdown
-            waits = "wait_for_processes" in inspect.signature(shutdown).parameters  # it depends on the version
-            shutdown(**{"wait_for_processes": True} if waits else {})
-        if self._folder is not None:
-            _end_children(self._folder)
-            shutil.rmtree(self._folder, ignore_errors=True)
+        try:
+            if self._is_joined:
+                shutdown = import_ray().shutdown
+                waits = "wait_for_processes" in inspect.signature(shutdown).parameters  # it depends on the version
+                shutdown(**{"wait_for_processes": True} if waits else {})
+        finally:
+            if self._folder is not None:
+                _end_children(self._folder)
+                shutil.rmtree(self._folder, ignore_errors=True)
 
 
 @contextmanager
-def longer_start() -> Iterator[None]:
-    """Gives nodes that are started here START_SECONDS to register.
+def longer_start(deadline: float, leaving: threading.Event) -> Iterator[None]:
+    """Gives a node that is started here until the deadline to register, unless its raylet ends or we leave before.
 
-    Ray itself gives up after 30 seconds, fixed in its code, which is too short on a busy machine.
+    Ray itself gives up after 30 seconds, fixed in its code, which is too short on a busy machine. It repeats what
+    raises a RuntimeError for as long.
     """
     services = import_ray()._private.services
-    get_node = getattr(services, "get_node", None)
-    if get_node is None:  # another version: it starts in its own time
+    get_node, start_raylet = getattr(services, "get_node", None), getattr(services, "start_raylet", None)
+    if get_node is None or start_raylet is None:  # another version: it starts in its own time
         yield
         return
-    deadline = time.monotonic() + START_SECONDS
+    raylets: list[subprocess.Popen[bytes]] = []
+
+    def keep_raylet(*arguments: Any, **options: Any) -> Any:
+        started = start_raylet(*arguments, **options)
+        raylets.append(started.process)
+        return started
 
     def wait_for_node(*arguments: Any, **options: Any) -> Any:
         while True:
             try:
                 return get_node(*arguments, **options)
-            except RuntimeError:  # it has not registered
+            except RuntimeError as error:  # it has not registered
+                if any(raylet.poll() is not None for raylet in raylets):
+                    raise ChildProcessError("its raylet ended before it had registered") from error
                 if time.monotonic() >= deadline:
-                    raise
-            time.sleep(0.1)
+                    raise TimeoutError("its node did not register in time") from error
+            if leaving.wait(0.1):
+                raise InterruptedError("the run ended before it had started")
 
-    services.get_node = wait_for_node
+    services.get_node, services.start_raylet = wait_for_node, keep_raylet
     try:
         yield
     finally:
-        services.get_node = get_node
+        services.get_node, services.start_raylet = get_node, start_raylet
 
 
 def _end_children(folder: str) -> None:
@@ -144,7 +159,8 @@ def _end_children(folder: str) -> None:
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             process = int(path.name)
-            parents[process] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            stat = (path / "stat").read_text(errors="replace")  # a process may call itself anything
+            parents[process] = int(stat.rpartition(")")[2].split()[1])
             if parents[process] == os.getpid() and folder.encode() in (path / "cmdline").read_bytes():
                 ours.add(process)
     while more := {process for process, parent in parents.items() if parent in ours} - ours:
@@ -229,8 +245,4 @@ def node_name(host: str, identifier: str) -> str:
 
 
 def import_ray() -> Any:
-    try:
-        import ray
-    except ImportError:
-        raise MissingExtraError("The engine ray", "ray") from None
-    return ray
+    return import_extra("ray", "The engine ray", "ray")

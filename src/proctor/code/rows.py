@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from proctor.config import user_path
-from proctor.errors import MissingDataError, MissingExtraError, UsageError
+from proctor.errors import MissingDataError, UsageError
 from proctor.extras import import_extra
 
 Row = dict[str, Any]
@@ -83,11 +82,10 @@ class Table(Sequence[Any]):
         if name.startswith("_"):  # asked for by copy and pickle
             raise AttributeError(name)
         try:
-            data_set = import_module("datasets").Dataset.from_list(self._rows)
-        except ImportError:
-            missing = MissingExtraError(f"A data set's {name!r}, for rows that come from a file,", "hub")
-            raise AttributeError(str(missing)) from None
-        return getattr(data_set, name)
+            datasets = import_extra("datasets", f"A data set's {name!r}, for rows that come from a file,", "hub")
+        except UsageError as error:
+            raise AttributeError(str(error)) from None
+        return getattr(datasets.Dataset.from_list(self._rows), name)
 
     @cached_property
     def column_names(self) -> list[str]:
@@ -156,9 +154,9 @@ def load_dataset(path: str | None, name: str | None = None, split: str | None = 
     what = f"{path} ({name})" if name else path
     advice = f"or give the rows of {what} as a file: --data FILE.jsonl."
     try:
-        hub: Callable[..., Any] = import_module("datasets").load_dataset
-    except ImportError:
-        raise MissingDataError(f"{MissingExtraError(f'The data set {what}', 'hub')} – {advice}") from None
+        hub: Callable[..., Any] = import_extra("datasets", f"The data set {what}", "hub").load_dataset
+    except UsageError as error:
+        raise MissingDataError(f"{str(error).removesuffix('.')} – {advice}") from None
     try:
         return hub(path, name, split=split, **options)
     except Exception as error:  # whatever the hub's client makes of a missing network, name or right
@@ -244,12 +242,11 @@ def _encodable(value: Any) -> Any:
 
 
 def _parquet_rows(path: Path) -> list[Row]:
-    import_extra("pyarrow.parquet", "Reading .parquet", "parquet")
-    import pyarrow
-    import pyarrow.parquet
+    parquet = import_extra("pyarrow.parquet", "Reading .parquet", "parquet")
+    from pyarrow import ArrowInvalid
 
     try:
-        rows: list[Row] = pyarrow.parquet.read_table(path).to_pylist()
-    except pyarrow.ArrowInvalid as error:
+        rows: list[Row] = parquet.read_table(path).to_pylist()
+    except ArrowInvalid as error:
         raise UsageError(f"{path} is not a Parquet file: {error}.") from None
     return rows

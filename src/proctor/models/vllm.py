@@ -10,7 +10,8 @@ from itertools import count
 from typing import Any
 
 from proctor.config import RunConfig
-from proctor.errors import ModelError, TransientModelError, UsageError
+from proctor.errors import MissingExtraError, ModelError, TransientModelError, UsageError
+from proctor.extras import import_extra
 from proctor.machine import available_mib
 from proctor.models.model import Model, Request, as_messages, as_text
 from proctor.types import Output, Sample, Usage
@@ -161,10 +162,9 @@ def import_vllm(name: str) -> Any:
     for variable, value in ENVIRONMENT.items():
         os.environ.setdefault(variable, value)
     try:
-        import vllm
-    except ImportError:
+        return import_extra("vllm", f"vllm/{name}", "vllm")
+    except MissingExtraError as error:
         raise UsageError(
-            f"vllm/{name} needs the extra 'vllm' (pip install 'proctor[vllm]'), or a server: `vllm serve {name}`, then "
+            f"{error} – or use a server: `vllm serve {name}`, then "
             f"--model openai/{name} --base-url http://localhost:8000/v1."
         ) from None
-    return vllm

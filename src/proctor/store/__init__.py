@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from proctor.config import user_path
-from proctor.errors import MissingExtraError, StoreError
+from proctor.errors import StoreError
+from proctor.extras import import_extra
 from proctor.store.database import Database, Mode
 from proctor.store.sqlite import Sqlite
 from proctor.store.store import Store
@@ -25,10 +26,9 @@ def open_database(name: str | None, mode: Mode) -> Database:
     url = _named(name)
     if not is_server(url):
         return Sqlite(user_path(url), mode)
-    try:
-        from proctor.store.postgres import Postgres
-    except ImportError:
-        raise MissingExtraError("A store on a PostgreSQL server", "postgres") from None
+    import_extra("psycopg", "A store on a PostgreSQL server", "postgres")
+    from proctor.store.postgres import Postgres
+
     return Postgres(url, mode)
 
 

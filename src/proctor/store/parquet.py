@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import msgspec
 
-from proctor.errors import MissingExtraError
+from proctor.extras import import_extra
 from proctor.types import Record, Run
 
 GROUP = 4096  # records in a row group
@@ -17,16 +17,13 @@ GROUP = 4096  # records in a row group
 
 def write_parquet(run: Run, records: Iterable[Record], file: IO[bytes]) -> None:
     """A row for each record. What the run was is in the metadata of the file, as JSON under the key `proctor`."""
-    try:
-        import pyarrow
-        from pyarrow.parquet import ParquetWriter
-    except ImportError:
-        raise MissingExtraError("Writing Parquet", "parquet") from None
+    parquet = import_extra("pyarrow.parquet", "Writing Parquet", "parquet")
+    from pyarrow import Table
 
     schema = _schema().with_metadata({"proctor": msgspec.json.encode(run)})
-    with ParquetWriter(file, schema, compression="zstd") as writer:
+    with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
         for rows in _groups(records):
-            writer.write_table(pyarrow.Table.from_pylist(rows, schema=schema))
+            writer.write_table(Table.from_pylist(rows, schema=schema))
 
 
 def _schema() -> Any:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections import deque
+from collections.abc import Callable
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-
+_STRETCHES = 1000  # between reads, for which a thread may still turn out to have waited
 
 Process = tuple[int, list[str]]  # its number, and the fields of its `stat` from the state on
 
@@ -16,46 +18,70 @@ Process = tuple[int, list[str]]  # its number, and the fields of its `stat` from
 class Meter:
     """Of one program and of the examiner while it judges that program. Made when the program starts."""
 
-    def __init__(self, examiner: int, zygote: int) -> None:
+    def __init__(self, examiner: int, zygote: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._examiner = examiner
         self._zygote = zygote
+        self._clock = clock
         self._cpu_clock = ~examiner << 3 | 2  # the kernel's name for the processor time of a process
         self._cpu_before = time.clock_gettime(self._cpu_clock)
-        self._waited_before: float | None = None
         self._cpu_of: dict[int, float] = {}
         self._cpu_seen = 0.0
         self._waited_of: dict[int, float] = {}
+        self._waited_seconds = 0.0
+        self._read_at = clock()
+        self._not_waited: deque[tuple[float, float]] = deque(maxlen=_STRETCHES)  # the end of each, and its seconds
 
     def read(self) -> Usage:
-        waited = sum(_waited(self._examiner, 1).values())
-        if self._waited_before is None:
-            self._waited_before = waited
+        waited_of = _waited(self._examiner, 1)
         everybody = _all_processes()
         usage = Usage(
             cpu_seconds=time.clock_gettime(self._cpu_clock) - self._cpu_before,
-            waited_seconds=waited - self._waited_before,
             processes=[e for e in _below(os.getpid(), everybody, {self._examiner}) if e[0] != self._zygote],
         )
         # A process that ends unnoticed takes its account with it, so what was seen of it is kept.
         self._cpu_seen += sum(max(0.0, cpu - self._cpu_of.get(process, 0.0)) for process, cpu in usage.cpu_of.items())
         self._cpu_of = usage.cpu_of
         usage.cpu_seconds = max(usage.cpu_seconds, self._cpu_seen)
+        if not self._not_waited:  # the examiner has judged other programs before
+            self._waited_of = dict(waited_of)
         # Tests that run in a process of their own wait for a processor as well.
         for process, fields in _below(self._examiner, everybody, set()):
-            usage.waited_of |= _waited(process, int(fields[17]))
-        # A thread that ends takes its account with it, too: else a program would have waited less the moment it ends.
-        for thread, seconds in usage.waited_of.items():
-            self._waited_of[thread] = max(seconds, self._waited_of.get(thread, 0.0))
-        usage.waited_seconds += sum(self._waited_of.values())
+            waited_of |= _waited(process, int(fields[17]))
+        usage.waited_seconds = self._count_waiting(waited_of | usage.waited_of)
         return usage
+
+    def _count_waiting(self, waited_of: dict[int, float]) -> float:
+        """How long the program has waited so far. Threads that wait at the same time wait once.
+
+        Else threads that compete with each other would earn their program many times the time that has passed.
+        The kernel adds to a thread's account when its waiting is over, which may be many reads after it began. So what
+        is new was waited for since the last read, or before that for no longer than the one thread that waited longest.
+        """
+        new_of = {thread: seconds - self._waited_of.get(thread, 0.0) for thread, seconds in waited_of.items()}
+        new_of = {thread: seconds for thread, seconds in new_of.items() if seconds > 0}
+        # A thread that ends takes its account with it, too: else a program would have waited less the moment it ends.
+        self._waited_of |= {thread: waited_of[thread] for thread in new_of}
+        new, longest = sum(new_of.values()), max(new_of.values(), default=0.0)
+        now = self._clock()
+        if not self._not_waited:  # the program may have waited before the meter was made
+            self._read_at = min(self._read_at, now - longest)
+        self._not_waited.append((now, now - self._read_at))
+        for number, (end, seconds) in enumerate(self._not_waited):
+            counted = min(new, seconds, end - (self._read_at - longest))
+            if counted > 0:
+                self._not_waited[number] = (end, seconds - counted)
+                self._waited_seconds += counted
+                new -= counted
+        self._read_at = now
+        return self._waited_seconds
 
 
 class Usage:
     """All processes of the program, summed up at one moment, on top of what the examiner used."""
 
-    def __init__(self, cpu_seconds: float, waited_seconds: float, processes: list[Process]) -> None:
+    def __init__(self, cpu_seconds: float, processes: list[Process]) -> None:
         self.cpu_seconds = cpu_seconds
-        self.waited_seconds = waited_seconds
+        self.waited_seconds = 0.0
         """For a processor, which is the machine's fault and not the program's."""
         self.resident_bytes = 0
         """With the tables of pages, of which a program can have many without a page of its own."""
