@@ -378,6 +378,15 @@ def test_a_fault_of_the_agent_ends_the_evaluation_at_once(tmp_path: Path) -> Non
     assert asyncio.run(timed()) < 300, "it waited for the whole timeout"
 
 
+def test_an_agent_that_closes_its_channel_is_ended_before_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only for the word of a dead one there is time: this one lives on, and its play is not scored."""
+    monkeypatch.setattr("proctor.agents.hosting.process.DYING", 10 * LONG)
+    ((result, _),) = run(tmp_path, fa.ClosingItsChannel, fa.Watching, times=1)
+    assert (result.outcome, result.notes) == (Outcome.AGENT_CRASH, "the process was ended")
+
+
 def test_what_an_agent_floods_is_kept_in_bounds(tmp_path: Path) -> None:
     run(tmp_path, fa.Flooding, fa.Watching)
     log = tmp_path / "agent.log"

@@ -21,6 +21,7 @@ from proctor.agents.hosting.guarded import ANSWER_INTERVAL, ANSWERING, Guarded
 from proctor.agents.hosting.recipe import Recipe
 
 DYING = 10.0  # seconds between the end of the channel and the word of the guardian how the process ended
+CLOSED = 0.5  # seconds that a process may live on after it has closed the channel
 SHOWN = 2_000  # characters of what a process said last, in an error about its death
 
 
@@ -212,13 +213,25 @@ class HostProcess:
                 else:
                     answer.set_result(reply.value)
         except (asyncio.IncompleteReadError, ConnectionError):
-            # Mostly because it has died, which the guardian will say; else it has cut the line, and is ended.
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._gone.wait(), DYING)
+            await self._await_exit()
             await self._dismiss()
         except (ValueError, RecursionError, msgspec.DecodeError) as error:
             self._exit = f"it wrote on the channel what is no reply: {error}"
             await self._dismiss()
+
+    async def _await_exit(self) -> None:
+        """The channel is closed, mostly because the process has died: the guardian will say how, if only after a while.
+
+        A process that still runs has closed the channel itself, and a guardian that was stopped says nothing.
+        """
+        loop = asyncio.get_running_loop()
+        closed_at = loop.time()
+        while not self._gone.is_set():
+            in_vain = self._guarded.is_running or self._guarded.is_stopped
+            if loop.time() - closed_at >= (CLOSED if in_vain else DYING):
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._gone.wait(), ANSWER_INTERVAL)
 
     async def _watch(self) -> None:
         """Until the guardian is gone, and with it everything."""
