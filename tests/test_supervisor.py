@@ -325,6 +325,44 @@ def test_an_end_that_is_given_up_leaves_nothing_open(tmp_path: Path) -> None:
     asyncio.run(given_up())
 
 
+def wait_until_stopped(pid: int) -> None:
+    while "T (stopped)" not in Path(f"/proc/{pid}/status").read_text():
+        time.sleep(0.01)
+
+
+def test_an_agent_that_ends_just_before_it_is_frozen_plays_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    freeze = HostProcess.freeze
+
+    async def freeze_late(self: HostProcess) -> None:
+        assert await self.is_idle(LONG)
+        await freeze(self)
+
+    monkeypatch.setattr(HostProcess, "freeze", freeze_late)
+    monkeypatch.setattr("proctor.agents.player.TIMEOUTS", msgspec.structs.replace(TIMEOUTS, STOPPING=0.0))
+    for result, _ in run(tmp_path, fa.Thinking, fa.Watching, SHORT):
+        assert (result.outcome, result.notes) == (Outcome.TIMEOUT, "time was up")
+
+
+def test_an_agent_is_frozen_even_if_its_guardian_is_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proctor.agents.hosting.guardian.FREEZE", b"?")  # here: the guardian waits for the real one
+    monkeypatch.setattr("proctor.agents.hosting.process.ANSWERING", 10 * LONG)
+
+    async def frozen() -> None:
+        process = await HostProcess.start(ROLE, recipe_of(fa.Good), tmp_path / "agent.log")
+        (pid,) = guarded_by(process.pid)
+        freezing = asyncio.create_task(process.freeze())
+        try:
+            await asyncio.to_thread(wait_until_stopped, pid)
+            assert not freezing.done(), "the guardian has not said that all of them stand still"
+        finally:
+            freezing.cancel()
+            await process.end()
+
+    asyncio.run(frozen())
+
+
 def test_a_start_that_fails_leaves_nothing_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "nowhere"))
     with pytest.raises(FileNotFoundError):

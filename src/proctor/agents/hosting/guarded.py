@@ -84,6 +84,11 @@ class Guarded:
         self.bury()
         return in_order
 
+    def freeze(self) -> None:
+        """For a guardian that is late: it will do the same."""
+        if self.is_alive:
+            guardian.signal_all(signal.SIGSTOP, self.process.pid)
+
     def kill(self) -> None:
         """For a guardian that does not answer: what it guards may have stopped it."""
         if self.is_alive:

@@ -22,6 +22,7 @@ from proctor.agents.hosting.recipe import Recipe
 
 DYING = 10.0  # seconds between the end of the channel and the word of the guardian how the process ended
 CLOSED = 0.5  # seconds that a process may live on after it has closed the channel
+FREEZING = 0.5  # seconds for the guardian to freeze the process, before it is frozen without its guardian
 SHOWN = 2_000  # characters of what a process said last, in an error about its death
 
 
@@ -139,12 +140,17 @@ class HostProcess:
             return
         self._frozen = asyncio.get_running_loop().create_future()
         self._control.write(guardian.FREEZE)
-        if not await self._is_answered(self._frozen):
+        if await self._is_answered(self._frozen, FREEZING):
+            return
+        self._guarded.freeze()  # so that it does not act while the guardian is late
+        if not await self._is_answered(self._frozen, ANSWERING):
             await self._kill()
 
     def thaw(self) -> None:
-        if not self._dismissed and not self._gone.is_set():
+        """Does nothing unless it was frozen."""
+        if self._frozen is not None and not self._dismissed and not self._gone.is_set():
             self._control.write(guardian.THAW)
+        self._frozen = None
 
     async def end(self) -> None:
         """Kills whatever is left of it; returns when nothing is. Whoever is cancelled here still waits for that."""
@@ -173,15 +179,15 @@ class HostProcess:
             self._control.write_eof()
         gone = asyncio.create_task(self._gone.wait())
         try:
-            if not await self._is_answered(gone):
+            if not await self._is_answered(gone, ANSWERING):
                 await self._kill()
         finally:
             gone.cancel()
 
-    async def _is_answered(self, answer: asyncio.Future[Any]) -> bool:
+    async def _is_answered(self, answer: asyncio.Future[Any], seconds: float) -> bool:
         """Whether the guardian does what it is told: late on a busy machine, never if it was stopped."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + ANSWERING
+        deadline = loop.time() + seconds
         while not answer.done() and not self._guarded.is_stopped and loop.time() < deadline:
             await asyncio.wait([answer], timeout=ANSWER_INTERVAL)
         return answer.done()
