@@ -19,6 +19,7 @@ from proctor.agents.hosting import guardian
 from proctor.agents.hosting.channel import LENGTH, LONGEST, Call, Fault, Pulse, pack, unpack_reply
 from proctor.agents.hosting.guarded import ANSWER_INTERVAL, ANSWERING, Guarded
 from proctor.agents.hosting.recipe import Recipe
+from proctor.agents.shielding import completed
 
 DYING = 10.0  # seconds between the end of the channel and the word of the guardian how the process ended
 CLOSED = 0.5  # seconds that a process may live on after it has closed the channel
@@ -69,15 +70,15 @@ class HostProcess:
         process = cls(log)
         spawning = asyncio.create_task(process._spawn(environment))
         try:
-            await asyncio.shield(spawning)
+            await completed(spawning)
             async with asyncio.timeout(seconds):
                 await process.call("", role, msgspec.msgpack.encode(recipe), sys.path)
         except TimeoutError:
             await process.end()
             raise HostDiedError(f"{recipe.name} was not ready after {seconds:g} s") from None
         except BaseException:
-            await spawning  # given up in the middle of it, too, nothing stays open; what it raises closed its things
-            await process.end()
+            if spawning.exception() is None:  # else it has closed what it had opened
+                await process.end()
             raise
         return process
 
@@ -154,12 +155,7 @@ class HostProcess:
 
     async def end(self) -> None:
         """Kills whatever is left of it; returns when nothing is. Whoever is cancelled here still waits for that."""
-        ending = asyncio.create_task(self._end())
-        try:
-            await asyncio.shield(ending)
-        except asyncio.CancelledError:
-            await ending
-            raise
+        await completed(asyncio.create_task(self._end()))
 
     async def _end(self) -> None:
         await self._dismiss()
