@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ import pytest
 
 import faulty_agents as fa
 from proctor.agents import EvaluationResult, Outcome, Task
+from proctor.agents.clock import Clock
 from proctor.agents.constants import TIMEOUTS
 from proctor.agents.hosting.guardian import descendants as guarded_by
 from proctor.agents.hosting.process import HostProcess
@@ -510,6 +512,39 @@ def await_end(pids: list[int]) -> None:
             and "Z" not in Path(f"/proc/{pid}/stat").read_text(errors="replace").split()[2]
         ):
             time.sleep(0.01)  # ends with the test's own limit, if it ends at all
+
+
+class StandingStill:
+    async def pause(self) -> None:
+        pass
+
+    async def resume(self) -> None:
+        pass
+
+
+def test_a_pause_before_the_start_of_the_clock_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("proctor.agents.clock.time", SimpleNamespace(monotonic=lambda: now))
+
+    async def play() -> list[float]:
+        nonlocal now
+        clock = Clock(StandingStill(), LONG)
+        seen = []
+        await clock.pause()
+        now += 8  # the machine is busy
+        clock.start()
+        now += 4
+        seen.append(clock.elapsed)
+        await clock.resume()
+        now += 2
+        seen.append(clock.elapsed)
+        await clock.pause()
+        now += 1
+        await clock.resume()
+        seen.append(clock.elapsed)
+        return seen
+
+    assert asyncio.run(play()) == [0.0, 2.0, 2.0]
 
 
 def test_the_agent_is_not_told_the_seed_of_the_world() -> None:
