@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -163,6 +164,15 @@ class SpeakingInTongues(Sleeping):
     def _play_env(self, task: Task) -> bool:
         for number in range(2, 10):
             os.write(int(sys.argv[1]), pack(Reply(number, {"outcome": "splendid"})))
+        return super()._play_env(task)
+
+
+class ClosingItsChannel(Good):
+    """Says nothing any more, and plays on."""
+
+    def _play_env(self, task: Task) -> bool:
+        with socket.socket(fileno=os.dup(int(sys.argv[1]))) as channel:
+            channel.shutdown(socket.SHUT_WR)
         return super()._play_env(task)
 
 

@@ -18,8 +18,12 @@ import pytest
 import faulty_agents as fa
 from conftest import Command
 from proctor import evaluate
+from proctor.agents import Task
+from proctor.agents.booth import NO_DISPLAY, Booth
+from proctor.agents.hosting.recipe import recipe_of
 from proctor.errors import UsageError
 from proctor.store import open_store
+from proctor.types import Sample
 from test_supervisor import Hall, descendants
 
 FILE = str(Path(__file__).parent / "faulty_agents.py")
@@ -180,6 +184,39 @@ def test_hundreds_of_episodes_leave_nothing_behind(tmp_path: Path, episodes: int
     nothing = counts()
     asyncio.run(all_of_them())
     assert counts() == nothing
+
+
+def test_a_recording_whose_start_is_cancelled_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entered, go_on, closed = threading.Event(), threading.Event(), threading.Event()
+
+    class FakeRecording:
+        def close(self) -> str:
+            closed.set()
+            return "the video is short"
+
+    def start(self: Booth, folder: Path) -> FakeRecording:
+        entered.set()
+        go_on.wait()
+        return FakeRecording()
+
+    async def play() -> None:
+        task = Task(env_name="none", timeout=60)
+        booth = Booth(recipe_of(fa.Good), recipe_of(fa.Watching), NO_DISPLAY, True, tmp_path / "booth")
+        playing = asyncio.create_task(booth.play(task, tmp_path / "episode", Sample("0-0", 0, "")))
+        await asyncio.to_thread(entered.wait)
+        for _ in range(10):
+            playing.cancel()
+            await asyncio.sleep(0)
+        has_left = playing.done()
+        go_on.set()
+        assert not has_left
+        with pytest.raises(asyncio.CancelledError):
+            await playing
+        await booth.close()
+
+    monkeypatch.setattr(Booth, "_start_film", start)
+    asyncio.run(play())
+    assert closed.is_set()
 
 
 def test_a_model_cannot_sit_it() -> None:

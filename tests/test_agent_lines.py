@@ -10,13 +10,18 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from typing import Any
 
+import msgspec
 import pytest
 
 import faulty_agents as fa
 from agent_sides import LOCAL, TOKEN, LocalSide, StartLocalSide, ask, evaluate, task, until
 from conftest import StartSide
 from proctor.agents import Outcome, run_evaluation_client
+from proctor.agents.constants import TIMEOUTS
+from proctor.agents.player import PlayerError
+from proctor.agents.servers.remote import Remote, RemotePlayer, UnreachableError
 
 SHORT = 2.0  # seconds for what ends when time is up
 HANGING = 0.4  # for what never does anything
@@ -135,6 +140,39 @@ def test_a_line_that_is_cut_and_mended(start_here: StartLocalSide) -> None:
     finally:
         to_agent.close()
         to_evaluator.close()
+
+
+class CutOff(Remote):
+    """Nobody answers its requests for the status; it waits for the answer to any other."""
+
+    def __init__(self) -> None:
+        super().__init__("http://nowhere", TOKEN)
+        self.posted: list[str] = []
+
+    async def get(self, path: str, kind: type[Any], seconds: float | None = None) -> Any:
+        raise UnreachableError(path)
+
+    async def post(self, path: str, kind: type[Any], body: Any = None, seconds: float | None = None) -> Any:
+        self.posted.append(path)
+        await asyncio.get_running_loop().create_future()
+
+
+def test_start_and_stop_give_up_a_side_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proctor.agents.servers.remote.TIMEOUTS", msgspec.structs.replace(TIMEOUTS, UNREACHABLE=0.0))
+
+    async def play() -> None:
+        remote = CutOff()
+        player = RemotePlayer(remote)
+        with pytest.raises(PlayerError, match="did not start: /agent/status"):
+            await player.start(task())
+        assert (await player.stop()).error == "the agent cannot be reached: /agent/status"
+        assert remote.posted == ["/agent/task/start", "/agent/task/stop"]
+        ending = await player.ending()
+        assert (ending.outcome, ending.error) == (Outcome.AGENT_CRASH, "the agent cannot be reached: /agent/status")
+        assert await player.stop() == ending
+        assert len(remote.posted) == 2, "a side that is known to be lost is not asked to stop"
+
+    asyncio.run(play())
 
 
 def test_a_line_that_is_slow_is_no_crash(start_here: StartLocalSide) -> None:

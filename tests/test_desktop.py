@@ -36,6 +36,7 @@ from desktop_players import GAME, NOTEPAD
 from proctor import evaluate
 from proctor.agents.desktop import VK, DesktopError, KeyboardEvent, MouseEvent, WindowNotFoundError
 from proctor.agents.desktop.display import VirtualDisplay, parse_size
+from proctor.agents.desktop.film import Film
 from proctor.agents.desktop.interface import WindowInfo, make_active, window_titled
 from proctor.agents.desktop.vk import BUTTONS, KEYSYMS, SIDES
 from proctor.agents.desktop.x11 import XDesktop
@@ -510,6 +511,16 @@ def test_a_film_that_breaks_off_is_said() -> None:
     (record,) = exam("KillingTheFilm", film=True)
     assert record.outcome == "completed"
     assert "the film broke off" in record.score.why
+
+
+def test_a_recorder_that_writes_nothing_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "ffmpeg"
+    program.write_text("#!/bin/sh\nexec sleep 600\n")
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr("proctor.agents.desktop.film.STARTING", 0.0)
+    recording = Film(":0", (64, 64), tmp_path)
+    assert recording.close() == "the video lacks its beginning: ffmpeg wrote nothing in the first 0 s"
 
 
 def test_one_keyboard_is_for_one_agent() -> None:

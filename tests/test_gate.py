@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import socket
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,10 +19,20 @@ from proctor.agents.worlds.gate import Frame, Gate, Move
 
 @pytest.fixture
 def gate() -> Iterator[Gate]:
+    interval = sys.getswitchinterval()
     opened = Gate()
     opened.open("secret", spaces.Choice(3).take)
     yield opened
-    opened.end()
+    end(opened)
+    sys.setswitchinterval(interval)
+
+
+def end(gate: Gate) -> None:
+    """In the product a gate ends with its process."""
+    asyncio.run_coroutine_threadsafe(gate._runner.cleanup(), gate._loop).result()
+    gate._loop.call_soon_threadsafe(gate._loop.stop)
+    gate._thread.join()
+    gate._loop.close()
 
 
 def ask(gate: Gate, *requests: tuple[str, str, dict[str, Any]]) -> list[tuple[int, bytes]]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ import pytest
 
 import faulty_agents as fa
 from proctor.agents import EvaluationResult, Outcome, Task
+from proctor.agents.clock import Clock
 from proctor.agents.constants import TIMEOUTS
 from proctor.agents.hosting.guardian import descendants as guarded_by
 from proctor.agents.hosting.process import HostProcess
@@ -305,11 +307,17 @@ def test_a_start_that_is_given_up_leaves_nothing_open(tmp_path: Path, turns: int
         starting = asyncio.create_task(HostProcess.start(ROLE, recipe_of(fa.Good), tmp_path / "agent.log"))
         for _ in range(turns):
             await asyncio.sleep(0)
-        starting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await starting
+        await cancel_again_and_again(starting)
 
     asyncio.run(given_up())
+
+
+async def cancel_again_and_again(task: asyncio.Task[Any]) -> None:
+    for _ in range(20):
+        task.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 def test_an_end_that_is_given_up_leaves_nothing_open(tmp_path: Path) -> None:
@@ -317,12 +325,48 @@ def test_an_end_that_is_given_up_leaves_nothing_open(tmp_path: Path) -> None:
         process = await HostProcess.start(ROLE, recipe_of(fa.Good), tmp_path / "agent.log")
         ending = asyncio.create_task(process.end())
         await asyncio.sleep(0)
-        ending.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await ending
+        await cancel_again_and_again(ending)
         assert not process.is_alive
 
     asyncio.run(given_up())
+
+
+def wait_until_stopped(pid: int) -> None:
+    while "T (stopped)" not in Path(f"/proc/{pid}/status").read_text():
+        time.sleep(0.01)
+
+
+def test_an_agent_that_ends_just_before_it_is_frozen_plays_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    freeze = HostProcess.freeze
+
+    async def freeze_late(self: HostProcess) -> None:
+        assert await self.is_idle(LONG)
+        await freeze(self)
+
+    monkeypatch.setattr(HostProcess, "freeze", freeze_late)
+    monkeypatch.setattr("proctor.agents.player.TIMEOUTS", msgspec.structs.replace(TIMEOUTS, STOPPING=0.0))
+    for result, _ in run(tmp_path, fa.Thinking, fa.Watching, SHORT):
+        assert (result.outcome, result.notes) == (Outcome.TIMEOUT, "time was up")
+
+
+def test_an_agent_is_frozen_even_if_its_guardian_is_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proctor.agents.hosting.guardian.FREEZE", b"?")  # here: the guardian waits for the real one
+    monkeypatch.setattr("proctor.agents.hosting.process.ANSWERING", 10 * LONG)
+
+    async def frozen() -> None:
+        process = await HostProcess.start(ROLE, recipe_of(fa.Good), tmp_path / "agent.log")
+        (pid,) = guarded_by(process.pid)
+        freezing = asyncio.create_task(process.freeze())
+        try:
+            await asyncio.to_thread(wait_until_stopped, pid)
+            assert not freezing.done(), "the guardian has not said that all of them stand still"
+        finally:
+            freezing.cancel()
+            await process.end()
+
+    asyncio.run(frozen())
 
 
 def test_a_start_that_fails_leaves_nothing_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -376,6 +420,15 @@ def test_a_fault_of_the_agent_ends_the_evaluation_at_once(tmp_path: Path) -> Non
             await hall.close()
 
     assert asyncio.run(timed()) < 300, "it waited for the whole timeout"
+
+
+def test_an_agent_that_closes_its_channel_is_ended_before_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only for the word of a dead one there is time: this one lives on, and its play is not scored."""
+    monkeypatch.setattr("proctor.agents.hosting.process.DYING", 10 * LONG)
+    ((result, _),) = run(tmp_path, fa.ClosingItsChannel, fa.Watching, times=1)
+    assert (result.outcome, result.notes) == (Outcome.AGENT_CRASH, "the process was ended")
 
 
 def test_what_an_agent_floods_is_kept_in_bounds(tmp_path: Path) -> None:
@@ -459,6 +512,39 @@ def await_end(pids: list[int]) -> None:
             and "Z" not in Path(f"/proc/{pid}/stat").read_text(errors="replace").split()[2]
         ):
             time.sleep(0.01)  # ends with the test's own limit, if it ends at all
+
+
+class StandingStill:
+    async def pause(self) -> None:
+        pass
+
+    async def resume(self) -> None:
+        pass
+
+
+def test_a_pause_before_the_start_of_the_clock_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("proctor.agents.clock.time", SimpleNamespace(monotonic=lambda: now))
+
+    async def play() -> list[float]:
+        nonlocal now
+        clock = Clock(StandingStill(), LONG)
+        seen = []
+        await clock.pause()
+        now += 8  # the machine is busy
+        clock.start()
+        now += 4
+        seen.append(clock.elapsed)
+        await clock.resume()
+        now += 2
+        seen.append(clock.elapsed)
+        await clock.pause()
+        now += 1
+        await clock.resume()
+        seen.append(clock.elapsed)
+        return seen
+
+    assert asyncio.run(play()) == [0.0, 2.0, 2.0]
 
 
 def test_the_agent_is_not_told_the_seed_of_the_world() -> None:

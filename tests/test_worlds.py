@@ -358,6 +358,33 @@ def test_hundreds_of_episodes_leak_nothing(episodes: int) -> None:
     assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == before[1:]
 
 
+class SlowToEnd:
+    """Stands for a process: its end takes several turns of the event loop."""
+
+    def __init__(self, turns: int) -> None:
+        self._turns, self.is_alive = turns, True
+
+    async def end(self) -> None:
+        for _ in range(self._turns):
+            await asyncio.sleep(0)
+        self.is_alive = False
+
+
+def test_cancelled_close_waits_for_both_processes() -> None:
+    async def main() -> None:
+        table: Any = Table(parse_recipe(f"{PLAYERS}:left", "agent"), None, "realtime", Path("process.log"))
+        table._world, table._agent = processes = SlowToEnd(3), SlowToEnd(30)
+        closing = asyncio.create_task(table.close())
+        for _ in range(10):
+            await asyncio.sleep(0)
+            closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        assert not any(process.is_alive for process in processes)
+
+    asyncio.run(main())
+
+
 def test_an_agent_is_known_by_its_source(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text("def policy(o): return 0\n")

@@ -22,6 +22,7 @@ from proctor.agents.player import LocalPlayer
 from proctor.agents.protocol import Task
 from proctor.agents.recording import EVENTS
 from proctor.agents.requirements import require_desktop
+from proctor.agents.shielding import completed
 from proctor.agents.supervisor import Supervisor
 from proctor.agents.vision_player import VisionPlayer
 from proctor.models.model import Model, Sampling
@@ -59,23 +60,25 @@ class Booth:
         os.makedirs(folder, exist_ok=True)
         judge, player = await self._prepare()
         journal = Journal(folder / EVENTS)
-        film: Film | None = None
         judge.folder = player.folder = folder
         if isinstance(player, VisionPlayer):
             player.sample = sample
         clock = player.clock = Clock() if self._longest_thought is None else Clock(judge, self._longest_thought)
+        starting = asyncio.create_task(asyncio.to_thread(self._start_film, folder))
         try:
-            film = await asyncio.to_thread(self._start_film, folder)
+            await asyncio.shield(starting)
             supervisor = Supervisor(judge, player, journal=journal, display=self._display, clock=clock)
             if self._stop_key is not None:
                 loop = asyncio.get_running_loop()
                 self._stop_key.pressed = partial(loop.call_soon_threadsafe, supervisor.stop)
             result = await supervisor.evaluate(task)
         finally:
-            trouble = await asyncio.to_thread(film.close) if film is not None else ""
-            if trouble:
-                journal.note("film", trouble=trouble)
-            journal.close()
+            try:
+                trouble = await completed(asyncio.create_task(_close_recording(starting)))
+                if trouble:
+                    journal.note("film", trouble=trouble)
+            finally:
+                journal.close()
         return Attempt(
             result.outcome,
             result.metrics,
@@ -143,3 +146,10 @@ class Booth:
         if self._display is not None:
             self._display.close()
         self._player = self._judge = self._stop_key = self._display = None
+
+
+async def _close_recording(starting: asyncio.Task[Film | None]) -> str:
+    """What went wrong with the recording. A start that the caller has given up is awaited: ffmpeg would run on."""
+    await asyncio.wait([starting])
+    recording = starting.result() if starting.exception() is None else None
+    return "" if recording is None else await asyncio.to_thread(recording.close)

@@ -30,7 +30,10 @@ class Clock:
         self._fault: Exception | None = None  # of the world, when it was to stop or to go on
 
     def start(self) -> None:
-        self._started = time.monotonic()
+        """What the world has stood still before does not count: an agent may begin to think before the clock starts."""
+        self._started, self._lost = time.monotonic(), 0.0
+        if self._paused_at is not None:
+            self._paused_at = self._started
 
     @property
     def can_pause(self) -> bool:

@@ -160,8 +160,8 @@ class LocalPlayer:
         playing, process = self._playing, self._process
         if playing is None or process is None:
             return
+        process.thaw()  # it may have come to its end just before it was frozen
         if not playing.done():
-            process.thaw()
             await asyncio.wait([playing], timeout=SETTLING if process.pulse.busy_seconds < self._hang_seconds else 0)
         if not playing.done():
             await self.kill()

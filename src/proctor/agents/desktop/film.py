@@ -39,19 +39,23 @@ class Film:
         # Guarded, as it does not notice the end of a display; there, as names in its filters must not contain any of
         # its many signs.
         self._ffmpeg = Guarded(command, (), folder / "film.log", folder=folder)
-        self._wait_for_start(folder / NAME)
+        self._has_begun = self._wait_for_start(folder / NAME)
 
-    def _wait_for_start(self, file: Path) -> None:
+    def _wait_for_start(self, file: Path) -> bool:
         """An episode that begins before ffmpeg films is not on the film, and a short one leaves none at all."""
         deadline = time.monotonic() + STARTING
         while self._ffmpeg.is_alive and time.monotonic() < deadline:
             if file.exists() and file.stat().st_size:
-                return
+                return True
             time.sleep(LOOK_AGAIN)
+        return False
 
     def close(self) -> str:
         """What went wrong with it, if anything did."""
         if not self._ffmpeg.is_alive:
             self._ffmpeg.end()
             return "the film broke off: ffmpeg ended before the episode"
-        return "" if self._ffmpeg.end(ENDING) else "the film lacks its end: ffmpeg did not come to it"
+        in_order = self._ffmpeg.end(ENDING)
+        if not self._has_begun:
+            return f"the video lacks its beginning: ffmpeg wrote nothing in the first {STARTING:g} s"
+        return "" if in_order else "the film lacks its end: ffmpeg did not come to it"

@@ -20,6 +20,7 @@ ANSWERING = 10.0  # seconds for a guardian to do what it is told, on a busy mach
 ANSWER_INTERVAL = 0.05  # seconds between two looks at whether a guardian that does not answer was stopped
 DYING = 30.0  # seconds after which one that was killed is not waited for any more
 LOOK_AGAIN = 0.005
+PF_EXITING = 0x4  # the kernel's flag of a thread that is ending
 
 
 class Guarded:
@@ -60,6 +61,12 @@ class Guarded:
         """By a signal: what it guards may have sent one, so that nobody ends it."""
         return _state(self.process.pid) in ("T", "t")
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the program itself runs, whatever the guardian has noticed of its end."""
+        oldest = guardian.children(self.process.pid)[:1]  # orphans that the guardian has adopted come later
+        return any(_is_running(pid) for pid in oldest)
+
     def end(self, grace: float = 0.0) -> bool:
         """With a grace, the program is asked first: seconds in which it may put its things in order. Whether it did."""
         in_order = False
@@ -76,6 +83,11 @@ class Guarded:
         self.kill()
         self.bury()
         return in_order
+
+    def freeze(self) -> None:
+        """For a guardian that is late: it will do the same."""
+        if self.is_alive:
+            guardian.signal_all(signal.SIGSTOP, self.process.pid)
 
     def kill(self) -> None:
         """For a guardian that does not answer: what it guards may have stopped it."""
@@ -124,10 +136,26 @@ def _is_gone(pid: int) -> bool:
     return _state(pid) in ("", "Z")
 
 
+def _is_running(pid: int) -> bool:
+    """Whether a thread of the process runs that is not about to end."""
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            state, flags = _stat(f"{pid}/task/{thread}", 0, 6)
+            if state not in ("", "Z", "X") and not int(flags) & PF_EXITING:
+                return True
+    return False
+
+
 def _state(pid: int) -> str:
     """The letter by which the kernel names the state of a process; none if there is no such process."""
+    return _stat(str(pid), 0)[0]
+
+
+def _stat(name: str, *fields: int) -> list[str]:
+    """Fields of a process or a thread, counted from its state; empty if there is none."""
     try:
-        with open(f"/proc/{pid}/stat", errors="replace") as file:  # a process may have any bytes for a name
-            return file.read().rpartition(")")[2].split()[0]
+        with open(f"/proc/{name}/stat", errors="replace") as file:  # a process may have any bytes for a name
+            found = file.read().rpartition(")")[2].split()
     except OSError:
-        return ""
+        return [""] * len(fields)
+    return [found[field] for field in fields]

@@ -63,12 +63,12 @@ def descendants(pid: int) -> list[int]:
     return direct + [below for child in direct for below in descendants(child)]
 
 
-def signal_all(number: int) -> None:
+def signal_all(number: int, guardian: int) -> None:
     """Until two looks find the same: one that is signalled may just have started another."""
     reached: set[int] = set()
-    while new := set(descendants(os.getpid())) - reached:
+    while new := set(descendants(guardian)) - reached:
         for pid in new:
-            with suppress(ProcessLookupError):
+            with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
         reached |= new
 
@@ -124,10 +124,10 @@ def main() -> None:
                     if not order:
                         living = False
                     elif order == FREEZE:
-                        signal_all(signal.SIGSTOP)
+                        signal_all(signal.SIGSTOP, os.getpid())
                         os.write(control, FROZEN)
                     elif order == THAW:
-                        signal_all(signal.SIGCONT)
+                        signal_all(signal.SIGCONT, os.getpid())
                     elif order == TERMINATE:
                         os.kill(main_child, signal.SIGTERM)
                 elif source == woken:

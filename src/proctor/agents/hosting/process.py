@@ -19,8 +19,11 @@ from proctor.agents.hosting import guardian
 from proctor.agents.hosting.channel import LENGTH, LONGEST, Call, Fault, Pulse, pack, unpack_reply
 from proctor.agents.hosting.guarded import ANSWER_INTERVAL, ANSWERING, Guarded
 from proctor.agents.hosting.recipe import Recipe
+from proctor.agents.shielding import completed
 
 DYING = 10.0  # seconds between the end of the channel and the word of the guardian how the process ended
+CLOSED = 0.5  # seconds that a process may live on after it has closed the channel
+FREEZING = 0.5  # seconds for the guardian to freeze the process, before it is frozen without its guardian
 SHOWN = 2_000  # characters of what a process said last, in an error about its death
 
 
@@ -67,15 +70,15 @@ class HostProcess:
         process = cls(log)
         spawning = asyncio.create_task(process._spawn(environment))
         try:
-            await asyncio.shield(spawning)
+            await completed(spawning)
             async with asyncio.timeout(seconds):
                 await process.call("", role, msgspec.msgpack.encode(recipe), sys.path)
         except TimeoutError:
             await process.end()
             raise HostDiedError(f"{recipe.name} was not ready after {seconds:g} s") from None
         except BaseException:
-            await spawning  # given up in the middle of it, too, nothing stays open; what it raises closed its things
-            await process.end()
+            if spawning.exception() is None:  # else it has closed what it had opened
+                await process.end()
             raise
         return process
 
@@ -138,21 +141,21 @@ class HostProcess:
             return
         self._frozen = asyncio.get_running_loop().create_future()
         self._control.write(guardian.FREEZE)
-        if not await self._is_answered(self._frozen):
+        if await self._is_answered(self._frozen, FREEZING):
+            return
+        self._guarded.freeze()  # so that it does not act while the guardian is late
+        if not await self._is_answered(self._frozen, ANSWERING):
             await self._kill()
 
     def thaw(self) -> None:
-        if not self._dismissed and not self._gone.is_set():
+        """Does nothing unless it was frozen."""
+        if self._frozen is not None and not self._dismissed and not self._gone.is_set():
             self._control.write(guardian.THAW)
+        self._frozen = None
 
     async def end(self) -> None:
         """Kills whatever is left of it; returns when nothing is. Whoever is cancelled here still waits for that."""
-        ending = asyncio.create_task(self._end())
-        try:
-            await asyncio.shield(ending)
-        except asyncio.CancelledError:
-            await ending
-            raise
+        await completed(asyncio.create_task(self._end()))
 
     async def _end(self) -> None:
         await self._dismiss()
@@ -172,15 +175,15 @@ class HostProcess:
             self._control.write_eof()
         gone = asyncio.create_task(self._gone.wait())
         try:
-            if not await self._is_answered(gone):
+            if not await self._is_answered(gone, ANSWERING):
                 await self._kill()
         finally:
             gone.cancel()
 
-    async def _is_answered(self, answer: asyncio.Future[Any]) -> bool:
+    async def _is_answered(self, answer: asyncio.Future[Any], seconds: float) -> bool:
         """Whether the guardian does what it is told: late on a busy machine, never if it was stopped."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + ANSWERING
+        deadline = loop.time() + seconds
         while not answer.done() and not self._guarded.is_stopped and loop.time() < deadline:
             await asyncio.wait([answer], timeout=ANSWER_INTERVAL)
         return answer.done()
@@ -212,13 +215,25 @@ class HostProcess:
                 else:
                     answer.set_result(reply.value)
         except (asyncio.IncompleteReadError, ConnectionError):
-            # Mostly because it has died, which the guardian will say; else it has cut the line, and is ended.
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._gone.wait(), DYING)
+            await self._await_exit()
             await self._dismiss()
         except (ValueError, RecursionError, msgspec.DecodeError) as error:
             self._exit = f"it wrote on the channel what is no reply: {error}"
             await self._dismiss()
+
+    async def _await_exit(self) -> None:
+        """The channel is closed, mostly because the process has died: the guardian will say how, if only after a while.
+
+        A process that still runs has closed the channel itself, and a guardian that was stopped says nothing.
+        """
+        loop = asyncio.get_running_loop()
+        closed_at = loop.time()
+        while not self._gone.is_set():
+            in_vain = self._guarded.is_running or self._guarded.is_stopped
+            if loop.time() - closed_at >= (CLOSED if in_vain else DYING):
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._gone.wait(), ANSWER_INTERVAL)
 
     async def _watch(self) -> None:
         """Until the guardian is gone, and with it everything."""

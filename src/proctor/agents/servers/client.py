@@ -28,7 +28,14 @@ from proctor.agents.protocol import (
     Task,
 )
 from proctor.agents.servers.access import new_token, own_token
-from proctor.agents.servers.remote import Contact, RefusedError, Remote, UnreachableError
+from proctor.agents.servers.remote import (
+    START_REQUEST,
+    STOP_REQUEST,
+    Contact,
+    RefusedError,
+    Remote,
+    UnreachableError,
+)
 from proctor.errors import ProctorError, UsageError
 
 logger = logging.getLogger("proctor.agents")
@@ -82,8 +89,8 @@ async def _result(evaluator: Remote, task: Task) -> EvaluationResult:
     path = f"/evaluator/evaluation/results?{urlencode({'task_id': task.task_id})}"
     loop = asyncio.get_running_loop()
     contact = Contact()
-    patience = task.timeout + TIMEOUTS.SETUP + TIMEOUTS.CREATION + TIMEOUTS.SCORING
-    deadline = loop.time() + patience
+    seconds = _longest_evaluation(task)
+    deadline = loop.time() + seconds
     while True:
         try:
             with contact.attempt():
@@ -95,9 +102,16 @@ async def _result(evaluator: Remote, task: Task) -> EvaluationResult:
                 why = f"the evaluator cannot be reached: {error}"
                 return EvaluationResult(task_id=task.task_id, outcome=Outcome.JUDGE_ERROR, notes=why)
         if loop.time() > deadline:
-            why = f"no result after {patience:g} s"
+            why = f"no result after {seconds:g} s"
             return EvaluationResult(task_id=task.task_id, outcome=Outcome.JUDGE_ERROR, notes=why)
         await asyncio.sleep(TIMES.RESULT_POLL_INTERVAL)
+
+
+def _longest_evaluation(task: Task) -> float:
+    """Seconds until the evaluator itself has given up whatever takes too long, and has said so."""
+    before = 2 * TIMEOUTS.CREATION + TIMEOUTS.SETUP + START_REQUEST  # both processes may have to be started anew
+    after = STOP_REQUEST + TIMEOUTS.LAST_CHECK + TIMEOUTS.SCORING + TIMEOUTS.REQUEST
+    return before + task.timeout + after
 
 
 def run_evaluation_client_with_server(

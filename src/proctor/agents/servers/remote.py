@@ -6,18 +6,22 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import aiohttp
 from pydantic import BaseModel, ValidationError
 
 from proctor.agents.constants import TIMEOUTS, TIMES
+from proctor.agents.hosting.guarded import ANSWERING
 from proctor.agents.outcome import Outcome
 from proctor.agents.player import PlayerError
 from proctor.agents.protocol import AgentState, AgentStatus, Done, Ending, Stopped, Task
 
 M = TypeVar("M", bound=BaseModel)
 LARGEST_ANSWER = 16 * 1024 * 1024
+# Longer than what the agent's server itself allows for each: its own error arrives before these run out.
+START_REQUEST = TIMEOUTS.STARTING + TIMEOUTS.REQUEST
+STOP_REQUEST = TIMEOUTS.STOPPING + ANSWERING + TIMEOUTS.REQUEST
 
 
 class UnreachableError(Exception):
@@ -147,7 +151,7 @@ class RemotePlayer:
     async def start(self, task: Task) -> None:
         self._task, self._told = task, asyncio.get_running_loop().create_future()
         try:
-            await self._remote.post("/agent/task/start", Done, task, seconds=TIMEOUTS.STARTING + TIMEOUTS.REQUEST)
+            await self._post("/agent/task/start", Done, START_REQUEST, task)
         except (UnreachableError, RefusedError) as error:
             raise PlayerError(f"the agent did not start: {error}") from error
 
@@ -162,7 +166,9 @@ class RemotePlayer:
         lost = asyncio.create_task(self._lost())
         try:
             await asyncio.wait([self._told, lost], return_when=asyncio.FIRST_COMPLETED)
-            return self._told.result() if self._told.done() else lost.result()
+            if not self._told.done():
+                self.finished(lost.result())  # `stop` does not ask a side that is lost
+            return self._told.result()
         finally:
             lost.cancel()
             await asyncio.gather(lost, return_exceptions=True)
@@ -170,15 +176,13 @@ class RemotePlayer:
     async def _lost(self) -> Ending:
         contact = Contact()
         while True:
-            await asyncio.sleep(TIMES.STATUS_INTERVAL)
             try:
-                with contact.attempt():
-                    status = await self._remote.get("/agent/status", AgentStatus, TIMEOUTS.STATUS)
+                status = await self._look(contact)
             except (UnreachableError, RefusedError) as error:
-                if contact.is_lost:
-                    return Ending(outcome=Outcome.AGENT_CRASH, error=f"the agent cannot be reached: {error}")
+                return Ending(outcome=Outcome.AGENT_CRASH, error=f"the agent cannot be reached: {error}")
+            if status is None:
                 continue
-            current = status.current_task if status else None
+            current = status.current_task
             if current is None or self._task is None or current.task_id != self._task.task_id:
                 # It may have ended in this moment, and be about to say so.
                 assert self._told is not None
@@ -186,12 +190,44 @@ class RemotePlayer:
                 if not self._told.done():
                     return Ending(outcome=Outcome.AGENT_CRASH, error="the agent's server was started anew")
 
+    async def _look(self, contact: Contact) -> AgentStatus | None:
+        """The status after an interval; None if the request failed; raises the error once the contact is lost."""
+        await asyncio.sleep(TIMES.STATUS_INTERVAL)
+        try:
+            with contact.attempt():
+                status = await self._remote.get("/agent/status", AgentStatus, TIMEOUTS.STATUS)
+                if status is None:
+                    raise UnreachableError(f"{self._remote.url}/agent/status: an empty answer")
+                return status
+        except (UnreachableError, RefusedError):
+            if contact.is_lost:
+                raise
+            return None
+
+    async def _post(self, path: str, kind: type[M], seconds: float, body: BaseModel | None = None) -> M:
+        """The answer may take long; a server that does not even answer for its status is not waited for."""
+        answer = asyncio.create_task(self._remote.post(path, kind, body, seconds))
+        lost = asyncio.create_task(self._contact_lost())
+        try:
+            await asyncio.wait([answer, lost], return_when=asyncio.FIRST_COMPLETED)
+            return answer.result() if answer.done() else lost.result()
+        finally:
+            for request in (answer, lost):
+                request.cancel()
+            await asyncio.gather(answer, lost, return_exceptions=True)
+
+    async def _contact_lost(self) -> NoReturn:
+        """Raises UnreachableError or RefusedError when the agent's server does not answer any more."""
+        contact = Contact()
+        while True:
+            await self._look(contact)
+
     async def stop(self) -> Ending:
         assert self._told is not None
         if not self._told.done():
             try:
                 # The line may be slow: the agent's server knows itself when time is up, and has stopped it by then.
-                return (await self._remote.post("/agent/task/stop", Stopped)).ending
+                return (await self._post("/agent/task/stop", Stopped, STOP_REQUEST)).ending
             except RefusedError:
                 # It was not running any more: then it has said how it ended, or is just saying it.
                 await asyncio.wait([self._told], timeout=TIMEOUTS.REQUEST)

@@ -15,6 +15,7 @@ from proctor.agents.hosting.channel import IN_AGENT, IN_WORLD
 from proctor.agents.hosting.process import HostDiedError, HostedFaultError, HostProcess
 from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.outcome import Outcome
+from proctor.agents.shielding import completed
 from proctor.agents.worlds.episode import About, Clock, Episode, View, WorldInfo, success
 from proctor.agents.worlds.events import Ending, close_log, read_events
 from proctor.errors import UsageError
@@ -192,7 +193,14 @@ class Table:
     async def close(self) -> None:
         processes = [process for process in (self._world, self._agent) if process is not None]
         self._world = self._agent = None
-        await asyncio.gather(*(process.end() for process in processes))
+        await completed(asyncio.create_task(_end_all(processes)))
+
+
+async def _end_all(processes: list[HostProcess]) -> None:
+    """Raises what went wrong with one when all have ended."""
+    for error in await asyncio.gather(*(process.end() for process in processes), return_exceptions=True):
+        if error is not None:
+            raise error
 
 
 async def _asked(calling: Awaitable[Any], seconds: float, hang: Outcome, fault: Outcome, what: str) -> Any:

@@ -48,7 +48,7 @@ _decode_move = msgspec.msgpack.Decoder(Move).decode
 
 
 class Gate:
-    """A server in a thread of its own, for one episode after the other."""
+    """A server in a thread of its own, for one episode after the other; it ends with its process."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -57,7 +57,6 @@ class Gate:
         self._token = ""
         self._open = False
         self.looked = threading.Event()  # the agent has asked for an observation
-        self._switch_interval = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH)
         self._thread = threading.Thread(target=self._serve, daemon=True, name="gate")
         self._thread.start()
@@ -97,15 +96,6 @@ class Gate:
             self._changed.notify_all()
         self._loop.call_soon_threadsafe(self._wake)
 
-    def end(self) -> None:
-        """Ends the server: nobody can ask any more."""
-        self.close()
-        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-        sys.setswitchinterval(self._switch_interval)
-
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_until_complete(self._start())
@@ -117,7 +107,7 @@ class Gate:
         app = web.Application(client_max_size=LARGEST_ACTION, middlewares=[self._guard])
         app.router.add_get("/observation", self._observation)
         app.router.add_post("/action", self._action)
-        self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=POLL)
+        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
         await self._runner.setup()
         site = web.TCPSite(self._runner, NETWORK.DEFAULT_HOST, 0)
         await site.start()
