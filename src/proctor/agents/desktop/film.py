@@ -42,7 +42,7 @@ class Film:
         self._has_begun = self._wait_for_start(folder / NAME)
 
     def _wait_for_start(self, file: Path) -> bool:
-        """An episode that begins before ffmpeg films is not on the film, and a short one leaves none at all."""
+        """An episode that begins before ffmpeg records is not in the video, and a short one leaves no video at all."""
         deadline = time.monotonic() + STARTING
         while self._ffmpeg.is_alive and time.monotonic() < deadline:
             if file.exists() and file.stat().st_size:
