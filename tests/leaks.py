@@ -16,6 +16,9 @@ PROC = Path("/proc")
 SHARED_THREADS = ("tqdm_monitor",)  # watches all progress bars
 SHARED_PROCESSES = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 
+# Numbers of processes that belong to a fixture of the session, which may start them anew in the middle of a test.
+of_the_session: set[str] = set()
+
 
 class Snapshot:
     """What this process has open, and what other processes there are."""
@@ -45,7 +48,7 @@ class Snapshot:
         return [
             *(f"thread {thread.name}" for thread in threads),
             *(f"descriptor of {target}" for target in descriptors if not target.startswith("anon_inode:")),
-            *(line for process in _processes() - self.processes if (line := _describe(process, test))),
+            *(line for process in _processes() - self.processes - of_the_session if (line := _describe(process, test))),
         ]
 
 

@@ -15,6 +15,8 @@ from typing import Any
 
 import psycopg
 
+import leaks
+
 PASSWORD = "open sesame/@:%"  # with all that an address must spell differently
 SPELT = "open%20sesame%2F%40%3A%25"
 
@@ -57,6 +59,7 @@ class PostgresServer:
                  "-c", "max_connections=60", "-c", "autovacuum=off", "-c", "jit=off"],
                 stderr=log, cwd=self._folder, env={"PATH": os.defpath, "LC_ALL": "C"}, **self._as_user,
             )  # fmt: skip
+        leaks.of_the_session.add(str(self.process.pid))
         while b"ready to accept connections" not in (said := (self._folder / "log").read_bytes()[start:]):
             assert self.process.poll() is None, said.decode()
             time.sleep(0.01)

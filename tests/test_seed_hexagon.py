@@ -54,12 +54,12 @@ def test_the_guides_example_plays_hexagon(tmp_path: Path, monkeypatch: pytest.Mo
         score = int(found[1]) + int(found[2]) / 100 if found else -1
         return responses_api(body["model"], json.dumps({"score": score}))
 
+    agent, evaluator = the_seeds_own_classes(tmp_path, monkeypatch, "proctor.agents.desktop")
     display = VirtualDisplay()
     display.start()
     monkeypatch.setenv("DISPLAY", display.name)
     monkeypatch.setenv("OPENAI_BASE_URL", serve(look).url)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    agent, evaluator = the_seeds_own_classes(tmp_path, monkeypatch, "proctor.agents.desktop")
     desktop = XDesktop(display.name)
     report = tmp_path / "report.jsonl"
     game = [sys.executable, "-m", "proctor.agents.hexagon", "--title", "Super Hexagon", "--seed", "1"]
