@@ -6,6 +6,7 @@ import gc
 import os
 import threading
 import time
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 # Only waited for in full by a test that fails: processes that were killed may take their time on a busy machine.
@@ -44,6 +45,7 @@ class Snapshot:
             if thread not in self.threads and thread.name not in SHARED_THREADS
         ]
         open_now = _descriptors()
+        open_now.pop(str(getattr(resource_tracker._resource_tracker, "_fd", None)), None)  # as the process, below
         descriptors = [f"{open_now[number]}" for number in open_now if self.descriptors.get(number) != open_now[number]]
         return [
             *(f"thread {thread.name}" for thread in threads),

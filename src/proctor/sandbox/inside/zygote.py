@@ -11,6 +11,7 @@ import resource
 import signal
 import socket
 import struct
+import sys
 from typing import Any
 
 from proctor.sandbox.inside import commands, kernel, landlock, seccomp
@@ -37,6 +38,7 @@ class Zygote:
             seccomp.Filter(seccomp.last_filter()).install()
         kernel.drop_capabilities(but=kernel.CHANGE_USER if self._user is not None else 0)
         kernel.set_undumpable()
+        _fork_by_default()
         self._warden.send(init.to_bytes(4, "little"))
         while True:
             order, attached, _, _ = self._warden.recvmsg(ORDER.size, _ANCILLARY)
@@ -87,6 +89,18 @@ class Zygote:
             commands.serve(3, 4)
         finally:
             os._exit(71)
+
+
+def _fork_by_default() -> None:
+    """For programs that use multiprocessing, as on every Python before 3.14.
+
+    From 3.14 on workers are started in a fresh interpreter, which cannot import a program that is no file. Only the
+    default is changed: a program may still choose for itself.
+    """
+    if sys.version_info >= (3, 14):
+        import multiprocessing.context as context
+
+        context._default_context._default_context = context._default_context.get_context("fork")  # type: ignore[attr-defined]
 
 
 def _leave_neighbours_alone(files: bool) -> None:
