@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -172,17 +174,10 @@ class KillingTheDisplay(Idle):
     def _init_task_hook(self, task: Task) -> None:
         if not Path("killed").exists():
             Path("killed").touch()
-            # Its guardian and ours have the same parent.
-            referee = _parent(_parent(os.getpid()))
-            for entry in Path("/proc").glob("[0-9]*"):
-                with suppress(OSError):
-                    is_display = (entry / "comm").read_text().strip() == "Xvfb"
-                    if is_display and _parent(_parent(int(entry.name))) == referee:
-                        os.kill(int(entry.name), signal.SIGKILL)
-
-
-def _parent(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            with socket.socket(socket.AF_UNIX) as line:
+                line.connect(f"/tmp/.X11-unix/X{os.environ['DISPLAY'].removeprefix(':')}")
+                server, _, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            os.kill(server, signal.SIGKILL)
 
 
 class Pensive(Agent):

@@ -626,7 +626,7 @@ def test_sizes() -> None:
 def test_a_display_that_is_killed(tmp_path: Path) -> None:
     """The first display dies in the middle; the episode is tried again on another."""
     (record,) = exam("KillingTheDisplay", timeout=1.0)
-    assert [output.finish for output in record.outputs] == ["env_crash", "timeout"]
+    assert [output.finish for output in record.outputs] == ["env_crash", "timeout"], record.outputs
     assert record.score.value == 0.0
 
 
