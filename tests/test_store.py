@@ -154,7 +154,7 @@ def test_several_runs_write_one_store_at_once(
 def test_a_full_disk_stops_the_run_and_keeps_what_was_stored(adding: str, tmp_path: Path) -> None:
     """The kernel refuses to let the file grow, in the process that writes."""
     command = [sys.executable, "-m", "proctor", "run", adding, "--model", "scripted/oracle", "--limit", "200000", "-q"]
-    limited = ["bash", "-c", 'ulimit -f 5000 && exec "$@"', "bash", *command]  # kilobytes
+    limited = ["bash", "-c", 'ulimit -f 30000 && exec "$@"', "bash", *command]  # kilobytes: more than the largest batch
     done = subprocess.run(limited, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
