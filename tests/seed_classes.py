@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 def the_seeds_own_classes(folder: Path, monkeypatch: pytest.MonkeyPatch, desktop: str) -> tuple[Any, Any]:
     """The code of the document itself, with nothing but its imports before it."""
     if not SEED.is_file():
-        pytest.skip(f"{SEED.name} is not here")
+        pytest.skip(f"there is no ../shared/seeds/{SEED.name} beside the project")
     blocks = [block.partition("```")[0] for block in SEED.read_text().split("```python\n")[1:3]]
     name = f"from_the_seed_{desktop.rpartition('.')[2]}"
     (folder / f"{name}.py").write_text(IMPORTS.format(desktop=desktop) + "\n".join(blocks))
