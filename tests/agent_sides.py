@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -26,7 +27,9 @@ class Side:
 
     def __init__(self, side: str, name: str, port: int = 0, **env: str) -> None:
         command = [sys.executable, "-m", "proctor", "serve", side, name, "--port", str(port)]
-        environment = os.environ | {"PROCTOR_TOKEN": TOKEN, "PYTHONPATH": os.pathsep.join(sys.path)} | env
+        self._folder = tempfile.TemporaryDirectory()  # what a killed one leaves behind is in it
+        ours = {"PROCTOR_TOKEN": TOKEN, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": self._folder.name}
+        environment = os.environ | ours | env
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
         assert self.process.stderr is not None
         said = self.process.stderr.readline()
@@ -43,6 +46,7 @@ class Side:
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(60)
         self.process.stderr.close()
+        self._folder.cleanup()
 
 
 class LocalSide:

@@ -66,6 +66,13 @@ class Adding(Task):
 """
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if "COVERAGE_FILE" in os.environ:  # by `make coverage`
+        from killed_coverage import KilledCoverage
+
+        config.pluginmanager.register(KilledCoverage())
+
+
 @pytest.fixture(autouse=True)
 def _closes_what_it_opens(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fails the test that leaves a process, a thread, a file or a socket behind.

@@ -105,6 +105,11 @@ class Exiting(Agent):
         os._exit(3)
 
 
+class Aborting(Agent):
+    def _play_env(self, task: Task) -> bool:
+        os.abort()
+
+
 class Quitting(Agent):
     def _play_env(self, task: Task) -> bool:
         sys.exit(3)

@@ -431,6 +431,12 @@ def test_an_agent_that_closes_its_channel_is_ended_before_its_time(
     assert (result.outcome, result.notes) == (Outcome.AGENT_CRASH, "the process was ended")
 
 
+def test_the_log_says_where_a_library_crashed(tmp_path: Path) -> None:
+    ((result, _),) = run(tmp_path, fa.Aborting, fa.Watching, times=1)
+    assert result.outcome == Outcome.AGENT_CRASH
+    assert "in _play_env" in (tmp_path / "agent.log").read_text()
+
+
 def test_what_an_agent_floods_is_kept_in_bounds(tmp_path: Path) -> None:
     run(tmp_path, fa.Flooding, fa.Watching)
     log = tmp_path / "agent.log"

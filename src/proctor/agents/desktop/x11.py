@@ -69,7 +69,7 @@ class XDesktop:
             raise DesktopError(f"the display {self.name} lets nobody press keys: it has no XTEST")
         self._root = self._display.screen().root
         self._lock = threading.RLock()
-        self._screens: dict[int, Any] = {}
+        self._grabber: mss.MSS | None = None  # opened for the first picture; it may be used by several threads, too
         self._kept_above: set[int] = set()  # windows that a manager would not put below the active one
         self._keys = Keymap(self._display, self._lock)
 
@@ -336,14 +336,12 @@ class XDesktop:
     # Pictures
 
     def capture(self, window: WindowInfo | None = None) -> numpy.ndarray[Any, Any]:
-        # What holds the picture belongs to one thread.
-        screens = self._screens
-        thread = threading.get_ident()
-        if thread not in screens:
-            screens[thread] = mss.MSS(display=self.name, backend="xshmgetimage")
-        grabber = screens[thread]
         screen = self._display.screen()
         left, top, right, bottom = window.rect if window else (0, 0, screen.width_in_pixels, screen.height_in_pixels)
+        with self._lock:
+            if self._grabber is None:
+                self._grabber = mss.MSS(display=self.name, backend="xshmgetimage")
+            grabber = self._grabber
         shot = grabber.grab({"left": left, "top": top, "width": right - left, "height": bottom - top})
         return numpy.frombuffer(shot.raw, numpy.uint8).reshape(shot.height, shot.width, 4)
 
@@ -353,12 +351,13 @@ class XDesktop:
         return Listening(self.name, self._keys, keys, mouse).stop
 
     def close(self) -> None:
-        for grabber in self._screens.values():
-            with suppress(mss.ScreenShotError):  # the display may be gone
-                grabber.close()
-        self._screens.clear()
-        with self._lock, suppress(error.ConnectionClosedError, OSError):
-            self._display.close()
+        with self._lock:
+            grabber, self._grabber = self._grabber, None
+            if grabber is not None:
+                with suppress(mss.ScreenShotError):  # the display may be gone
+                    grabber.close()
+            with suppress(error.ConnectionClosedError, OSError):
+                self._display.close()
 
 
 def _overlap(one: tuple[int, int, int, int], other: tuple[int, int, int, int]) -> bool:

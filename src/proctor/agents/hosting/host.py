@@ -5,6 +5,7 @@ It makes the object, then does what it is called for, each call in a thread of i
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import socket
@@ -93,6 +94,7 @@ def described(error: BaseException) -> Fault:
 
 
 def main() -> None:
+    faulthandler.enable()  # if a library crashes, the log says where
     signal.signal(signal.SIGINT, signal.default_int_handler)
     channel = socket.socket(fileno=int(sys.argv[1]))
     channel.set_inheritable(False)
