@@ -139,10 +139,12 @@ KINDS = {("Raises", "step"), ("Exits", "step"), ("Hangs", "paused"), ("Cheats", 
         for clock in ("step", "realtime", "paused")
     ],
 )
-def test_a_fault_of_the_agent(agent: str, outcome: str, why: str, clock: str) -> None:
+def test_a_fault_of_the_agent(agent: str, outcome: str, why: str, clock: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The outcome says it, it is no play, the others go on, and nobody tries again."""
+    # On a busy machine an agent may come to its third step late, and hang for a short time only.
+    monkeypatch.setattr("proctor.agents.worlds.arena._hang_seconds", lambda episode: 0.1)
     # By the real clock the agent has to come to its third step before the world is over.
-    settings = {"clock": clock, "fps": 20 if clock == "realtime" else 200, "timeout": 10}
+    settings = {"clock": clock, "fps": 20 if clock == "realtime" else 200, "timeout": 15}
     report = play(agent, settings=settings)
     records = list(report.records())
     assert outcomes(report) == ["completed", outcome, "completed"]
