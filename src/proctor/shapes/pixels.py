@@ -18,7 +18,8 @@ from PIL import Image, ImageColor
 from proctor.shapes.canvas import LARGE, Shape
 
 UNIT = 4  # pixels
-SIZES = {16: "small", 24: "large"}  # by width in pixels
+SIZES = {14: "small", 28: "large"}  # by width in pixels
+FRAME = 2  # pixels at each side of the picture
 TOLERANCE = 2  # pixels by which a row of a shape may be wider or narrower than the ideal form
 
 # How wide each form is at a depth below its top, when it is so wide and high in all.
@@ -42,6 +43,11 @@ def read_png(data: bytes) -> list[Shape]:
     """All shapes in the picture; whatever else is in it raises an error."""
     with Image.open(BytesIO(data)) as picture:
         pixels = np.asarray(picture.convert("RGB")) @ np.array([1 << 16, 1 << 8, 1])
+    inside = np.zeros(pixels.shape, bool)
+    inside[FRAME:-FRAME, FRAME:-FRAME] = True
+    if {_name(colour) for colour in np.unique(pixels[~inside]).tolist()} != {"gray"}:
+        raise ValueError("the picture has no frame")
+    pixels[~inside] = 0xFFFFFF
     return [_shape(outline, len(pixels)) for outline in _outlines(_runs(pixels))]
 
 
@@ -89,6 +95,8 @@ def _shape(outline: list[Run], side: int) -> Shape:
     place = f"what is at ({left}, {top})–({right}, {bottom}) in the picture"
     if right - left != bottom - top or right - left not in SIZES:
         raise ValueError(f"{place} is neither as wide nor as high as a shape")
+    if _name(outline[0].colour) == "gray":
+        raise ValueError(f"{place} has the colour of the frame")
     x, y = (left + right) / 2 / UNIT, (top + bottom) / 2 / UNIT
     if x % 1 or y % 1:
         raise ValueError(f"{place} stands between two units")
@@ -114,4 +122,4 @@ def _form(outline: list[Run], ends: int) -> str | None:
 def _name(colour: int) -> str:
     """The name whose usual meaning comes nearest to the colour."""
     rgb = colour >> 16, colour >> 8 & 255, colour & 255
-    return min(("white", *LARGE.colours), key=lambda name: math.dist(rgb, ImageColor.getrgb(name)[:3]))
+    return min(("white", "gray", *LARGE.colours), key=lambda name: math.dist(rgb, ImageColor.getrgb(name)[:3]))
