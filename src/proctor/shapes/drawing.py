@@ -16,17 +16,19 @@ from proctor.shapes.canvas import Board, Kind, Shape
 PIXELS = 4  # per unit
 HALF_WIDTH = {"small": 7, "large": 14}  # in pixels
 FRAME = 2  # pixels
+ROUNDING = 0.15  # pixels by which small circles are larger than they should be: without it they look like octagons
+# Each colour has a lightness of its own, so that they differ without colour vision; docs/shapes.md states by how much.
 COLOURS = {
     "white": "#ffffff",  # the background
     "gray": "#8c8c8c",  # the frame
-    "red": "#e0201b",
-    "blue": "#1e5bd6",
-    "yellow": "#ffd60a",
-    "green": "#1f9d3a",
-    "purple": "#8e2bb8",
-    "orange": "#ff8c0f",
-    "brown": "#8b4d1f",
-    "black": "#111111",
+    "red": "#d20a05",
+    "blue": "#1546b8",
+    "yellow": "#ffe000",
+    "green": "#20ae70",
+    "purple": "#45086e",
+    "orange": "#f09e24",
+    "brown": "#6a2a0c",
+    "black": "#000000",
 }
 
 _NUMBERS = {name: number for number, name in enumerate(COLOURS)}
@@ -125,7 +127,8 @@ def _mask(form: str, width: int) -> Any:
     if form == "square":
         return np.ones((width, width), bool)
     if form == "circle":
-        return np.hypot.outer(off_centre, off_centre) <= width / 2
+        radius = width / 2 + (ROUNDING if width == 2 * HALF_WIDTH["small"] else 0)
+        return np.hypot.outer(off_centre, off_centre) <= radius
     return off_centre <= np.arange(1, width + 1)[:, None] / 2
 
 

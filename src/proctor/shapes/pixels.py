@@ -20,6 +20,7 @@ from proctor.shapes.canvas import LARGE, Shape
 UNIT = 4  # pixels
 SIZES = {14: "small", 28: "large"}  # by width in pixels
 FRAME = 2  # pixels at each side of the picture
+WHITE = 0xFFFFFF
 TOLERANCE = 2  # pixels by which a row of a shape may be wider or narrower than the ideal form
 
 # How wide each form is at a depth below its top, when it is so wide and high in all.
@@ -45,9 +46,9 @@ def read_png(data: bytes) -> list[Shape]:
         pixels = np.asarray(picture.convert("RGB")) @ np.array([1 << 16, 1 << 8, 1])
     inside = np.zeros(pixels.shape, bool)
     inside[FRAME:-FRAME, FRAME:-FRAME] = True
-    if {_name(colour) for colour in np.unique(pixels[~inside]).tolist()} != {"gray"}:
+    if not _is_grey(np.unique(pixels[~inside]).tolist()):
         raise ValueError("the picture has no frame")
-    pixels[~inside] = 0xFFFFFF
+    pixels[~inside] = WHITE
     return [_shape(outline, len(pixels)) for outline in _outlines(_runs(pixels))]
 
 
@@ -95,8 +96,6 @@ def _shape(outline: list[Run], side: int) -> Shape:
     place = f"what is at ({left}, {top})–({right}, {bottom}) in the picture"
     if right - left != bottom - top or right - left not in SIZES:
         raise ValueError(f"{place} is neither as wide nor as high as a shape")
-    if _name(outline[0].colour) == "gray":
-        raise ValueError(f"{place} has the colour of the frame")
     x, y = (left + right) / 2 / UNIT, (top + bottom) / 2 / UNIT
     if x % 1 or y % 1:
         raise ValueError(f"{place} stands between two units")
@@ -118,8 +117,13 @@ def _form(outline: list[Run], ends: int) -> str | None:
     return None
 
 
+def _is_grey(colours: list[int]) -> bool:
+    """Whether there is one colour, between black and white."""
+    return len(colours) == 1 and colours[0] in range(0x010101, WHITE, 0x010101)
+
+
 @cache
 def _name(colour: int) -> str:
     """The name whose usual meaning comes nearest to the colour."""
     rgb = colour >> 16, colour >> 8 & 255, colour & 255
-    return min(("white", "gray", *LARGE.colours), key=lambda name: math.dist(rgb, ImageColor.getrgb(name)[:3]))
+    return min(("white", *LARGE.colours), key=lambda name: math.dist(rgb, ImageColor.getrgb(name)[:3]))
