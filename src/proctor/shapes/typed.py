@@ -110,6 +110,6 @@ class ShapeTask(TypedTask):
         return tuple(str(shape) for shape in shapes)
 
     def wanted_shapes(self, names: Sequence[str], selected_answer: str | None) -> list[str]:
-        """A shape for each question: the selected one first, the others by chance, so that they tell nothing about it."""
+        """A shape for each question, the selected one first. The others may be the same: they tell nothing about it."""
         drawn = [self.random.choice(names) for _ in range(QUESTIONS)]
         return [selected_answer, *drawn[1:]] if selected_answer else drawn
