@@ -25,8 +25,8 @@ from PIL import Image, ImageDraw
 from process import HERE, PEER_ENV, say, short
 from proctor.randomness import Stream
 from proctor.shapes import Shape
-from proctor.shapes.canvas import HALF_WIDTH, SMALL, draw_canvas
-from proctor.shapes.drawing import COLOURS, PIXELS, png
+from proctor.shapes.canvas import SMALL, draw_canvas
+from proctor.shapes.drawing import COLOURS, FRAME, HALF_WIDTH, PIXELS, png
 
 SHAPES = 10
 CANVASES = [draw_canvas(SHAPES, Stream(i)) for i in range(200)]
@@ -35,6 +35,7 @@ SIDE = 2 * PIXELS * SMALL.bound
 # For the fastest way with Pillow: a white picture with all colours in its palette, to be copied.
 NUMBERS = {name: number for number, name in enumerate(COLOURS)}
 BLANK = Image.new("P", (SIDE, SIDE), NUMBERS["white"])
+ImageDraw.Draw(BLANK).rectangle((0, 0, SIDE - 1, SIDE - 1), outline=NUMBERS["gray"], width=FRAME)
 BLANK.putpalette(bytes.fromhex("".join(colour[1:] for colour in COLOURS.values())))
 
 Draw = Callable[[list[Shape]], bytes]
@@ -43,7 +44,7 @@ Draw = Callable[[list[Shape]], bytes]
 def place(shape: Shape) -> tuple[float, float, float]:
     """The centre in pixels, and half the width."""
     x, y = PIXELS * (SMALL.bound + shape.x), PIXELS * (SMALL.bound - shape.y)
-    return x, y, PIXELS * HALF_WIDTH[shape.size]
+    return x, y, HALF_WIDTH[shape.size]
 
 
 def draw_with_proctor(shapes: list[Shape]) -> bytes:
@@ -53,6 +54,7 @@ def draw_with_proctor(shapes: list[Shape]) -> bytes:
 def draw_with_pillow(shapes: list[Shape]) -> bytes:
     image = Image.new("RGB", (SIDE, SIDE), "white")
     pen = ImageDraw.Draw(image)
+    pen.rectangle((0, 0, SIDE - 1, SIDE - 1), outline=COLOURS["gray"], width=FRAME)
     for shape in shapes:
         pillow_shape(pen, shape, COLOURS[shape.colour])
     return pillow_png(image)
@@ -109,6 +111,7 @@ class Matplotlib:
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set(xlim=(0, SIDE), ylim=(SIDE, 0))
         axes.axis("off")
+        axes.add_artist(self._patches.Rectangle((0, 0), SIDE, SIDE, fill=False, edgecolor=COLOURS["gray"], lw=4))
         return figure
 
     def _patch(self, shape: Shape) -> Any:

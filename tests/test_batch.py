@@ -27,6 +27,7 @@ def lines_of_both_paths(
     task = create_task(REGISTERED_TASKS[name], f"shapes/{name}", chosen)
     config = build_config({"task": task.name, "model": "scripted/oracle", "limit": part.stop, "seed": seed})
     batch = b"".join(task.json_lines(config, part))
+    task = task.seeded(seed)
     one_by_one = [msgspec.json.encode(load_row(task, index, part.stop, 0)) for index in part]
     return batch.splitlines(), one_by_one
 

@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -19,10 +20,14 @@ import pyarrow.parquet
 import pytest
 
 from conftest import Command, TaskFile
+from proctor.config import build_config
 from proctor.errors import UsageError
 from proctor.shapes import Shape, ShapeDataset
 from proctor.shapes.pixels import read_png
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
+from proctor.task import create_task, take_samples
+from proctor.types import Sample
+from shapes_settings import sizes, slow
 
 Generate = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -57,12 +62,15 @@ def test_every_process_and_every_shard_writes_the_same_bytes(tmp_path: Path) -> 
         assert whole == b"".join((tmp_path / "2" / f"{name}-{k}.jsonl").read_bytes() for k in (1, 2)), name
         rows = [msgspec.json.decode(line) for line in whole.splitlines()]
         assert [row["index"] for row in rows] == list(range(50))
-        assert list(rows[0]) == ["id", "index", "description", "question", "answer", "shots", "shapes", "settings"]
+        assert list(rows[0]) == [
+            *("id", "index", "task", "version", "prompt", "description", "question", "choices", "answer"),
+            *("shots", "shapes", "settings"),
+        ]
         assert len(rows[0]["shapes"]) == rows[0]["settings"]["shapes"]
 
 
-def test_worked_examples_come_with_their_own_canvas(generate: Generate) -> None:
-    done = generate("shapes/existence", "-n", 5, "--few-shot", 2, "--out", "-")
+def test_worked_examples_may_come_with_their_own_canvas(generate: Generate) -> None:
+    done = generate("shapes/existence", "-n", 5, "--few-shot", 2, "--shots", "other", "--out", "-")
     for line in done.stdout.splitlines():
         row = msgspec.json.decode(line)
         assert len(row["shots"]) == 2
@@ -72,6 +80,21 @@ def test_worked_examples_come_with_their_own_canvas(generate: Generate) -> None:
             assert description != row["description"]
             assert question != row["question"]
             assert answer in ("Yes", "No")
+
+
+@pytest.mark.parametrize("few_shot", [0, 2])
+@pytest.mark.parametrize("name", REGISTERED_TASKS)
+def test_a_row_holds_what_a_run_asks(name: str, few_shot: int) -> None:
+    task = create_task(REGISTERED_TASKS[name], f"shapes/{name}", {})
+    config = build_config({"task": task.name, "model": "scripted/oracle", "limit": 30, "seed": 4, "few_shot": few_shot})
+    rows = [msgspec.json.decode(line) for piece in task.json_lines(config, range(30)) for line in piece.splitlines()]
+    for row, sample in zip(rows, take_samples(task, config), strict=True):
+        asked = msgspec.to_builtins(sample)
+        assert row["prompt"] == msgspec.json.decode(msgspec.json.encode(asked["input"]))
+        assert (row["id"], row["answer"], row["choices"]) == (sample.id, sample.target, list(sample.choices))
+        assert (row["task"], row["version"]) == (task.name, task.version)
+        last = row["prompt"] if few_shot == 0 else row["prompt"][-1]["content"]
+        assert last.endswith(f"{row['question']} {task.instruction}".rstrip())
 
 
 def test_parquet_holds_what_the_lines_hold(generate: Generate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,6 +185,8 @@ def test_what_is_said_of_a_file_is_true(generate: Generate, tmp_path: Path, task
         ("raise KeyError('x')", "item 2: KeyError: 'x'"),
         ("return []", "item 2: generate_questions returned no pair."),
         ("return ['qa']", "item 2: generate_questions returned ['qa'], not a list of pairs of texts."),
+        ("return [('q', 'a'), ('r', 7)]", "item 2: generate_questions returned [('q', 'a'), ('r', 7)], not a list of"),
+        ("return [('q', 'a'), ('r', '')]", "item 2: the answer to 'r' is empty."),
         ("return [('q', 7)]", "item 2: generate_questions returned [('q', 7)], not a list of pairs of texts."),
         ("return iter([('q', 'a')])", "item 2: generate_questions returned <list_iterator"),
         ("return [(None, 'x')]", "item 2: generate_questions returned [(None, 'x')], not a list of pairs of texts."),
@@ -177,13 +202,13 @@ def test_a_faulty_task_is_named_with_its_item_and_leaves_no_file(
 from proctor.shapes import Task
 
 class Faulty(Task):
+    def select_expected_answer(self, i, n):
+        return "7" if i < 2 else None
+
     def generate_questions(self, shapes, selected_answer=None):
-        if self.number < 2:
-            self.number += 1
+        if selected_answer == "7":
             return [("How many?", "7")]
         {body}
-
-    number = 0
 """)
     done = generate(tmp_path / "faulty.py:Faulty", "-n", 5, "--out", tmp_path / "d.jsonl")
     assert done.returncode == 1
@@ -237,10 +262,12 @@ def test_bad_input_is_one_sentence(generate: Generate, arguments: list[str], sai
 def test_a_data_set_has_a_length_and_items() -> None:
     dataset = ShapeDataset("shapes/count", n=100, seed=3, shapes=5)
     assert len(dataset) == 100
-    description, question, answer = dataset[7]
-    assert description.count("\n- ") == 5
-    assert question.startswith("How many")
-    assert answer.isdigit()
+    item = dataset[7]
+    assert item.id == "3-7"
+    assert item.description.count("\n- ") == 5
+    assert item.question.startswith("How many")
+    assert item.answer in item.choices
+    assert item.prompt == f"{item.description}\n\n{item.question} Answer with a number."
     assert dataset[-1] == dataset[99]
     assert dataset[10:14] == [dataset[i] for i in range(10, 14)]
     assert len(list(dataset)) == 100
@@ -249,8 +276,65 @@ def test_a_data_set_has_a_length_and_items() -> None:
 
 
 def test_a_data_set_is_the_file(generate: Generate) -> None:
-    row = msgspec.json.decode(generate("shapes/count", "-n", 100, "--seed", 3, "--out", "-").stdout.splitlines()[42])
-    assert ShapeDataset("shapes/count", n=100, seed=3)[42] == (row["description"], row["question"], row["answer"])
+    for few_shot in (0, 3):
+        done = generate("shapes/count", "-n", 100, "--seed", 3, "--few-shot", few_shot, "--out", "-")
+        row = msgspec.json.decode(done.stdout.splitlines()[42])
+        item = ShapeDataset("shapes/count", n=100, seed=3, few_shot=few_shot)[42]
+        assert item._asdict() == {field: row[field] for field in item._fields}
+        for shots in ("same", "other"):
+            other = ShapeDataset("shapes/count", n=100, seed=3, few_shot=few_shot, shots=shots)[42]
+            assert (other == item) == (shots == "same" or few_shot == 0)
+
+
+@pytest.mark.parametrize("text", ["{}", "The answer is {}.", "I do not know.", "", "Yes", "0"])
+@pytest.mark.parametrize("name", REGISTERED_TASKS)
+def test_a_data_set_scores_as_a_run_does(name: str, text: str) -> None:
+    dataset = ShapeDataset(f"shapes/{name}", n=20, seed=2, few_shot=1)
+    config = build_config({"task": f"shapes/{name}", "model": "scripted/oracle", "limit": 20, "seed": 2, "few_shot": 1})
+    for item, sample in zip(dataset, take_samples(dataset.task, config), strict=True):
+        said = text.format(item.answer)
+        assert dataset.score_answer(said, item) == dataset.task.score_text(sample, said).value
+        assert dataset.score_answer(said, item._asdict()) == dataset.score_answer(said, item)
+    assert dataset.score_answer(dataset[0].answer, dataset[0]) == 1
+
+
+def test_an_item_of_another_task_is_not_scored(generate: Generate) -> None:
+    row = msgspec.json.decode(generate("shapes/count", "-n", 1, "--out", "-").stdout)
+    assert ShapeDataset("shapes/count").score_answer(row["answer"], row) == 1
+    with pytest.raises(UsageError, match="shapes/existence cannot score an item of shapes/count"):
+        ShapeDataset("shapes/existence").score_answer(row["answer"], row)
+
+
+@pytest.fixture
+def restless() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
+@sizes(300, 5000)
+@pytest.mark.usefixtures("restless")
+@pytest.mark.parametrize("name", ["transitivity", "recolour_tracking", slow("existence_tracking"), slow("count")])
+def test_threads_share_a_data_set(name: str, count: int) -> None:
+    dataset = ShapeDataset(f"shapes/{name}", n=count, few_shot=1)
+    alone = list(dataset)
+    with ThreadPoolExecutor(6) as threads:
+        together = list(threads.map(lambda index: dataset[index], [*range(count), *range(count)]))
+    assert together == alone * 2
+
+
+@pytest.mark.usefixtures("restless")
+def test_threads_share_a_task_with_seeds_of_their_own() -> None:
+    task = create_task(REGISTERED_TASKS["recolour_tracking"], "shapes/recolour_tracking", {})
+
+    def make(seed: int) -> list[Sample]:
+        return list(take_samples(task, build_config({"task": "t", "model": "scripted/oracle", "seed": seed})))
+
+    alone = [make(seed) for seed in range(6)]
+    with ThreadPoolExecutor(6) as threads:
+        assert list(threads.map(make, range(6))) == alone
 
 
 def test_a_data_set_takes_the_numbers_of_numpy() -> None:
@@ -274,4 +358,8 @@ def test_a_data_set_of_something_else_is_refused(adding: str) -> None:
     faults: list[dict[str, Any]] = [{"n": -1}, {"n": "5"}, {"seed": "a"}]
     for wrong in faults:
         with pytest.raises(UsageError, match="n is a number of items"):
+            ShapeDataset("shapes/count", **wrong)
+    faults = [{"few_shot": -1}, {"few_shot": "2"}, {"shots": "mine"}]
+    for wrong in faults:
+        with pytest.raises(UsageError, match="few_shot is a number and shots same or other"):
             ShapeDataset("shapes/count", **wrong)

@@ -11,31 +11,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from proctor import catalog
 from proctor.config import RunConfig, build_config
 from proctor.errors import UsageError
 from proctor.run import sample_digest
 from proctor.task import Task, create_task, opened, take_samples
-from proctor.types import Output, Probe, Sample
+from proctor.types import Finding, Output, Probe, Sample
 
 CHECKED = 100  # samples of a task that can make any number of them
 _ALL = "all"
 _GOLD = "the right answer gets full marks"
 _BLANK = "a blank answer gets none"
-
-
-class Finding(Struct, frozen=True):
-    """What was proved, or the first thing that disproves it."""
-
-    claim: str
-    fault: str = ""
-    seen: str = ""  # in figures
-
-    @property
-    def holds(self) -> bool:
-        return not self.fault
 
 
 def check_task(
@@ -65,8 +52,13 @@ def check_task(
             fault = f"{type(error).__name__}: {error}"
         findings.append(Finding(claim, fault, subject.seen.pop(claim, "")))
         if fault and not subject.samples:
-            break  # nothing else can be said of a task that makes no samples
-    return findings
+            return findings  # nothing else can be said of a task that makes no samples
+    try:
+        return [*findings, *subject.task.findings(subject.config(seed=seed))]
+    except UsageError:
+        raise
+    except Exception as error:
+        return [*findings, Finding("the samples as a whole can be looked at", f"{type(error).__name__}: {error}")]
 
 
 def probe_task(name: str, settings: dict[str, Any], n: int, seed: int = 0, data: str | None = None) -> list[Probe]:
@@ -192,7 +184,7 @@ class _Subject:
         """What would be judged of each right answer."""
 
         async def read() -> list[str]:
-            async with opened(self.task, self._config(api=api, generation_only=True)):
+            async with opened(self.task, self.config(api=api, generation_only=True)):
                 return [self.task.generation(sample, Output(self.task.gold(sample))) for sample in self._known()]
 
         return asyncio.run(read())
@@ -201,14 +193,14 @@ class _Subject:
         """What each sample's text is worth; judged side by side, as in a run."""
 
         async def judge() -> list[float | None]:
-            async with opened(self.task, self._config(**options)):
+            async with opened(self.task, self.config(**options)):
                 pairs = zip(samples, texts, strict=True)
                 scores = await asyncio.gather(*(self.task.judge(sample, (Output(text),)) for sample, text in pairs))
             return [score.value for score in scores]
 
         return asyncio.run(judge())
 
-    def _config(self, **options: Any) -> RunConfig:
+    def config(self, **options: Any) -> RunConfig:
         # Some tokens for filling in are as good as others: nobody is asked.
         usual = {"model": "scripted/oracle", "api": "chat", "fim": "starcoder"}
         return build_config({"task": self.name, "settings": self.settings, **usual, **options})

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from proctor.errors import UsageError, did_you_mean
-from proctor.types import FimFamily, Modality
+from proctor.types import FimFamily, Modality, ShotSource
 
 MOST = 10**12  # far more than can be asked; an index must fit into the store's 64 bits
 Count = Annotated[int, Meta(ge=0, le=MOST)]
@@ -34,7 +34,10 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         str | None,
         Meta(description="file with the problems: .jsonl or .json, also .gz, or .parquet (default: the hub)"),
     ] = None
-    limit: Annotated[Positive | None, Meta(description="how many samples (default: the task's own number)")] = None
+    limit: Annotated[
+        Positive | None,
+        Meta(description="how many samples (default: the task's own number, which balances the answers)"),
+    ] = None
     until_ci: Annotated[
         Annotated[float, Meta(gt=0, lt=0.5)] | None,
         Meta(
@@ -45,6 +48,9 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limit_start: Annotated[Count, Meta(description="index of the first sample")] = 0
     seed: Annotated[int, Meta(description="seed of samples and sampling")] = 0
     few_shot: Annotated[int, Meta(ge=0, le=1_000, description="worked examples shown before the question")] = 0
+    shots: Annotated[
+        ShotSource, Meta(description="worked examples are about the same canvas as the question, or about others")
+    ] = "same"
     modality: Annotated[Modality, Meta(description="how a canvas is shown: in words, as a picture, or as both")] = (
         "text"
     )

@@ -23,6 +23,7 @@ ASKING = (
     "limit_start",
     "seed",
     "few_shot",
+    "shots",
     "modality",
     "api",
     "prefix",

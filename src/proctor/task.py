@@ -20,7 +20,7 @@ from proctor.errors import ProctorError, SettingError, TaskError, UsageError, di
 from proctor.metrics.summary import MeanScore, Tally
 from proctor.models.model import Model, Request, Sampling
 from proctor.randomness import mix
-from proctor.types import Modality, Output, Probe, Record, Sample, Score
+from proctor.types import Finding, Modality, Output, Probe, Record, Sample, Score
 
 if TYPE_CHECKING:
     from proctor.sandbox import Sandbox
@@ -157,6 +157,10 @@ class Task(ABC):
     def probes(self, config: RunConfig) -> Iterable[Probe]:
         """Guessers held against chance, for `proctor check --probes`."""
         raise UsageError(f"{self.name} has no probes: they are for tasks with a description and a question.")
+
+    def findings(self, config: RunConfig) -> Iterable[Finding]:
+        """What `proctor check` finds in the samples as a whole, beside what it finds in any task."""
+        return ()
 
     def json_lines(self, config: RunConfig, part: range) -> Iterator[bytes]:
         """This part of the samples as lines of JSON, in pieces of whole lines, for `proctor generate`."""

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 Modality = Literal["text", "image", "both"]  # how something is shown that can be described and drawn
+ShotSource = Literal["same", "other"]  # whether worked examples are about what the question is about
 FimFamily = Literal["starcoder", "santacoder", "incoder", "codellama", "qwen", "deepseek"]
 
 
@@ -180,6 +181,18 @@ class Probe(Struct, frozen=True):
             return True
         luck = LUCK * math.sqrt(self.chance * (1 - self.chance) / self.accuracy.n)
         return self.accuracy.value <= self.chance + max(MARGIN, luck)
+
+
+class Finding(Struct, frozen=True):
+    """What was proved of a task, or the first thing that disproves it."""
+
+    claim: str
+    fault: str = ""
+    seen: str = ""  # in figures
+
+    @property
+    def holds(self) -> bool:
+        return not self.fault
 
 
 Status = Literal["running", "done", "failed", "interrupted"]

@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 
 from proctor import catalog
-from proctor.check import CHECKED, Finding, check_task, probe_task
+from proctor.check import CHECKED, check_task, probe_task
 from proctor.cli.options import add_task_flags, parse_settings
 from proctor.cli.output import print_json
-from proctor.types import Probe
+from proctor.types import Finding, Probe
 
 PROBED = 100_000  # samples looked at, unless it is said
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from proctor import catalog
-from proctor.cli.options import add_task_flags, parse_settings
+from proctor.cli.options import add_shots_flag, add_task_flags, parse_settings
 from proctor.config import build_config, user_path
 from proctor.datafile import format_of, shard_of, with_pictures, write_data
 from proctor.errors import UsageError
@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", required=True, help="in .jsonl or .parquet; - is standard output")
     parser.add_argument("--seed", default=0, metavar="N", help="seed of the samples (default: 0)")
     parser.add_argument("--few-shot", default=0, metavar="N", help="worked examples with each sample (default: 0)")
+    add_shots_flag(parser)
     parser.add_argument("--shard", default="1/1", metavar="K/M", help="only the K-th of M parts of the samples")
     parser.add_argument(
         "--images", metavar="DIR", help="also draw each sample, into this folder; `image` is its name there"
@@ -38,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     name = catalog.single(args.task)
     options = {"settings": parse_settings(getattr(args, "settings", [])), "seed": args.seed, "few_shot": args.few_shot}
-    options["data"] = getattr(args, "data", None)
+    options |= {"shots": getattr(args, "shots", "same"), "data": getattr(args, "data", None)}
     config = build_config({"task": name, "model": "scripted/oracle", "limit": args.n} | options)
     task = create_task(catalog.task_class(name), name, config.settings, data=config.data)
     n = task.count(config)

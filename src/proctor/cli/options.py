@@ -32,6 +32,7 @@ GROUPS = {
         "limit_start",
         "seed",
         "few_shot",
+        "shots",
         "modality",
         "epochs",
         "samples",
@@ -81,6 +82,10 @@ def add_task_flags(parser: argparse.ArgumentParser) -> None:
 
 def add_modality_flag(parser: argparse.ArgumentParser) -> None:
     _add_flag(parser, "modality")
+
+
+def add_shots_flag(parser: argparse.ArgumentParser) -> None:
+    _add_flag(parser, "shots")
 
 
 def add_program_flags(parser: argparse.ArgumentParser) -> None:

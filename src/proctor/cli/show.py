@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proctor.cli.options import add_modality_flag, add_store_flag, add_task_flags, parse_settings
+from proctor.cli.options import add_modality_flag, add_shots_flag, add_store_flag, add_task_flags, parse_settings
 from proctor.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the example")
     parser.add_argument("--index", type=int, default=0, help="which sample")
     parser.add_argument("--few-shot", type=int, default=0, help="worked examples before the question")
+    add_shots_flag(parser)
     parser.add_argument("--records", action="store_true", help="with a run: also how each of its samples fared")
     parser.add_argument("--reviewed", action="store_true", help="with a run: count the scores that people gave instead")
     parser.add_argument("--json", action="store_true", help="print as JSON")
@@ -81,6 +82,7 @@ def _show_task(args: argparse.Namespace) -> int:
             "limit": 1,
             "limit_start": args.index,
             "few_shot": args.few_shot,
+            "shots": getattr(args, "shots", "same"),
             "modality": getattr(args, "modality", "text"),
             "settings": parse_settings(getattr(args, "settings", [])),
             "data": getattr(args, "data", None),

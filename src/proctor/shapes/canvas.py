@@ -11,7 +11,7 @@ from proctor.randomness import Stream
 
 SIZES = ("small", "large")
 FORMS = ("square", "circle", "triangle")
-HALF_WIDTH = {"small": 2, "large": 3}
+HALF_WIDTH = {"small": 2, "large": 3}  # of the room that a shape keeps to itself; see drawing.py for how it is drawn
 
 Kind = tuple[str, str, str]  # size, colour, form
 
@@ -38,7 +38,7 @@ class Board:
 
 
 SMALL = Board(("red", "blue", "yellow", "green"), cells=5, bound=32)
-LARGE = Board((*SMALL.colours, "purple", "orange", "brown", "black"), cells=7, bound=48)
+LARGE = Board((*SMALL.colours, "purple", "orange", "brown", "black"), cells=7, bound=52)
 
 
 def board_for(kinds: int) -> Board:

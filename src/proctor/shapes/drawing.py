@@ -11,39 +11,48 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.shapes.canvas import HALF_WIDTH, Board, Kind, Shape
+from proctor.shapes.canvas import Board, Kind, Shape
 
-PIXELS = 4  # per unit; even, so that in a PNG with two pixels to a byte every shape begins and ends with a whole byte
+PIXELS = 4  # per unit
+HALF_WIDTH = {"small": 7, "large": 14}  # in pixels
+FRAME = 2  # pixels
+ROUNDING = 0.15  # pixels by which small circles are larger than they should be: without it they look like octagons
+# Each colour has a lightness of its own, so that they differ without colour vision; docs/shapes.md states by how much.
 COLOURS = {
     "white": "#ffffff",  # the background
-    "red": "#e0201b",
-    "blue": "#1e5bd6",
-    "yellow": "#ffd60a",
-    "green": "#1f9d3a",
-    "purple": "#8e2bb8",
-    "orange": "#ff8c0f",
-    "brown": "#8b4d1f",
-    "black": "#111111",
+    "gray": "#8c8c8c",  # the frame
+    "red": "#d20a05",
+    "blue": "#1546b8",
+    "yellow": "#ffe000",
+    "green": "#20ae70",
+    "purple": "#45086e",
+    "orange": "#f09e24",
+    "brown": "#6a2a0c",
+    "black": "#000000",
 }
+
+_NUMBERS = {name: number for number, name in enumerate(COLOURS)}
 
 
 def caption(board: Board, *, in_words: bool) -> str:
     """What must be said of the picture so that every question has one answer; in one line."""
     low, high = -board.bound, board.bound
-    small, large = (2 * HALF_WIDTH[size] for size in ("small", "large"))
+    small, large = (2 * HALF_WIDTH[size] / PIXELS for size in ("small", "large"))
     text = (
-        f"The picture shows a canvas of shapes. x runs from {low} at its left edge to {high} at its right edge, y from "
-        f"{low} at the bottom to {high} at the top. Small shapes are {small} wide and high, large ones {large}; the "
-        "place of a shape is the middle of its width and height."
+        f"The picture shows a canvas of shapes in a frame. x runs from {low} at its left edge to {high} at its right "
+        f"edge, y from {low} at the bottom to {high} at the top. Small shapes are {small:g} wide and high, large ones "
+        f"{large:g}; the place of a shape is the middle of its width and height."
     )
     return f"{text} The same canvas in words:" if in_words else text
 
 
 def svg(shapes: Sequence[Shape], board: Board) -> str:
     side = _side(board)
+    inside = f'x="{FRAME // 2}" y="{FRAME // 2}" width="{side - FRAME}" height="{side - FRAME}"'
+    frame = f'fill="{COLOURS["white"]}" stroke="{COLOURS["gray"]}" stroke-width="{FRAME}"'
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{side}" height="{side}" viewBox="0 0 {side} {side}">',
-        f'<rect width="{side}" height="{side}" fill="{COLOURS["white"]}"/>',
+        f"<rect {inside} {frame}/>",
         *(_element(shape, board) for shape in shapes),
         "</svg>",
     ]
@@ -52,10 +61,10 @@ def svg(shapes: Sequence[Shape], board: Board) -> str:
 
 def png(shapes: Sequence[Shape], board: Board) -> bytes:
     """The pixels are the same everywhere; the bytes are wherever zlib is the same, as another may pack differently."""
-    rows = np.zeros((_side(board), 1 + _side(board) // 2), np.uint8)  # white, and each row led by its filter: none
+    rows = _empty(_side(board)).copy()
     for shape in shapes:
         left, top = _corner(shape, board)
-        sprite = _sprite((shape.size, shape.colour, shape.form))
+        sprite = _sprite((shape.size, shape.colour, shape.form), left % 2)
         height, width = sprite.shape
         column = 1 + left // 2
         rows[top : top + height, column : column + width] = sprite
@@ -69,15 +78,15 @@ def _side(board: Board) -> int:
 
 def _corner(shape: Shape, board: Board) -> tuple[int, int]:
     """The upper left pixel of the box around the shape."""
-    half = HALF_WIDTH[shape.size]
-    if max(abs(shape.x), abs(shape.y)) + half > board.bound:
+    half, middle = HALF_WIDTH[shape.size], _side(board) // 2
+    if PIXELS * max(abs(shape.x), abs(shape.y)) + half > middle - FRAME:
         raise ValueError(f"the {shape} at ({shape.x}, {shape.y}) reaches over the edge of the canvas")
-    return PIXELS * (board.bound + shape.x - half), PIXELS * (board.bound - shape.y - half)
+    return middle + PIXELS * shape.x - half, middle - PIXELS * shape.y - half
 
 
 def _element(shape: Shape, board: Board) -> str:
     left, top = _corner(shape, board)
-    half = PIXELS * HALF_WIDTH[shape.size]
+    half = HALF_WIDTH[shape.size]
     middle, right, bottom = left + half, left + 2 * half, top + 2 * half
     element = {
         "square": f'rect x="{left}" y="{top}" width="{2 * half}" height="{2 * half}"',
@@ -88,12 +97,28 @@ def _element(shape: Shape, board: Board) -> str:
 
 
 @cache
-def _sprite(kind: Kind) -> NDArray[np.uint8]:
-    """The pixels of a shape's box as they stand in the file: two to a byte, each the number of its colour."""
+def _empty(side: int) -> NDArray[np.uint8]:
+    """The rows of a canvas without shapes, each led by its filter, which is none."""
+    pixels = np.full((side, side), _NUMBERS["gray"])
+    pixels[FRAME:-FRAME, FRAME:-FRAME] = _NUMBERS["white"]
+    return np.hstack([np.zeros((side, 1), np.uint8), _packed(pixels)])
+
+
+@cache
+def _sprite(kind: Kind, margin: int) -> NDArray[np.uint8]:
+    """The pixels of a shape's box as they stand in the file, with a margin on either side that completes its bytes.
+
+    The margin is white: shapes are farther than that from each other and from the frame.
+    """
     size, colour, form = kind
-    width = 2 * PIXELS * HALF_WIDTH[size]
-    pixels = np.where(_mask(form, width), list(COLOURS).index(colour), 0)
-    return (16 * pixels[:, ::2] + pixels[:, 1::2]).astype(np.uint8)
+    pixels = np.where(_mask(form, 2 * HALF_WIDTH[size]), _NUMBERS[colour], _NUMBERS["white"])
+    return _packed(np.pad(pixels, ((0, 0), (margin, margin)), constant_values=_NUMBERS["white"]))
+
+
+def _packed(pixels: Any) -> NDArray[np.uint8]:
+    """Two pixels to a byte, each the number of its colour."""
+    packed: NDArray[np.uint8] = (16 * pixels[:, ::2] + pixels[:, 1::2]).astype(np.uint8)
+    return packed
 
 
 def _mask(form: str, width: int) -> Any:
@@ -102,7 +127,8 @@ def _mask(form: str, width: int) -> Any:
     if form == "square":
         return np.ones((width, width), bool)
     if form == "circle":
-        return np.hypot.outer(off_centre, off_centre) <= width / 2
+        radius = width / 2 + (ROUNDING if width == 2 * HALF_WIDTH["small"] else 0)
+        return np.hypot.outer(off_centre, off_centre) <= radius
     return off_centre <= np.arange(1, width + 1)[:, None] / 2
 
 

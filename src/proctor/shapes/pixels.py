@@ -18,7 +18,9 @@ from PIL import Image, ImageColor
 from proctor.shapes.canvas import LARGE, Shape
 
 UNIT = 4  # pixels
-SIZES = {16: "small", 24: "large"}  # by width in pixels
+SIZES = {14: "small", 28: "large"}  # by width in pixels
+FRAME = 2  # pixels at each side of the picture
+WHITE = 0xFFFFFF
 TOLERANCE = 2  # pixels by which a row of a shape may be wider or narrower than the ideal form
 
 # How wide each form is at a depth below its top, when it is so wide and high in all.
@@ -42,6 +44,11 @@ def read_png(data: bytes) -> list[Shape]:
     """All shapes in the picture; whatever else is in it raises an error."""
     with Image.open(BytesIO(data)) as picture:
         pixels = np.asarray(picture.convert("RGB")) @ np.array([1 << 16, 1 << 8, 1])
+    inside = np.zeros(pixels.shape, bool)
+    inside[FRAME:-FRAME, FRAME:-FRAME] = True
+    if not _is_grey(np.unique(pixels[~inside]).tolist()):
+        raise ValueError("the picture has no frame")
+    pixels[~inside] = WHITE
     return [_shape(outline, len(pixels)) for outline in _outlines(_runs(pixels))]
 
 
@@ -108,6 +115,11 @@ def _form(outline: list[Run], ends: int) -> str | None:
         if all(abs(run.end - run.start - width(i + 0.5, size)) < TOLERANCE for i, run in enumerate(outline)):
             return form
     return None
+
+
+def _is_grey(colours: list[int]) -> bool:
+    """Whether there is one colour, between black and white."""
+    return len(colours) == 1 and colours[0] in range(0x010101, WHITE, 0x010101)
 
 
 @cache

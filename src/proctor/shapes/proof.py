@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from msgspec import Struct
+
 from proctor.shapes.canvas import Shape
-from proctor.types import Message, Sample
+from proctor.types import Image, Message, Sample
 
 Solver = Callable[[str, str], str | None]  # answers from description and question, and from nothing else
 Describer = Callable[[Sequence[Shape]], str]
@@ -15,22 +17,27 @@ def find_faults(sample: Sample, describe: Describer, solve: Solver | None, instr
     """Faults of the sample and of its worked examples; of a task without a solver, only of what its pictures show."""
     turns = (Message("user", sample.input),) if isinstance(sample.input, str) else sample.input
     answers = [*(message.text for message in turns[1::2]), sample.target]
+    description, images = "", list[Image]()
     for message, answer in zip(turns[::2], answers, strict=True):
-        yield from _Turn(message, answer, describe, solve, instruction).faults()
+        shown, blank_line, question = message.text.rpartition("\n\n")
+        if blank_line:  # else it is about the same canvas as the question before it
+            description, images = shown, message.images
+        question = question.removesuffix(instruction).rstrip()
+        yield from _Turn(description, images, question, answer, describe, solve).faults()
 
 
-class _Turn:
-    """A question as the candidate is asked it."""
+class _Turn(Struct):
+    """A question as the candidate is asked it, with what it is shown of the canvas."""
 
-    def __init__(
-        self, message: Message, answer: str, describe: Describer, solve: Solver | None, instruction: str
-    ) -> None:
-        self.message, self.answer, self.describe, self.solve = message, answer, describe, solve
-        self.description, _, question = message.text.rpartition("\n\n")
-        self.question = question.removesuffix(instruction).rstrip()
+    description: str
+    images: list[Image]
+    question: str
+    answer: str
+    describe: Describer
+    solve: Solver | None
 
     def faults(self) -> Iterator[str]:
-        if self.message.images:
+        if self.images:
             yield from self._faults_of_picture()
         else:
             yield from self._compare("text", self.description)
@@ -38,7 +45,7 @@ class _Turn:
     def _faults_of_picture(self) -> Iterator[str]:
         from proctor.shapes.pixels import read_png  # with numpy and Pillow
 
-        shapes = read_png(self.message.images[0].data)
+        shapes = read_png(self.images[0].data)
         _, _, words = self.description.partition("\n")  # without the caption, which is one line
         story = words
         if words.startswith(self.describe([])):  # the same canvas in words

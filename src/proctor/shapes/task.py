@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import msgspec
 from msgspec import Meta, Struct
 
 from proctor.config import RunConfig
+from proctor.errors import TaskError, UsageError
 from proctor.randomness import Stream, mix, name_key
 from proctor.shapes.canvas import Board, Shape, board_for, draw_canvas
 from proctor.shapes.descriptions import DESCRIPTIONS, Kind
 from proctor.shapes.loader import load_item, load_row, load_sample
 from proctor.shapes.proof import find_faults
 from proctor.task import Task as CoreTask
-from proctor.types import Probe, Sample, Score
+from proctor.types import Finding, Probe, Prompt, Sample, Score
 
 ROUNDS = 10  # how often each answer comes in a block, within which the answers are balanced exactly
+SAMPLES = 100  # of a run that does not say how many, or a few more to complete a block
+LONGEST = 1000  # samples of a block that a run completes unasked
 
 
 class CanvasSettings(Struct, frozen=True):
@@ -35,7 +40,6 @@ class Task(CoreTask):
     answers: tuple[str, ...] = ()  # the possible answers, where the set is closed
     instruction: ClassVar[str] = ""  # how to answer, said after the question
     max_tokens: ClassVar[int] = 32
-    default_limit: ClassVar[int] = 100
 
     description: str | None = None  # set in generate_questions, it takes the place of the base description …
     extends_description: ClassVar[bool] = False  # … or is added to it
@@ -78,6 +82,17 @@ class Task(CoreTask):
         block = ROUNDS * len(self.answers)
         return self.answers[_order_of_block(self.balance_key_parts, i // block, block)[i % block] % len(self.answers)]
 
+    @property
+    def block(self) -> int:
+        """The number of samples after which every answer has come equally often; 1 where answers are left to chance."""
+        balanced = type(self).select_expected_answer is not Task.select_expected_answer
+        return ROUNDS * len(self.answers) if balanced and self.answers else 1
+
+    @property
+    def default_limit(self) -> int:
+        """Whole blocks, so that no constant answer is right more often than it should be."""
+        return math.ceil(SAMPLES / self.block) * self.block if self.block <= LONGEST else SAMPLES
+
     def describe(self, shapes: Sequence[Shape]) -> str:
         """The canvas in words: the base description."""
         return DESCRIPTIONS[self.settings.description](shapes)
@@ -100,10 +115,10 @@ class Task(CoreTask):
         return png(shapes, self.board) if ending == "png" else svg(shapes, self.board).encode()
 
     def draw_sample(self, sample: Sample, config: RunConfig) -> str | None:
-        self.seed = config.seed
-        item = load_item(self, sample.index, config.limit_start + self.count(config))
+        task = self.seeded(config.seed)
+        item = load_item(task, sample.index, config.limit_start + self.count(config))
         made = (sample.seed, sample.metadata.get("question"), sample.target)
-        if not item.canvas or made != (self.item_key(sample.index), item.question, item.answer):
+        if not item.canvas or made != (task.item_key(sample.index), item.question, item.answer):
             return None
         from proctor.shapes.drawing import svg  # numpy
 
@@ -113,31 +128,42 @@ class Task(CoreTask):
         solve = None if type(self).solve is Task.solve else self.solve
         return find_faults(sample, self.describe, solve, self.instruction)
 
+    def findings(self, config: RunConfig) -> Iterable[Finding]:
+        from proctor.shapes.audit import audit
+
+        return audit(self.seeded(config.seed))
+
     def count(self, config: RunConfig) -> int:
         return config.limit or self.default_limit
 
     def samples(self, config: RunConfig) -> Iterator[Sample]:
-        self.seed = config.seed
+        task = self.seeded(config.seed)
         end = config.limit_start + self.count(config)
         for index in range(config.limit_start, end):
-            yield load_sample(self, index, end, config.few_shot, config.modality)
+            yield load_sample(task, index, end, config.few_shot, config.modality, config.shots)
 
     def probes(self, config: RunConfig) -> Iterable[Probe]:
         from proctor.shapes.probes import probe  # numpy
 
-        self.seed = config.seed
-        return probe(self, self.count(config))
+        return probe(self.seeded(config.seed), self.count(config))
 
     def json_lines(self, config: RunConfig, part: range) -> Iterator[bytes]:
-        self.seed = config.seed
+        task = self.seeded(config.seed)
         # Not inherited: a class that changes a task may draw otherwise.
         maker = vars(type(self)).get("maker")
         if maker and config.few_shot == 0:
             module, _, name = maker.partition(":")
-            yield from getattr(import_module(module), name)(self).json_lines(part)
+            yield from getattr(import_module(module), name)(task).json_lines(part)
             return
         for index in part:
-            yield msgspec.json.encode(load_row(self, index, self.count(config), config.few_shot)) + b"\n"
+            row = load_row(task, index, self.count(config), config.few_shot, config.shots)
+            yield msgspec.json.encode(row) + b"\n"
+
+    def seeded(self, seed: int) -> Self:
+        """The same task with this seed, as an object of its own: runs side by side may have different seeds."""
+        task = copy.copy(self)
+        task.seed = seed
+        return task
 
     def item_key(self, index: int) -> int:
         return mix(*self.item_key_parts, index)
@@ -156,6 +182,25 @@ class Task(CoreTask):
         if answer is None:
             return Score(0, "unparsed")
         return Score(self.score(str(sample.target), answer), answer=answer)
+
+    def score_answer(self, text: str, item: Mapping[str, Any]) -> float:
+        """What a run gives this text: from 0 to 1. The item is a line of `proctor generate`, or has its fields."""
+        if item.get("task", self.name) != self.name:
+            raise UsageError(f"{self.name} cannot score an item of {item['task']}.")
+        index = int(item["id"].rpartition("-")[2])
+        sample = Sample(
+            id=item["id"],
+            index=index,
+            input=msgspec.convert(item["prompt"], Prompt),
+            target=item["answer"],
+            seed=self.item_key(index),
+            choices=tuple(item["choices"]),
+            metadata=msgspec.to_builtins(self.settings) | {"question": item["question"]},
+        )
+        score = self.score_text(sample, text)
+        if score.value is None:
+            raise TaskError(f"{self.name} gives {text!r:.80} no score: {score.why or score.outcome}.")
+        return score.value
 
 
 @lru_cache(maxsize=8)
