@@ -110,6 +110,6 @@ class ShapeTask(TypedTask):
         return tuple(str(shape) for shape in shapes)
 
     def wanted_shapes(self, names: Sequence[str], selected_answer: str | None) -> list[str]:
-        """Different shapes to ask about, the selected one first."""
-        drawn = self.random.sample(names, min(QUESTIONS, len(names)))
-        return [selected_answer, *(name for name in drawn if name != selected_answer)] if selected_answer else drawn
+        """A shape for each question: the selected one first. The others tell nothing about it, not even what it is not."""
+        drawn = [self.random.choice(names) for _ in range(QUESTIONS)]
+        return [selected_answer, *drawn[1:]] if selected_answer else drawn

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.shapes.batch.streams import Integers, Streams
+from proctor.shapes.batch.streams import Integers, Streams, past
 from proctor.shapes.canvas import Board
 from proctor.shapes.patterns import PATTERNS, Pattern, Values, all_values, kinds_with
 
@@ -24,9 +24,22 @@ class Canvas(NamedTuple):
         """The same shapes, listed in this order."""
         return Canvas(*(np.take_along_axis(part, order, axis=1) for part in self))
 
+    def of_rows(self, rows: NDArray[np.intp]) -> Canvas:
+        return Canvas(*(part[rows] for part in self))
+
+    def find(self, kinds: Integers) -> Integers:
+        """Where the shape of its kind is listed in each row."""
+        return np.argmax(self.kinds == kinds[:, None], axis=1)
+
 
 def draw_canvas(n: int, streams: Streams, board: Board) -> Canvas:
     return place_kinds(streams.sample(len(board.kinds), n), streams, board)
+
+
+def draw_with_selected(selected: Integers, n: int, streams: Streams, board: Board) -> Canvas:
+    """As `ShapeTask` draws it: the selected kind of each row among others."""
+    others = past(selected[:, None], streams.sample(len(board.kinds) - 1, n - 1))
+    return place_kinds(streams.shuffled(np.hstack([selected[:, None], others])), streams, board)
 
 
 def place_kinds(kinds: Integers, streams: Streams, board: Board, cells: Integers | None = None) -> Canvas:
@@ -44,13 +57,6 @@ def _offsets(line: Integers, cell: Integers, streams: Streams, board: Board) -> 
     starts = np.stack([streams.below(board.cells) for _ in range(board.cells)], axis=1)
     start = np.take_along_axis(starts, line, axis=1)
     return (start + step[:, None] * cell) % board.cells - board.jitter
-
-
-def past(taken: Integers, numbers: Integers) -> Integers:
-    """The n-th of those that a row has not taken, for each of its numbers n."""
-    for column in np.sort(taken, axis=1).T:
-        numbers += numbers >= column[:, None]
-    return numbers
 
 
 def as_set(kinds: Integers) -> Integers:

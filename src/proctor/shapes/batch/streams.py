@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,8 @@ from proctor.randomness import SCRAMBLE, STEP, mix
 
 Integers = NDArray[np.int64]
 Unsigned = NDArray[np.uint64]
+
+Fitting = Callable[[NDArray[np.intp], Integers], NDArray[np.bool_]]
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
@@ -50,6 +54,15 @@ class Streams:
         part.drawn = self.drawn if isinstance(self.drawn, int) else self.drawn[rows]
         return part
 
+    def put_back(self, rows: NDArray[np.intp], part: Streams) -> None:
+        """These rows continue where the part has stopped, which was taken from them."""
+        if len(rows) == len(self):
+            self.drawn = part.drawn
+            return
+        drawn = np.full(len(self), self.drawn, np.uint64) if isinstance(self.drawn, int) else self.drawn.copy()
+        drawn[rows] = part.drawn
+        self.drawn = drawn
+
     def skip(self, draws: int) -> None:
         self.drawn = self.drawn + draws if isinstance(self.drawn, int) else self.drawn + np.uint64(draws)
 
@@ -84,6 +97,29 @@ class Streams:
         return self.sample(items, items.shape[1])
 
 
+def draw_first(pool: int, fits: Fitting, streams: Streams) -> Integers:
+    """`Stream.first` of range(pool) for each row. `fits` gets numbers of rows, and a candidate for each of them."""
+    chosen = np.empty(len(streams), np.int64)
+    rows, tried = np.arange(len(streams)), np.empty((len(streams), 0), np.int64)
+    for left in range(pool, 0, -1):
+        part = streams.part(rows)
+        candidate = past(tried, part.below(left)[:, None])[:, 0]
+        streams.put_back(rows, part)
+        chosen[rows] = candidate
+        missed = ~fits(rows, candidate)
+        if not missed.any():
+            return chosen
+        rows, tried = rows[missed], np.hstack([tried, candidate[:, None]])[missed]
+    raise LookupError("no candidate fits")
+
+
+def past(taken: Integers, numbers: Integers) -> Integers:
+    """The n-th of those that a row has not taken, for each of its numbers n."""
+    for column in np.sort(taken, axis=1).T:
+        numbers += numbers >= column[:, None]
+    return numbers
+
+
 def pick(fitting: NDArray[np.bool_], number: Integers) -> Integers:
     """The column of each row's n-th fitting entry, counted from 0."""
     passed = np.cumsum(fitting, axis=1, dtype=np.int16) <= number[:, None].astype(np.int16)
@@ -94,3 +130,19 @@ def pick(fitting: NDArray[np.bool_], number: Integers) -> Integers:
 def choose(fitting: NDArray[np.bool_], streams: Streams) -> Integers:
     """One of each row's fitting columns, all equally likely: `Stream.choice` among them."""
     return pick(fitting, streams.below(np.count_nonzero(fitting, axis=1)))
+
+
+# For each byte, how many bits are set, and which is the n-th of them.
+_BYTES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+BITS = _BYTES.sum(axis=1, dtype=np.int64)
+NTH_BIT = np.argsort(1 - _BYTES.astype(np.int8), axis=1, kind="stable")
+
+
+def choose_bit(sets: Integers, streams: Streams) -> Integers:
+    """One of the bits that are set in each row, all equally likely. A row may be a single number, or several."""
+    parts = np.ascontiguousarray(sets.astype("<i8", copy=False)).view(np.uint8).reshape(len(sets), -1)
+    bits = BITS[parts]
+    passed = np.cumsum(bits, axis=1)
+    number, row = streams.below(passed[:, -1]), np.arange(len(sets))
+    at: Integers = np.count_nonzero(passed <= number[:, None], axis=1)
+    return 8 * at + NTH_BIT[parts[row, at], number - passed[row, at] + bits[row, at]]
