@@ -57,7 +57,10 @@ def test_every_process_and_every_shard_writes_the_same_bytes(tmp_path: Path) -> 
         assert whole == b"".join((tmp_path / "2" / f"{name}-{k}.jsonl").read_bytes() for k in (1, 2)), name
         rows = [msgspec.json.decode(line) for line in whole.splitlines()]
         assert [row["index"] for row in rows] == list(range(50))
-        assert list(rows[0]) == ["id", "index", "description", "question", "answer", "shots", "shapes", "settings"]
+        assert list(rows[0]) == [
+            *("id", "index", "task", "version", "prompt", "description", "question", "choices", "answer"),
+            *("shots", "shapes", "settings"),
+        ]
         assert len(rows[0]["shapes"]) == rows[0]["settings"]["shapes"]
 
 

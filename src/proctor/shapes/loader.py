@@ -40,8 +40,12 @@ class Row(Struct):
 
     id: str
     index: int
+    task: str
+    version: str
+    prompt: Prompt  # what a model is given: a text, or with worked examples a list of messages
     description: str
     question: str
+    choices: tuple[str, ...]
     answer: str
     shots: list[tuple[str, str]]  # what is asked, with its own description, and the answer
     shapes: list[Shape]
@@ -68,8 +72,12 @@ def load_row(task: Task, index: int, count: int, few_shot: int) -> Row:
     return Row(
         f"{task.seed}-{index}",
         index,
+        task.name,
+        task.version,
+        _prompt(task, item, shots, "text"),
         item.description,
         item.question,
+        item.choices,
         item.answer,
         [(f"{shot.description}\n\n{shot.question}", shot.answer) for shot in shots],
         item.shapes,

@@ -48,6 +48,10 @@ class Maker(ABC):
     def draw_shapes(self, streams: Streams, wanted: Integers) -> Canvas:
         return draw_canvas(self.n, streams, self.board)
 
+    def choices(self, canvas: Canvas, wanted: Integers) -> list[Column]:
+        """`Task.choices` of each question, as JSON without its brackets; called after `ask`, for the same rows."""
+        return [self._all_answers]
+
     def json_lines(self, part: range) -> Iterator[bytes]:
         """The rows of these items as lines of JSON, in pieces."""
         for start in range(part.start, part.stop, SPAN):
@@ -64,9 +68,11 @@ class Maker(ABC):
         if not self.brings_description:
             description = [*self._base(canvas), *description]
         number, thousands = self._in_digits(indices)
-        columns: list[Column] = [self._id, number, self._index, number, self._description, *description]
-        columns += [self._question, *question, self._answer, self.answers + wanted, self._shapes]
-        columns += [self._shapes_of(canvas), self._settings]
+        columns: list[Column] = [self._id, number, self._index, number]
+        columns += [self._prompt, *description, self._blank_line, *question, self._instruction]
+        columns += [self._description, *description, self._question, *question]
+        columns += [self._choices, *self.choices(canvas, wanted), self._answer, self.answers + wanted]
+        columns += [self._shapes, self._shapes_of(canvas), self._settings]
         return self.book.write(columns, len(indices), thousands)
 
     def _in_digits(self, indices: Integers) -> tuple[Integers, list[bytes]]:
@@ -95,22 +101,25 @@ class Maker(ABC):
 
     def _write_syntax(self) -> None:
         settings = msgspec.json.encode(self.task.settings).decode()
-        syntax = (
-            f'{{"id":"{self.task.seed}-',
-            '","index":',
-            ',"description":"',
-            '","question":"',
-            '","answer":"',
-            '","shots":[],"shapes":[',
-            f'],"settings":{settings}}}\n',
-        )
-        first = self.book.add_json(syntax)
-        self._id, self._index, self._description, self._question, self._answer, self._shapes, self._settings = range(
-            first, first + len(syntax)
-        )
-        self._nothing = self.book.add_json([""])
+        name, version = (msgspec.json.encode(text).decode() for text in (self.task.name, self.task.version))
+        add = self.book.add_json
+        self._id = add([f'{{"id":"{self.task.seed}-'])
+        self._index = add(['","index":'])
+        self._prompt = add([f',"task":{name},"version":{version},"prompt":"'])
+        self._blank_line = self.book.add(["\n\n"])
+        self._instruction = self.book.add([f" {self.task.instruction}".rstrip()])
+        self._description = add(['","description":"'])
+        self._question = add(['","question":"'])
+        self._choices = add(['","choices":['])
+        self._answer = add(['],"answer":"'])
+        self._shapes = add(['","shots":[],"shapes":['])
+        self._settings = add([f'],"settings":{settings}}}\n'])
+        self._all_answers = add([msgspec.json.encode(self.task.answers).decode()[1:-1]])
+        self._nothing = add([""])
         self._number = self.book.add_json(f"{number}" for number in range(1000))
         self._three_digits = self.book.add_json(f"{number:03}" for number in range(1000))
+        self._listed_name = add(f'"{name}",' for name in self.board.names)
+        self._last_name = add(f'"{name}"' for name in self.board.names)
         bound = range(-self.board.bound, self.board.bound + 1)
         self._shape_to_x = self.book.add_json(
             f'{{"size":"{size}","colour":"{colour}","form":"{form}","x":{x},'
@@ -119,6 +128,12 @@ class Maker(ABC):
         )
         self._shape_from_y = self.book.add_json(f'"y":{y}}},' for y in bound)
         self._last_from_y = self.book.add_json(f'"y":{y}}}' for y in bound)
+
+    def names_of(self, kinds: Integers) -> Integers:
+        """These kinds as a JSON list of names, without its brackets; for `choices`."""
+        pieces = self._listed_name + kinds
+        pieces[:, -1] += self._last_name - self._listed_name
+        return pieces
 
     def _shapes_of(self, canvas: Canvas) -> Integers:
         pieces = self._interleaved(canvas, self._shape_to_x, self._shape_from_y)

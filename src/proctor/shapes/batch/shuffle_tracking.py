@@ -28,6 +28,9 @@ class ShuffleTrackingMaker(Maker):
         drawn = past(selected, streams.sample(len(self.board.kinds) - 1, self.n - 1))
         return place_kinds(streams.shuffled(np.hstack([selected, drawn])), streams, self.board)
 
+    def choices(self, canvas: Canvas, wanted: Integers) -> list[Column]:
+        return [self.names_of(canvas.kinds)]
+
     def ask(self, canvas: Canvas, streams: Streams, wanted: Integers) -> tuple[list[Column], list[Column]]:
         line = canvas.ordered(np.argsort(-canvas.y, axis=1)).kinds
         listed = self._listed + line

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
 from proctor.shapes.batch.canvas import Canvas
@@ -9,7 +10,7 @@ from proctor.shapes.batch.maker import Maker
 from proctor.shapes.batch.phrases import Column
 from proctor.shapes.batch.streams import Integers, Streams
 from proctor.shapes.descriptions import RELATIONS_HEADING
-from proctor.shapes.places import RELATIONS
+from proctor.shapes.places import AXES, RELATIONS
 from proctor.shapes.tasks.coordinate import QUESTION
 from proctor.shapes.tasks.transitivity import LINE, pairs_apart
 from proctor.shapes.typed import QUESTIONS
@@ -26,6 +27,7 @@ class TransitivityMaker(Maker):
         )
         self._where, self._relative = self.book.add_pair(QUESTION, names)
         self._apart = np.array(pairs_apart(self.n))
+        self._sides = self.book.add_json(msgspec.json.encode(answers).decode()[1:-1] for answers in AXES.values())
 
     def ask(self, canvas: Canvas, streams: Streams, wanted: Integers) -> tuple[list[Column], list[Column]]:
         # The answers are Left, Right, Below, Above: an axis each two, the lower coordinate first.
@@ -38,6 +40,9 @@ class TransitivityMaker(Maker):
         low, high = np.take_along_axis(row, places, axis=1).T
         a, b = np.where(upper, high, low), np.where(upper, low, high)
         return lines, [self._where + a, self._relative + b]
+
+    def choices(self, canvas: Canvas, wanted: Integers) -> list[Column]:
+        return [self._sides + wanted // 2]
 
     def _describe(self, row: Integers, axis: Integers, streams: Streams) -> list[Column]:
         before, after, kinds = row[:, :-1], row[:, 1:], len(self.board.kinds)
