@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.shapes.batch.streams import Integers, Streams, past
+from proctor.shapes.batch.streams import Integers, Streams
 from proctor.shapes.canvas import Board
 from proctor.shapes.patterns import PATTERNS, Pattern, Values, all_values, kinds_with
 
@@ -57,6 +57,13 @@ def _offsets(line: Integers, cell: Integers, streams: Streams, board: Board) -> 
     starts = np.stack([streams.below(board.cells) for _ in range(board.cells)], axis=1)
     start = np.take_along_axis(starts, line, axis=1)
     return (start + step[:, None] * cell) % board.cells - board.jitter
+
+
+def past(taken: Integers, numbers: Integers) -> Integers:
+    """The n-th of those that a row has not taken, for each of its numbers n."""
+    for column in np.sort(taken, axis=1).T:
+        numbers += numbers >= column[:, None]
+    return numbers
 
 
 def as_set(kinds: Integers) -> Integers:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from proctor.shapes.batch.canvas import Canvas, draw_with_selected
 from proctor.shapes.batch.maker import Maker
 from proctor.shapes.batch.phrases import Column
 from proctor.shapes.batch.places import add_places, draw_place
-from proctor.shapes.batch.streams import Integers, Streams, choose_bit, draw_first
+from proctor.shapes.batch.retries import Flags, Rows, draw_first
+from proctor.shapes.batch.streams import Integers, Streams, choose_bit
 from proctor.shapes.canvas import HALF_WIDTH
 from proctor.shapes.tasks.move_tracking import MOVE, QUESTION, WAYS
 
@@ -19,10 +19,10 @@ _WORD = 64  # bits
 class MoveTrackingMaker(Maker):
     def write_phrases(self) -> None:
         names, far = self.board.names, 2 * self.board.bound
-        who, how_far = MOVE.split(" {} ")[0], MOVE.removeprefix("The {} moves")
-        self._movers = self.book.add("\n" + who.format(name) for name in names)
+        who, verb, rest = MOVE.partition(" moves ")
+        self._movers = self.book.add(f"\n{who.format(name)}{verb}" for name in names)
         self._moves = self.book.add(
-            how_far.format(distance, way) for ways in WAYS.values() for way in ways for distance in range(far)
+            rest.format(distance, way) for ways in WAYS.values() for way in ways for distance in range(far)
         )
         self._questions = add_places(self.book, QUESTION, self.n)
         self._half = np.array([HALF_WIDTH[size] for size, _, _ in self.board.kinds])
@@ -46,11 +46,14 @@ class MoveTrackingMaker(Maker):
         self.skip_wanted_answers(streams)
         return lines, [self._questions + draw_place(now, wanted, streams)]
 
+    def choices(self, canvas: Canvas, wanted: Integers) -> list[Column]:
+        return [self.names_of(canvas.kinds)]
+
     def _move(self, now: Canvas, streams: Streams) -> list[Column]:
         row = np.arange(len(streams))
         free = np.empty((len(row), 2, self._allowed.shape[-1]), np.int64)
 
-        def can_move(rows: NDArray[np.intp], index: Integers) -> NDArray[np.bool_]:
+        def can_move(rows: Rows, index: Integers) -> Flags:
             free[rows] = self._free(now.of_rows(rows) if len(rows) < len(row) else now, index)
             return free[rows].any(axis=(1, 2))
 
@@ -78,7 +81,7 @@ class MoveTrackingMaker(Maker):
         return np.stack(sets, axis=1)
 
 
-def _as_words(flags: NDArray[np.bool_]) -> Integers:
+def _as_words(flags: Flags) -> Integers:
     """The last axis as bits of whole words."""
     padded = np.zeros((*flags.shape[:-1], -(-flags.shape[-1] // _WORD) * _WORD), np.bool_)
     padded[..., : flags.shape[-1]] = flags

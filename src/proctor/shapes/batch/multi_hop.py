@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from proctor.errors import TaskError
 from proctor.shapes.batch.canvas import Canvas
 from proctor.shapes.batch.maker import Maker
 from proctor.shapes.batch.phrases import Column
+from proctor.shapes.batch.retries import Flags, Rows, redraw
 from proctor.shapes.batch.streams import BITS, NTH_BIT, Integers, Streams, choose
 from proctor.shapes.places import AXES, RELATIONS
 from proctor.shapes.tasks.multi_hop import ALTERNATIVES, HEADING, LINE, QUESTION, SIDE, STEPS, TRIES, reach_of
@@ -31,6 +31,7 @@ class MultiHopMaker(Maker):
         first, second = QUESTION.split("{} {} the ")
         self._first = self.book.add(f"{first}{a} {ALTERNATIVES[axis]} the " for axis in AXES for a in names)
         self._second = self.book.add(second.format(b) for b in names)
+        self._sides = self.book.add_json(msgspec.json.encode(answers).decode()[1:-1] for answers in AXES.values())
 
     def draw_shapes(self, streams: Streams, wanted: Integers) -> Canvas:
         """The path and then the others. Their squares are kept for `ask`."""
@@ -51,22 +52,21 @@ class MultiHopMaker(Maker):
         return Canvas(kinds, x * SIDE, y * SIDE)
 
     def _draw_paths(self, streams: Streams) -> Integers:
-        rows, paths = np.arange(len(streams)), np.empty((len(streams), self._hops + 1), np.int64)
-        for _ in range(TRIES):
-            part = streams.part(rows)
-            paths[rows], complete = self._paper.grow(self._hops, part)
-            streams.put_back(rows, part)
-            rows = rows[~(complete & self._are_wanted(paths[rows]))]
-            if not len(rows):
-                turned = streams.below(2).astype(np.bool_)
-                paths[turned] = paths[turned, ::-1]
-                return paths
-        raise TaskError(f"no path of {self._hops} hops found in {TRIES} tries.")
+        paths = np.empty((len(streams), self._hops + 1), np.int64)
 
-    def _are_wanted(self, paths: Integers) -> NDArray[np.bool_]:
+        def attempt(rows: Rows, part: Streams) -> Flags:
+            paths[rows], complete = self._paper.grow(self._hops, part)
+            return complete & self._are_wanted(paths[rows])
+
+        redraw(attempt, TRIES, streams)
+        turned = streams.below(2) == 1
+        paths[turned] = paths[turned, ::-1]
+        return paths
+
+    def _are_wanted(self, paths: Integers) -> Flags:
         x, y = self._paper.places(paths[:, [0, 1, -2, -1]])
         across, up = x[:, 3] - x[:, 0], y[:, 3] - y[:, 0]
-        wanted: NDArray[np.bool_] = (across != 0) & (up != 0)
+        wanted: Flags = (across != 0) & (up != 0)
         if self._hops >= 4:
             first = (x[:, 1] - x[:, 0]) * across + (y[:, 1] - y[:, 0]) * up < 0
             last = (x[:, 3] - x[:, 2]) * across + (y[:, 3] - y[:, 2]) * up < 0
@@ -82,6 +82,9 @@ class MultiHopMaker(Maker):
         start_first = (along[:, 0] > along[:, self._hops]) == upper
         a, b = np.where(start_first, start, end), np.where(start_first, end, start)
         return description, [self._first + axis * len(self.board.names) + a, self._second + b]
+
+    def choices(self, canvas: Canvas, wanted: Integers) -> list[Column]:
+        return [self._sides + wanted // 2]
 
     def _describe(self, canvas: Canvas, streams: Streams) -> list[Column]:
         squares, hops, row = self._squares, self._hops, np.arange(len(streams))[:, None]
@@ -111,7 +114,7 @@ class Paper:
         line = abs(np.arange(self.width) - self.width // 2) > reach
         self._edge = (line[:, None] | line).reshape(-1)
 
-    def taken(self, squares: Integers) -> NDArray[np.bool_]:
+    def taken(self, squares: Integers) -> Flags:
         taken = np.tile(self._edge, (len(squares), 1))
         np.put_along_axis(taken, squares, True, axis=1)
         return taken
@@ -124,7 +127,7 @@ class Paper:
         number: Integers = np.argmax(difference[..., None] == self.steps, axis=-1)
         return number
 
-    def grow(self, hops: int, streams: Streams) -> tuple[Integers, NDArray[np.bool_]]:
+    def grow(self, hops: int, streams: Streams) -> tuple[Integers, Flags]:
         """Paths from the middle, and whether each is complete or was stuck."""
         path = np.full((len(streams), hops + 1), self.middle)
         taken, row = self.taken(path[:, :1]), np.arange(len(path))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from proctor.errors import TaskError
-from proctor.shapes.batch.canvas import Canvas, draw_with_selected
+from proctor.shapes.batch.canvas import Canvas, draw_with_selected, past
 from proctor.shapes.batch.maker import Maker
 from proctor.shapes.batch.phrases import Column
-from proctor.shapes.batch.streams import Integers, Streams, draw_first
+from proctor.shapes.batch.retries import Flags, Rows, draw_first, redraw
+from proctor.shapes.batch.streams import Integers, Streams
 from proctor.shapes.tasks.nearest import QUESTION, TRIES, name_rank
 
 
@@ -22,30 +21,32 @@ class NearestMaker(Maker):
 
     def draw_shapes(self, streams: Streams, wanted: Integers) -> Canvas:
         """Canvases are drawn again until a shape drawn blindly can be the reference."""
-        rows = np.arange(len(streams))
-        whole = Canvas(*(np.empty((len(rows), self.n), np.int64) for _ in Canvas._fields))
-        for _ in range(TRIES):
-            part = streams.part(rows)
+        whole = Canvas(*(np.empty((len(streams), self.n), np.int64) for _ in Canvas._fields))
+
+        def attempt(rows: Rows, part: Streams) -> Flags:
             canvas = draw_with_selected(wanted[rows], self.n, part, self.board)
-            kept = _is_reference(canvas, _but(canvas.find(wanted[rows]), part.below(self.n - 1)))
-            streams.put_back(rows, part)
             for all_rows, drawn in zip(whole, canvas, strict=True):
                 all_rows[rows] = drawn
-            rows = rows[~kept]
-            if not len(rows):
-                return whole
-        raise TaskError(f"no canvas of {self.n} shapes without equal distances in {TRIES} tries.")
+            return _is_reference(canvas, _but(canvas.find(wanted[rows]), part.below(self.n - 1)))
+
+        redraw(attempt, TRIES, streams)
+        return whole
 
     def ask(self, canvas: Canvas, streams: Streams, wanted: Integers) -> tuple[list[Column], list[Column]]:
         selected, row = canvas.find(wanted), np.arange(len(wanted))
 
-        def fits(rows: NDArray[np.intp], number: Integers) -> NDArray[np.bool_]:
+        def fits(rows: Rows, number: Integers) -> Flags:
             return _is_reference(canvas.of_rows(rows), _but(selected[rows], number))
 
-        reference = _but(selected, draw_first(self.n - 1, fits, streams))
+        self._reference = reference = _but(selected, draw_first(self.n - 1, fits, streams))
         distance = _squared_distances(canvas, reference)
         nearer = np.count_nonzero(distance < distance[row, selected][:, None], axis=1)  # with the reference itself
         return [], [self._ranks + nearer - 1, self._references + canvas.kinds[row, reference]]
+
+    def choices(self, canvas: Canvas, wanted: Integers) -> list[Column]:
+        """All but the reference."""
+        others = past(self._reference[:, None], np.tile(np.arange(self.n - 1), (len(wanted), 1)))
+        return [self.names_of(np.take_along_axis(canvas.kinds, others, axis=1))]
 
 
 def _but(selected: Integers, number: Integers) -> Integers:
@@ -59,8 +60,8 @@ def _squared_distances(canvas: Canvas, reference: Integers) -> Integers:
     return across * across + up * up
 
 
-def _is_reference(canvas: Canvas, reference: Integers) -> NDArray[np.bool_]:
+def _is_reference(canvas: Canvas, reference: Integers) -> Flags:
     """Whether no two shapes are equally far from it."""
     distances = np.sort(_squared_distances(canvas, reference).astype(np.int16), axis=1)
-    different: NDArray[np.bool_] = (distances[:, 1:] != distances[:, :-1]).all(axis=1)
+    different: Flags = (distances[:, 1:] != distances[:, :-1]).all(axis=1)
     return different

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.errors import TaskError
-from proctor.shapes.batch.canvas import Canvas, place_kinds
+from proctor.shapes.batch.canvas import Canvas, past, place_kinds
 from proctor.shapes.batch.maker import Maker
 from proctor.shapes.batch.phrases import Column
-from proctor.shapes.batch.streams import Integers, Streams, choose, choose_bit, past
+from proctor.shapes.batch.retries import Flags, Rows, redraw
+from proctor.shapes.batch.streams import Integers, Streams, choose, choose_bit
 from proctor.shapes.tasks.odd_one_out import QUESTION, SEARCHED, TRIES
 from proctor.shapes.typed import QUESTIONS
 
@@ -21,7 +21,7 @@ class OddOneOutMaker(Maker):
     def write_phrases(self) -> None:
         pieces = QUESTION.split("{}")
         self._named = [self.book.add(piece + name for name in self.board.names) for piece in pieces[:-1]]
-        self._end = self.book.add(pieces[-1:])
+        self._which = self.book.add(pieces[-1:])
         self._searched = np.array(list(combinations(range(min(SEARCHED, self.n)), 3))).T
         pairs = np.array(list(combinations(range(1, self.n), 2))).T
         self._with_first = np.vstack([np.zeros_like(pairs[:1]), pairs])
@@ -36,21 +36,19 @@ class OddOneOutMaker(Maker):
         kinds[row, spot[:, 0]] = wanted
         return Canvas(kinds, spots.x, spots.y).ordered(streams.sample(self.n, self.n))
 
-    def _draw_spots(self, streams: Streams) -> tuple[Canvas, NDArray[np.bool_]]:
+    def _draw_spots(self, streams: Streams) -> tuple[Canvas, Flags]:
         """Positions, and which of the triples searched can be asked about: one at least."""
-        rows = np.arange(len(streams))
-        whole = Canvas(*(np.zeros((len(rows), self.n), np.int64) for _ in Canvas._fields))
-        fitting = np.empty((len(rows), self._searched.shape[1]), np.bool_)
-        for _ in range(TRIES):
-            part = streams.part(rows)
+        whole = Canvas(*(np.zeros((len(streams), self.n), np.int64) for _ in Canvas._fields))
+        fitting = np.empty((len(streams), self._searched.shape[1]), np.bool_)
+
+        def attempt(rows: Rows, part: Streams) -> Flags:
             spots = place_kinds(whole.kinds[rows], part, self.board)
-            streams.put_back(rows, part)
             whole.x[rows], whole.y[rows] = spots.x, spots.y
             fitting[rows] = found = Views(spots.x, spots.y).fitting(self._searched)
-            rows = rows[~found.any(axis=1)]
-            if not len(rows):
-                return whole, fitting
-        raise TaskError(f"no canvas on which any of three shapes can be the odd one, in {TRIES} tries.")
+            return np.any(found, axis=1)
+
+        redraw(attempt, TRIES, streams)
+        return whole, fitting
 
     def ask(self, canvas: Canvas, streams: Streams, wanted: Integers) -> tuple[list[Column], list[Column]]:
         row = np.arange(len(wanted))
@@ -63,7 +61,13 @@ class OddOneOutMaker(Maker):
         pivot = choose_bit(views.pivots_of_first(triple), streams)
         named = streams.shuffled(triple.T)
         kinds = [canvas.kinds[row, column] for column in (pivot, *named.T)]
-        return [], [*(words + kind for words, kind in zip(self._named, kinds, strict=True)), self._end]
+        self._three = np.stack(kinds[1:], axis=1)
+        return [], [*(words + kind for words, kind in zip(self._named, kinds, strict=True)), self._which]
+
+    def choices(self, canvas: Canvas, wanted: Integers) -> list[Column]:
+        """The three, in the order of the canvas."""
+        place = np.stack([canvas.find(kind) for kind in self._three.T], axis=1)
+        return [self.names_of(np.take_along_axis(self._three, np.argsort(place, axis=1), axis=1))]
 
 
 class Views:
@@ -76,7 +80,7 @@ class Views:
         left, below = (_before(along.T.astype(np.int8), self._bits) for along in (x, y))
         self._parting = (left[:, None] ^ left) | (below[:, None] ^ below)
 
-    def fitting(self, triples: Integers) -> NDArray[np.bool_]:
+    def fitting(self, triples: Integers) -> Flags:
         """Whether each of the three can be the odd one; a row for each canvas, a column for each triple."""
         (ab, bc, ca), others = self._partings(triples), self._others(triples)[:, None]
         fits = (ab & ca & ~bc & others != 0) & (ab & bc & ~ca & others != 0) & (bc & ca & ~ab & others != 0)

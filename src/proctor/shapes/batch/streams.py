@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,8 +9,6 @@ from proctor.randomness import SCRAMBLE, STEP, mix
 
 Integers = NDArray[np.int64]
 Unsigned = NDArray[np.uint64]
-
-Fitting = Callable[[NDArray[np.intp], Integers], NDArray[np.bool_]]
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
@@ -95,29 +91,6 @@ class Streams:
 
     def shuffled(self, items: Integers) -> Integers:
         return self.sample(items, items.shape[1])
-
-
-def draw_first(pool: int, fits: Fitting, streams: Streams) -> Integers:
-    """`Stream.first` of range(pool) for each row. `fits` gets numbers of rows, and a candidate for each of them."""
-    chosen = np.empty(len(streams), np.int64)
-    rows, tried = np.arange(len(streams)), np.empty((len(streams), 0), np.int64)
-    for left in range(pool, 0, -1):
-        part = streams.part(rows)
-        candidate = past(tried, part.below(left)[:, None])[:, 0]
-        streams.put_back(rows, part)
-        chosen[rows] = candidate
-        missed = ~fits(rows, candidate)
-        if not missed.any():
-            return chosen
-        rows, tried = rows[missed], np.hstack([tried, candidate[:, None]])[missed]
-    raise LookupError("no candidate fits")
-
-
-def past(taken: Integers, numbers: Integers) -> Integers:
-    """The n-th of those that a row has not taken, for each of its numbers n."""
-    for column in np.sort(taken, axis=1).T:
-        numbers += numbers >= column[:, None]
-    return numbers
 
 
 def pick(fitting: NDArray[np.bool_], number: Integers) -> Integers:

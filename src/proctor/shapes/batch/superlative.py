@@ -17,6 +17,9 @@ class SuperlativeMaker(Maker):
     def draw_shapes(self, streams: Streams, wanted: Integers) -> Canvas:
         return draw_with_selected(wanted, self.n, streams, self.board)
 
+    def choices(self, canvas: Canvas, wanted: Integers) -> list[Column]:
+        return [self.names_of(canvas.kinds)]
+
     def ask(self, canvas: Canvas, streams: Streams, wanted: Integers) -> tuple[list[Column], list[Column]]:
         self.skip_wanted_answers(streams)
         return [], [self._questions + draw_place(canvas, wanted, streams)]
