@@ -7,11 +7,11 @@ import hashlib
 import time
 import traceback
 from collections import Counter
-from collections.abc import AsyncGenerator, Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import aclosing, suppress
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -35,6 +35,8 @@ from proctor.store.store import Store
 from proctor.store.writer import Writer
 from proctor.task import Task, take_samples
 from proctor.types import Output, Prompt, Record, Run, Sample, SampleError, Score, Status, Timing, Usage
+
+T = TypeVar("T", Output, Score)
 
 HOPELESS_ERRORS, HOPELESS_SHARE = 20, 0.1  # the default of --max-errors
 
@@ -202,8 +204,10 @@ class Sitting:
             record = Record(sample, epoch, timing=Timing(started=time.time()))
         stage: Literal["ask", "judge"] = "ask"
         try:
-            async with aclosing(self._asked(record)) as answered:
-                async for record in answered:
+            clock, done = time.perf_counter() - record.timing.ask, len(record.outputs)
+            async with aclosing(self._task.ask(sample, epoch, self._candidate, self._config, done)) as outputs:
+                async for output in outputs:
+                    record = _with_output(record, output, time.perf_counter() - clock)
                     writer.put(record, digest)  # an answer is not lost while it waits for the next, or for its judge
             if self._config.generation_only:
                 return record
@@ -221,20 +225,6 @@ class Sitting:
             record = _failed(record, stage, error)  # something that the task awaited was, not the run
         writer.put(record, digest)
         return record
-
-    async def _asked(self, record: Record) -> AsyncGenerator[Record]:
-        """The record with one more output each time."""
-        clock = time.perf_counter() - record.timing.ask
-        done = len(record.outputs)
-        async with aclosing(
-            self._task.ask(record.sample, record.epoch, self._candidate, self._config, done)
-        ) as outputs:
-            async for output in outputs:
-                timing = Timing(record.timing.started, ask=time.perf_counter() - clock)
-                record = msgspec.structs.replace(
-                    record, outputs=(*record.outputs, _storable(output, Output)), timing=timing
-                )
-                yield record
 
     async def _judged(self, record: Record) -> Record:
         clock = time.perf_counter()
@@ -328,9 +318,17 @@ def sample_digest(sample: Sample) -> bytes:
     return hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest()[:16]
 
 
-def _storable(value: Any, kind: Any) -> Any:
+def _with_output(record: Record, output: Output, seconds: float) -> Record:
+    timing = Timing(record.timing.started, ask=seconds)
+    return msgspec.structs.replace(record, outputs=(*record.outputs, _storable(output, Output)), timing=timing)
+
+
+_READ = {kind: msgspec.json.Decoder(kind).decode for kind in (Output, Score)}
+
+
+def _storable(value: T, kind: type[T]) -> T:
     """What a task returned, as it will be read back from the store; fails on what could not be."""
-    return msgspec.json.decode(msgspec.json.encode(value), type=kind)
+    return _READ[kind](msgspec.json.encode(value))
 
 
 def _failed(record: Record, kind: Literal["model", "ask", "judge"], error: BaseException) -> Record:
