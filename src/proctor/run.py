@@ -7,7 +7,7 @@ import hashlib
 import time
 import traceback
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import aclosing, suppress
 from functools import partial
 from types import TracebackType
@@ -39,6 +39,7 @@ from proctor.types import Output, Prompt, Record, Run, Sample, SampleError, Scor
 T = TypeVar("T", Output, Score)
 
 HOPELESS_ERRORS, HOPELESS_SHARE = 20, 0.1  # the default of --max-errors
+TURN = 0.005  # seconds of work after which the event loop sees to all else, such as signals and deadlines
 
 
 class Observer:
@@ -116,6 +117,7 @@ class Sitting:
         self._values = _known_values(store, run, self._scored) if config.until_ci is not None else {}
         self._answered = store.answered(run)
         self._finished = len(self._scored)
+        self._turn_ends = 0.0
         self._errors = 0
         self._last_error: SampleError
 
@@ -142,7 +144,9 @@ class Sitting:
                     self.cut_short = True
                     break
                 self._note(record)
-                await asyncio.sleep(0)  # a model that never waits must not starve the others
+                if time.monotonic() >= self._turn_ends:  # a model that never waits must not starve the others
+                    await asyncio.sleep(0)
+                    self._turn_ends = time.monotonic() + TURN
                 if at_work > self._samples_at_once():
                     break
             at_work -= 1
@@ -323,12 +327,13 @@ def _with_output(record: Record, output: Output, seconds: float) -> Record:
     return msgspec.structs.replace(record, outputs=(*record.outputs, _storable(output, Output)), timing=timing)
 
 
-_READ = {kind: msgspec.json.Decoder(kind).decode for kind in (Output, Score)}
+_READ: dict[type, Callable[[bytes], Any]] = {kind: msgspec.json.Decoder(kind).decode for kind in (Output, Score)}
 
 
 def _storable(value: T, kind: type[T]) -> T:
     """What a task returned, as it will be read back from the store; fails on what could not be."""
-    return _READ[kind](msgspec.json.encode(value))
+    stored: T = _READ[kind](msgspec.json.encode(value))
+    return stored
 
 
 def _failed(record: Record, kind: Literal["model", "ask", "judge"], error: BaseException) -> Record:

@@ -124,6 +124,6 @@ class ShapeTask(TypedTask):
         return tuple(str(shape) for shape in shapes)
 
     def wanted_shapes(self, names: Sequence[str], selected_answer: str | None) -> list[str]:
-        """A shape for each question: the selected one first. The others tell nothing about it, not even what it is not."""
-        drawn = [self.random.choice(names) for _ in range(QUESTIONS)]
+        """A shape for each question, the selected one first. The others may be the same: they tell nothing about it."""
+        drawn = [self.random.choice(names) for _ in range(min(QUESTIONS, len(names)))]
         return [selected_answer, *drawn[1:]] if selected_answer else drawn

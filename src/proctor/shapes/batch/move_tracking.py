@@ -43,7 +43,7 @@ class MoveTrackingMaker(Maker):
     def ask(self, canvas: Canvas, streams: Streams, wanted: Integers) -> tuple[list[Column], list[Column]]:
         now = Canvas(canvas.kinds, canvas.x.copy(), canvas.y.copy())
         lines = [line for _ in range(self.task.settings.events) for line in self._move(now, streams)]
-        self.skip_wanted_answers(streams)
+        self.skip_wanted_shapes(streams)
         return lines, [self._questions + draw_place(now, wanted, streams)]
 
     def choices(self, canvas: Canvas, wanted: Integers) -> list[Column]:
@@ -55,7 +55,7 @@ class MoveTrackingMaker(Maker):
 
         def can_move(rows: Rows, index: Integers) -> Flags:
             free[rows] = self._free(now.of_rows(rows) if len(rows) < len(row) else now, index)
-            return free[rows].any(axis=(1, 2))
+            return free[rows].reshape(len(rows), -1).any(axis=1)
 
         index = draw_first(self.n, can_move, streams)
         axis, end = np.divmod(choose_bit(free, streams), free.shape[2] * _WORD)

@@ -45,7 +45,8 @@ class OddOneOutMaker(Maker):
             spots = place_kinds(whole.kinds[rows], part, self.board)
             whole.x[rows], whole.y[rows] = spots.x, spots.y
             fitting[rows] = found = Views(spots.x, spots.y).fitting(self._searched)
-            return np.any(found, axis=1)
+            fits: Flags = found.any(axis=1)
+            return fits
 
         redraw(attempt, TRIES, streams)
         return whole, fitting
@@ -89,14 +90,16 @@ class Views:
     def pivots_of_first(self, triple: Integers) -> Integers:
         """The shapes from which the first of the three is the odd one, for a triple of each canvas."""
         ab, bc, ca = self._partings(triple, np.arange(triple.shape[1]))
-        return (ab & ca & ~bc & self._others(triple)).astype(np.int64)[:, None]
+        pivots: Integers = (ab & ca & ~bc & self._others(triple)).astype(np.int64)[:, None]
+        return pivots
 
     def _partings(self, triples: Integers, *canvas: Integers) -> list[NDArray[Any]]:
         a, b, c = triples
         return [self._parting[(*pair, *canvas)] for pair in ((a, b), (b, c), (c, a))]
 
     def _others(self, triples: Integers) -> NDArray[Any]:
-        return ~np.bitwise_or.reduce(self._bits[triples], axis=0)
+        others: NDArray[Any] = ~np.bitwise_or.reduce(self._bits[triples], axis=0)
+        return others
 
 
 def _before(along: NDArray[np.int8], bits: NDArray[Any]) -> NDArray[Any]:

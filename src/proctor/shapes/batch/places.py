@@ -20,4 +20,5 @@ def draw_place(canvas: Canvas, kinds: Integers, streams: Streams) -> Integers:
     axis = streams.below(len(SIDES))
     along = np.where(axis[:, None] == 0, canvas.x, canvas.y)
     own = along[np.arange(len(along)), canvas.find(kinds)]
-    return axis * along.shape[1] + np.count_nonzero(along < own[:, None], axis=1)
+    number: Integers = axis * along.shape[1] + np.count_nonzero(along < own[:, None], axis=1)
+    return number

@@ -73,7 +73,7 @@ class _Kinds:
         """A colour that the group does not have: it has it from now on."""
         present = self._present[self._row, group]
         free = ~present & ((1 << self.colours) - 1)
-        colour = NTH_BIT[free, self._streams.below(BITS[free])]
+        colour: Integers = NTH_BIT[free, self._streams.below(BITS[free])]
         self._present[self._row, group] = present | 1 << colour
         return colour
 

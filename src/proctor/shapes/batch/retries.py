@@ -16,7 +16,7 @@ Flags = NDArray[np.bool_]
 
 
 def redraw(attempt: Callable[[Rows, Streams], Flags], tries: int, streams: Streams) -> None:
-    """Calls `attempt` with numbers of rows and their streams, again and again with those for which it returned False."""
+    """Calls `attempt` with numbers of rows and their streams, again with those for which it returned False."""
     rows = np.arange(len(streams))
     for _ in range(tries):
         part = streams.part(rows)

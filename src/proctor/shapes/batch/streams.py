@@ -118,4 +118,5 @@ def choose_bit(sets: Integers, streams: Streams) -> Integers:
     passed = np.cumsum(bits, axis=1)
     number, row = streams.below(passed[:, -1]), np.arange(len(sets))
     at: Integers = np.count_nonzero(passed <= number[:, None], axis=1)
-    return 8 * at + NTH_BIT[parts[row, at], number - passed[row, at] + bits[row, at]]
+    bit: Integers = 8 * at + NTH_BIT[parts[row, at], number - passed[row, at] + bits[row, at]]
+    return bit

@@ -22,7 +22,9 @@ class UndeterminedMaker(Maker):
         names = self.board.names
         self._heading = self.book.add([HEADING])
         relations = [RELATIONS[answer] for answers in AXES.values() for answer in answers]
-        self._lines = self.book.add("\n" + LINE.format(a, words, b) for words in relations for a in names for b in names)
+        self._lines = self.book.add(
+            "\n" + LINE.format(a, words, b) for words in relations for a in names for b in names
+        )
         first, second = QUESTION.split("{} {} the ")
         self._first = self.book.add(f"{first}{a} {words} the " for words in relations for a in names)
         self._second = self.book.add(second.format(b) for b in names)
@@ -35,7 +37,7 @@ class UndeterminedMaker(Maker):
         tree = Trees(self.n, streams)
         words, a, b = self._describe(tree, axis, kinds, streams)
         names = len(self.board.names)
-        lines = [self._heading, self._lines + (words * names + a) * names + b]
+        lines: list[Column] = [self._heading, self._lines + (words * names + a) * names + b]
         self.skip_wanted_answers(streams)
         low, high = self._draw_pair(tree, wanted == UNDETERMINED, streams)
         by_chance = streams.below(2) == 1

@@ -86,7 +86,7 @@ class LogicTask(YesNoTask):
 
 def fitting_truths(sentence: str, answer: str) -> list[tuple[bool, bool]]:
     """What may be true of the two parts, for the answer to be this one."""
-    return [t for t in product((True, False), repeat=2) if SENTENCES[sentence](*t) == (answer == "Yes")]
+    return [t for t in product((True, False), (True, False)) if SENTENCES[sentence](*t) == (answer == "Yes")]
 
 
 def state(pattern: Pattern, values: Values, denied: bool) -> str:
