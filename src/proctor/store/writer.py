@@ -10,7 +10,7 @@ from proctor.store.store import Store
 from proctor.types import Record, Run
 
 PERIOD = 0.25  # seconds from a finished sample to its commit, at most, while the disk keeps up
-BATCH = 2_000  # records that are written without waiting for the period
+BATCH = 500  # records that are written without waiting for the period
 BACKLOG = 10_000  # records that may wait; a faster exam waits for the disk
 
 

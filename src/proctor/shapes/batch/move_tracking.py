@@ -55,7 +55,8 @@ class MoveTrackingMaker(Maker):
 
         def can_move(rows: Rows, index: Integers) -> Flags:
             free[rows] = self._free(now.of_rows(rows) if len(rows) < len(row) else now, index)
-            return free[rows].reshape(len(rows), -1).any(axis=1)
+            can: Flags = np.any(free[rows], axis=(1, 2))
+            return can
 
         index = draw_first(self.n, can_move, streams)
         axis, end = np.divmod(choose_bit(free, streams), free.shape[2] * _WORD)

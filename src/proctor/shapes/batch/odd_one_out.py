@@ -45,7 +45,7 @@ class OddOneOutMaker(Maker):
             spots = place_kinds(whole.kinds[rows], part, self.board)
             whole.x[rows], whole.y[rows] = spots.x, spots.y
             fitting[rows] = found = Views(spots.x, spots.y).fitting(self._searched)
-            fits: Flags = found.any(axis=1)
+            fits: Flags = np.any(found, axis=1)
             return fits
 
         redraw(attempt, TRIES, streams)
