@@ -125,5 +125,5 @@ class ShapeTask(TypedTask):
 
     def wanted_shapes(self, names: Sequence[str], selected_answer: str | None) -> list[str]:
         """A shape for each question, the selected one first. The others may be the same: they tell nothing about it."""
-        drawn = [self.random.choice(names) for _ in range(min(QUESTIONS, len(names)))]
+        drawn = [self.random.choice(names) for _ in range(QUESTIONS)]
         return [selected_answer, *drawn[1:]] if selected_answer else drawn

@@ -134,10 +134,6 @@ class Maker(ABC):
         """The task draws an answer for each of its questions before the first."""
         streams.skip(QUESTIONS)
 
-    def skip_wanted_shapes(self, streams: Streams) -> None:
-        """The same for tasks whose answers are shapes."""
-        streams.skip(min(QUESTIONS, self.n))
-
     # -- what every row has ---------------------------------------------------------------------
 
     def _write_syntax(self) -> None:

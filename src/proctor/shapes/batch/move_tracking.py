@@ -43,7 +43,7 @@ class MoveTrackingMaker(Maker):
     def ask(self, canvas: Canvas, streams: Streams, wanted: Integers) -> tuple[list[Column], list[Column]]:
         now = Canvas(canvas.kinds, canvas.x.copy(), canvas.y.copy())
         lines = [line for _ in range(self.task.settings.events) for line in self._move(now, streams)]
-        self.skip_wanted_shapes(streams)
+        self.skip_wanted_answers(streams)
         return lines, [self._questions + draw_place(now, wanted, streams)]
 
     def choices(self, canvas: Canvas, wanted: Integers) -> list[Column]:

@@ -21,5 +21,5 @@ class SuperlativeMaker(Maker):
         return [self.names_of(canvas.kinds)]
 
     def ask(self, canvas: Canvas, streams: Streams, wanted: Integers) -> tuple[list[Column], list[Column]]:
-        self.skip_wanted_shapes(streams)
+        self.skip_wanted_answers(streams)
         return [], [self._questions + draw_place(canvas, wanted, streams)]
