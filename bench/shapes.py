@@ -30,7 +30,7 @@ from proctor.task import create_task
 
 PEER_SETS = ("shortest_path", "chain_sum", "family_relationships")
 ITEMS, REPEAT = 1_000_000, 3
-LOOPED, FLOOR = 200_000, 100_000  # items of a loop, and how many of every task a second there must be
+LOOPED, FLOOR = 100_000, 100_000  # items of a loop, and how many of every task a second there must be
 PROVEN = 1_000_000
 PART = 10_000  # items that a process proves at a time
 
