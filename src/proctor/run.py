@@ -317,9 +317,12 @@ class _Asked(Struct):
     metadata: dict[str, Any]
 
 
+_encode, _encode_in_order = msgspec.json.Encoder().encode, msgspec.json.Encoder(order="deterministic").encode
+
+
 def sample_digest(sample: Sample) -> bytes:
     asked = _Asked(sample.id, sample.index, sample.input, sample.target, sample.seed, sample.choices, sample.metadata)
-    return hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest()[:16]
+    return hashlib.sha256(_encode_in_order(asked)).digest()[:16]
 
 
 def _with_output(record: Record, output: Output, seconds: float) -> Record:
@@ -332,7 +335,7 @@ _READ: dict[type, Callable[[bytes], Any]] = {kind: msgspec.json.Decoder(kind).de
 
 def _storable(value: T, kind: type[T]) -> T:
     """What a task returned, as it will be read back from the store; fails on what could not be."""
-    stored: T = _READ[kind](msgspec.json.encode(value))
+    stored: T = _READ[kind](_encode(value))
     return stored
 
 

@@ -57,11 +57,13 @@ class ServerLimit:
         """When the request may begin; from then on it has its place."""
         await self._enter()
         try:
-            await self._wait_for_quiet_to_end()
+            while (wait := self._quiet_until - (now := _now())) > 0:  # noqa: ASYNC110 - a pause, not a signal
+                # Not all at the same moment, or the server would have to push back again.
+                await asyncio.sleep(wait + random.uniform(0, min(wait, SPREAD)))
         except BaseException:
             self._leave()
             raise
-        return _now()
+        return now
 
     def _end(self, begun: float, error: BaseException | None) -> None:
         try:
@@ -171,11 +173,6 @@ class ServerLimit:
         if seconds >= LONG_QUIET and _now() > self._quiet_until:
             logger.warning("%s asks to wait %.0f s (rate limit)", self.name, seconds)
         self._quiet_until = max(self._quiet_until, _now() + seconds)
-
-    async def _wait_for_quiet_to_end(self) -> None:
-        while (wait := self._quiet_until - _now()) > 0:  # noqa: ASYNC110 - a pause, not a signal
-            # Not all at the same moment, or the server would have to push back again.
-            await asyncio.sleep(wait + random.uniform(0, min(wait, SPREAD)))
 
 
 class Place:

@@ -87,7 +87,8 @@ class ValueTable:
         # How many kinds of each chunk of a set have each of the values.
         self._counts = []
         for low in range(0, len(board.kinds), _CHUNK):
-            chunk = np.arange(1 << _CHUNK)[:, None] & (self.sets >> low)
+            part = (self.sets >> low & ((1 << _CHUNK) - 1)).astype(np.uint16)
+            chunk = np.arange(1 << _CHUNK, dtype=np.uint16)[:, None] & part
             self._counts.append(bits[chunk & 0xFF] + bits[chunk >> 8])
 
     def count(self, sets: Integers) -> NDArray[np.uint8]:
