@@ -2,6 +2,7 @@
 
     python bench/core.py            everything (about 40 minutes: the peers take most of it)
     python bench/core.py --quick    the peers with a tenth of the samples
+    python bench/core.py --runs     only Proctor's own runs, of a trivial task and of a generated one (half a minute)
 
 Figures are of whole processes, from start to end, taken from the operating system's accounts; only the reopening of a
 run is timed inside the process, after its imports.
@@ -22,9 +23,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from process import PEER_ENV, prepare_peers, say, short, spend
+from proctor.store import open_store
 
 HERE = Path(__file__).resolve().parent
 SPEED_SAMPLES, MEMORY_SAMPLES = 10_000, 50_000
+RUNS = {"trivial.py:Doubling": "scripted/blank", "shapes/existence": "scripted/oracle"}
+RUN_REPEAT, RUN_FLOOR = 7, 12_000  # samples per second of the whole command
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,53 @@ def measure(chosen: list[Subject], work: Path, share: float) -> list[Row]:
     ]
 
 
+def own_runs(work: Path) -> list[dict[str, float | str]]:
+    """The whole command, with complete records. CPU seconds are comparable on a busy machine, too."""
+    rows: list[dict[str, float | str]] = []
+    for task, model in RUNS.items():
+        command = [str(Path(sys.executable).parent / "proctor"), "run", task, "--model", model, "--quiet"]
+        costs = []
+        for number in range(RUN_REPEAT):
+            store = work / f"{model.replace('/', '-')}{number}"
+            costs.append(spend([*command, "--limit", str(SPEED_SAMPLES), "--store", str(store)]))
+            check_records(store)
+            shutil.rmtree(store)
+        walls = [cost.wall for cost in costs]
+        rows.append(
+            {
+                "run": task,
+                "samples_per_second_median": SPEED_SAMPLES / statistics.median(walls),
+                "samples_per_second_best": SPEED_SAMPLES / min(walls),
+                "samples_per_cpu_second": SPEED_SAMPLES / statistics.median(cost.cpu for cost in costs),
+                "load": os.getloadavg()[0],
+            }
+        )
+    return rows
+
+
+def check_records(folder: Path) -> None:
+    """Every record holds its prompt, output, score and times."""
+    store = open_store(str(folder), "read")
+    try:
+        complete = sum(
+            bool(r.sample.input and r.sample.target and r.outputs and r.score and r.timing.started and r.timing.ask)
+            for r in store.records(store.run("latest"))
+        )
+    finally:
+        store.close()
+    if complete != SPEED_SAMPLES:
+        sys.exit(f"bench: {complete:,} of {SPEED_SAMPLES:,} records are complete")
+
+
+def runs_table(rows: list[dict[str, float | str]]) -> str:
+    columns = list(rows[0])
+    lines = [f"| {' | '.join(column.replace('_', ' ') for column in columns)} |", "|---" * len(columns) + "|"]
+    for row in rows:
+        cells = [cell if isinstance(cell, str) else short(cell) for cell in row.values()]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, f"\nwanted: {RUN_FLOOR:,} samples a second of shapes/existence, on a quiet machine"])
+
+
 def table(rows: list[Row]) -> str:
     names = list(rows[0].figures)
     lines = [
@@ -135,9 +186,14 @@ def table(rows: list[Row]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="the peers with a tenth of the samples")
+    parser.add_argument("--runs", action="store_true", help="only Proctor's own runs")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these harnesses, proctor always")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "core.json", help="where the figures go")
     args = parser.parse_args()
+    if args.runs:
+        with tempfile.TemporaryDirectory() as work:
+            print(runs_table(own_runs(Path(work))))
+        return
     prepare_peers()
     chosen = [s for s in subjects() if args.only is None or s.name in ("proctor", *args.only)]
     with tempfile.TemporaryDirectory() as work:

@@ -1,6 +1,7 @@
 """How fast shapes items are made, as text and as pictures, beside others that make items or pictures.
 
     python bench/shapes.py             everything (about 10 minutes)
+    python bench/shapes.py --loops     only the loops of all tasks, without peers and files (about a minute)
     python bench/shapes.py --solvers   instead: every task's second solver against its key, on a million items each
 
 Text: items made in a loop as lines of JSON, nothing written, nothing but the loop counted, for us and for the peer; and
@@ -27,9 +28,9 @@ from proctor.shapes.loader import load_item
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
 from proctor.task import create_task
 
-SIX = ("existence", "count", "transitivity", "coordinate", "existence_tracking", "shuffle_tracking")
 PEER_SETS = ("shortest_path", "chain_sum", "family_relationships")
-ITEMS, ITEMS_ONE_BY_ONE, REPEAT = 1_000_000, 10_000, 3
+ITEMS, REPEAT = 1_000_000, 3
+LOOPED, FLOOR = 100_000, 100_000  # items of a loop, and how many of every task a second there must be
 PROVEN = 1_000_000
 PART = 10_000  # items that a process proves at a time
 
@@ -44,10 +45,20 @@ def generate_seconds(work: Path, task: str, n: int, *settings: str) -> float:
 
 def text_rates(work: Path) -> dict[str, dict[str, float]]:
     rates = {}
-    for name, task in REGISTERED_TASKS.items():
-        n = ITEMS if task.maker else ITEMS_ONE_BY_ONE
-        say(f"shapes/{name}: {n:,} items at 7 shapes")
-        rates[name] = {"loop": made_rate(name, n), "command": n / generate_seconds(work, name, n, "shapes=7")}
+    for name in REGISTERED_TASKS:
+        say(f"shapes/{name}: {ITEMS:,} items at 7 shapes")
+        command = ITEMS / generate_seconds(work, name, ITEMS, "shapes=7")
+        rates[name] = {"loop": made_rate(name, ITEMS), "command": command}
+    return rates
+
+
+def loops() -> dict[str, float]:
+    """Items per CPU second of every task, and whether all reach the floor."""
+    rates = {name: made_rate(name, LOOPED) for name in REGISTERED_TASKS}
+    print(f"| items per CPU second, 7 shapes, median of {REPEAT} | in a loop | times {FLOOR:,} |\n|---|---|---|")
+    for name, rate in sorted(rates.items(), key=lambda pair: -pair[1]):
+        print(f"| `shapes/{name}` | {rate:,.0f} | {rate / FLOOR:.1f} |")
+    print(f"\nload of the machine: {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} cores")
     return rates
 
 
@@ -111,8 +122,9 @@ def table(rates: dict[str, dict[str, float]], peers: dict[str, float], grown: di
     lines = ["| items per CPU second, 7 shapes | in a loop | times the fastest peer | whole command, with its file |"]
     lines.append("|---|---|---|---|")
     for name, rate in sorted(rates.items(), key=lambda pair: -pair[1]["loop"]):
-        title = f"`shapes/{name}`" + ("" if name in SIX else ", one by one")
-        lines.append(f"| {title} | {rate['loop']:,.0f} | {short(rate['loop'] / floor)} | {rate['command']:,.0f} |")
+        lines.append(
+            f"| `shapes/{name}` | {rate['loop']:,.0f} | {short(rate['loop'] / floor)} | {rate['command']:,.0f} |"
+        )
     lines += [f"| reasoning-gym {name} | {rate:,.0f} | | |" for name, rate in peers.items()]
     for what, seconds in grown.items():
         first = next(iter(seconds))
@@ -124,6 +136,7 @@ def table(rates: dict[str, dict[str, float]], peers: dict[str, float], grown: di
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--solvers", action="store_true", help="prove the keys instead of measuring speed")
+    parser.add_argument("--loops", action="store_true", help="only how fast every task is made in a loop")
     parser.add_argument("--only", nargs="+", choices=tuple(REGISTERED_TASKS), help="only these tasks, with --solvers")
     parser.add_argument("-n", type=int, default=PROVEN, help=f"items per task, with --solvers (default: {PROVEN:,})")
     parser.add_argument("--out", type=Path, help="where the figures go (default: bench/results)")
@@ -132,6 +145,10 @@ def main() -> None:
         wrong = disagreements(args.only or tuple(REGISTERED_TASKS), args.n)
         write(args.out or HERE / "results" / "solvers.json", {"items_per_task": args.n, "disagreements": wrong})
         sys.exit(1 if any(wrong.values()) else 0)
+    if args.loops:
+        rates_in_loop = loops()
+        write(args.out or HERE / "results" / "shapes_loops.json", {"items_per_cpu_second": rates_in_loop})
+        sys.exit(1 if min(rates_in_loop.values()) < FLOOR else 0)
     prepare_peers()
     with tempfile.TemporaryDirectory() as work:
         rates, peers, grown = text_rates(Path(work)), peer_rates(), growth(Path(work))

@@ -37,6 +37,11 @@ def test_outside_a_repository(adding: str) -> None:
     assert proctor.evaluate(adding, "scripted/oracle").run.provenance["git"] is None
 
 
+def test_a_repository_without_a_commit(adding: str) -> None:
+    git("init", "-q")
+    assert proctor.evaluate(adding, "scripted/oracle").run.provenance["git"] is None
+
+
 def test_the_hash_tells_samples_apart() -> None:
     def digest(**options: Any) -> str:
         report = proctor.evaluate("shapes/existence", "scripted/oracle", limit=10, **options)

@@ -3,6 +3,7 @@ import subprocess
 import sys
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -45,3 +46,19 @@ def test_draws_are_uniform_over_keys_and_slots() -> None:
     by_slot = Stream(1)
     for draws in ([by_slot.below(10) for _ in range(20_000)], [Stream(1, i).below(10) for i in range(20_000)]):
         assert stats.chisquare(list(Counter(draws).values())).pvalue > 1e-4
+
+
+@given(st.integers(1, 20), st.integers(0, 2**20 - 1), st.integers())
+def test_the_first_that_fits_is_any_of_those_that_do(n: int, fitting: int, seed: int) -> None:
+    fits = [i for i in range(n) if fitting >> i & 1]
+    if fits:
+        assert Stream(seed).first(range(n), fits.__contains__) in fits
+    else:
+        with pytest.raises(LookupError):
+            Stream(seed).first(range(n), fits.__contains__)
+
+
+def test_all_that_fit_are_equally_likely_to_be_first() -> None:
+    drawn = Counter(Stream(seed).first("abcdef", "bcf".__contains__) for seed in range(3000))
+    assert set(drawn) == set("bcf")
+    assert stats.chisquare(list(drawn.values())).pvalue > 1e-4

@@ -13,6 +13,7 @@ from proctor.config import build_config
 from proctor.errors import TaskError
 from proctor.randomness import Stream
 from proctor.shapes import Shape, Task, typed
+from proctor.shapes import task as task_module
 from proctor.shapes.canvas import FORMS, HALF_WIDTH, LARGE, SIZES, SMALL, Board, board_for, draw_canvas
 from proctor.shapes.descriptions import DESCRIPTIONS, Kind
 from proctor.shapes.reading import places_in_text
@@ -262,6 +263,7 @@ def test_a_shape_that_could_be_the_reference_is_not_asked_for_more_often(
         return [Shape(*kind, x, y) for kind, (x, y) in zip(kinds, places, strict=True)]
 
     monkeypatch.setattr(typed, "place_kinds", place_there)
+    monkeypatch.setattr(task_module, "BATCHED", count + 1)  # batches have a place_kinds of their own
     counts: Counter[tuple[int, int]] = Counter()
     for sample in samples(count, "nearest", settings={"shapes": 4}):
         listed = list(places_in_text(text_of(sample)))

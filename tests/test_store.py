@@ -109,6 +109,17 @@ def test_more_than_the_backlog_can_hold(store: Store, monkeypatch: pytest.Monkey
     assert len(store.scored(run)) == 3000
 
 
+@pytest.mark.parametrize("count", [0, 1, 98, 99, 100, 101, 199, 450])
+def test_records_of_one_batch_are_all_written_and_replaced(store: Store, count: int) -> None:
+    """Rows go into the database many at a time, as many as a statement takes."""
+    run = make_run()
+    store.save(run)
+    for digest in (b"first", b"second"):
+        store.write(run, [(make_record(index), digest + b"%d" % index) for index in range(count)])
+        assert [record.sample.index for record in store.records(run)] == list(range(count))
+        assert list(store.sample_digests(run)) == [digest + b"%d" % index for index in range(count)]
+
+
 def test_a_newer_store_is_left_alone(store: Store) -> None:
     store._database.set_version(SCHEMA_VERSION + 1)
     with pytest.raises(StoreError, match="written by a newer proctor"):

@@ -8,10 +8,9 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -19,6 +18,9 @@ from proctor.config import user_path
 from proctor.errors import UnknownNameError, UsageError, did_you_mean
 from proctor.task import Task
 from proctor.userfile import import_file, is_file, said_where
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ENTRY_POINT_GROUP = "proctor.tasks"
 
@@ -123,6 +125,8 @@ def at(place: str) -> Any:
 
 
 def _installed_tasks() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # takes longer to import than all the rest here, and is seldom needed
+
     return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 

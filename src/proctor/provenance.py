@@ -51,19 +51,14 @@ def _git(folder: Path) -> dict[str, Any] | None:
     """Commit of the working directory's repository, and whether files were changed since."""
     if not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
         return None
+    command = ["git", "-C", str(folder), "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
     try:
-        commit = _git_says(folder, "rev-parse", "HEAD")
-        changed = _git_says(folder, "status", "--porcelain", "--untracked-files=no")
+        lines = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.splitlines()
     except (OSError, subprocess.SubprocessError):
         return None
-    return {"commit": commit, "changed": bool(changed)}
-
-
-def _git_says(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True, timeout=10
-    )
-    return done.stdout.strip()
+    commit = next((line.split()[-1] for line in lines if line.startswith("# branch.oid ")), "(initial)")
+    changed = any(not line.startswith("#") for line in lines)
+    return None if commit == "(initial)" else {"commit": commit, "changed": changed}
 
 
 def source_of(task_class: type) -> dict[str, str] | None:

@@ -6,7 +6,7 @@ mix cannot, and it can be computed for a whole batch at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -62,6 +62,15 @@ class Stream:
             j = i + self.below(len(pool) - i)
             pool[i], pool[j] = pool[j], pool[i]
         return pool[:k]
+
+    def first(self, items: Sequence[T], fits: Callable[[T], bool]) -> T:
+        """The first item that fits, of all in random order. They are drawn one by one: mostly, few draws are needed."""
+        pool = list(items)
+        while pool:
+            item = pool.pop(self.below(len(pool)))
+            if fits(item):
+                return item
+        raise LookupError("no item fits")
 
     def shuffled(self, items: Sequence[T]) -> list[T]:
         return self.sample(items, len(items))

@@ -7,11 +7,11 @@ import hashlib
 import time
 import traceback
 from collections import Counter
-from collections.abc import AsyncGenerator, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import aclosing, suppress
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -36,7 +36,10 @@ from proctor.store.writer import Writer
 from proctor.task import Task, take_samples
 from proctor.types import Output, Prompt, Record, Run, Sample, SampleError, Score, Status, Timing, Usage
 
+T = TypeVar("T", Output, Score)
+
 HOPELESS_ERRORS, HOPELESS_SHARE = 20, 0.1  # the default of --max-errors
+TURN = 0.005  # seconds of work after which the event loop sees to all else, such as signals and deadlines
 
 
 class Observer:
@@ -114,6 +117,7 @@ class Sitting:
         self._values = _known_values(store, run, self._scored) if config.until_ci is not None else {}
         self._answered = store.answered(run)
         self._finished = len(self._scored)
+        self._turn_ends = 0.0
         self._errors = 0
         self._last_error: SampleError
 
@@ -140,7 +144,9 @@ class Sitting:
                     self.cut_short = True
                     break
                 self._note(record)
-                await asyncio.sleep(0)  # a model that never waits must not starve the others
+                if time.monotonic() >= self._turn_ends:  # a model that never waits must not starve the others
+                    await asyncio.sleep(0)
+                    self._turn_ends = time.monotonic() + TURN
                 if at_work > self._samples_at_once():
                     break
             at_work -= 1
@@ -202,8 +208,10 @@ class Sitting:
             record = Record(sample, epoch, timing=Timing(started=time.time()))
         stage: Literal["ask", "judge"] = "ask"
         try:
-            async with aclosing(self._asked(record)) as answered:
-                async for record in answered:
+            clock, done = time.perf_counter() - record.timing.ask, len(record.outputs)
+            async with aclosing(self._task.ask(sample, epoch, self._candidate, self._config, done)) as outputs:
+                async for output in outputs:
+                    record = _with_output(record, output, time.perf_counter() - clock)
                     writer.put(record, digest)  # an answer is not lost while it waits for the next, or for its judge
             if self._config.generation_only:
                 return record
@@ -221,20 +229,6 @@ class Sitting:
             record = _failed(record, stage, error)  # something that the task awaited was, not the run
         writer.put(record, digest)
         return record
-
-    async def _asked(self, record: Record) -> AsyncGenerator[Record]:
-        """The record with one more output each time."""
-        clock = time.perf_counter() - record.timing.ask
-        done = len(record.outputs)
-        async with aclosing(
-            self._task.ask(record.sample, record.epoch, self._candidate, self._config, done)
-        ) as outputs:
-            async for output in outputs:
-                timing = Timing(record.timing.started, ask=time.perf_counter() - clock)
-                record = msgspec.structs.replace(
-                    record, outputs=(*record.outputs, _storable(output, Output)), timing=timing
-                )
-                yield record
 
     async def _judged(self, record: Record) -> Record:
         clock = time.perf_counter()
@@ -323,14 +317,26 @@ class _Asked(Struct):
     metadata: dict[str, Any]
 
 
+_encode, _encode_in_order = msgspec.json.Encoder().encode, msgspec.json.Encoder(order="deterministic").encode
+
+
 def sample_digest(sample: Sample) -> bytes:
     asked = _Asked(sample.id, sample.index, sample.input, sample.target, sample.seed, sample.choices, sample.metadata)
-    return hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest()[:16]
+    return hashlib.sha256(_encode_in_order(asked)).digest()[:16]
 
 
-def _storable(value: Any, kind: Any) -> Any:
+def _with_output(record: Record, output: Output, seconds: float) -> Record:
+    timing = Timing(record.timing.started, ask=seconds)
+    return msgspec.structs.replace(record, outputs=(*record.outputs, _storable(output, Output)), timing=timing)
+
+
+_READ: dict[type, Callable[[bytes], Any]] = {kind: msgspec.json.Decoder(kind).decode for kind in (Output, Score)}
+
+
+def _storable(value: T, kind: type[T]) -> T:
     """What a task returned, as it will be read back from the store; fails on what could not be."""
-    return msgspec.json.decode(msgspec.json.encode(value), type=kind)
+    stored: T = _READ[kind](_encode(value))
+    return stored
 
 
 def _failed(record: Record, kind: Literal["model", "ask", "judge"], error: BaseException) -> Record:

@@ -68,12 +68,8 @@ class Usage(Struct, frozen=True):
     cost: float | None = None  # in the currency of the price that was given; None without a price
 
     def __add__(self, other: Usage) -> Usage:
-        costs = [c for c in (self.cost, other.cost) if c is not None]
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            sum(costs) if costs else None,
-        )
+        cost = self.cost if other.cost is None else other.cost + (self.cost or 0.0)
+        return Usage(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens, cost)
 
 
 class Output(Struct, frozen=True):
@@ -145,10 +141,8 @@ class Record(Struct, frozen=True):
 
     @property
     def usage(self) -> Usage:
-        total = Usage()
-        for output in self.outputs:
-            total += output.usage
-        return total
+        first, *others = [output.usage for output in self.outputs] or [Usage()]
+        return sum(others, first)
 
 
 class Metric(Struct, frozen=True):

@@ -7,8 +7,6 @@ import logging
 import random
 import threading
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 from proctor.errors import TransientModelError
 
@@ -51,20 +49,28 @@ class ServerLimit:
         self._quiet_until = float("-inf")
         self._open_window()
 
-    @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
+    def place(self) -> Place:
         """Waits for a place, and for the end of a pause that the server asked for; watches how the request fares."""
+        return Place(self)
+
+    async def _begin(self) -> float:
+        """When the request may begin; from then on it has its place."""
         await self._enter()
         try:
-            await self._wait_for_quiet_to_end()
-            begun = _now()
-            try:
-                yield
-            except TransientModelError as error:
-                if error.overloaded or error.retry_after is not None:
-                    self._push_back(begun)
-                raise
-            self._count_answer()
+            while (wait := self._quiet_until - (now := _now())) > 0:  # noqa: ASYNC110 - a pause, not a signal
+                # Not all at the same moment, or the server would have to push back again.
+                await asyncio.sleep(wait + random.uniform(0, min(wait, SPREAD)))
+        except BaseException:
+            self._leave()
+            raise
+        return now
+
+    def _end(self, begun: float, error: BaseException | None) -> None:
+        try:
+            if error is None:
+                self._count_answer()
+            elif isinstance(error, TransientModelError) and (error.overloaded or error.retry_after is not None):
+                self._push_back(begun)
         finally:
             self._leave()
 
@@ -168,10 +174,20 @@ class ServerLimit:
             logger.warning("%s asks to wait %.0f s (rate limit)", self.name, seconds)
         self._quiet_until = max(self._quiet_until, _now() + seconds)
 
-    async def _wait_for_quiet_to_end(self) -> None:
-        while (wait := self._quiet_until - _now()) > 0:  # noqa: ASYNC110 - a pause, not a signal
-            # Not all at the same moment, or the server would have to push back again.
-            await asyncio.sleep(wait + random.uniform(0, min(wait, SPREAD)))
+
+class Place:
+    """A class, since every request needs one: a generator as its context takes twice as long."""
+
+    __slots__ = ("_begun", "_limit")
+
+    def __init__(self, limit: ServerLimit) -> None:
+        self._limit = limit
+
+    async def __aenter__(self) -> None:
+        self._begun = await self._limit._begin()
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._limit._end(self._begun, error)
 
 
 def _now() -> float:

@@ -66,10 +66,9 @@ def draw_existing(options: Sequence[Option], exists: bool, random: Stream) -> tu
 
 
 def name_values(pattern: Pattern, values: Values, *, plural: bool = False) -> str:
-    """'large green triangles', or 'shapes that are large and green' where the form is left open."""
-    if pattern[-1] == "form":
-        return " ".join(values) + ("s" if plural else "")
-    return f"shape{'s' if plural else ''} that {'are' if plural else 'is'} {' and '.join(values)}"
+    """'large green triangles', or 'large green shapes' where the form is left open."""
+    words = values if pattern[-1] == "form" else (*values, "shape")
+    return " ".join(words) + ("s" if plural else "")
 
 
 def with_article(name: str) -> str:

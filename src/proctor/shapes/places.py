@@ -1,4 +1,4 @@
-"""Places on a canvas in words: leftmost, third from the top, to the left of another."""
+"""Positions on a canvas in words: leftmost, third highest, to the left of another shape."""
 
 from __future__ import annotations
 
@@ -22,11 +22,18 @@ ORDINALS = (*_NINE, "tenth", "eleventh", "twelfth", *_TEENS, *_TWENTIES)
 
 
 def draw_place(shapes: Sequence[Shape], name: str, random: Stream) -> str:
-    """The place of a shape along one of the axes."""
-    axis, (low, high) = random.choice(tuple(SIDES.items()))
+    """The position of a shape along one of the axes, in words."""
+    axis = random.choice(tuple(SIDES))
     line = [str(shape) for shape in sorted(shapes, key=lambda shape: getattr(shape, axis))]
-    number, side = from_nearer_end(line.index(name), len(line), low, high)
-    return f"{ORDINALS[number]} from the {side}" if number else SUPERLATIVES[side]
+    return name_place(line.index(name), len(line), axis)
+
+
+def name_place(index: int, length: int, axis: str) -> str:
+    """'leftmost', 'second from the right', 'highest', 'third lowest': for the shape of this rank along the axis."""
+    number, side = from_nearer_end(index, length, *SIDES[axis])
+    if number == 0:
+        return SUPERLATIVES[side]
+    return f"{ORDINALS[number]} from the {side}" if axis == "x" else f"{ORDINALS[number]} {SUPERLATIVES[side]}"
 
 
 def from_nearer_end(index: int, length: int, start: str, end: str) -> tuple[int, str]:
@@ -38,7 +45,7 @@ def from_nearer_end(index: int, length: int, start: str, end: str) -> tuple[int,
 def read_place(place: str) -> tuple[str, int]:
     """The side from which a place is counted, and how many shapes are nearer to it; for solvers."""
     for side, word in SUPERLATIVES.items():
-        if place == word:
-            return side, 0
-    number, _, side = place.partition(" from the ")
-    return side, ORDINALS.index(number)
+        if place.endswith((word, f"from the {side}")):
+            number = place.removesuffix(word).removesuffix(f"from the {side}").strip()
+            return side, ORDINALS.index(number) if number else 0
+    raise ValueError(f"not a position: {place!r}")

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
-from typing import Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import msgspec
 from msgspec import Meta, Struct
@@ -23,6 +23,10 @@ from proctor.shapes.proof import find_faults
 from proctor.task import Task as CoreTask
 from proctor.types import Finding, Probe, Prompt, Sample, Score
 
+if TYPE_CHECKING:
+    from proctor.shapes.batch.maker import Maker
+
+BATCHED = 500  # samples: for fewer, to import numpy takes longer than to make them one by one
 ROUNDS = 10  # how often each answer comes in a block, within which the answers are balanced exactly
 SAMPLES = 100  # of a run that does not say how many, or a few more to complete a block
 LONGEST = 1000  # samples of a block that a run completes unasked
@@ -139,7 +143,11 @@ class Task(CoreTask):
     def samples(self, config: RunConfig) -> Iterator[Sample]:
         task = self.seeded(config.seed)
         end = config.limit_start + self.count(config)
-        for index in range(config.limit_start, end):
+        part = range(config.limit_start, end)
+        if config.few_shot == 0 and config.modality == "text" and len(part) >= BATCHED and (maker := task._maker()):
+            yield from maker.samples(part)
+            return
+        for index in part:
             yield load_sample(task, index, end, config.few_shot, config.modality, config.shots)
 
     def probes(self, config: RunConfig) -> Iterable[Probe]:
@@ -149,11 +157,8 @@ class Task(CoreTask):
 
     def json_lines(self, config: RunConfig, part: range) -> Iterator[bytes]:
         task = self.seeded(config.seed)
-        # Not inherited: a class that changes a task may draw otherwise.
-        maker = vars(type(self)).get("maker")
-        if maker and config.few_shot == 0:
-            module, _, name = maker.partition(":")
-            yield from getattr(import_module(module), name)(task).json_lines(part)
+        if config.few_shot == 0 and (maker := task._maker()):
+            yield from maker.json_lines(part)
             return
         for index in part:
             row = load_row(task, index, self.count(config), config.few_shot, config.shots)
@@ -164,6 +169,14 @@ class Task(CoreTask):
         task = copy.copy(self)
         task.seed = seed
         return task
+
+    def _maker(self) -> Maker | None:
+        """Makes the same items in batches. Not inherited: a class that changes a task may draw otherwise."""
+        module, _, name = vars(type(self)).get("maker", "").partition(":")
+        if not module:
+            return None
+        maker: Maker = getattr(import_module(module), name)(self)
+        return maker
 
     def item_key(self, index: int) -> int:
         return mix(*self.item_key_parts, index)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
@@ -22,6 +23,19 @@ from proctor.shapes.descriptions import Kind
 from proctor.shapes.task import Task
 
 QUESTIONS = 3  # pairs that a task makes of one canvas
+
+
+SHORT = 100  # letters of a reply that is worth remembering: others hardly come twice
+
+
+def parse_once(parse: Callable[[str], str | None], text: str) -> str | None:
+    """What the parser reads in the text. Short replies, such as a single word, are read once and remembered."""
+    return _remembered(parse, text) if len(text) <= SHORT else parse(text)
+
+
+@lru_cache(maxsize=4096)
+def _remembered(parse: Callable[[str], str | None], text: str) -> str | None:
+    return parse(text)
 
 
 class SparingSettings(Struct, frozen=True):
@@ -49,7 +63,7 @@ class YesNoTask(TypedTask):
     instruction: ClassVar[str] = "Answer Yes or No."
 
     def parse_answer(self, text: str) -> str | None:
-        return parse_yes_no(text)
+        return parse_once(parse_yes_no, text)
 
 
 class EntailmentTask(TypedTask):
@@ -59,19 +73,19 @@ class EntailmentTask(TypedTask):
     instruction: ClassVar[str] = f"Answer Yes, No or {UNDETERMINED}."
 
     def parse_answer(self, text: str) -> str | None:
-        return parse_entailment(text)
+        return parse_once(parse_entailment, text)
 
 
 class NumberTask(TypedTask):
     instruction: ClassVar[str] = "Answer with a number."
 
     def parse_answer(self, text: str) -> str | None:
-        return parse_integer(text)
+        return parse_once(parse_integer, text)
 
 
 class DirectionTask(TypedTask):
     def parse_answer(self, text: str) -> str | None:
-        return parse_direction(text)
+        return parse_once(parse_direction, text)
 
 
 class ColourTask(TypedTask):
@@ -84,7 +98,7 @@ class ColourTask(TypedTask):
         return self.board.colours
 
     def parse_answer(self, text: str) -> str | None:
-        return parse_colour(text)
+        return parse_once(parse_colour, text)
 
 
 class ShapeTask(TypedTask):
@@ -97,7 +111,7 @@ class ShapeTask(TypedTask):
         return self.board.names
 
     def parse_answer(self, text: str) -> str | None:
-        return parse_shape(text)
+        return parse_once(parse_shape, text)
 
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
         """The selected shape, where there is one, among others of any kind: each of them could be the one."""

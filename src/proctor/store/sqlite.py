@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ from proctor.errors import StoreError
 from proctor.store.artifacts import ArtifactFolder
 from proctor.store.database import Database, Mode, Row
 
+MOST_VALUES = 999  # of one statement, in every version of SQLite
 LOCK_TIMEOUT = 60.0  # seconds to wait for other writers, whose batches take milliseconds
 
 
@@ -54,7 +56,13 @@ class Sqlite(Database):
         return self._db.execute(sql, values).fetchall()
 
     def _execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        self._db.executemany(sql, rows)
+        # Many rows in one statement: the driver lets go of the interpreter for each, and after each waits for the
+        # threads that took it. With a row in each, a busy thread would keep the writer from writing.
+        before, marks, after = re.split(r"(?<=VALUES )(\([?, ]+\))", sql)
+        at_once = MOST_VALUES // marks.count("?")
+        for start in range(0, len(rows), at_once):
+            part = rows[start : start + at_once]
+            self._db.execute(before + ", ".join([marks] * len(part)) + after, [value for row in part for value in row])
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

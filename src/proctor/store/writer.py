@@ -10,7 +10,7 @@ from proctor.store.store import Store
 from proctor.types import Record, Run
 
 PERIOD = 0.25  # seconds from a finished sample to its commit, at most, while the disk keeps up
-BATCH = 2_000  # records that are written without waiting for the period
+BATCH = 500  # records that are written without waiting for the period
 BACKLOG = 10_000  # records that may wait; a faster exam waits for the disk
 
 
@@ -21,7 +21,8 @@ class Writer:
         self._store = store
         self._run = run
         self._waiting: dict[tuple[int, int], tuple[Record, bytes]] = {}
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._closing = False
         self._failure = ""
         self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
@@ -40,7 +41,7 @@ class Writer:
 
     def put(self, record: Record, digest: bytes) -> None:
         """Store this record soon; a later one for the same sample and epoch takes its place."""
-        with self._changed:
+        with self._lock:  # the lock itself: this is called twice for every sample
             self._raise_failure()
             self._waiting[record.sample.index, record.epoch] = (record, digest)
             waiting = len(self._waiting)

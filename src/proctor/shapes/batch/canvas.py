@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.shapes.batch.streams import Integers, Streams
+from proctor.shapes.batch.streams import BITS, Integers, Streams
 from proctor.shapes.canvas import Board
 from proctor.shapes.patterns import PATTERNS, Pattern, Values, all_values, kinds_with
 
@@ -24,9 +24,23 @@ class Canvas(NamedTuple):
         """The same shapes, listed in this order."""
         return Canvas(*(np.take_along_axis(part, order, axis=1) for part in self))
 
+    def of_rows(self, rows: NDArray[np.intp]) -> Canvas:
+        return Canvas(*(part[rows] for part in self))
+
+    def find(self, kinds: Integers) -> Integers:
+        """Where the shape of its kind is listed in each row."""
+        column: Integers = np.argmax(self.kinds == kinds[:, None], axis=1)
+        return column
+
 
 def draw_canvas(n: int, streams: Streams, board: Board) -> Canvas:
     return place_kinds(streams.sample(len(board.kinds), n), streams, board)
+
+
+def draw_with_selected(selected: Integers, n: int, streams: Streams, board: Board) -> Canvas:
+    """As `ShapeTask` draws it: the selected kind of each row among others."""
+    others = past(selected[:, None], streams.sample(len(board.kinds) - 1, n - 1))
+    return place_kinds(streams.shuffled(np.hstack([selected[:, None], others])), streams, board)
 
 
 def place_kinds(kinds: Integers, streams: Streams, board: Board, cells: Integers | None = None) -> Canvas:
@@ -69,12 +83,13 @@ class ValueTable:
         numbers = {kind: number for number, kind in enumerate(board.kinds)}
         self.kinds = [[numbers[kind] for kind in kinds_with(board, p, v)] for p, v in self.values]
         self.sets = np.array([sum(1 << kind for kind in kinds) for kinds in self.kinds])
+        bits = BITS.astype(np.uint8)
         # How many kinds of each chunk of a set have each of the values.
         self._counts = []
         for low in range(0, len(board.kinds), _CHUNK):
-            chunk = np.arange(1 << _CHUNK)[:, None] & (self.sets[None, :] >> low & ((1 << _CHUNK) - 1))
-            bits = np.unpackbits(chunk.astype("<u2").view(np.uint8).reshape(1 << _CHUNK, -1, 2), axis=2)
-            self._counts.append(bits.sum(axis=2, dtype=np.uint8))
+            part = (self.sets >> low & ((1 << _CHUNK) - 1)).astype(np.uint16)
+            chunk = np.arange(1 << _CHUNK, dtype=np.uint16)[:, None] & part
+            self._counts.append(bits[chunk & 0xFF] + bits[chunk >> 8])
 
     def count(self, sets: Integers) -> NDArray[np.uint8]:
         """How many kinds of each set have each of the values."""

@@ -5,21 +5,40 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from itertools import combinations, permutations
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from proctor.shapes.batch.canvas import Canvas, draw_canvas
 from proctor.shapes.batch.phrases import Column, Phrasebook
-from proctor.shapes.batch.streams import Integers, Streams, mix_rows
+from proctor.shapes.batch.streams import Integers, Streams, Unsigned, mix_rows
 from proctor.shapes.canvas import Shape
 from proctor.shapes.descriptions import COORDINATES_HEADING, RELATIONS_HEADING, relation
 from proctor.shapes.task import ROUNDS, Task
 from proctor.shapes.typed import QUESTIONS
+from proctor.types import Sample
 
 ROWS = 4096  # made at once: their arrays stay in the processor's cache
 PAIRS = 200_000  # … also where pairs of shapes are described
 SPAN = 16 * ROWS  # answers are balanced block by block: the more blocks at once, the better
+
+
+_read_samples = msgspec.json.Decoder(Sample).decode_lines
+
+
+class Batch(NamedTuple):
+    """Some items as columns of phrases, a row for each."""
+
+    keys: Unsigned
+    number: Integers  # of the item, in two phrases
+    thousands: list[bytes]  # phrases beyond the book's that numbers begin with
+    canvas: Canvas
+    prompt: list[Column]
+    description: list[Column]
+    question: list[Column]
+    choices: list[Column]
+    answer: Integers
 
 
 class Maker(ABC):
@@ -54,26 +73,44 @@ class Maker(ABC):
 
     def json_lines(self, part: range) -> Iterator[bytes]:
         """The rows of these items as lines of JSON, in pieces."""
+        for batch in self._batches(part):
+            columns: list[Column] = [self._id, batch.number, self._index, batch.number]
+            columns += [self._prompt, *batch.prompt, self._description, *batch.description]
+            columns += [self._question, *batch.question, self._choices, *batch.choices]
+            columns += [self._answer, batch.answer, self._shapes, self._shapes_of(batch.canvas), self._settings]
+            yield from self.book.write(columns, len(batch.answer), batch.thousands)
+
+    def samples(self, part: range) -> Iterator[Sample]:
+        """The same items as a run takes them: written as JSON, too, and read back, which is the fastest way to them."""
+        for batch in self._batches(part):
+            seeds = [b"%d" % key for key in batch.keys.tolist()]
+            seed = self.book.end + len(batch.thousands) + np.arange(len(seeds))
+            columns: list[Column] = [self._id, batch.number, self._index, batch.number]
+            columns += [self._input, *batch.prompt, self._target, batch.answer, self._seed, seed]
+            columns += [self._choices_of_sample, *batch.choices, self._metadata, *batch.question, self._end_of_sample]
+            for piece in self.book.write(columns, len(seeds), [*batch.thousands, *seeds]):
+                yield from _read_samples(piece)
+
+    def _batches(self, part: range) -> Iterator[Batch]:
         for start in range(part.start, part.stop, SPAN):
             indices = np.arange(start, min(start + SPAN, part.stop))
             wanted = self._wanted(indices)
             rows = min(ROWS, max(1, PAIRS // self.n**2))
             for at in range(0, len(indices), rows):
-                yield from self._lines(indices[at : at + rows], wanted[at : at + rows])
+                yield self._draw(indices[at : at + rows], wanted[at : at + rows])
 
-    def _lines(self, indices: Integers, wanted: Integers) -> Iterator[bytes]:
-        streams = Streams.seeded(mix_rows(*self.task.item_key_parts, last=indices))
+    def _draw(self, indices: Integers, wanted: Integers) -> Batch:
+        keys = mix_rows(*self.task.item_key_parts, last=indices)
+        streams = Streams.seeded(keys)
         canvas = self.draw_shapes(streams, wanted)
         description, question = self.ask(canvas, streams, wanted)
         if not self.brings_description:
             description = [*self._base(canvas), *description]
-        number, thousands = self._in_digits(indices)
-        columns: list[Column] = [self._id, number, self._index, number]
-        columns += [self._prompt, *description, self._blank_line, *question, self._instruction]
-        columns += [self._description, *description, self._question, *question]
-        columns += [self._choices, *self.choices(canvas, wanted), self._answer, self.answers + wanted]
-        columns += [self._shapes, self._shapes_of(canvas), self._settings]
-        return self.book.write(columns, len(indices), thousands)
+        prompt = [*description, self._blank_line, *question, self._instruction]
+        choices = self.choices(canvas, wanted)
+        return Batch(
+            keys, *self._in_digits(indices), canvas, prompt, description, question, choices, self.answers + wanted
+        )
 
     def _in_digits(self, indices: Integers) -> tuple[Integers, list[bytes]]:
         """Each index as two phrases: its thousands, which are new to the book and come back too, and the rest."""
@@ -115,6 +152,12 @@ class Maker(ABC):
         self._shapes = add(['","shots":[],"shapes":['])
         self._settings = add([f'],"settings":{settings}}}\n'])
         self._all_answers = add([msgspec.json.encode(self.task.answers).decode()[1:-1]])
+        self._input = add([',"input":"'])
+        self._target = add(['","target":"'])
+        self._seed = add(['","seed":'])
+        self._choices_of_sample = add([',"choices":['])
+        self._metadata = add([f'],"metadata":{settings[:-1]},"question":"'])
+        self._end_of_sample = add(['"}}\n'])
         self._nothing = add([""])
         self._number = self.book.add_json(f"{number}" for number in range(1000))
         self._three_digits = self.book.add_json(f"{number:03}" for number in range(1000))

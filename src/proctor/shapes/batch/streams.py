@@ -50,6 +50,15 @@ class Streams:
         part.drawn = self.drawn if isinstance(self.drawn, int) else self.drawn[rows]
         return part
 
+    def put_back(self, rows: NDArray[np.intp], part: Streams) -> None:
+        """These rows continue where the part has stopped, which was taken from them."""
+        if len(rows) == len(self):
+            self.drawn = part.drawn
+            return
+        drawn = np.full(len(self), self.drawn, np.uint64) if isinstance(self.drawn, int) else self.drawn.copy()
+        drawn[rows] = part.drawn
+        self.drawn = drawn
+
     def skip(self, draws: int) -> None:
         self.drawn = self.drawn + draws if isinstance(self.drawn, int) else self.drawn + np.uint64(draws)
 
@@ -94,3 +103,20 @@ def pick(fitting: NDArray[np.bool_], number: Integers) -> Integers:
 def choose(fitting: NDArray[np.bool_], streams: Streams) -> Integers:
     """One of each row's fitting columns, all equally likely: `Stream.choice` among them."""
     return pick(fitting, streams.below(np.count_nonzero(fitting, axis=1)))
+
+
+# For each byte, how many bits are set, and which is the n-th of them.
+_BYTES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+BITS = _BYTES.sum(axis=1, dtype=np.int64)
+NTH_BIT = np.argsort(1 - _BYTES.astype(np.int8), axis=1, kind="stable")
+
+
+def choose_bit(sets: Integers, streams: Streams) -> Integers:
+    """One of the bits that are set in each row, all equally likely. A row may be a single number, or several."""
+    parts = np.ascontiguousarray(sets.astype("<i8", copy=False)).view(np.uint8).reshape(len(sets), -1)
+    bits = BITS[parts]
+    passed = np.cumsum(bits, axis=1)
+    number, row = streams.below(passed[:, -1]), np.arange(len(sets))
+    at: Integers = np.count_nonzero(passed <= number[:, None], axis=1)
+    bit: Integers = 8 * at + NTH_BIT[parts[row, at], number - passed[row, at] + bits[row, at]]
+    return bit

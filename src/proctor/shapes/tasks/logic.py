@@ -11,7 +11,16 @@ from msgspec import Meta, Struct
 
 from proctor.shapes.canvas import Shape
 from proctor.shapes.descriptions import Kind
-from proctor.shapes.patterns import Option, name_values, partly_present, shapes_in_text, with_article, words_of_values
+from proctor.shapes.patterns import (
+    Option,
+    Pattern,
+    Values,
+    name_values,
+    partly_present,
+    shapes_in_text,
+    with_article,
+    words_of_values,
+)
 from proctor.shapes.typed import YesNoTask
 
 # What a sentence says of its two parts, each of which is "there is …" or "there is no …".
@@ -20,6 +29,9 @@ SENTENCES: dict[str, Callable[[bool, bool], bool]] = {
     "{} or {}, or both": lambda a, b: a or b,
     "either {} or {}, but not both": lambda a, b: a != b,
 }
+
+
+QUESTION = "Is it true that {}?"
 
 
 class LogicSettings(Struct, frozen=True):
@@ -36,6 +48,7 @@ class LogicTask(YesNoTask):
     """
 
     summary = "is a statement with and, or, not true of the canvas? (Yes / No)"
+    maker = "proctor.shapes.batch.logic:LogicMaker"
     Settings = LogicSettings
     absent_kinds = 2
     asks_for_mention = True
@@ -45,9 +58,8 @@ class LogicTask(YesNoTask):
         pairs = []
         for answer in self.wanted_answers(selected_answer):
             sentence = self.random.choice(tuple(SENTENCES))
-            wanted = [t for t in product((True, False), repeat=2) if SENTENCES[sentence](*t) == (answer == "Yes")]
-            parts = self._parts(options, self.random.choice(wanted))
-            pairs.append((f"Is it true that {sentence.format(*parts)}?", answer))
+            parts = self._parts(options, self.random.choice(fitting_truths(sentence, answer)))
+            pairs.append((QUESTION.format(sentence).format(*parts), answer))
         return pairs
 
     def _parts(self, options: list[Option], truths: tuple[bool, ...]) -> list[str]:
@@ -55,11 +67,9 @@ class LogicTask(YesNoTask):
         denied = [bool(self.random.below(2)) for _ in truths]
         exist = [truth != no for truth, no in zip(truths, denied, strict=True)]
         pattern, present, absent = self.random.choice(options)
-        drawn = {True: self.random.sample(present, 2), False: self.random.sample(absent, 2)}
-        things = [name_values(pattern, drawn[there].pop()) for there in exist]
-        return [
-            f"there is {f'no {thing}' if no else with_article(thing)}" for no, thing in zip(denied, things, strict=True)
-        ]
+        first = self.random.choice(present if exist[0] else absent)
+        second = self.random.choice([values for values in (present if exist[1] else absent) if values != first])
+        return [state(pattern, values, no) for values, no in zip((first, second), denied, strict=True)]
 
     @staticmethod
     def solve(description: str, question: str) -> str:
@@ -72,3 +82,13 @@ class LogicTask(YesNoTask):
         )
         enough = {1} if "either" in question else {1, 2} if " or there" in question else {2}
         return "Yes" if true in enough else "No"
+
+
+def fitting_truths(sentence: str, answer: str) -> list[tuple[bool, bool]]:
+    """What may be true of the two parts, for the answer to be this one."""
+    return [t for t in product((True, False), (True, False)) if SENTENCES[sentence](*t) == (answer == "Yes")]
+
+
+def state(pattern: Pattern, values: Values, denied: bool) -> str:
+    thing = name_values(pattern, values)
+    return f"there is {f'no {thing}' if denied else with_article(thing)}"

@@ -1,4 +1,4 @@
-"""Shapes move about: which one is leftmost, or third from the top, in the end?"""
+"""Shapes move about: which one is leftmost, or third highest, in the end?"""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from proctor.shapes.typed import ShapeTask
 
 WAYS = {"x": ("to the left", "to the right"), "y": ("down", "up")}
 ACROSS = {"x": "y", "y": "x"}
+MOVE = "The {} moves {} {}."
+QUESTION = "Which shape is {} now?"
 
 
 class MoveSettings(Struct, frozen=True):
@@ -30,7 +32,8 @@ class MoveTrackingTask(ShapeTask):
     that stays clear of both, and no shape is level with it. Later, the shape that moved last could at least move back.
     """
 
-    summary = "shapes move; which one is leftmost, second from the top … now? (a shape)"
+    summary = "shapes move; which one is leftmost, second highest … now? (a shape)"
+    maker = "proctor.shapes.batch.move_tracking:MoveTrackingMaker"
     Settings = MoveSettings
     extends_description = True
     instruction = f"x grows to the right and y grows upwards. {ShapeTask.instruction}"
@@ -39,16 +42,16 @@ class MoveTrackingTask(ShapeTask):
         now = list(shapes)
         self.description = "\n".join(self._move(now) for _ in range(self.settings.events))
         names = self.wanted_shapes([str(shape) for shape in now], selected_answer)
-        return [(f"Which shape is {draw_place(now, name, self.random)} now?", name) for name in names]
+        return [(QUESTION.format(draw_place(now, name, self.random)), name) for name in names]
 
     def _move(self, shapes: list[Shape]) -> str:
-        """Moves one of those that can, each as likely as the others: the first that can, in any order."""
-        order = self.random.shuffled(range(len(shapes)))
-        index, moves = next((i, moves) for i in order if (moves := free_moves(shapes, i, self.board.bound)))
-        axis, distance = self.random.choice(moves)
+        """Moves one of those that can, each as likely as the others."""
+        bound = self.board.bound
+        index = self.random.first(range(len(shapes)), lambda index: bool(free_moves(shapes, index, bound)))
+        axis, distance = self.random.choice(free_moves(shapes, index, bound))
         shape = shapes[index]
         shapes[index] = msgspec.structs.replace(shape, **{axis: getattr(shape, axis) + distance})
-        return f"The {shape} moves {abs(distance)} {WAYS[axis][distance > 0]}."
+        return MOVE.format(shape, abs(distance), WAYS[axis][distance > 0])
 
     @staticmethod
     def solve(description: str, question: str) -> str:

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from proctor.errors import TaskError
 from proctor.randomness import Stream
-from proctor.shapes.canvas import HALF_WIDTH, Shape
+from proctor.shapes.canvas import HALF_WIDTH, Board, Shape
 from proctor.shapes.places import AXES, RELATIONS
 from proctor.shapes.typed import DirectionTask
 
@@ -19,7 +19,10 @@ Square = tuple[int, int]  # counted from the middle of the paper, to the right a
 SIDE = 2 * max(HALF_WIDTH.values()) + 1  # of a square: the largest shapes on neighbouring ones do not touch
 STEPS: tuple[Square, ...] = ((-1, 0), (1, 0), (0, 1), (0, -1))
 ALTERNATIVES = {"x": "to the left or to the right of", "y": "above or below"}
-TRIES = 10_000  # moves of a path until it is as wanted; on average a hundred or fewer are enough
+TRIES = 1_000  # paths; of four hops, every seventh is as wanted
+HEADING = "Shapes stand on squared paper. One step leads to the next square in the same row or column:"
+LINE = "- the {} is one step {} the {}"
+QUESTION = "Is the {} {} the {}?"
 
 
 class MultiHopSettings(Struct, frozen=True):
@@ -41,6 +44,7 @@ class MultiHopTask(DirectionTask):
     """
 
     summary = "is A to the left or to the right of B, or above or below it, after many steps? (four directions)"
+    maker = "proctor.shapes.batch.multi_hop:MultiHopMaker"
     Settings = MultiHopSettings
     answers = tuple(RELATIONS)
     instruction = "Answer Left, Right, Above or Below."
@@ -51,12 +55,12 @@ class MultiHopTask(DirectionTask):
         Next to an end of the path, they would stand more often on its far side, where there is more room, and so give
         away where the other end is.
         """
-        reach = (self.board.bound - max(HALF_WIDTH.values())) // SIDE
+        reach = reach_of(self.board)
         squares = draw_path(self.settings.hops, reach, random)
         hosts, taken = squares[1:-1], set(squares)
         while len(squares) < self.settings.shapes:
-            around = [(x + dx, y + dy) for x, y in hosts for dx, dy in STEPS]
-            square = random.choice([s for s in around if s not in taken and _on_paper(s, reach)])
+            free = [s for host in hosts for s in around(host) if s not in taken and _on_paper(s, reach)]
+            square = random.choice(free)
             squares.append(square)
             hosts.append(square)
             taken.add(square)
@@ -70,10 +74,9 @@ class MultiHopTask(DirectionTask):
         for shape in others:
             steps.append((self.random.choice([host for host in hosts if _are_neighbours(host, shape)]), shape))
             hosts.append(shape)
-        lines = [_tell(*self.random.shuffled(step)) for step in self.random.shuffled(steps)]
-        self.description = "\n".join(
-            ["Shapes stand on squared paper. One step leads to the next square in the same row or column:", *lines]
-        )
+        steps = self.random.shuffled(steps)
+        lines = [_tell(b, a) if self.random.below(2) else _tell(a, b) for a, b in steps]
+        self.description = "\n".join([HEADING, *lines])
         return [(_ask(answer, path[0], path[-1]), answer) for answer in self.wanted_answers(selected_answer)]
 
     def choices(self, shapes: list[Shape], question: str) -> tuple[str, ...]:
@@ -100,32 +103,36 @@ class MultiHopTask(DirectionTask):
         return ("Left" if x < 0 else "Right") if words == "to the left" else ("Below" if y < 0 else "Above")
 
 
+def reach_of(board: Board) -> int:
+    """How many squares there are from the middle of the paper to its edge."""
+    return (board.bound - max(HALF_WIDTH.values())) // SIDE
+
+
 def draw_path(hops: int, reach: int, random: Stream) -> list[Square]:
     """Different squares, each next to the one before it, from one end to another that is level with it on neither axis.
 
-    It crawls over the paper like a snake, growing to its length, until it is as wanted: its end hops disagree, unless
-    it is too short for that.
+    From four hops on, exactly one of its end hops leads away from the other end. Which of the two ends comes first is
+    then left to chance: so whatever is seen of an end, it leads away as often as not.
     """
-    path = [(0, 0)]
     for _ in range(TRIES):
-        if random.below(2):
-            path.reverse()
-        (x, y), (dx, dy) = path[-1], random.choice(STEPS)
-        _crawl(path, (x + dx, y + dy), hops + 1, reach)
+        path = _grow(hops, reach, random)
         if len(path) > hops and not _is_level(path) and (hops < 4 or _turns_back(path) != _turns_back(path[::-1])):
-            return path
-    raise TaskError(f"no path of {hops} hops found in {TRIES} moves.")
+            return path[::-1] if random.below(2) else path
+    raise TaskError(f"no path of {hops} hops found in {TRIES} tries.")
 
 
-def _crawl(path: list[Square], square: Square, length: int, reach: int) -> None:
-    """The head goes to the square and the tail follows. Where the path itself is in the way, it is joined to it there
-    and opened behind: so it is never stuck."""
-    if square in path:
-        behind = path.index(square) + 1
-        path[behind:] = path[behind:][::-1]
-    elif _on_paper(square, reach):
-        path.append(square)
-        del path[:-length]
+def _grow(hops: int, reach: int, random: Stream) -> list[Square]:
+    """A path that goes to any free square next to its end. One that is stuck draws on: all take as many draws."""
+    path = [(0, 0)]
+    for _ in range(hops):
+        free = [s for s in around(path[-1]) if s not in path and _on_paper(s, reach)]
+        number = random.below(len(free))
+        path += free[number : number + 1]
+    return path
+
+
+def around(square: Square) -> list[Square]:
+    return [(square[0] + dx, square[1] + dy) for dx, dy in STEPS]
 
 
 def _on_paper(square: Square, reach: int) -> bool:
@@ -149,11 +156,11 @@ def _are_neighbours(a: Shape, b: Shape) -> bool:
 
 def _tell(a: Shape, b: Shape) -> str:
     side = "Left" if a.x < b.x else "Right" if a.x > b.x else "Above" if a.y > b.y else "Below"
-    return f"- the {a} is one step {RELATIONS[side]} the {b}"
+    return LINE.format(a, RELATIONS[side], b)
 
 
 def _ask(answer: str, *ends: Shape) -> str:
     """Names first the end of which the answer is true."""
     axis = next(axis for axis, answers in AXES.items() if answer in answers)
     a, b = sorted(ends, key=lambda shape: getattr(shape, axis), reverse=answer != AXES[axis][0])
-    return f"Is the {a} {ALTERNATIVES[axis]} the {b}?"
+    return QUESTION.format(a, ALTERNATIVES[axis], b)

@@ -16,6 +16,7 @@ from proctor.shapes.typed import ShapeTask
 
 TRIES = 200  # of 48 shapes, every second canvas is kept
 NEAREST, FARTHEST = "nearest to", "farthest from"
+QUESTION = "Which of the other shapes is {} the {}?"
 
 
 class NearestSettings(Struct, frozen=True):
@@ -30,6 +31,7 @@ class NearestTask(ShapeTask):
     """
 
     summary = "which shape is nearest to A, third farthest from it …? (a shape)"
+    maker = "proctor.shapes.batch.nearest:NearestMaker"
     Settings = NearestSettings
     instruction = f"Distances are straight lines from centre to centre. {ShapeTask.instruction}"
 
@@ -46,12 +48,12 @@ class NearestTask(ShapeTask):
         raise TaskError(f"no canvas of {len(shapes)} shapes without equal distances in {TRIES} tries.")
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
-        candidates = self.random.shuffled(_without(selected_answer, shapes))
-        reference = next(shape for shape in candidates if _is_reference(shape, shapes))
+        candidates = _without(selected_answer, shapes)
+        reference = self.random.first(candidates, lambda shape: _is_reference(shape, shapes))
         others = sorted(_without(str(reference), shapes), key=lambda shape: _squared_distance(reference, shape))
         line = [str(shape) for shape in others]
         return [
-            (f"Which of the other shapes is {_rank(line.index(name), len(line))} the {reference}?", name)
+            (QUESTION.format(name_rank(line.index(name), len(line)), reference), name)
             for name in self.wanted_shapes(line, selected_answer)
         ]
 
@@ -87,6 +89,6 @@ def _is_reference(shape: Shape, shapes: list[Shape]) -> bool:
     return len({_squared_distance(shape, other) for other in shapes}) == len(shapes)
 
 
-def _rank(index: int, length: int) -> str:
+def name_rank(index: int, length: int) -> str:
     number, words = from_nearer_end(index, length, NEAREST, FARTHEST)
     return f"{ORDINALS[number]} {words}" if number else words

@@ -8,20 +8,24 @@ from functools import cache
 from itertools import combinations
 from typing import Annotated
 
-import msgspec
 from msgspec import Meta, Struct
 
 from proctor.errors import TaskError
 from proctor.randomness import Stream
-from proctor.shapes.canvas import Shape
+from proctor.shapes.canvas import Shape, place_kinds
 from proctor.shapes.descriptions import Kind
 from proctor.shapes.reading import nearer_pairs
-from proctor.shapes.typed import ShapeTask
+from proctor.shapes.typed import QUESTIONS, ShapeTask
 
 TRIES = 500  # of six shapes, every eighth canvas will do
-TRIED_TRIPLES = 100  # of one canvas; of all of them, where there are not so many
+SEARCHED = 7  # shapes among which the three are searched for, while a canvas is drawn; others may see them, too
+QUESTION = (
+    "Seen from the {}, two of these three shapes are in the same direction and one is in another: "
+    "the {}, the {} and the {}. Which one is the odd one out?"
+)
 
 Triple = tuple[int, ...]  # the indices of three shapes
+Spot = tuple[int, int]
 
 
 class OddOneOutSettings(Struct, frozen=True):
@@ -36,6 +40,7 @@ class OddOneOutTask(ShapeTask):
     """
 
     summary = "seen from A, which of three shapes is in another direction than the others? (a shape)"
+    maker = "proctor.shapes.batch.odd_one_out:OddOneOutMaker"
     Settings = OddOneOutSettings
     instruction = (
         "There are four directions: above left, above right, below left and below right, by centres. "
@@ -43,36 +48,42 @@ class OddOneOutTask(ShapeTask):
     )
 
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
-        """A canvas with three such shapes, drawn whatever the answer; the selected one then moves to one of them."""
-        triples = _triples(self.settings.shapes)
+        """Positions among which there are three such shapes; the selected one is put on any of the three."""
+        spots = self._draw_spots(random)
+        views = Views(spots)
+        fitting = [triple for triple in _triples(min(SEARCHED, len(spots))) if all(views.pivots(triple))]
+        spot = random.choice(random.choice(fitting))
+        names, kinds = self.board.names, self.board.kinds
+        selected = kinds[names.index(selected_answer)] if selected_answer else random.choice(kinds)
+        drawn = random.sample([kind for kind in kinds if kind != selected], len(spots) - 1)
+        drawn.insert(spot, selected)
+        shapes = [Shape(*kind, x, y) for kind, (x, y) in zip(drawn, spots, strict=True)]
+        return random.shuffled(shapes)
+
+    def _draw_spots(self, random: Stream) -> list[Spot]:
         for _ in range(TRIES):
-            shapes = super().draw_shapes(random, selected_answer)
-            views = Views(shapes)
-            for triple in random.sample(triples, min(TRIED_TRIPLES, len(triples))):
-                if all(views.pivots(triple)):
-                    names = [str(shape) for shape in shapes]
-                    return _exchange(shapes, names.index(selected_answer or names[0]), random.choice(triple))
+            shapes = place_kinds([("", "", "")] * self.settings.shapes, random, self.board)
+            spots = [(shape.x, shape.y) for shape in shapes]
+            views = Views(spots)
+            if any(all(views.pivots(triple)) for triple in _triples(min(SEARCHED, len(spots)))):
+                return spots
         raise TaskError(f"no canvas on which any of three shapes can be the odd one, in {TRIES} tries.")
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         names = [str(shape) for shape in shapes]
-        views = Views(shapes)
-        triples: Sequence[Triple] = _triples(len(shapes))
+        views = Views([(shape.x, shape.y) for shape in shapes])
         if selected_answer:
             selected = names.index(selected_answer)
-            triples = [triple for triple in triples if selected in triple]
-        triple = next(triple for triple in self.random.shuffled(triples) if all(views.pivots(triple)))
+        else:
+            selected = self.random.first(range(len(names)), lambda index: bool(views.triples_with(index)))
+        triple = self.random.choice(views.triples_with(selected))
         pivots = dict(zip(triple, views.pivots(triple), strict=True))
-        odd_ones = sorted(self.random.shuffled(triple), key=lambda odd: names[odd] != selected_answer)
+        odd_ones = [selected, *(self.random.choice(triple) for _ in range(1, QUESTIONS))]
         return [(self._question(names, triple, pivots[odd]), names[odd]) for odd in odd_ones]
 
     def _question(self, names: list[str], triple: Triple, pivots: int) -> str:
         pivot = self.random.choice([name for i, name in enumerate(names) if pivots >> i & 1])
-        a, b, c = (names[i] for i in self.random.shuffled(triple))
-        return (
-            f"Seen from the {pivot}, two of these three shapes are in the same direction and one is in another: "
-            f"the {a}, the {b} and the {c}. Which one is the odd one out?"
-        )
+        return QUESTION.format(pivot, *(names[i] for i in self.random.shuffled(triple)))
 
     def choices(self, shapes: list[Shape], question: str) -> tuple[str, ...]:
         """The three that are named, without the one they are seen from."""
@@ -95,8 +106,14 @@ class OddOneOutTask(ShapeTask):
 class Views:
     """From where shapes are seen in which direction. A set of shapes is a number with their bits, for speed."""
 
-    def __init__(self, shapes: list[Shape]) -> None:
-        self._left, self._below = _before(shapes, "x"), _before(shapes, "y")
+    def __init__(self, spots: Sequence[Spot]) -> None:
+        self._left, self._below = (_before([spot[axis] for spot in spots]) for axis in (0, 1))
+
+    def triples_with(self, shape: int) -> list[Triple]:
+        """Those of which each can be the odd one."""
+        others = [other for other in range(len(self._left)) if other != shape]
+        triples = ((shape, *pair) for pair in combinations(others, 2))
+        return [triple for triple in triples if all(self.pivots(triple))]
 
     def pivots(self, triple: Triple) -> list[int]:
         """For each of the three, the shapes from which it is the odd one."""
@@ -110,11 +127,11 @@ class Views:
         return (self._left[a] ^ self._left[b]) | (self._below[a] ^ self._below[b])
 
 
-def _before(shapes: list[Shape], axis: str) -> list[int]:
+def _before(coordinates: Sequence[int]) -> list[int]:
     """For each shape, those with a smaller coordinate."""
-    before = [0] * len(shapes)
+    before = [0] * len(coordinates)
     passed = 0
-    for i in sorted(range(len(shapes)), key=lambda i: getattr(shapes[i], axis)):
+    for i in sorted(range(len(coordinates)), key=coordinates.__getitem__):
         before[i] = passed
         passed |= 1 << i
     return before
@@ -123,11 +140,3 @@ def _before(shapes: list[Shape], axis: str) -> list[int]:
 @cache
 def _triples(shapes: int) -> tuple[Triple, ...]:
     return tuple(combinations(range(shapes), 3))
-
-
-def _exchange(shapes: list[Shape], a: int, b: int) -> list[Shape]:
-    """The same shapes in the same order, but two of them in each other's place."""
-    moved = list(shapes)
-    moved[a] = msgspec.structs.replace(shapes[a], x=shapes[b].x, y=shapes[b].y)
-    moved[b] = msgspec.structs.replace(shapes[b], x=shapes[a].x, y=shapes[a].y)
-    return moved

@@ -14,6 +14,10 @@ from proctor.randomness import Stream
 from proctor.shapes.canvas import FORMS, SIZES, Board, Kind, Shape, place_kinds
 from proctor.shapes.typed import ColourTask
 
+EVENT = "The {} turns {}."
+QUESTION = "What colour is the shape at ({}, {}) now?"
+GROUPS = tuple(product(SIZES, FORMS))
+
 
 class RecolourSettings(Struct, frozen=True):
     shapes: Annotated[int, Meta(ge=4, le=42)] = 9  # at least one of each colour
@@ -30,9 +34,10 @@ class RecolourTrackingTask(ColourTask):
     """
 
     summary = "shapes turn to other colours; what colour is the one at this place now? (a colour)"
+    maker = "proctor.shapes.batch.recolour_tracking:RecolourTrackingMaker"
     Settings = RecolourSettings
     extends_description = True
-    absent_kinds = len(SIZES) * len(FORMS)  # one of each, so that every shape can turn at every moment
+    absent_kinds = len(GROUPS)  # one of each, so that every shape can turn at every moment
 
     recolourings: list[tuple[int, str]]  # which shape turns to which colour, of the canvas drawn last
 
@@ -50,13 +55,13 @@ class RecolourTrackingTask(ColourTask):
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         now, lines = list(shapes), []
         for index, colour in self.recolourings:
-            lines.append(f"The {now[index]} turns {colour}.")
+            lines.append(EVENT.format(now[index], colour))
             now[index] = msgspec.structs.replace(now[index], colour=colour)
         self.description = "\n".join(lines)
         pairs = []
         for answer in self.wanted_answers(selected_answer):
             asked = self.random.choice([shape for shape in now if shape.colour == answer])
-            pairs.append((f"What colour is the shape at ({asked.x}, {asked.y}) now?", answer))
+            pairs.append((QUESTION.format(asked.x, asked.y), answer))
         return pairs
 
     @staticmethod
@@ -73,7 +78,7 @@ class RecolourTrackingTask(ColourTask):
 def draw_kinds(n: int, random: Stream, board: Board) -> list[Kind]:
     """n kinds with all colours among them, of as few sizes and forms as leave every shape a colour to turn to."""
     together = len(board.colours) - 1
-    groups = random.sample(tuple(product(SIZES, FORMS)), math.ceil(n / together))
+    groups = random.sample(GROUPS, math.ceil(n / together))
     groups = random.shuffled([groups[i % len(groups)] for i in range(n)])
     kinds = [(size, colour, form) for (size, form), colour in zip(groups, random.shuffled(board.colours), strict=False)]
     for size, form in groups[len(kinds) :]:

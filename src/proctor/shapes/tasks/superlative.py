@@ -1,4 +1,4 @@
-"""Which shape is leftmost, or third from the top?"""
+"""Which shape is leftmost, or third highest?"""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from proctor.shapes.places import draw_place, read_place
 from proctor.shapes.reading import nearer_pairs
 from proctor.shapes.typed import ShapeTask
 
+QUESTION = "Which shape is {}?"
+
 
 class SuperlativeTask(ShapeTask):
     """Every shape is equally likely to be asked for, by its place from any of the four sides."""
 
-    summary = "which shape is leftmost, second from the top …? (a shape)"
+    summary = "which shape is leftmost, second highest …? (a shape)"
+    maker = "proctor.shapes.batch.superlative:SuperlativeMaker"
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         names = self.wanted_shapes([str(shape) for shape in shapes], selected_answer)
-        return [(f"Which shape is {draw_place(shapes, name, self.random)}?", name) for name in names]
+        return [(QUESTION.format(draw_place(shapes, name, self.random)), name) for name in names]
 
     @staticmethod
     def solve(description: str, question: str) -> str:

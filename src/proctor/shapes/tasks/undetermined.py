@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
@@ -14,10 +13,19 @@ from proctor.shapes.canvas import Shape
 from proctor.shapes.places import AXES, RELATIONS
 from proctor.shapes.typed import EntailmentTask
 
-Tree = dict[int, list[int]]  # the neighbours of each shape; shapes are known by their rank along the axis
 Pairs = dict[int, list[tuple[int, int]]]  # by their distance in the tree, the lower shape first
 
+HEADING = "This is all that is known of a canvas of shapes:"
+LINE = "- the {} is {} the {}"
+QUESTION = "Is the {} {} the {}?"
 ENOUGH = 7  # shapes, for those asked about to have a neighbour on either side
+
+
+class Tree(NamedTuple):
+    """Nodes in the order in which they were joined, each to one before it."""
+
+    ranks: list[int]  # of the shapes, along the axis
+    hosts: list[int]  # the node that each was joined to; of the first, itself
 
 
 class UndeterminedSettings(Struct, frozen=True):
@@ -34,29 +42,26 @@ class UndeterminedTask(EntailmentTask):
     """
 
     summary = "is A to the left of B, as far as the lines tell? (Yes / No / Cannot be determined)"
+    maker = "proctor.shapes.batch.undetermined:UndeterminedMaker"
     Settings = UndeterminedSettings
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         axis = self.random.choice(tuple(AXES))
         names = [str(shape) for shape in sorted(shapes, key=lambda shape: getattr(shape, axis))]
         tree = draw_tree(len(names), self.random)
-        edges = [(low, high) for low in tree for high in tree[low] if low < high]
-        self.description = "\n".join(
-            ["This is all that is known of a canvas of shapes:"]
-            + [
-                "- the {} is {} the {}".format(*self._relate(axis, names, *edge))
-                for edge in self.random.shuffled(edges)
-            ]
-        )
+        edges = [sorted((tree.ranks[node], tree.ranks[tree.hosts[node]])) for node in range(1, len(names))]
+        lines = [LINE.format(*self._relate(axis, names, *edge)) for edge in self.random.shuffled(edges)]
+        self.description = "\n".join([HEADING, *lines])
         follows, turns = pairs_apart(tree)
         distances = [distance for distance in sorted(follows) if distance in turns]
         pairs = []
         for answer in self.wanted_answers(selected_answer):
             distance = self.random.choice(distances)
             pair = self.random.choice(turns[distance] if answer == UNDETERMINED else follows[distance])
-            swapped = bool(self.random.below(2)) if answer == UNDETERMINED else answer == "No"
+            by_chance = bool(self.random.below(2))
+            swapped = by_chance if answer == UNDETERMINED else answer == "No"
             asked = self._relate(axis, names, *(reversed(pair) if swapped else pair))
-            pairs.append(("Is the {} {} the {}?".format(*asked), answer))
+            pairs.append((QUESTION.format(*asked), answer))
         return pairs
 
     def _relate(self, axis: str, names: list[str], low: int, high: int) -> tuple[str, str, str]:
@@ -85,50 +90,58 @@ def draw_tree(n: int, random: Stream) -> Tree:
     """A chain that leads one way, a branch that leads back from its end, and the rest hanging on to them.
 
     So there are two pairs at the same distance, one along the chain and one around its end. Where there are shapes
-    enough, both have a neighbour on either side, and nothing else hangs on to them.
+    enough, both have a neighbour on either side, and nothing else hangs on to them. Chain and branch together are a
+    path, along which nodes are numbered; those that hang on to it follow.
     """
     beyond = 1 if n >= ENOUGH else 0
     distance = 2 + random.below(n - 3 - 3 * beyond)
     back = 1 + random.below(min(distance - 1, n - distance - 1 - 3 * beyond))  # so much of it after the turn
-    # The branch may have any of the shapes but the last; whichever way they are sorted, it is the end of the chain.
-    *core, end = sorted(random.sample(range(n), distance + 1 + back + 3 * beyond), reverse=bool(random.below(2)))
-    aside = random.sample(core, back + beyond)
-    chain = [*(rank for rank in core if rank not in aside), end]
-    branch = [end, *(rank for rank in reversed(core) if rank in aside)]
+    descending = bool(random.below(2))
+    length = distance + 1 + back + 3 * beyond
+    drawn = random.shuffled(range(n))
+    # Whichever way they are sorted, the last is the end of the chain; any of the others may be on the branch.
+    end = min(drawn[:length]) if descending else max(drawn[:length])
+    others = [rank for rank in drawn[:length] if rank != end]
+    branch, chain = others[: back + beyond], others[back + beyond :]
+    path = [*sorted(chain, reverse=descending), end, *sorted(branch, reverse=not descending)]
+    turn = len(chain)
     # Nothing more is said of those that will be asked about.
-    kept = (chain[1], chain[-2], chain[back - distance - 1], branch[back]) if beyond else ()
-    edges = [*pairwise(chain), *pairwise(branch)]
-    hosts = [rank for rank in (*core, end) if rank not in kept]
-    for rank in random.shuffled([rank for rank in range(n) if rank != end and rank not in core]):
-        edges.append((random.choice(hosts), rank))
-        hosts.append(rank)
-    tree: Tree = {rank: [] for rank in range(n)}
-    for a, b in edges:
-        tree[a].append(b)
-        tree[b].append(a)
-    return tree
+    kept = (1, turn - 1, back + 2, turn + back) if beyond else ()
+    free = [node for node in range(length) if node not in kept]
+    hosts = [0, *range(length - 1)]
+    for node in range(length, n):
+        hosts.append(random.choice(free))
+        free.append(node)
+    return Tree([*path, *drawn[length:]], hosts)
 
 
 def pairs_apart(tree: Tree) -> tuple[Pairs, Pairs]:
     """The pairs that may be asked about: those whose order follows from the lines, and those for which it does not."""
     follows, turns = Pairs(), Pairs()
-    asked = {rank for rank in tree if len(tree) < ENOUGH or _is_between(rank, tree[rank])}
-    for low in tree:
-        if low not in asked:
-            continue
-        ahead = [(low, rank, 1, True) for rank in tree[low]]
-        while ahead:
-            before, rank, distance, straight = ahead.pop()
-            if distance > 1 and rank > low and rank in asked:
-                (follows if straight else turns).setdefault(distance, []).append((low, rank))
-            for after in tree[rank]:
-                if after != before:
-                    ahead.append((rank, after, distance + 1, straight and (after > rank) == (rank > before)))
+    asked = _asked(tree)
+    away: list[list[tuple[int, int]]] = []  # for each node and each before it: distance, and whether all leads one way
+    for node, (rank, host) in enumerate(zip(*tree, strict=True)):
+        up = 1 if tree.ranks[host] > rank else -1
+        away.append([])
+        for other in range(node):
+            distance, way = away[max(host, other)][min(host, other)] if host != other else (0, up)
+            if other > host:  # what is known leads from the other to the host
+                way = -way
+            away[node].append((distance + 1, up if way == up else 0))
+            if distance and asked[node] and asked[other]:
+                low, high = sorted((rank, tree.ranks[other]))
+                (follows if way == up else turns).setdefault(distance + 1, []).append((low, high))
     return follows, turns
 
 
-def _is_between(rank: int, neighbours: list[int]) -> bool:
-    return len(neighbours) == 2 and min(neighbours) < rank < max(neighbours)
+def _asked(tree: Tree) -> list[bool]:
+    """Whether each node may be asked about: where there are shapes enough, if it is between two neighbours."""
+    lower, higher = [0] * len(tree.ranks), [0] * len(tree.ranks)
+    for node, host in list(enumerate(tree.hosts))[1:]:
+        low, high = sorted((node, host), key=tree.ranks.__getitem__)
+        higher[low] += 1
+        lower[high] += 1
+    return [len(tree.ranks) < ENOUGH or ends == (1, 1) for ends in zip(lower, higher, strict=True)]
 
 
 def _all_lower(shape: str, lower: dict[str, list[str]]) -> set[str]:
