@@ -29,7 +29,7 @@ class BetweenMaker(Maker):
         return [], [asked, self._between + ends[:, 0], self._end + ends[:, 1]]
 
     def _draw_four(self, canvas: Canvas, streams: Streams) -> tuple[Integers, Integers]:
-        """The axis of each row and the columns of its four shapes: drawn again for those rows where they will not do."""
+        """The axis of each row and the columns of its four shapes, drawn again where they will not do."""
         axis, four = np.empty(len(streams), np.int64), np.empty((len(streams), 4), np.int64)
         drawn = np.empty(len(streams), np.uint64)
         rows = np.arange(len(streams))

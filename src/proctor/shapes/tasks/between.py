@@ -37,6 +37,10 @@ class BetweenTask(YesNoTask):
     maker = "proctor.shapes.batch.between:BetweenMaker"
     Settings = BetweenSettings
 
+    @property
+    def lines_needed(self) -> int:
+        return 3 if self.settings.description == "coordinates" else 2
+
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         return [(self._question(shapes, answer == "Yes"), answer) for answer in self.wanted_answers(selected_answer)]
 

@@ -39,14 +39,19 @@ class ComparisonTask(YesNoTask):
     With Yes both sides have the one number or both have the other, with No each side has its own. "Are there more?"
     could not be asked in this way: of the smallest number there are never more.
 
-    Every canvas has such attributes, if zero counts as a number. Where colour and form do not serve, few shapes are on it, or few are missing, or
-    nearly all pairs of colour and form occur once, and then size and colour serve, or size and form.
+    Every canvas has such attributes, if zero counts as a number. Where colour and form do not serve, few shapes are on
+    it, or few are missing, or nearly all pairs of colour and form occur once: then size and colour, or size and form.
     """
 
     summary = "are there as many of these as of those? (Yes / No)"
     maker = "proctor.shapes.batch.comparison:ComparisonMaker"
     Settings = ComparisonSettings
     absent_kinds = 2
+
+    @property
+    def lines_needed(self) -> int:
+        """Whatever the description: one shape for either number."""
+        return 2
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         options = comparable(self.board, shapes)

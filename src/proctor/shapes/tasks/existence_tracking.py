@@ -52,6 +52,11 @@ class ExistenceTrackingTask(YesNoTask):
         f"To add a shape that is already there, or to remove one that is not, changes nothing. {YesNoTask.instruction}"
     )
 
+    @property
+    def lines_needed(self) -> int:
+        """The canvas, and every link."""
+        return 1 + links_among(self.settings.events)
+
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         there = {str(shape) for shape in shapes}
         live, others = self._happen(there)

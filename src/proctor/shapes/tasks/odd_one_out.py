@@ -42,6 +42,10 @@ class OddOneOutTask(ShapeTask):
         f"{ShapeTask.instruction}"
     )
 
+    @property
+    def lines_needed(self) -> int:
+        return 4 if self.settings.description == "coordinates" else 3
+
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
         """A canvas with three such shapes, drawn whatever the answer; the selected one then moves to one of them."""
         triples = _triples(self.settings.shapes)

@@ -37,6 +37,11 @@ class ShuffleTrackingTask(ShapeTask):
     maker = "proctor.shapes.batch.shuffle_tracking:ShuffleTrackingMaker"
     Settings = ShuffleSettings
 
+    @property
+    def lines_needed(self) -> int:
+        """Whoever leaves out a line does not know that nothing happened there."""
+        return 1 + self.settings.events
+
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         line = [str(shape) for shape in sorted(shapes, key=lambda shape: -shape.y)]
         swaps = [tuple(self.random.sample(range(len(line)), 2)) for _ in range(self.settings.events)]

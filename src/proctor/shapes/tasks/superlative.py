@@ -13,6 +13,11 @@ class SuperlativeTask(ShapeTask):
     """Every shape is equally likely to be asked for, by its place from any of the four sides."""
 
     summary = "which shape is leftmost, second from the top …? (a shape)"
+    asks_for_rank = True
+
+    @property
+    def lines_needed(self) -> int:
+        return self.settings.shapes - (self.settings.description != "coordinates")
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         names = self.wanted_shapes([str(shape) for shape in shapes], selected_answer)
