@@ -22,7 +22,7 @@ class ComparisonMaker(Maker):
         # A number that values share is at most the capacity of a pattern with enough of them.
         self._numbers = np.arange(1 + max(len(kinds) for kinds in table.kinds[: self._values]))
         names = [name_values(*pair, plural=True) for pair in table.values[: self._values]]
-        self._first, self._second = self.book.add_pair(QUESTION, names)
+        self._as_many, self._as = self.book.add_pair(QUESTION, names)
 
     def ask(self, canvas: Canvas, streams: Streams, wanted: Integers) -> tuple[list[Column], list[Column]]:
         self.skip_wanted_answers(streams)
@@ -43,4 +43,4 @@ class ComparisonMaker(Maker):
         first = choose(fitting & (counts == number[:, None]), streams)
         fitting[np.arange(len(first)), first] = False
         second = choose(fitting & (counts == np.where(wanted == YES, number, other)[:, None]), streams)
-        return [], [self._first + first, self._second + second]
+        return [], [self._as_many + first, self._as + second]
