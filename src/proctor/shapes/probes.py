@@ -390,7 +390,14 @@ def probe(task: Task, n: int) -> Iterator[Probe]:
             continue
         way, best = _best(_ways(name, task, items), learnt, chosen)
         accuracy = proportion(_hits(best, measured), len(measured))
-        yield Probe(name, accuracy, chance, way, task.partial_solving.get(name))
+        yield Probe(name, accuracy, chance, way, _stated(name, task))
+
+
+def _stated(name: str, task: Task) -> float | None:
+    """How often a probe is right as the task itself says; where its figure does not apply, anything may be."""
+    if name in task.partial_solving and task.settings != type(task.settings)():
+        return 1.0
+    return task.partial_solving.get(name)
 
 
 def _ways(name: str, task: Task, items: Sequence[Seen]) -> Ways:

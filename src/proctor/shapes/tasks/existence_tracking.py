@@ -84,7 +84,7 @@ class ExistenceTrackingTask(YesNoTask):
                 comes, goes = ([added], [removed]) if condition in there else ([removed], [added])
             else:
                 lines.append(PLAIN[kind].format(group if kind == "group removal" else added))
-                comes, goes = ([added], []) if kind == "addition" else ([], members or [added])
+                comes, goes = ([added], []) if kind == "addition" else ([], [*members] or [added])
             there.difference_update(goes)
             there.update(comes)
             (switched.update if kind == "switch" else switched.difference_update)([*comes, *goes])

@@ -37,7 +37,7 @@ class MoveTrackingTask(ShapeTask):
 
     @property
     def lines_needed(self) -> int:
-        return self.settings.shapes + self.settings.events
+        return int(self.settings.shapes + self.settings.events)
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         now = list(shapes)

@@ -47,7 +47,7 @@ class MultiHopTask(DirectionTask):
 
     @property
     def lines_needed(self) -> int:
-        return self.settings.hops
+        return int(self.settings.hops)
 
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
         """The path in its order, and then the others, each next to one that is there already.

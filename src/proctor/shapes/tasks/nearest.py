@@ -35,7 +35,7 @@ class NearestTask(ShapeTask):
 
     @property
     def lines_needed(self) -> int:
-        return self.settings.shapes
+        return int(self.settings.shapes)
 
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
         """A canvas is kept if a shape drawn blindly, other than the selected one, can be the reference.

@@ -38,7 +38,7 @@ class RecolourTrackingTask(ColourTask):
 
     @property
     def lines_needed(self) -> int:
-        return self.settings.shapes + self.settings.events
+        return int(self.settings.shapes + self.settings.events)
 
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
         """The canvas before the events; they are found on the way back to it."""

@@ -40,7 +40,7 @@ class ShuffleTrackingTask(ShapeTask):
     @property
     def lines_needed(self) -> int:
         """Whoever leaves out a line does not know that nothing happened there."""
-        return 1 + self.settings.events
+        return int(1 + self.settings.events)
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         line = [str(shape) for shape in sorted(shapes, key=lambda shape: -shape.y)]
@@ -94,8 +94,9 @@ def kept_of_scale(shapes: int, events: int) -> int:
     """
     if shapes == 2:  # both move with every swap
         return SCALE
-    whole = (shapes - 1) ** events
-    return SCALE * whole // (whole + (shapes - 1) * (shapes - 3) ** events)
+    whole: int = (shapes - 1) ** events
+    rest: int = (shapes - 1) * (shapes - 3) ** events
+    return SCALE * whole // (whole + rest)
 
 
 def name_place(index: int, length: int) -> str:

@@ -17,7 +17,7 @@ class SuperlativeTask(ShapeTask):
 
     @property
     def lines_needed(self) -> int:
-        return self.settings.shapes - (self.settings.description != "coordinates")
+        return int(self.settings.shapes - (self.settings.description != "coordinates"))
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         names = self.wanted_shapes([str(shape) for shape in shapes], selected_answer)
