@@ -22,6 +22,7 @@ _BITS = {word: 1 << bit for bit, word in enumerate(word for words in _GROUPS for
 _ATTRIBUTES = tuple(sum(_BITS[word] for word in words) for words in _GROUPS)
 _VALUE = rf"(?:{'|'.join(_BITS)})s?\b"
 _TOKEN = re.compile(rf"(?P<values>\b{_VALUE}(?:(?: and)? {_VALUE})*)|(?P<place>\(-?\d+, -?\d+\))|-?\b\d+\b")
+MANY = 3  # a line that names more shapes lists them, such as those that stand in a line
 _ACROSS = re.compile(r"\b(?:left|right|leftmost|rightmost)\b")
 _UP = re.compile(r"\b(?:above|below|top|bottom|highest|lowest)\b")
 
@@ -128,30 +129,32 @@ def single_lines(seen: View, choice: Values = 0) -> Iterator[Hashable]:
 
 def pairs_of_lines(seen: View, choice: Values = 0) -> Iterator[Hashable]:
     """Two lines, one of which names what is asked about or the choice, with the shapes that they have in common."""
-    patterns = [pattern_of(line, seen, choice) for line in seen.lines]
-    telling = [_tells(pattern, choice) for pattern in patterns]
-    told = set()
-    for i, j in combinations(range(len(patterns)), 2):
-        if (telling[i] or telling[j]) and not (choice and not (_is_related(patterns[i]) and _is_related(patterns[j]))):
-            told.add((patterns[i], patterns[j], _links(seen.lines[i], seen.lines[j], patterns[i], patterns[j])))
-    for pair in told:
-        yield seen.question, pair
+    lines = [(line, pattern_of(line, seen, choice)) for line in seen.lines]
+    if choice:  # there are many choices: lines that have nothing to do with any of this are left out
+        lines = [(line, pattern) for line, pattern in lines if _concerns(pattern) or len(line.values) > MANY]
+    telling = [_concerns(pattern, odd_only=bool(choice)) for _, pattern in lines]
+    pairs = {
+        (seen.question, lines[i][1], lines[j][1], _links(*lines[i], lines[j][0]))
+        for i, j in combinations(range(len(lines)), 2)
+        if telling[i] or telling[j]
+    }
+    yield from pairs
 
 
-def _tells(pattern: Pattern, choice: Values) -> bool:
-    return any(code > 0 and (not choice or code & 1) for code in pattern[1]) or (not choice and "@" in pattern[0])
+def _concerns(pattern: Pattern, *, odd_only: bool = False) -> bool:
+    """Whether a line names what is asked about or the choice; codes of a choice are odd."""
+    words, codes = pattern
+    if odd_only:
+        return any(code & 1 for code in codes)
+    return "@" in words or any(code > 0 for code in codes)
 
 
-def _is_related(pattern: Pattern) -> bool:
-    return any(code > 0 for code in pattern[1]) or "@" in pattern[0] or len(pattern[1]) > 3
-
-
-def _links(one: Line, other: Line, *patterns: Pattern) -> Hashable:
-    """Which other shape stands in both lines, and of two shapes with places, which is where."""
+def _links(one: Line, pattern: Pattern, other: Line) -> Hashable:
+    """Which shape beyond those asked about stands in both lines, and of two shapes with places, which is where."""
     shared = tuple(
         (i, j)
         for i, values in enumerate(one.values)
-        if patterns[0][1][i] <= 0
+        if pattern[1][i] <= 0
         for j, others in enumerate(other.values)
         if values == others
     )
