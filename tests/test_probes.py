@@ -1,5 +1,7 @@
 """The probes find the shortcuts that are there, and none that are not."""
 
+from collections import Counter
+
 import msgspec
 import pytest
 
@@ -8,6 +10,7 @@ from proctor.check import probe_task
 from proctor.config import build_config
 from proctor.metrics.statistics import proportion
 from proctor.shapes import Shape, Task, probes
+from proctor.shapes.canvas import FORMS, SMALL
 from proctor.shapes.descriptions import Kind
 from proctor.shapes.loader import Item
 from proctor.shapes.tasks.existence import ExistenceTask
@@ -127,6 +130,122 @@ def test_the_worked_example_gives_it_away(monkeypatch: pytest.MonkeyPatch) -> No
     assert shortcuts(ExistenceTask) == {"first shot"}
 
 
+def test_the_last_line_and_what_it_has_to_do_with_the_question_give_it_away() -> None:
+    class LastLine(Leaky):
+        """A group comes back or goes, with the shape asked about or without it: neither alone tells anything."""
+
+        def leak(self, name: str, yes: bool) -> None:
+            within = bool(self.random.below(2))
+            others = [colour for colour in SMALL.colours if colour not in name]
+            colour = name.split()[1] if within else self.random.choice(others)
+            happens = "All {} shapes come back." if within == yes else "All {} shapes are removed."
+            self.description = f"There are shapes.\n{happens.format(colour)}"
+
+    results = found(LastLine)
+    assert [name for name, probe in results.items() if not probe.holds] == ["one line"]
+    assert known(known(results["one line"].accuracy).value) > 0.99
+    assert results["one line"].note == "the last line"
+
+
+def test_any_line_and_what_it_has_to_do_with_the_question_gives_it_away() -> None:
+    class AnyLine(Leaky):
+        """One of several lines, anywhere, is about a shape of the same form, which is near or far."""
+
+        def leak(self, name: str, yes: bool) -> None:
+            form = name.split()[2]
+            lines = [f"The small green {form} is {'near' if yes else 'far'}."]
+            lines += [f"The small green {other} is near." for other in FORMS if other != form]
+            lines += [f"The small blue {other} is far." for other in FORMS if other != form]
+            self.description = "\n".join(self.random.shuffled(lines))
+
+    results = found(AnyLine)
+    assert results["one line"].note == "any line"
+    assert known(known(results["one line"].accuracy).value) > 0.95
+
+
+def test_two_lines_together_give_it_away() -> None:
+    class TwoLines(Leaky):
+        """Each of two lines tells nothing. The second is about the shape that the first leads to."""
+
+        lines_needed = 3
+
+        def leak(self, name: str, yes: bool) -> None:
+            near, far = self.random.sample(["large purple circle", "large black square"], 2)
+            bright = bool(self.random.below(2))
+            self.description = "\n".join(
+                [
+                    f"The {name} goes with the {near}.",
+                    f"The {near} is {'bright' if bright == yes else 'dark'} by {'day' if bright else 'night'}.",
+                    f"The {far} is bright by day.",
+                ]
+            )
+
+        def question(self, name: str, yes: bool) -> str:
+            return f"Is the {name} one of these?"
+
+    results = found(TwoLines, 3000)
+    assert not results["two lines"].holds
+
+
+def test_lines_that_are_enough_to_know_are_no_shortcut() -> None:
+    class Enough(Leaky):
+        lines_needed = 1
+
+        def leak(self, name: str, yes: bool) -> None:
+            self.description = f"There are shapes.\nThe {name} is {'here' if yes else 'not here'}."
+
+    result = found(Enough)["one line"]
+    assert (result.accuracy, result.note) == (None, "the task can be solved with one line")
+
+
+def test_a_number_alone_gives_it_away() -> None:
+    class Number(Leaky):
+        """There are more where there are three or more of the first."""
+
+        def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+            counts = Counter(shape.colour for shape in shapes)
+            fitting = [c for c in SMALL.colours if (counts[c] >= 2) == (selected_answer == "Yes")]
+            first = self.random.choice(fitting or SMALL.colours)
+            second = self.random.choice([colour for colour in SMALL.colours if colour != first])
+            return [(f"Are there more {first} shapes than {second} shapes?", str(selected_answer))]
+
+    assert "one count" in shortcuts(Number)
+
+
+def test_the_order_along_the_other_axis_gives_it_away() -> None:
+    class OtherAxis(Leaky):
+        def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+            a, b = sorted(self.random.sample(shapes, 2), key=lambda shape: shape.y, reverse=selected_answer == "Yes")
+            return [(f"Is the {a} to the left of the {b}?", str(selected_answer))]
+
+    results = found(OtherAxis)
+    assert known(known(results["other axis"].accuracy).value) > 0.99
+    assert "one line" not in shortcuts(OtherAxis)
+
+
+def test_a_rank_alone_gives_it_away() -> None:
+    class Rank(Leaky):
+        """Asked about is one of the three leftmost shapes, or one of the others."""
+
+        def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+            row = sorted(shapes, key=lambda shape: shape.x)
+            name = self.random.choice(row[:3] if selected_answer == "Yes" else row[3:])
+            return [(f"Is the {name} one of these?", str(selected_answer))]
+
+    results = found(Rank)
+    assert known(known(results["one rank"].accuracy).value) > 0.99
+    assert results["one rank"].note.startswith("of the first asked about")
+
+
+def test_what_a_task_states_is_held_against_it_only_beyond_that() -> None:
+    def holds(hits: int, stated: float | None) -> bool:
+        return Probe("p", proportion(hits, 100_000), 0.5, stated=stated).holds
+
+    assert not holds(60_000, None)
+    assert holds(60_000, 0.6)
+    assert not holds(62_000, 0.6)
+
+
 def test_unbalanced_answers_are_a_shortcut() -> None:
     class Unbalanced(Leaky):
         def select_expected_answer(self, i: int, n: int) -> str:
@@ -147,4 +266,4 @@ def test_a_point_is_allowed_and_luck_is_not_held_against_a_task() -> None:
 
 def test_the_probes_of_a_named_task() -> None:
     names = [probe.name for probe in probe_task("shapes/coordinate", {"shapes": 4}, 200)]
-    assert names == ["question only", "description only", "any mention", "last mention", "bag of words", "first shot"]
+    assert names == [*probes.PLAIN, *probes.RELATIONAL]

@@ -10,8 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import UsageError
-from proctor.shapes.canvas import HALF_WIDTH
+from proctor.randomness import Stream
+from proctor.shapes.canvas import HALF_WIDTH, board_for, draw_canvas
 from proctor.shapes.loader import load_item
+from proctor.shapes.patterns import shapes_in_text, words_of_values
+from proctor.shapes.reading import places_in_text
+from proctor.shapes.tasks.comparison import TWICE, comparable
 from proctor.shapes.tasks.multi_hop import MultiHopTask
 from proctor.shapes.tasks.undetermined import UndeterminedTask
 from proctor.task import create_task
@@ -187,3 +191,46 @@ def test_cannot_be_determined_is_an_answer_and_perhaps_is_none() -> None:
     sample = next(sample for sample in samples(30, "undetermined") if sample.target == "Cannot be determined")
     scores = [task.score_text(sample, text) for text in ("It cannot be determined.", "Yes", "perhaps")]
     assert [(s.value, s.outcome) for s in scores] == [(1, "correct"), (0, "wrong"), (0, "unparsed")]
+
+
+@given(st.integers(2, 46), st.integers())
+def test_every_canvas_has_two_numbers_that_several_values_share(n: int, seed: int) -> None:
+    board = board_for(n + 2)
+    options = comparable(board, draw_canvas(n, Stream(seed), board))
+    assert options
+    for _, values in options:
+        assert len(values) >= 2
+        assert all(len(having) >= TWICE for having in values.values())
+
+
+def numbers_compared(sample: Sample) -> tuple[int, int]:
+    names = shapes_in_text(text_of(sample).rpartition("\n\n")[0])
+    sides = sample.metadata["question"].split(" as ")[1:]
+    first, second = (sum(words_of_values(side) <= set(name.split()) for name in names) for side in sides)
+    return first, second
+
+
+@sizes(2000, 8000)
+@pytest.mark.parametrize("shapes", [7, slow(2), slow(12), slow(24)])
+def test_neither_number_alone_tells_whether_both_are_equal(shapes: int, count: int) -> None:
+    made = samples(count, "comparison", settings={"shapes": shapes})
+    numbers = [numbers_compared(sample) for sample in made]
+    assert sum(one == other for one, other in numbers) == count / 2
+    if shapes == 7:
+        assert sum(one > other for one, other in numbers) > count / 5
+        assert sum(min(pair) > 0 for pair in numbers) > count / 2, "mostly not of things that are not there"
+    for side in (0, 1):
+        rate = guessed_right([(str(pair[side]), s.target) for pair, s in zip(numbers, made, strict=True)])
+        assert rate <= allowed(2, count)
+
+
+@sizes(3000, 20_000)
+@pytest.mark.parametrize("shapes", [7, slow(5), slow(12)])
+def test_the_order_along_the_other_axis_does_not_tell_what_is_between(shapes: int, count: int) -> None:
+    cues = []
+    for sample in samples(count, "between", settings={"shapes": shapes}):
+        places = places_in_text(text_of(sample))
+        other = int("left" in sample.metadata["question"])
+        named = re.findall(rf"the {NAME}", sample.metadata["question"])
+        cues.append((str(sorted(range(3), key=lambda i: places[named[i]][other])), sample.target))
+    assert guessed_right(cues) <= allowed(2, count)

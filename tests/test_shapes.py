@@ -188,7 +188,7 @@ def test_no_mention_tells_whether_a_shape_is_still_there(count: int) -> None:
 
 @sizes(2000, 6000)
 def test_no_cue_tells_which_shape_was_shuffled_where(count: int) -> None:
-    made = samples(count, "shuffle_tracking", settings={"shapes": 6, "events": 4})
+    made = samples(count, "shuffle_tracking", settings={"shapes": 6})
     hits: Counter[str] = Counter()
     for sample in made:
         first, *events = text_of(sample).partition("\n\n")[0].splitlines()

@@ -1,4 +1,4 @@
-"""Shapes that move and shapes that turn to other colours: what happens is possible, and no cue tells how it ends."""
+"""Shapes that come and go, swap, move or turn to other colours: what happens is possible, no cue tells how it ends."""
 
 import re
 from collections import Counter
@@ -11,16 +11,21 @@ from hypothesis import strategies as st
 from proctor.randomness import Stream
 from proctor.shapes import Task
 from proctor.shapes.canvas import HALF_WIDTH, board_for, draw_canvas
+from proctor.shapes.tasks.existence_tracking import ExistenceTrackingTask, links_among
 from proctor.shapes.tasks.move_tracking import MoveTrackingTask, free_moves
 from proctor.shapes.tasks.recolour_tracking import RecolourTrackingTask
+from proctor.shapes.tasks.shuffle_tracking import ShuffleTrackingTask
 from proctor.task import create_task
 from proctor.types import Sample
-from shapes_settings import find, sizes, text_of
+from shapes_settings import find, settings_of, sizes, slow, text_of
 from test_shapes import guessed_right, samples
 
 PLACE = r"- (.+) at \((-?\d+), (-?\d+)\)"
 MOVE = r"The (.+) moves (\d+) (?:to the )?(left|right|up|down)\."
 TURN = r"The (\w+) (\w+) (\w+) turns (\w+)\."
+SWITCH = (
+    r"If there is a (.+) on the canvas, a (.+) is added and the (.+) is removed; if not, the \2 is removed and a \3 is"
+)
 
 
 def places(text: str) -> dict[str, tuple[int, int]]:
@@ -39,6 +44,63 @@ def assert_fits(where: dict[str, tuple[int, int]], bound: int) -> None:
         assert max(abs(ax - bx), abs(ay - by)) > half[a] + half[b], "they touch"
         assert ax != bx, "they are level"
         assert ay != by, "they are level"
+
+
+def opposite(event: str) -> str:
+    """The event with the contrary effect."""
+    if parts := re.match(SWITCH, event):
+        _, added, removed = parts.groups()
+        return event.replace(added, "*").replace(removed, added).replace("*", removed)
+    if event.startswith("A "):
+        return event.replace("A ", "The ").replace("added", "removed")
+    return f"A {event.removeprefix('The ').replace('removed', 'added')}"
+
+
+def events_that_matter(description: str, question: str) -> int:
+    """How many events would change the answer if their effect were the contrary."""
+    lines = description.splitlines()
+    answer = ExistenceTrackingTask.solve(description, question)
+    changed = 0
+    for number, line in enumerate(lines):
+        if number and not line.startswith(("- ", "All ")):
+            other = "\n".join([*lines[:number], opposite(line), *lines[number + 1 :]])
+            changed += ExistenceTrackingTask.solve(other, question) != answer
+    return changed
+
+
+@settings(max_examples=40)
+@given(settings_of("existence_tracking"), st.integers(0, 1000))
+def test_whether_a_shape_is_there_depends_on_more_than_half_of_the_events(chosen: dict[str, object], seed: int) -> None:
+    (sample,) = samples(1, "existence_tracking", seed=seed, settings=chosen)
+    events = int(str(chosen["events"]))
+    text = text_of(sample).rpartition("\n\n")[0]
+    assert events_that_matter(text, sample.metadata["question"]) == links_among(events) > events / 2
+
+
+@settings(max_examples=40)
+@given(settings_of("existence_tracking"), st.integers(0, 1000))
+def test_whether_a_shape_is_there_depends_on_the_canvas(chosen: dict[str, object], seed: int) -> None:
+    (sample,) = samples(1, "existence_tracking", seed=seed, settings=chosen | {"description": "coordinates"})
+    lines = text_of(sample).rpartition("\n\n")[0].splitlines()
+    asked = find(r"Is there a (\w+ \w+ \w+) on", sample.metadata["question"])[1]
+    for event in reversed(lines):
+        if (parts := re.match(SWITCH, event)) and asked in parts.groups()[1:]:
+            asked = parts[1]
+    without = [line for line in lines if asked not in line or not line.startswith("- ")]
+    other = without if len(without) < len(lines) else [lines[0], f"- {asked} at (0, 0)", *lines[1:]]
+    answer = ExistenceTrackingTask.solve("\n".join(other), sample.metadata["question"])
+    assert {answer, sample.target} == {"Yes", "No"}
+
+
+@sizes(2000, 20_000)
+@pytest.mark.parametrize(("shapes", "events"), [(7, 15), (7, 5), (3, 1), slow(12, 20), slow(24, 5)])
+def test_of_n_shapes_one_in_n_is_where_it_was_before_the_swaps(shapes: int, events: int, count: int) -> None:
+    made = samples(count, "shuffle_tracking", settings={"shapes": shapes, "events": events})
+    stayed = sum(
+        ShuffleTrackingTask.solve(text_of(sample).splitlines()[0], sample.metadata["question"]) == sample.target
+        for sample in made
+    )
+    assert abs(stayed / count - 1 / shapes) < 4 * (1 / shapes * (1 - 1 / shapes) / count) ** 0.5
 
 
 @settings(max_examples=30)

@@ -166,15 +166,17 @@ class Probe(Struct, frozen=True):
     name: str
     accuracy: Metric | None  # None where the probe says nothing about the task
     chance: float
-    note: str = ""
+    note: str = ""  # what the best guesser goes by, or why there is none
+    stated: float | None = None  # how often it is right as the task's guide says, where that cannot be avoided
 
     @property
     def holds(self) -> bool:
         """No shortcut: not above chance by more than a point, as far as the number of samples can tell."""
         if self.accuracy is None or self.accuracy.value is None:
             return True
-        luck = LUCK * math.sqrt(self.chance * (1 - self.chance) / self.accuracy.n)
-        return self.accuracy.value <= self.chance + max(MARGIN, luck)
+        expected = max(self.chance, self.stated or 0.0)
+        luck = LUCK * math.sqrt(expected * (1 - expected) / self.accuracy.n)
+        return self.accuracy.value <= expected + max(MARGIN, luck)
 
 
 class Finding(Struct, frozen=True):

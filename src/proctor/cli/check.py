@@ -46,7 +46,7 @@ def call(args: argparse.Namespace) -> int:
             results[name] = check_task(name, settings, args.n, args.seed, data)
         if not args.json:
             lines = [f"  {'ok  ' if found.holds else 'FAIL'}  {_say(found)}" for found in results[name]]
-            print(f"{name}:", *lines, sep="\n", flush=True)
+            print(f"{name}:", *lines, *_best_guesser(results[name]), sep="\n", flush=True)
     if args.json:
         print_json({name: [_verdict(found) for found in result] for name, result in results.items()})
     return 0 if all(found.holds for result in results.values() for found in result) else 1
@@ -63,4 +63,17 @@ def _say(found: Finding | Probe) -> str:
     if found.accuracy is None:
         return f"{found.name:<17} – ({found.note})"
     value, low, high = found.accuracy.value, found.accuracy.low, found.accuracy.high
-    return f"{found.name:<17} {value:.4f}   95 % interval {low:.4f} – {high:.4f}   chance {found.chance:.4f}"
+    said = f"{found.name:<17} {value:.4f}   95 % interval {low:.4f} – {high:.4f}   chance {found.chance:.4f}"
+    if found.stated is None:
+        return f"{said}   {found.note}"
+    known = "partial solving" if found.stated == 1 else f"partial solving, stated as {found.stated:.3f}"
+    return f"{said}   {found.note} ({known})"
+
+
+def _best_guesser(results: Sequence[Finding | Probe]) -> list[str]:
+    """Of all probes, the one that is most often right."""
+    scores = [(found.accuracy.value, found) for found in results if isinstance(found, Probe) and found.accuracy]
+    if not scores:
+        return []
+    value, best = max(scores, key=lambda score: score[0] or 0)
+    return [f"  best guesser: {best.name} ({best.note}) {value:.4f}, chance {best.chance:.4f}"]

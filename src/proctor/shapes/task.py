@@ -48,10 +48,20 @@ class Task(CoreTask):
     description: str | None = None  # set in generate_questions, it takes the place of the base description …
     extends_description: ClassVar[bool] = False  # … or is added to it
     asks_for_mention: ClassVar[bool] = False  # what is asked for is there if the text mentions it
+    asks_for_rank: ClassVar[bool] = False  # what is asked for is the place of a shape along the question's axis
+    # Probes that beat chance where the task cannot prevent it, with how often they are right at the default settings;
+    # None where they beat it at other settings only. docs/shapes.md has the figures.
+    partial_solving: ClassVar[Mapping[str, float | None]] = {}
     maker: ClassVar[str] = ""  # module:Class that makes the same items in batches; text, since it needs numpy
     absent_kinds: ClassVar[int] = 0  # how many kinds must stay off the canvas, to be asked for
     random: Stream  # renewed for every canvas
     seed: int = 0
+
+    @property
+    def lines_needed(self) -> int:
+        """With fewer lines of the description nobody can know an answer: probes that see fewer must not."""
+        related = getattr(self.settings, "description", None) in ("full", "partial")
+        return 1 if related or self.asks_for_mention else 2
 
     @abstractmethod
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:

@@ -7,8 +7,8 @@ import numpy as np
 from proctor.shapes.batch.canvas import Canvas, past, place_kinds
 from proctor.shapes.batch.maker import Maker
 from proctor.shapes.batch.phrases import Column
-from proctor.shapes.batch.streams import Integers, Streams
-from proctor.shapes.tasks.shuffle_tracking import HEADING, QUESTION, SWAP, name_place
+from proctor.shapes.batch.streams import Integers, Streams, pick
+from proctor.shapes.tasks.shuffle_tracking import HEADING, QUESTION, SCALE, SWAP, kept_of_scale, name_place
 from proctor.shapes.typed import QUESTIONS
 
 
@@ -36,11 +36,22 @@ class ShuffleTrackingMaker(Maker):
         listed = self._listed + line
         listed[:, -1] += self._listed_last - self._listed
         lines: list[Column] = [self._heading, listed]
-        row = np.arange(len(line))
-        for _ in range(self.task.settings.events):
-            i, j = streams.sample(self.n, 2).T
-            a, b = line[row, i], line[row, j]
+        swaps = [streams.sample(self.n, 2) for _ in range(self.task.settings.events)]
+        streams.skip(min(QUESTIONS, self.n))
+        for pair in self._with_a_part_for(np.argmax(line == wanted[:, None], axis=1), swaps, streams):
+            a, b = np.take_along_axis(line, pair, axis=1).T
             lines += [self._swapped + a, self._with + b]
-            line[row, i], line[row, j] = b, a
-        streams.skip(QUESTIONS)
+            np.put_along_axis(line, pair, np.stack([b, a], axis=1), axis=1)
         return lines, [self._questions + np.argmax(line == wanted[:, None], axis=1)]
+
+    def _with_a_part_for(self, place: Integers, swaps: list[Integers], streams: Streams) -> list[Integers]:
+        line = np.tile(np.arange(self.n), (len(place), 1))
+        for pair in swaps:
+            np.put_along_axis(line, pair, np.take_along_axis(line, pair[:, ::-1], axis=1), axis=1)
+        moved = line != np.arange(self.n)
+        count = np.count_nonzero(moved, axis=1)
+        kept = streams.below(SCALE) < kept_of_scale(self.n, len(swaps))
+        other = pick(moved, streams.below(np.maximum(1, count)))
+        exchanged = ~kept & ~moved[np.arange(len(place)), place] & (count > 0)
+        a, b = np.where(exchanged, place, -1)[:, None], np.where(exchanged, other, -1)[:, None]
+        return [np.where(pair == a, b, np.where(pair == b, a, pair)) for pair in swaps]

@@ -1,11 +1,14 @@
-"""Are there more shapes of one kind than of another?"""
+"""Are there as many shapes of one kind as of another?"""
 
 from __future__ import annotations
 
 import re
-from itertools import combinations
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from proctor.shapes.canvas import Board, Shape
+from proctor.shapes.descriptions import Kind
 from proctor.shapes.patterns import (
     PATTERNS,
     Pattern,
@@ -16,42 +19,75 @@ from proctor.shapes.patterns import (
     shapes_in_text,
     words_of_values,
 )
-from proctor.shapes.typed import SparingSettings, YesNoTask
+from proctor.shapes.typed import YesNoTask
+
+QUESTION = "Are there as many {} as {}?"
+TWICE = 2  # values that have a number in common, so that there are two equal ones to compare
+
+Option = tuple[Pattern, dict[int, list[Values]]]  # attributes, and their values by how many shapes have them
+
+
+class ComparisonSettings(Struct, frozen=True):
+    shapes: Annotated[int, Meta(ge=2, le=46)] = 7
+    description: Kind = "coordinates"
 
 
 class ComparisonTask(YesNoTask):
-    """Two sets of values that occur unequally often are drawn first; the answer decides which is named first."""
+    """Either number alone tells nothing: with both answers, each of two numbers is equally likely on either side.
 
-    summary = "are there more of these than of those? (Yes / No)"
-    Settings = SparingSettings
-    absent_kinds = 1
+    The attributes and two numbers are drawn before the answer is used; at least two sets of values occur each so often.
+    With Yes both sides have the one number or both have the other, with No each side has its own. "Are there more?"
+    could not be asked in this way: of the smallest number there are never more.
+
+    Every canvas has such attributes, if zero counts as a number. Where colour and form do not serve, few shapes are on
+    it, or few are missing, or nearly all pairs of colour and form occur once: then size and colour, or size and form.
+    """
+
+    summary = "are there as many of these as of those? (Yes / No)"
+    maker = "proctor.shapes.batch.comparison:ComparisonMaker"
+    Settings = ComparisonSettings
+    absent_kinds = 2
+
+    @property
+    def lines_needed(self) -> int:
+        """Whatever the description: one shape for either number."""
+        return 2
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
-        unequal = _unequal(self.board, shapes)
+        options = comparable(self.board, shapes)
         pairs = []
         for answer in self.wanted_answers(selected_answer):
-            pattern, fewer, more = self.random.choice(unequal)
-            first, second = (more, fewer) if answer == "Yes" else (fewer, more)
-            names = [name_values(pattern, values, plural=True) for values in (first, second)]
-            pairs.append((f"Are there more {names[0]} than {names[1]}?", answer))
+            pattern, values = self.random.choice(options)
+            number, other = self.random.sample(tuple(values), 2)
+            first = self.random.choice(values[number])
+            beside = [value for value in values[number if answer == "Yes" else other] if value != first]
+            names = [name_values(pattern, value, plural=True) for value in (first, self.random.choice(beside))]
+            pairs.append((QUESTION.format(*names), answer))
         return pairs
 
     @staticmethod
     def solve(description: str, question: str) -> str:
-        """The answer from the words alone: counts the names that hold the words on either side of 'than'."""
+        """The answer from the words alone: counts the names that hold the words on either side of the second 'as'."""
         names = shapes_in_text(description)
-        sides = re.split(r"\bthan\b", question)
-        more, fewer = (sum(words_of_values(side) <= set(name.split()) for name in names) for side in sides)
-        return "Yes" if more > fewer else "No"
+        sides = re.split(r"\bas\b", question)[1:]
+        first, second = (sum(words_of_values(side) <= set(name.split()) for name in names) for side in sides)
+        return "Yes" if first == second else "No"
 
 
-def _unequal(board: Board, shapes: list[Shape]) -> list[tuple[Pattern, Values, Values]]:
-    """Patterns with values that fewer and more shapes have; kinds are left to the task that asks if they exist."""
+def comparable(board: Board, shapes: list[Shape]) -> list[Option]:
+    """What may be asked about; that none and none are equally many, only where nothing else can be."""
+    numbers = range(len(shapes) + 1)
+    return _values_by_number(board, shapes, numbers[1:]) or _values_by_number(board, shapes, numbers)
+
+
+def _values_by_number(board: Board, shapes: list[Shape], numbers: range) -> list[Option]:
+    """The patterns of which values share two or more of these numbers. Kinds are left to the task for them."""
     found = []
     for pattern in PATTERNS:
         if len(pattern) < 3:
             counts = count_values(pattern, shapes)
-            for a, b in combinations(all_values(board, pattern), 2):
-                if counts[a] != counts[b]:
-                    found.append((pattern, a, b) if counts[a] < counts[b] else (pattern, b, a))
+            having = {n: [values for values in all_values(board, pattern) if counts[values] == n] for n in numbers}
+            shared = {number: values for number, values in having.items() if len(values) >= TWICE}
+            if len(shared) >= 2:
+                found.append((pattern, shared))
     return found

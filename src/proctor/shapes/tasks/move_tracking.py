@@ -38,6 +38,10 @@ class MoveTrackingTask(ShapeTask):
     extends_description = True
     instruction = f"x grows to the right and y grows upwards. {ShapeTask.instruction}"
 
+    @property
+    def lines_needed(self) -> int:
+        return int(self.settings.shapes + self.settings.events)
+
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         now = list(shapes)
         self.description = "\n".join(self._move(now) for _ in range(self.settings.events))

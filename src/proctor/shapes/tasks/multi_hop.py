@@ -49,6 +49,10 @@ class MultiHopTask(DirectionTask):
     answers = tuple(RELATIONS)
     instruction = "Answer Left, Right, Above or Below."
 
+    @property
+    def lines_needed(self) -> int:
+        return int(self.settings.hops)
+
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
         """The path in its order, and then the others, each next to one that is there already.
 

@@ -35,6 +35,10 @@ class NearestTask(ShapeTask):
     Settings = NearestSettings
     instruction = f"Distances are straight lines from centre to centre. {ShapeTask.instruction}"
 
+    @property
+    def lines_needed(self) -> int:
+        return int(self.settings.shapes)
+
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
         """A canvas is kept if a shape drawn blindly, other than the selected one, can be the reference.
 

@@ -47,6 +47,10 @@ class OddOneOutTask(ShapeTask):
         f"{ShapeTask.instruction}"
     )
 
+    @property
+    def lines_needed(self) -> int:
+        return 4 if self.settings.description == "coordinates" else 3
+
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
         """Positions among which there are three such shapes; the selected one is put on any of the three."""
         spots = self._draw_spots(random)

@@ -41,6 +41,10 @@ class RecolourTrackingTask(ColourTask):
 
     recolourings: list[tuple[int, str]]  # which shape turns to which colour, of the canvas drawn last
 
+    @property
+    def lines_needed(self) -> int:
+        return int(self.settings.shapes + self.settings.events)
+
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
         """The canvas before the events; they are found on the way back to it."""
         kinds = draw_kinds(self.settings.shapes, random, self.board)

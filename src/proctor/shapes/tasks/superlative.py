@@ -16,6 +16,11 @@ class SuperlativeTask(ShapeTask):
 
     summary = "which shape is leftmost, second highest …? (a shape)"
     maker = "proctor.shapes.batch.superlative:SuperlativeMaker"
+    asks_for_rank = True
+
+    @property
+    def lines_needed(self) -> int:
+        return int(self.settings.shapes - (self.settings.description != "coordinates"))
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         names = self.wanted_shapes([str(shape) for shape in shapes], selected_answer)
