@@ -1,155 +1,271 @@
-"""Typed parsers: what a candidate's text says, or None when it says nothing definite.
+"""What a reply answers: Yes or No, a number, a direction, a colour, a shape, or one of a set of your own.
 
-All follow one order: the thinking aloud of a model is left out; an answer that stands alone in the first or the
-last line counts; then one that is announced ("the answer is …"); then the only one that occurs at all. Text with
-several different answers and no sign which is meant says nothing.
+Each parser takes the whole reply and returns the answer in the form that the tasks use, or None where a person could
+not tell. How the place of the answer is found is described in `proctor.shapes.replies`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator, Sequence
 
 from proctor.shapes.canvas import FORMS, LARGE, SIZES
-from proctor.thoughts import without_thoughts
-
-_ANNOUNCED = re.compile(r"\banswer(?:\s+is)?\s*[:=]?\s*([^\n]*)", re.IGNORECASE)
-
-_NEITHER = re.compile(
-    r"\b(?:yes\s*(?:/|and|or)\s*no|no\s*(?:/|and|or)\s*yes|no\s+(?:idea|clue|way|information|answer))\b", re.IGNORECASE
-)
+from proctor.shapes.directions import DIRECTIONS
+from proctor.shapes.markup import ITEM
+from proctor.shapes.numerals import NUMBERS
+from proctor.shapes.replies import Kind, Mention, definite, read_reply
 
 UNDETERMINED = "Cannot be determined"
 
-Finder = Callable[[str], list[str]]  # all answers that occur in a text, in their order
-
 
 def parse_yes_no(text: str) -> str | None:
-    """Yes or No; a reply that begins with one of them means it, unless it takes it back."""
-    text = _NEITHER.sub("", without_thoughts(text))
-    alone = {sentence.strip().lower() for sentence in re.split(r"[.!?,\n]+", text)} & {"yes", "no"}
-    first = re.match(r"\W*(yes|no)\b", text, re.IGNORECASE)
-    return first[1].capitalize() if first and len(alone) < 2 else _settle(text, _yes_no)
+    return read_reply(text, _POLAR)
 
 
 def parse_entailment(text: str) -> str | None:
-    """Yes, No, or Cannot be determined, which may be said in other words; a reply that begins with one means it."""
-    first = _OPENING.match(without_thoughts(text))
-    found = _entailments(first[0]) if first else []
-    if found and (UNDETERMINED in found) == (found[0] == UNDETERMINED):  # "No, it cannot be determined" means neither
-        return found[0]
-    return _settle(text, _entailments)
+    """Yes, No or Cannot be determined."""
+    return read_reply(text, _ENTAILMENT)
 
 
 def parse_integer(text: str) -> str | None:
-    """A whole number in digits: 3 for '3', 'three' and 'There are 3.', 0 for 'none'."""
-    return _settle(text, _integers)
+    """An integer in digits or in words; "none" is 0."""
+    answer = read_reply(text, NUMBERS)
+    return answer if answer is not None and re.fullmatch(r"-?\d+", answer) else None
 
 
 def parse_direction(text: str) -> str | None:
-    """Left, Right, Above, Below, or a vertical and a horizontal one together, such as 'Below Right'."""
-    return _settle(text, _directions)
+    """Left, Right, Above, Below, or two of them, such as Above Left."""
+    return read_reply(text, DIRECTIONS)
 
 
 def parse_colour(text: str) -> str | None:
-    """A colour: 'red'."""
-    return _settle(text, _colours)
+    return read_reply(text, _COLOUR)
 
 
 def parse_shape(text: str) -> str | None:
-    """The full name of a shape: 'small red square'."""
-    return _settle(text, _shapes)
+    """A shape by size, colour and form, in any order."""
+    return read_reply(text, _SHAPE)
 
 
-def _settle(text: str, find: Finder) -> str | None:
-    text = without_thoughts(text)
-    lines = [line for line in text.splitlines() if line.strip()]
-    short = [find(part) for part in (*lines[:1], *lines[-1:]) if len(part.split()) <= 4]
-    if alone := [found[0] for found in short if len(set(found)) == 1]:
-        return _only(alone)
-    announced = _ANNOUNCED.findall(text)
-    for part in reversed(announced):
-        if (answer := _only(find(part))) is not None:
-            return answer
-    return _only(find(text))
+def parse_choice(text: str, choices: Sequence[str]) -> str | None:
+    """One of the choices, in their own spelling; upper and lower case are the same, except in single letters."""
+    spelled = {" ".join(choice.replace("_", " ").casefold().split()): choice for choice in choices}
+    longest_first = sorted(spelled, key=len, reverse=True)
+    words = "|".join(r"\s+".join(map(re.escape, key.split())) for key in longest_first if len(key) > 1)
+    # A single letter is an answer where it stands alone: "A." and "(A)", but not "A square".
+    letters = "".join(re.escape(spelled[key]) for key in longest_first if len(key) == 1)
+    pattern = re.compile(
+        rf"(?<!\w)(?:(?i:{words or '(?!)'})|[{letters or chr(0)}](?=\W*$|\s*[^\w\s]|\s+(?:because|since|as|is)\b))(?!\w)"
+    )
+
+    def find(passage: str) -> list[Mention]:
+        return definite(
+            passage,
+            (
+                Mention(found.start(), found.end(), spelled[" ".join(found[0].casefold().split())])
+                for found in pattern.finditer(passage)
+            ),
+        )
+
+    return read_reply(text, Kind(find))
 
 
-def _only(found: Iterable[str]) -> str | None:
-    different = set(found)
-    return different.pop() if len(different) == 1 else None
+# -- Yes, No, Cannot be determined ----------------------------------------------------------------
 
-
-def _yes_no(text: str) -> list[str]:
-    return [word.capitalize() for word in re.findall(r"\b(yes|no)\b", text, re.IGNORECASE)]
-
-
-_UNDETERMINED_WORDS = (
-    r"\b(?:(?:can ?not|can['’]t|could not|couldn['’]t|(?:impossible|not possible|no way|unable) to)(?: \w+){0,2}"
-    r" (?:determined?|tell|told|say|said|know|known|infer|inferred|deduced?)|(?:not enough|insufficient) information"
-    r"|not (?:determined|known)|undetermined|indeterminate|unknown)\b"
+_YES = re.compile(
+    r"\b(?:yes|yep|yeah|yup|affirmative)\b|\b(?:not|n't|isn't)\s+(?:false|incorrect|untrue)\b|\b(?<!not )(?<!n't )true\b"
+    r"|(?:^\W*|\b(?:that|this|it|statement|claim|which) is )correct\b(?! answer)|\bi (?:think|believe) so\b",
+    re.I,
 )
-_OPENING = re.compile(rf"\W*(?:yes\b|no\b|(?:it |it is )?{_UNDETERMINED_WORDS})[^.!?\n]*", re.IGNORECASE)
+_NO = re.compile(
+    r"\b(?:nope|nah|negative|untrue)\b|\b(?<!not )(?<!n't )(?:false|incorrect)\b|(?:\bnot|n't)\s+(?:true|correct|the case)\b"
+    r"|\b(?:definitely|certainly|absolutely|of course|clearly) not\b|\bnot at all\b"
+    r"|\bno(?=\s*(?:$|[.,;:!)/\x03]|\s-)|\s+(?:and|or|because|since|as|it|there|this|that|they|i|we|but)\b)(?!\.\s*\d)",
+    re.I,
+)
+_LETTER = re.compile(r"^\W*([yn])\W*$", re.I)
 
 
-def _entailments(text: str) -> list[str]:
-    rest, count = re.subn(_UNDETERMINED_WORDS, "", text, flags=re.IGNORECASE)  # "no way to tell" is not a No
-    return _yes_no(rest) + [UNDETERMINED] * count
+def _find_polar(passage: str) -> list[Mention]:
+    if letter := _LETTER.match(passage):
+        return [Mention(letter.start(1), letter.end(1), "Yes" if letter[1] in "yY" else "No")]
+    found = [Mention(match.start(), match.end(), "Yes") for match in _YES.finditer(passage)]
+    found += [Mention(match.start(), match.end(), "No") for match in _NO.finditer(passage)]
+    return definite(passage, iter(sorted(found)))
 
 
-_SMALL = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_TEENS = ("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
-_ONES = (*_SMALL, *_TEENS)
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_WORDS = {word: number for number, word in enumerate(_ONES)} | {"none": 0, "no": 0}
-_NUMBER = re.compile(
-    rf"(?P<digits>-?\d[\d,]*(?:\.\d+)?)|\b(?P<tens>{'|'.join(_TENS)})(?:[- ](?P<ones>{'|'.join(_ONES[1:10])}))?\b"
-    rf"|\b(?P<word>{'|'.join(_WORDS)})\b",
-    re.IGNORECASE,
+_THERE = r"\bthere(?:'s| is| are| was| were| exists?| still is| still are)\b"
+_DENIAL = re.compile(
+    rf"{_THERE}(?: now| currently| still)*(?: no| not| none)\b(?! doubt| need| other| way| one else| more need)|"
+    r"\bthere (?:is|are|was|were|does)n't\b|\b(?:is|are|does|do)(?: not|n't)\W*$|\b(?:is|are|does|do)(?: not|n't) (?:between|present|exist|there|contain|hold|"
+    r"satisfied|met|on the canvas|in the canvas)\b|\bno longer (?:present|there|exists?|on|in)\b|\bi (?:do not|don't) see\b",
+    re.I,
+)
+_ASSERTION = re.compile(
+    rf"{_THERE}(?: now| currently| still| indeed)*(?:\W*$| (?:an?|one|two|three|four|five|\d+|exactly|at least|such)\b)|"
+    r"^\W*it (?:is|does)\W*$|\b(?:is|lies|sits)(?: still| indeed| now)? (?:between|present|there|on the canvas|in the canvas)\b|"
+    r"\b(?:conditions?|statement|claim|parts?) (?:is|are)(?: both)? (?:met|satisfied|fulfilled)\b",
+    re.I,
+)
+_COMPARISON = re.compile(r"\b(?:more|fewer|less|as many|same|equal)\b", re.I)
+
+
+def _state(sentence: str) -> str | None:
+    """A bare statement, taken for the answer to "Is there …?" or "Is it …?"; half a statement is none."""
+    denied, asserted = _DENIAL.search(sentence), _ASSERTION.search(sentence)
+    if bool(denied) == bool(asserted) or (asserted and _COMPARISON.search(sentence)):
+        return None
+    return "No" if denied else "Yes"
+
+
+_POLAR = Kind(_find_polar, state=_state, polar=True)
+
+_KNOW = (
+    r"(?:be\s+)?(?:\w+ly\s+)?(?:determined?|known?|inferred|infer|deduced?|established?|concluded?|decided?|tell|told|say|said|derived?|"
+    r"answered|settled|ascertain(?:ed)?|compared?)"
+)
+_OPEN = re.compile(
+    r"\b(?:cannot|can't|can not|could not|couldn't|not possible to|isn't possible to|impossible to|unable to|no way to|no way of|"
+    rf"not enough (?:\w+ )?to|insufficient (?:\w+ )?to|not able to|not allow us to|not be possible to)\s+{_KNOW}(?!ing you)\b"
+    r"|\b(?:cannot|can't|can not) (?:definitively |conclusively )?(?:be )?(?:determined?|told|known)\b"
+    r"|\bno way (?:to|of) (?:knowing|telling)\b|\b(?:not|n't) (?:determinable|determined)\b|\b(?:undetermined|indeterminate|indeterminable)\b"
+    r"|\b(?:insufficient|not enough|inadequate) (?:information|data|evidence|details)\b|\binconclusive\b|\bundecidable\b"
+    r"|\bmay or may not\b|\b(?:could be|it's|it is) either\b",
+    re.I,
+)
+_PERHAPS_OPEN = re.compile(r"\b(?:unknown|unclear|ambiguous|insufficient|not (?:specified|stated|given))\b", re.I)
+
+
+def _find_entailment(passage: str) -> list[Mention]:
+    opened = [Mention(match.start(), match.end(), UNDETERMINED) for match in _OPEN.finditer(passage)]
+    polar = [m for m in _find_polar(passage) if not any(o.start <= m.start < o.end for o in opened)]
+    if not opened and not polar:
+        return [Mention(match.start(), match.end(), UNDETERMINED) for match in _PERHAPS_OPEN.finditer(passage)]
+    return sorted([*opened, *polar])
+
+
+def _state_briefly(sentence: str) -> str | None:
+    """ "It is." and "It is not.", but no more: that something is there does not say what follows from the text."""
+    brief = re.fullmatch(r"\W*it (?:is|does)( not|n't)?\W*", sentence, re.I)
+    return None if brief is None else "No" if brief[1] else "Yes"
+
+
+_ENTAILMENT = Kind(_find_entailment, state=_state_briefly, polar=True, exclusive=True)
+
+# -- colours --------------------------------------------------------------------------------------
+
+_COLOURS = "|".join(LARGE.colours)
+_COLOUR_WORD = re.compile(rf"\b({_COLOURS})s?\b", re.I)
+_PAST = re.compile(
+    r"\b(?:was|were|used to be|formerly|originally|initially|previously|(?:start|began|begin)\w*(?: out)?(?: as)?|from|once)\s+"
+    r"(?:(?:a|an|the|small|large)\s+)*$",
+    re.I,
+)
+_CHANGE = re.compile(
+    r"(?:\bturn\w*|\bbec[ao]m\w+|\bto|\binto|->|\bthen|\bfinally|\bend\w* (?:up|as)|\bnow|\bis|'s|\bremain\w*|\bstay\w*|\bas|\bstill)\s+"
+    r"(?:(?:now|then|currently|again|a|an|the|small|large|finally|to|into|still|up|as|colou?red|in)\s+)*$",
+    re.I,
 )
 
 
-def _integers(text: str) -> list[str]:
-    return [number for match in _NUMBER.finditer(text) if (number := _integer(match)) is not None]
+def _find_colour(passage: str) -> list[Mention]:
+    found = (Mention(m.start(), m.end(), m[1].lower()) for m in _COLOUR_WORD.finditer(passage))
+    return definite(passage, (m for m in found if not _PAST.search(passage[max(0, m.start - 40) : m.start])))
 
 
-def _integer(match: re.Match[str]) -> str | None:
-    if match["digits"]:
-        value = float(match["digits"].replace(",", ""))
-        return str(int(value)) if value.is_integer() else None
-    if match["tens"]:
-        tens = 20 + 10 * _TENS.index(match["tens"].lower())
-        return str(tens + (_ONES.index(match["ones"].lower()) if match["ones"] else 0))
-    return str(_WORDS[match["word"].lower()])
+def _choose_colour(passage: str, mentions: list[Mention]) -> str | None:
+    """The colour that a shape has or gets, not the one by which it is called: "the red square turns blue"."""
+    if re.search(r"\bor\b|/", passage):
+        return None
+    got = [m.value for m in mentions if _CHANGE.search(passage[max(0, m.start - 40) : m.start])]
+    return got[-1] if got else None
 
 
-_SIDES = {
-    "Above": "above over top upper up upward north",
-    "Below": "below under underneath beneath bottom lower down downward south",
-    "Left": "left leftward west",
-    "Right": "right rightward east",
+_COLOUR = Kind(_find_colour, _choose_colour)
+
+# -- shapes ---------------------------------------------------------------------------------------
+
+_SPELLED = {"big": "large", "little": "small", "tiny": "small"}
+_ATTRIBUTES = {
+    **{word: (0, word) for word in SIZES},
+    **{word: (0, plain) for word, plain in _SPELLED.items()},
+    **{colour: (1, colour) for colour in LARGE.colours},
+    **{form: (2, form) for form in FORMS},
 }
-_SIDE_OF = {word: side for side, words in _SIDES.items() for word in words.split()}
-_COMPASS = re.compile(r"\b(north|south)(east|west)\b", re.IGNORECASE)
+_ATTRIBUTE = re.compile(rf"(?<![a-z])({'|'.join(_ATTRIBUTES)})s?(?![a-z])", re.I)
+_LABEL = re.compile(r"\b(?:size|colou?r(?:ed)?|form|shape|type|kind)\b", re.I)
+_GLUE = re.compile(
+    rf"(?:[\s,;:='\"()*{ITEM}-]|\b(?:and|in|of|is|a|an|its|it|that|which|with|shape's)\b|{_LABEL.pattern})*", re.I
+)
+_SPACE = re.compile(r"[ -]*")
+_NAME = re.compile(r"\b\w+~\w+~\w+\b")
 
 
-def _directions(text: str) -> list[str]:
-    words = re.findall(r"[a-z]+", _COMPASS.sub(r"\1 \2", text).lower())
-    found = {_SIDE_OF[word] for word in words if word in _SIDE_OF}
-    vertical, horizontal = found & {"Above", "Below"}, found & {"Left", "Right"}
-    if not found or len(vertical) > 1 or len(horizontal) > 1:
-        return []  # nothing, or both sides of an axis
-    return [" ".join([*vertical, *horizontal])]
+Words = list[re.Match[str]]
 
 
-_COLOUR = re.compile(rf"\b({'|'.join(LARGE.colours)})\b", re.IGNORECASE)
+def _name_shapes(text: str) -> str:
+    """The text with every shape that has a size, a colour and a form called by them, in this order, as one word."""
+    pieces, position = [], 0
+    for words in _shapes(text):
+        pieces += [text[position : words[0].start()], _name(words)]
+        position = words[-1].end()
+    return "".join([*pieces, text[position:]])
 
 
-def _colours(text: str) -> list[str]:
-    return [word.lower() for word in _COLOUR.findall(text)]
+def _shapes(text: str) -> Iterator[Words]:
+    """The words of each shape. Where a run has others as well, only those that commas part from the others."""
+    for run in _runs(text, list(_ATTRIBUTE.finditer(text)), _GLUE):
+        threes = [run[i : i + 3] for i in range(0, len(run), 3)]
+        parts = threes if all(map(_name, threes)) else _runs(text, run, _SPACE)
+        yield from filter(_name, parts)
 
 
-_SHAPE = re.compile(rf"\b({'|'.join(SIZES)})[ ,]+({'|'.join(LARGE.colours)})[ ,]+({'|'.join(FORMS)})\b", re.IGNORECASE)
+def _runs(text: str, words: Words, glue: re.Pattern[str]) -> Iterator[Words]:
+    """The words in groups, where only glue is between those of a group."""
+    run: Words = []
+    for word in words:
+        between = text[run[-1].end() : word.start()] if run else ""
+        if len(between) > 40 or not glue.fullmatch(between) or ("\n" in between and not _LABEL.search(between)):
+            yield run
+            run = []
+        run.append(word)
+    if run:
+        yield run
 
 
-def _shapes(text: str) -> list[str]:
-    return [" ".join(parts).lower() for parts in _SHAPE.findall(text)]
+def _name(words: Words) -> str:
+    """Size, colour and form; nothing where it is not one of each."""
+    kinds = dict(_ATTRIBUTES[word[1].lower()] for word in words)
+    return "~".join(kinds[sort] for sort in range(3)) if len(words) == len(kinds) == 3 else ""
+
+
+def _find_shape(passage: str) -> list[Mention]:
+    return definite(passage, (Mention(m.start(), m.end(), m[0].replace("~", " ")) for m in _NAME.finditer(passage)))
+
+
+_BEFORE_PREDICATE = re.compile(r"(?:\b(?:is|be|are)|'s|:|=|->)\s*(?:(?:the|a|an|now|then|therefore|thus|indeed)\s+)*$", re.I)
+_SUBJECT = re.compile(
+    r"\s*(?:,[^,]{1,60},)?\s*(?:is|was|comes|has|would be|must be|makes|becomes|ends)\b"
+    r"(?!\s+(?:\w+ly\s+|just\s+)?(?:to the (?:left|right)|above|below|left of|right of|higher|lower|further|farther|closer|nearer|next to)\b)",
+    re.I,
+)
+
+
+def _choose_shape(passage: str, mentions: list[Mention]) -> str | None:
+    """What "the leftmost is …" ends with, or what "… is the leftmost" begins with."""
+    listed = {
+        a.value
+        for a, b in zip(mentions, mentions[1:], strict=False)
+        if re.fullmatch(r"\s*(?:,|/|,?\s*(?:and|or|nor))\s*(?:the |a )?", passage[a.end : b.start])
+    }
+    if " or " in passage:
+        return None
+    predicates = [m for m in mentions if _BEFORE_PREDICATE.search(passage[max(0, m.start - 40) : m.start])]
+    if predicates:
+        return predicates[-1].value if predicates[-1].value not in listed else None
+    first = mentions[0]
+    return first.value if _SUBJECT.match(passage[first.end :]) and first.value not in listed else None
+
+
+_SHAPE = Kind(_find_shape, _choose_shape, prepare=_name_shapes)

@@ -1,0 +1,80 @@
+"""Directions in a reply: left, upper right, "below it and to the left", without the words that only look like one."""
+
+from __future__ import annotations
+
+import re
+
+from proctor.shapes.replies import Kind, Mention, definite
+
+_WORDS = {
+    "Left": r"left(?:wards?|[- ]hand)?|west(?:wards?)?",
+    "Right": r"right(?:wards?|[- ]hand)?|east(?:wards?)?",
+    "Above": r"above|up|upper|upwards?|top|atop|higher|north(?:wards?)?",
+    "Below": r"below|under|underneath|beneath|down|downwards?|bottom|lower|south(?:wards?)?",
+}
+_WORD = re.compile("|".join(rf"(?P<{value}>\b(?:{words})\b)" for value, words in _WORDS.items()), re.I)
+_BETWEEN = re.compile(
+    r"[\s,/-]*(?:of|from)?\s*(?:it|them|the (?:\w+ ){0,3}(?:square|circle|triangle|shape|one))?[\s,]*(?:(?:and|but|plus|as well as)\b|[&+])?\s*"
+    r"(?:(?:it is|it's|is|lies|also|slightly|further|farther|directly|more)\s+)*(?:to|on|towards?|at)?\s*(?:the|its)?\s*(?:side)?[\s-]*",
+    re.I,
+)
+_NAMED = r"(?:stated|shown|noted|explained|mentioned|described|seen|computed|listed|given|see|analysis|lines?|steps?|information|reasoning|list|from|the|as)"
+_SIMILAR = re.compile(
+    r"(?<!the )(?<!to )(?<!\bits )\bright (?=next|near|beside|at|in|on|above|below|under|over|after|before|away|now|there|here|by|between|beneath)"
+    r"|\b(?:that's|that is|you're|you are|all|quite) right\b|\balright\b|\bright (?:answer|angle|away|now)\b"
+    r"|\bleft ?over\b|\bleft (?:with|out|behind|alone|unchanged|to (?:do|check|compare))\b|\b(?:nothing|units?|steps?|what's|what is) left\b"
+    r"|\b(?:end|wind|sum|set|add|look|pick|mak|com|show|line|back|break|broke|boil|writ|track|narrow|not|turn|catch|follow|bring|start|read|sitt|com)\w*"
+    r"(?: it| this| that| them| all| everything| things)* (?:up|down)\b|\bup (?:to|until|with)\b"
+    r"|\bon top of (?:that|this|which)\b|\bbottom line\b|\btop of (?:the|my) (?:list|page|head)\b"
+    rf"|\b{_NAMED} (?:above|below)(?=\s*(?:$|[,.:;)]))|\babove all\b|\b(?:the|see) (?:above|below)\b(?! the| and| left| right)|\babove-mentioned\b"
+    r"|\b(?:lower|higher|upper|top|bottom)[- ](?:x|y|value|coordinate|number|one|row|bound|vertical|horizontal)\b(?:[- ](?:coordinate|value|position)s?)?"
+    r"|\bfrom (?:the )?(?:top|bottom|left|right|above|below)(?: to (?:the )?(?:top|bottom|left|right))?\b",
+    re.I,
+)
+_COMPASS = re.compile(r"\b(north|south)[- ]?(east|west)(?:ern|wards?)?\b", re.I)
+_SHORT_COMPASS = re.compile(r"\b([NS])([EW])\b")
+_AXES = re.compile(r"\bvertical|\bhorizontal|\balso\b|\bboth\b", re.I)
+
+
+def _without_similar_words(text: str) -> str:
+    text = _SHORT_COMPASS.sub(lambda m: f"{'above' if m[1] == 'N' else 'below'} {'right' if m[2] == 'E' else 'left'}", text)
+    return _SIMILAR.sub(" ", _COMPASS.sub(r"\1 \2", text))
+
+
+def _find(passage: str) -> list[Mention]:
+    singles = definite(
+        passage, (Mention(m.start(), m.end(), str(m.lastgroup)) for m in _WORD.finditer(passage))
+    )
+    mentions: list[Mention] = []
+    for single in singles:
+        if mentions and (joined := _join(passage, mentions[-1], single)):
+            mentions[-1] = joined
+        else:
+            mentions.append(single)
+    return mentions
+
+
+def _join(passage: str, a: Mention, b: Mention) -> Mention | None:
+    """Two words for one direction: "above" and "to the left", or the same one twice."""
+    between = passage[a.end : b.start]
+    if len(between) > 60 or _BETWEEN.fullmatch(between) is None:
+        return None
+    value = combine([a.value, b.value])
+    return Mention(a.start, b.end, value) if value else None
+
+
+def combine(values: list[str]) -> str | None:
+    """One direction of several words; None where they contradict each other."""
+    words = {word for value in values for word in value.split()}
+    if {"Left", "Right"} <= words or {"Above", "Below"} <= words:
+        return None
+    return " ".join(word for word in ("Above", "Below", "Left", "Right") if word in words)
+
+
+def _choose(passage: str, mentions: list[Mention]) -> str | None:
+    if re.search(r"\bor\b", passage) or not _AXES.search(passage):
+        return None
+    return combine([mention.value for mention in mentions])
+
+
+DIRECTIONS = Kind(_find, _choose, prepare=_without_similar_words)
