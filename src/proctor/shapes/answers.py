@@ -73,14 +73,14 @@ def parse_choice(text: str, choices: Sequence[str]) -> str | None:
 # -- Yes, No, Cannot be determined ----------------------------------------------------------------
 
 _YES = re.compile(
-    r"\b(?:yes|yep|yeah|yup|affirmative)\b|\b(?:not|n't|isn't)\s+(?:false|incorrect|untrue)\b|\b(?<!not )(?<!n't )true\b"
-    r"|(?:^\W*|\b(?:that|this|it|statement|claim|which) is )correct\b(?! answer)|\bi (?:think|believe) so\b",
+    r"\b(?:yes|yep|yeah|yup|affirmative)\b|\b(?:not|n't|isn't)\s+(?:false|incorrect|untrue)\b|\b(?<!not )(?<!n't )(?<!opposite is )(?<!reverse is )true\b"
+    r"|(?:^\W*|\b(?:that|this|it|statement|claim|which)(?: is|'s) )correct\b(?! answer)|\bi (?:think|believe) so\b",
     re.I,
 )
 _NO = re.compile(
     r"\b(?:nope|nah|negative|untrue)\b|\b(?<!not )(?<!n't )(?:false|incorrect)\b|(?:\bnot|n't)\s+(?:true|correct|the case)\b"
     r"|\b(?:definitely|certainly|absolutely|of course|clearly) not\b|\bnot at all\b"
-    r"|\bno(?=\s*(?:$|[.,;:!)/\x03]|\s-)|\s+(?:and|or|because|since|as|it|there|this|that|they|i|we|but)\b)(?!\.\s*\d)",
+    r"|\bno(?=\s*(?:$|[^\w\s'-])|\s+-|\s+(?:and|or|because|since|as|it|there|this|that|they|i|we|but|is|if|would|are|seem)\b)(?!\.\s*\d)",
     re.I,
 )
 _LETTER = re.compile(r"^\W*([yn])\W*$", re.I)
@@ -98,12 +98,15 @@ _THERE = r"\bthere(?:'s| is| are| was| were| exists?| still is| still are)\b"
 _DENIAL = re.compile(
     rf"{_THERE}(?: now| currently| still)*(?: no| not| none)\b(?! doubt| need| other| way| one else| more need)|"
     r"\bthere (?:is|are|was|were|does)n't\b|\b(?:is|are|does|do)(?: not|n't)\W*$|\b(?:is|are|does|do)(?: not|n't) (?:between|present|exist|there|contain|hold|"
-    r"satisfied|met|on the canvas|in the canvas)\b|\bno longer (?:present|there|exists?|on|in)\b|\bi (?:do not|don't) see\b",
+    r"satisfied|met|on the canvas|in the canvas)\b|\bno longer (?:present|there|exists?|on|in)\b|\b(?:do not|don't|cannot|can't) (?:see|find) (?:an?|any|one|such)\b(?! image| picture| canvas)|\b(?:absent|missing)\W*$|"
+    r"\b(?:see|sees|find|found|contains?|has|have|includes?|shows?) no (?:\w+ ){0,3}(?:shape|square|circle|triangle)s?\b|"
+    r"^\W*(?:no|none of)\b(?! other)[^.]*\b(?:shape|square|circle|triangle)s?\b",
     re.I,
 )
 _ASSERTION = re.compile(
     rf"{_THERE}(?: now| currently| still| indeed)*(?:\W*$| (?:an?|one|two|three|four|five|\d+|exactly|at least|such)\b)|"
-    r"^\W*it (?:is|does)\W*$|\b(?:is|lies|sits)(?: still| indeed| now)? (?:between|present|there|on the canvas|in the canvas)\b|"
+    r"^\W*it (?:is|does)\W*$|^\W*such an? [\w ]{1,40} exists\b|\b(?:is|lies|sits)(?: still| indeed| now)? (?:between|present|there|on the canvas|in the canvas)\b|"
+    r"\b(?:statement|claim|condition) holds\b|\b(?:canvas|list|description|picture|image) (?:contains|includes|has|shows) (?:an?|one|two|\d+)\b[^,;]*$|"
     r"\b(?:conditions?|statement|claim|parts?) (?:is|are)(?: both)? (?:met|satisfied|fulfilled)\b",
     re.I,
 )
@@ -112,6 +115,8 @@ _COMPARISON = re.compile(r"\b(?:more|fewer|less|as many|same|equal)\b", re.I)
 
 def _state(sentence: str) -> str | None:
     """A bare statement, taken for the answer to "Is there …?" or "Is it …?"; half a statement is none."""
+    if re.search(r"\b(?:whether|if|let me|let's|need to)\b", sentence, re.I):
+        return None
     denied, asserted = _DENIAL.search(sentence), _ASSERTION.search(sentence)
     if bool(denied) == bool(asserted) or (asserted and _COMPARISON.search(sentence)):
         return None
@@ -128,8 +133,9 @@ _OPEN = re.compile(
     r"\b(?:cannot|can't|can not|could not|couldn't|not possible to|isn't possible to|impossible to|unable to|no way to|no way of|"
     rf"not enough (?:\w+ )?to|insufficient (?:\w+ )?to|not able to|not allow us to|not be possible to)\s+{_KNOW}(?!ing you)\b"
     r"|\b(?:cannot|can't|can not) (?:definitively |conclusively )?(?:be )?(?:determined?|told|known)\b"
-    r"|\bno way (?:to|of) (?:knowing|telling)\b|\b(?:not|n't) (?:determinable|determined)\b|\b(?:undetermined|indeterminate|indeterminable)\b"
-    r"|\b(?:insufficient|not enough|inadequate) (?:information|data|evidence|details)\b|\binconclusive\b|\bundecidable\b"
+    r"|\bno way (?:to|of) (?:knowing|telling)\b|\b(?:not|n't) (?:determinable|determined)\b|\b(?:un|in)determin(?:ed|ate|able)\b"
+    r"|(?:\binsufficient|(?:\bnot|n't)(?: \w+){0,2} enough|\binadequate) (?:info|information|data|evidence|details)\b|\binconclusive\b|\bundecidable\b"
+    rf"|\b(?:no|neither) (?:\w+ ){{0,6}}can (?:be drawn|be made|{_KNOW})\b"
     r"|\bmay or may not\b|\b(?:could be|it's|it is) either\b",
     re.I,
 )
@@ -137,7 +143,9 @@ _PERHAPS_OPEN = re.compile(r"\b(?:unknown|unclear|ambiguous|insufficient|not (?:
 
 
 def _find_entailment(passage: str) -> list[Mention]:
-    opened = [Mention(match.start(), match.end(), UNDETERMINED) for match in _OPEN.finditer(passage)]
+    opened = definite(
+        passage, (Mention(match.start(), match.end(), UNDETERMINED) for match in _OPEN.finditer(passage))
+    )
     polar = [m for m in _find_polar(passage) if not any(o.start <= m.start < o.end for o in opened)]
     if not opened and not polar:
         return [Mention(match.start(), match.end(), UNDETERMINED) for match in _PERHAPS_OPEN.finditer(passage)]
@@ -161,24 +169,31 @@ _PAST = re.compile(
     r"(?:(?:a|an|the|small|large)\s+)*$",
     re.I,
 )
+_PAST_AFTER = re.compile(
+    r"\s+(?:at first|before|initially|originally|earlier|previously|at the (?:start|beginning)|in the beginning)\b", re.I
+)
 _CHANGE = re.compile(
-    r"(?:\bturn\w*|\bbec[ao]m\w+|\bto|\binto|->|\bthen|\bfinally|\bend\w* (?:up|as)|\bnow|\bis|'s|\bremain\w*|\bstay\w*|\bas|\bstill)\s+"
-    r"(?:(?:now|then|currently|again|a|an|the|small|large|finally|to|into|still|up|as|colou?red|in)\s+)*$",
+    r"(?:(?P<change>\bturn\w*|\bmak\w+|\bpaint\w+|\brecolou?r\w*|\bbec[ao]m\w+|\bto|\binto|->|\bthen|\bfinally|\bend\w* (?:up|as))"
+    r"|\bnow|\bis|'s|\bremain\w*|\bstay\w*|\bas|\bstill)\s+"
+    r"(?:(?:it|now|then|currently|again|a|an|the|small|large|finally|to|into|still|up|as|colou?red|in)\s+)*$",
     re.I,
 )
 
 
 def _find_colour(passage: str) -> list[Mention]:
     found = (Mention(m.start(), m.end(), m[1].lower()) for m in _COLOUR_WORD.finditer(passage))
-    return definite(passage, (m for m in found if not _PAST.search(passage[max(0, m.start - 40) : m.start])))
+    mentions = definite(passage, (m for m in found if not _PAST.search(passage[max(0, m.start - 40) : m.start])))
+    return [m for m in mentions if not _PAST_AFTER.match(passage, m.end)] or mentions
 
 
 def _choose_colour(passage: str, mentions: list[Mention]) -> str | None:
     """The colour that a shape has or gets, not the one by which it is called: "the red square turns blue"."""
     if re.search(r"\bor\b|/", passage):
         return None
-    got = [m.value for m in mentions if _CHANGE.search(passage[max(0, m.start - 40) : m.start])]
-    return got[-1] if got else None
+    cues = [(m.value, _CHANGE.search(passage[max(0, m.start - 40) : m.start])) for m in mentions]
+    got = [value for value, cue in cues if cue]
+    changed = any(cue and cue["change"] for _, cue in cues)
+    return got[-1] if changed or len(set(got)) == 1 else None
 
 
 _COLOUR = Kind(_find_colour, _choose_colour)
@@ -193,9 +208,9 @@ _ATTRIBUTES = {
     **{form: (2, form) for form in FORMS},
 }
 _ATTRIBUTE = re.compile(rf"(?<![a-z])({'|'.join(_ATTRIBUTES)})s?(?![a-z])", re.I)
-_LABEL = re.compile(r"\b(?:size|colou?r(?:ed)?|form|shape|type|kind)\b", re.I)
+_LABEL = re.compile(r"\b(?:sized?|colou?r(?:ed)?|form|shape|type|kind)\b", re.I)
 _GLUE = re.compile(
-    rf"(?:[\s,;:='\"()*{ITEM}-]|\b(?:and|in|of|is|a|an|its|it|that|which|with|shape's)\b|{_LABEL.pattern})*", re.I
+    rf"(?:[\s,;:=/'\"()*{ITEM}-]|\.\s+(?=it is|it's|{_LABEL.pattern})|'s\b|\b(?:the|one|and|in|of|is|a|an|its|it|that|which|with|shape's)\b|{_LABEL.pattern})*", re.I
 )
 _SPACE = re.compile(r"[ -]*")
 _NAME = re.compile(r"\b\w+~\w+~\w+\b")
@@ -263,7 +278,9 @@ def _choose_shape(passage: str, mentions: list[Mention]) -> str | None:
         return None
     predicates = [m for m in mentions if _BEFORE_PREDICATE.search(passage[max(0, m.start - 40) : m.start])]
     if predicates:
-        return predicates[-1].value if predicates[-1].value not in listed else None
+        rest = passage[predicates[0].end : predicates[-1].start]
+        named = {m.value for m in predicates[: 1 if re.search(r"\b(?:next|others?|remaining)\b", rest) else None]}
+        return named.pop() if len(named) == 1 and not named & listed else None
     first = mentions[0]
     return first.value if _SUBJECT.match(passage[first.end :]) and first.value not in listed else None
 

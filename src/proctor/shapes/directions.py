@@ -14,8 +14,8 @@ _WORDS = {
 }
 _WORD = re.compile("|".join(rf"(?P<{value}>\b(?:{words})\b)" for value, words in _WORDS.items()), re.I)
 _BETWEEN = re.compile(
-    r"[\s,/-]*(?:of|from)?\s*(?:it|them|the (?:\w+ ){0,3}(?:square|circle|triangle|shape|one))?[\s,]*(?:(?:and|but|plus|as well as)\b|[&+])?\s*"
-    r"(?:(?:it is|it's|is|lies|also|slightly|further|farther|directly|more)\s+)*(?:to|on|towards?|at)?\s*(?:the|its)?\s*(?:side)?[\s-]*",
+    r"[\s,;/-]*(?:of|from)?\s*(?:it|them|the (?:\w+ ){0,3}(?:square|circle|triangle|shape|one))?[\s,]*(?:(?:and|but|plus|as well as)\b|[&+])?\s*"
+    r"(?:(?:it is|it's|is|lies|also|slightly|further|farther|directly|more|far|a (?:little )?bit|a little|\d+|units?|steps?)\s+)*(?:to|on|towards?|at)?\s*(?:the|its)?\s*(?:side)?[\s-]*",
     re.I,
 )
 _NAMED = r"(?:stated|shown|noted|explained|mentioned|described|seen|computed|listed|given|see|analysis|lines?|steps?|information|reasoning|list|from|the|as)"
@@ -23,21 +23,29 @@ _SIMILAR = re.compile(
     r"(?<!the )(?<!to )(?<!\bits )\bright (?=next|near|beside|at|in|on|above|below|under|over|after|before|away|now|there|here|by|between|beneath)"
     r"|\b(?:that's|that is|you're|you are|all|quite) right\b|\balright\b|\bright (?:answer|angle|away|now)\b"
     r"|\bleft ?over\b|\bleft (?:with|out|behind|alone|unchanged|to (?:do|check|compare))\b|\b(?:nothing|units?|steps?|what's|what is) left\b"
-    r"|\b(?:end|wind|sum|set|add|look|pick|mak|com|show|line|back|break|broke|boil|writ|track|narrow|not|turn|catch|follow|bring|start|read|sitt|com)\w*"
-    r"(?: it| this| that| them| all| everything| things)* (?:up|down)\b|\bup (?:to|until|with)\b"
+    r"|\bup (?:to|until|with)\b|\b(?:top|bottom|left|right)(?: side| edge| half| part)? of the (?:canvas|picture|image|grid|board)\b"
     r"|\bon top of (?:that|this|which)\b|\bbottom line\b|\btop of (?:the|my) (?:list|page|head)\b"
+    r"|\b(?:the|my|see|in) (?!square|circle|triangle|shape|one|is)\w+ (?:above|below)(?=\s*(?:$|[,.:;)]))"
     rf"|\b{_NAMED} (?:above|below)(?=\s*(?:$|[,.:;)]))|\babove all\b|\b(?:the|see) (?:above|below)\b(?! the| and| left| right)|\babove-mentioned\b"
     r"|\b(?:lower|higher|upper|top|bottom)[- ](?:x|y|value|coordinate|number|one|row|bound|vertical|horizontal)\b(?:[- ](?:coordinate|value|position)s?)?"
     r"|\bfrom (?:the )?(?:top|bottom|left|right|above|below)(?: to (?:the )?(?:top|bottom|left|right))?\b",
     re.I,
 )
+_UP_OR_DOWN = re.compile(r"(\S+\s+|^\W*|[-,:;]\s*)?\b(up|down)\b", re.I | re.M)
+_MOVED = re.compile(
+    r"\W*|\S*[:,;-]\s*|\W*(?:\d+|units?|steps?|mov\w+|straight|further|farther|diagonally|slightly|is|it's|and|but|or|then|net|go|goes|going|point\w*|lead\w*|also)\W*",
+    re.I,
+)
 _COMPASS = re.compile(r"\b(north|south)[- ]?(east|west)(?:ern|wards?)?\b", re.I)
+_UNSPACED = re.compile(r"\b(above|below|upper|lower|top|bottom)(left|right)\b", re.I)
 _SHORT_COMPASS = re.compile(r"\b([NS])([EW])\b")
-_AXES = re.compile(r"\bvertical|\bhorizontal|\balso\b|\bboth\b", re.I)
+_AXES = re.compile(r"\bvertical|\bhorizontal|\balso\b|\bboth\b|\bx\b.*\by\b|\by\b.*\bx\b", re.I | re.S)
 
 
 def _without_similar_words(text: str) -> str:
     text = _SHORT_COMPASS.sub(lambda m: f"{'above' if m[1] == 'N' else 'below'} {'right' if m[2] == 'E' else 'left'}", text)
+    text = _UNSPACED.sub(r"\1 \2", text)
+    text = _UP_OR_DOWN.sub(lambda m: m[0] if _MOVED.fullmatch(m[1] or "") else m[1], text)
     return _SIMILAR.sub(" ", _COMPASS.sub(r"\1 \2", text))
 
 
@@ -51,6 +59,9 @@ def _find(passage: str) -> list[Mention]:
             mentions[-1] = joined
         else:
             mentions.append(single)
+    both = combine([mention.value for mention in mentions])
+    if len(mentions) == 2 and both and _AXES.search(passage) and not re.search(r"\bor\b", passage):
+        return [Mention(mentions[0].start, mentions[1].end, both)]
     return mentions
 
 
@@ -71,10 +82,22 @@ def combine(values: list[str]) -> str | None:
     return " ".join(word for word in ("Above", "Below", "Left", "Right") if word in words)
 
 
-def _choose(passage: str, mentions: list[Mention]) -> str | None:
-    if re.search(r"\bor\b", passage) or not _AXES.search(passage):
-        return None
-    return combine([mention.value for mention in mentions])
+_OWN_SUBJECT = re.compile(r"\b(?:square|circle|triangle|therefore|thus|hence|answer|direction|final)\b|\bso the\b|\x02", re.I)
+_AXIS = re.compile(r"\b(?:[xy]|horizontal\w*|vertical\w*)\b", re.I)
 
 
-DIRECTIONS = Kind(_find, _choose, prepare=_without_similar_words)
+def _join_axes(sentences: list[str]) -> list[str]:
+    """Where one sentence tells left or right and the next one above or below, of the same shape, they are one."""
+    joined = sentences[:1]
+    for sentence in sentences[1:]:
+        values = [{mention.value for mention in _find(part)} for part in (joined[-1], sentence)]
+        same = not _OWN_SUBJECT.search(sentence) or (_AXIS.search(sentence) and _AXIS.search(joined[-1]))
+        both = combine([value for found in values for value in found])
+        if same and both and all(len(found) == 1 for found in values) and max(len(next(iter(f)).split()) for f in values) == 1 and " " in both:
+            joined[-1] = both
+        else:
+            joined.append(sentence)
+    return joined
+
+
+DIRECTIONS = Kind(_find, prepare=_without_similar_words, join=_join_axes)

@@ -46,14 +46,17 @@ _STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (rf"""["']{_KEYS}["']\s?:\s?'([^'\n]*)'""", rf"\n{BOX}\1{UNBOX}\n"),
         (rf"""["']{_KEYS}["']\s?:\s?(\{{[^{{}}]*\}}|\[[^\[\]]*\]|[^\s,{{}}"']+)""", rf"\n{BOX}\1{UNBOX}\n"),
         (r"'''\w*|^\s*[-=_*|: ]{3,}$", "\n"),  # fences of code, rules, the second line of a table
+        (r"~~[^~\n]*~~", " "),
         (r"\*+|(?<!\w)_+|_+(?!\w)|^[ >#»]+", " "),
         (r"_", " "),
         (r"\b(i\.e\.|i\.e\b),?", " ie "),
         (r"\be\.g\.", " eg "),
+        (r"\bvs\.", " vs "),
         (rf"[(\[]\s*(?:x\s*[=:]\s*)?{_NUMBER}\s*[,;]\s*(?:y\s*[=:]\s*)?{_NUMBER}\s*[)\]]", "()"),
-        (rf"\b[xy](?:[- ](?:coordinate|value|position))?s?\s*(?:=|:|\bof\b|\bis\b)\s*{_NUMBER}", "()"),
+        (rf"\b([xy])(?:[- ](?:coordinate|value|position))?s?\s*(?:=|:|\bof\b|\bis\b)\s*{_NUMBER}", r"\1 ()"),
         (rf"(?<![\w.]){_NUMBER}(?:\s?(?:<=|>=|[<>≤≥])\s?[-+\w.]{{1,12}}){{1,3}}", "()"),
-        (r"[{}|\[\]]", "\n"),
+        (r"\|", ";"),
+        (r"[{}\[\]]", "\n"),
         (r'"', ""),
         (r"(?<!\w)'|'(?!\w)", ""),
     )
@@ -65,7 +68,7 @@ _COURTESY = re.compile(
     re.I,
 )
 _OPENING = re.compile(
-    r"^\W*(?:all right|alright|right|okay|ok|well|sure|great|got it)\b[,!.:]*\s+(?=(?:let|so|i|i'll|i'm|we|now|here|first|looking|to)\b)"
+    r"^\W*(?:(?:all right|alright|okay|ok|well|sure|great|got it)\b[,!.:]*|right[,!])\s+(?=(?:let|so|i|i'll|i'm|we|now|here|first|looking|to)\b)"
     r"|^\W*no\s+(?:problem|worries|trouble)\b\W*",
     re.I,
 )

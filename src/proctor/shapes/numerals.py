@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import product
+from itertools import pairwise, product
 
 from proctor.shapes.replies import Kind, Mention, definite
 
@@ -30,23 +30,28 @@ _NUMERAL = re.compile(
 _VAGUE = re.compile(
     r"(?:\b(?:at least|at most|more than|less than|fewer than|over|about|approximately|around|roughly|nearly|almost|up to)|~|≈)\s*$", re.I
 )
+_VAGUE_AFTER = re.compile(r"\s+or (?:more|fewer|less|so)\b|\+", re.I)
 _PRONOUN_BEFORE = re.compile(
     r"\b(?:the(?: only)?|this|that|each|every|which|another|other|any|small|large|red|blue|yellow|green|purple|orange|brown|black|"
-    r"first|second|third|last|next|right|left|by|no|same|new)\s*$",
+    r"first|second|third|last|next|right|left|by|no|same|new|single|missed|miss)\s*$",
     re.I,
 )
-_PRONOUN_AFTER = re.compile(r"\s+(?:by one|at a time|another|can|to|more)\b|[- ]by", re.I)
+_PRONOUN_AFTER = re.compile(r"\s+(?:by one|at a time|another|can|to|more|of which|per|each)\b|[- ]by", re.I)
+_OF_THEM_AFTER = re.compile(r"\s+(?:at|in|on|is|has|with)\b|\s*\(", re.I)
 _N = rf"(?:\d+|{'|'.join(_UNITS)})"
 _ELSE = re.compile(
-    rf"\b(?:step|shape|line|event|item|case|option|figure|image|row|statement|swap|move|rule)\s#?\d+\b|#\d+"
+    rf"\b{_N}\b[^,.;\n]{{0,30}},\s(?={_N}\b(?<!one) of (?:which|whom))|\b(?:step|shape|line|event|item|case|option|figure|image|row|statement|swap|move|rule)\s#?\d+\b|#\d+"
     rf"|\b(?:out of|of|among|from|all|all of)(?: all)?(?: of)?(?: the| these| those| its)? {_N}\b(?= (?:\w+ ){{0,3}}{_THING}|\W*$)(?<!total of )"
-    r"|\b\d+(?:\.\d+)? units?\b|\bdistance (?:of )?\d+(?:\.\d+)?",
+    r"|\b\d+(?:\.\d+)? units?\b|\bdistance (?:of )?\d+(?:\.\d+)?|\b\d+\s?(?:by|x|×)\s?\d+\b",
     re.I,
 )
+
+
+_SUM_OF = re.compile(r"(?:total|count|number|sum|tally)\s*$", re.I)
 
 
 def _without_other_numbers(text: str) -> str:
-    return _ELSE.sub(lambda found: found[0] if "total" in text[max(0, found.start() - 8) : found.start()] else " ", text)
+    return _ELSE.sub(lambda found: found[0] if _SUM_OF.search(text, max(0, found.start() - 8), found.start()) else " ", text)
 
 
 def _value(found: re.Match[str]) -> str:
@@ -62,16 +67,38 @@ def _is_pronoun(passage: str, found: re.Match[str]) -> bool:
     if (found["word"] or "").lower() != "one":
         return False
     before = passage[max(0, found.start() - 20) : found.start()]
-    return bool(_PRONOUN_BEFORE.search(before) or _PRONOUN_AFTER.match(passage[found.end() :]))
+    return bool(_PRONOUN_BEFORE.search(before) or _PRONOUN_AFTER.match(passage, found.end()))
+
+
+def _is_vague(passage: str, found: re.Match[str]) -> bool:
+    before = passage[max(0, found.start() - 20) : found.start()]
+    return bool(_VAGUE.search(before) or _VAGUE_AFTER.match(passage, found.end()))
 
 
 def _find(passage: str) -> list[Mention]:
-    found = (
-        Mention(match.start(), match.end(), _value(match))
+    found = [
+        match
         for match in _NUMERAL.finditer(passage)
-        if not _is_pronoun(passage, match) and not _VAGUE.search(passage[max(0, match.start() - 20) : match.start()])
-    )
-    return definite(passage, found)
+        if not (_is_pronoun(passage, match) or _is_vague(passage, match))
+    ]
+    mentions = definite(passage, (Mention(match.start(), match.end(), _value(match)) for match in found))
+    others = [m for m in mentions if not (m.value == "1" and _OF_THEM_AFTER.match(passage, m.end))]
+    others = [m for m in others if not (m.value == "0" and _BESIDES.search(passage[max(0, m.start - 10) : m.start]))]
+    return _apart(passage, others or mentions)
+
+
+_BESIDES = re.compile(r"\b(?:and|but|with)\s+$", re.I)
+_AND = re.compile(r"(?:\s+\w+){1,5}\s*(?:,|,?\s*\b(?:and|plus)\b)\s*(?:\w+\s+)?", re.I)
+
+
+def _apart(passage: str, mentions: list[Mention]) -> list[Mention]:
+    """Of "2 small ones and 2 large ones", the second 2 is not the first one again."""
+    apart = mentions[:1]
+    for before, mention in pairwise(mentions):
+        gap = passage[before.end : mention.start]
+        again = before.value == mention.value and len(gap) < 80 and _AND.fullmatch(gap)
+        apart.append(mention._replace(value=f"{mention.value} more") if again else mention)
+    return apart
 
 
 _SUM_BEFORE = re.compile(r"(?:=|\btotal(?: of| is|:)?|\bmaking|\bmakes|\bgiving|\bgives)\s*(?:it\s+)?$", re.I)
@@ -85,7 +112,16 @@ def _choose(passage: str, mentions: list[Mention]) -> str | None:
         for m in mentions
         if _SUM_BEFORE.search(passage[max(0, m.start - 20) : m.start]) or _SUM_AFTER.match(passage[m.end :])
     }
-    return sums.pop() if len(sums) == 1 else None
+    if len(sums) == 1:
+        return sums.pop()
+    first, *between, last = (_count(m) for m in mentions)
+    if between and first == sum(between) + last:
+        return mentions[0].value
+    return mentions[-1].value if between and last == first + sum(between) else None
+
+
+def _count(mention: Mention) -> float:
+    return float(mention.value.removesuffix(" more"))
 
 
 NUMBERS = Kind(_find, _choose, prepare=_without_other_numbers)

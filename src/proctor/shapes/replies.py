@@ -38,6 +38,7 @@ class Kind:
     choose: Callable[[str, list[Mention]], str | None] = lambda sentence, mentions: None
     prepare: Callable[[str], str] = lambda text: text
     state: Callable[[str], str | None] = lambda sentence: None  # an answer given by a statement: "There is none."
+    join: Callable[[list[str]], list[str]] = lambda sentences: sentences  # sentences that give one answer together
     polar: bool = False  # "no" is an answer, and not the beginning of a correction
     exclusive: bool = False  # an answer with another one later in its sentence is none
 
@@ -46,28 +47,34 @@ _FILLER_WORDS = (
     "the|a|an|it|is|it's|its|that|that's|this|there|there's|are|to|on|in|at|of|be|just|only|exactly|simply|indeed|clearly|"
     "definitely|certainly|most|then|now|so|therefore|thus|hence|we|have|has|get|i|i'd|i'll|i'm|say|go|with|count|see|found|find|"
     "think|believe|they|shape|located|positioned|situated|lies|sits|would|must|should|still|directly|probably|likely|ok|okay|well|"
-    "sure|both|towards?|final|one|my|answer|in\\s+fact|diagonally|slightly|further|farther|somewhere|side|total"
+    "sure|both|towards?|final|one|my|answer|in\\s+fact|diagonally|slightly|further|farther|somewhere|side|total|small|large"
 )
 _FILLER = re.compile(rf"(?:\W|\b(?:{_FILLER_WORDS})\b)*", re.I)
-_JOINT = re.compile(r"\W*\b(?:and|or|nor|and/or|maybe|possibly|perhaps|alternatively|vs)\b|\s*[,/&+(-]*\s*", re.I)
+_NOUN = re.compile(rf"(?:\W|\b(?:{_FILLER_WORDS}|squares?|circles?|triangles?|shapes)\b)*", re.I)
+_JOINT = re.compile(
+    r"(?:\W*\b(?:and/or|and|or|nor|vs|maybe|possibly|perhaps|alternatively)\b|\s*[,/&+(](?:\s*(?:and|or)\b)?|-|\s*$)"
+    r"(?:\s*(?:maybe|possibly|perhaps|even|else)\b)?",
+    re.I,
+)
 _BOUNDARY = re.compile(
-    r"[(;:,.!?]|\s-+>?\s|\b(?:because|since|as|given|while|whereas|which|where|with|that|who|followed|at|for|due|but|not|rather|"
-    r"based|meaning|when|after|if|even|although|though|it|is|in|so)\b",
+    r"[(;:,.!?]|\s-+>?\s|\b(?:because|since|as|given|while|whereas|which|where|who|followed|due|but|not|rather|"
+    r"based|meaning|when|after|even|although|though|so|unless)\b",
     re.I,
 )
 _NEGATION = re.compile(
-    r"(?:\bnot|n't|\bcannot|\bnever|\bno longer|\bneither|\bnor|\brather than|\binstead of|\bother than|\bunlike|"
+    r"(?:\bnot|n't|\bcannot|\bnever|\bno longer|\bneither|\bnor|\brather than|\binstead of|\bother than|\bunlike|\bbut(?<=anything but)|\bexcept|"
     r"\b(?P<modal>could|might|may)(?: also| well| just as well)*)\s+"
-    r"(?:(?:to|the|a|an|on|in|at|be|it|is|its|it's|of|really|just|directly|either|simply|exactly|been|still|also|any|answer)\s+)*\W*$",
+    r"(?:(?:to|the|a|an|on|in|at|be|it|is|its|it's|of|really|just|directly|either|simply|exactly|been|still|also|any|answer|say|tell|conclude)\s+)*\W*$",
     re.I,
 )
+_DENIED_AFTER = re.compile(r"\s+(?:is|was)(?: not|n't) (?:the|it|\w+most|nearest|farthest|closest|correct|right)\b", re.I)
 _OR = re.compile(r"\W*\b(?:or|nor)\s+(?:(?:to|the|a|an|on|in|at|of)\s+)*", re.I)
 _ANNOUNCEMENT = re.compile(
     r"(?:\b(?:answer|ans|verdict|conclusion|result|solution|outcome)\b(?:\s+(?:to|of|for|here|in)\b[^:.=]{0,200}?)?"
     r"\s*(?:(?:is|was|remains|becomes|(?:would|will|should|must)\s+be)\b[\s:]*(?:therefore|thus|then|now|clearly|simply)?|=|:|->|\s-\s)"
     r"|^\s*(?:(?:the|my|final|correct|short|direct)\s+)*(?:answer|ans|verdict|conclusion|result|solution)\s*\.?$"
     r"|^\s*a\s*:|\b(?:i'd|i would|i|i'll|i will)\s+(?:go with|choose|pick|say|settle on|answer|conclude)\b"
-    r"|\b(?:grand |final |overall )?(?:total|count|tally)\s*(?:is|=|:|comes to)"
+    r"|(?<!\bin )\b(?:grand |final |overall )?(?:total|count|tally)\s*(?:is|=|:|comes to)"
     r"|\bis\s+(?:the|my)\s+(?:final\s+|correct\s+|right\s+)?answer\b(?=\W*$))[\s:,]*",
     re.I,
 )
@@ -80,27 +87,39 @@ _CONCLUSION = re.compile(
 _SO = re.compile(r"\W*(?:so|that makes|that gives|this gives|this makes|that is|that leaves|this leaves)\b", re.I)
 _HENCE = re.compile(
     r"\b(?:therefore|thus|hence|consequently|so|meaning|which means|which makes|which gives|making|giving|ie|in other words|"
-    r"in total)\b(?! far| that)|[-=]+>|(?<![<>=])=(?![<>=])",
+    r"gives|yields|evaluates to)\b(?! far| that)|[-=]+>|(?<![<>=])=(?![<>=])",
     re.I,
 )
 _CORRECTION = re.compile(
-    r"\b(?:wait|actually|correction|corrected|on second thoughts?|on reflection|scratch that|hold on|hang on|oops|"
-    r"i (?:made|was|mis\w+|overlooked|missed|forgot|mixed)|my mistake|apologies|i mean|let me (?:re|double|look again|check again)[\w-]*|"
+    r"\b(?:wait|actually|correction|corrected|on second thoughts?|on reflection|scratch that|hold on|hang on|oops|sorry|or rather|"
+    r"i (?:meant|made|was|mis\w+|overlooked|missed|forgot|mixed)|my mistake|apologies|i mean|let me (?:re|double|look again|check again)[\w-]*|"
     r"h+m+|upon re\w+|looking again|checking again|rechecking|recounting)\b",
     re.I,
 )
 _RETRACTION = re.compile(r"^\W*no\b\s*[,:.;-]|\bno\s*[,:]\s", re.I)
+_SEEMING = re.compile(
+    r"\b(?:seems?|appears?|at first|first|initial|initially|originally|earlier|before|almost|one might|might think|thought|would think|"
+    r"said|counted|guessed|expected|tempted|going to say|looks? like)\b",
+    re.I,
+)
+_CONTRAST = re.compile(r"\b(?:but|however|yet|though)\b|;", re.I)
+_CHANGED_FROM = re.compile(r"\b(?:chang|switch|correct|revis|went|goes)\w*\s+(?:\w+\s+){0,3}from\s+$", re.I)
+_SUPPOSITION = re.compile(r"^\W*(?:if(?! (?:we|you|i|one)\b)|unless|suppose|supposing|assuming|provided)\b", re.I)
 _NEXT_QUESTION = re.compile(r"^\W*(?:question|q)\s*\d*\s*:", re.I)
 _UNDECIDED = re.compile(
     r"(?:\bnot|n't)\s+(?:be\s+)?(?:sure|certain|know|tell|decide)\s+(?:which|whether)|\bunsure which|\bcan(?:not|'t) decide", re.I
 )
-_UNFINISHED = re.compile(r"\b(?:is|are|the|a|an|at|of|and|or|so|to|with|because|since|than|its|then|that|which|be|by|in)$", re.I)
+_UNFINISHED = re.compile(
+    r"\b(?:is|are|the|a|an|at|of|and|or|so|to|with|because|since|than|its|then|that|which|be|by|in|the small|the large)$"
+    r"|\b(?:let me|let's|here)\b[^:]*:\s*1\.$",
+    re.I,
+)
 _ASIDE = re.compile(r"\((?!\s*(?:or|and|maybe|possibly|perhaps)\b)[^()]*\)")
 
 
 def read_reply(text: str, kind: Kind) -> str | None:
     """The answer that the reply gives; None where a person could not tell."""
-    sentences = plain_sentences(text, kind.prepare)
+    sentences = kind.join(plain_sentences(text, kind.prepare))
     own = _own_part(sentences)
     if len(own) < len(sentences) and (answer := _read(own, kind)):
         return answer
@@ -126,7 +145,15 @@ def _read(sentences: list[str], kind: Kind) -> str | None:
                 return None
             if answer:
                 return answer
-    return next(filter(None, (kind.state(sentence) for sentence in reversed(sentences[-1:]))), None)
+    return _state(sentences, kind)
+
+
+def _state(sentences: list[str], kind: Kind) -> str | None:
+    """What the last sentence states, unless the one before states the opposite of something."""
+    states = [None if _UNFINISHED.search(sentence) else kind.state(sentence) for sentence in sentences[-2:]]
+    if len(set(states) - {None}) == 2 and not re.search(r"\b(?:so|now|therefore|thus|hence|end)\b", sentences[-1], re.I):
+        return None
+    return states[-1] if states else None
 
 
 def _after_correction(sentences: list[str], kind: Kind) -> list[str]:
@@ -135,6 +162,7 @@ def _after_correction(sentences: list[str], kind: Kind) -> list[str]:
         cues = list(_CORRECTION.finditer(sentences[i]))
         if not kind.polar:
             cues += _RETRACTION.finditer(sentences[i])
+        cues = [cue for cue in cues if not _CONDITION.search(sentences[i], 0, cue.start())]
         if cues and (i or kind.find(sentences[i][: max(cue.start() for cue in cues)])):
             return [sentences[i][max(cue.end() for cue in cues) :], *sentences[i + 1 :]]
     return []
@@ -158,7 +186,10 @@ def _announced(sentences: list[str], kind: Kind) -> str | None:
     for i in range(len(sentences) - 1, -1, -1):
         sentence = sentences[i]
         for announcement in reversed(list(_ANNOUNCEMENT.finditer(sentence))):
-            if _CONDITION.search(sentence[: announcement.start()]):
+            before = _CONTRAST.split(sentence[: announcement.start()])[-1]
+            if _SEEMING.search(before):
+                continue
+            if _CONDITION.search(before):
                 return AMBIGUOUS if kind.find(sentence) else None
             tail = sentence[announcement.end() :]
             if not tail.strip(" .:-") and i + 1 < len(sentences):
@@ -206,7 +237,7 @@ def _is_bare(sentence: str, kind: Kind) -> bool:
     rest = sentence[mention.end :]
     if _FILLER.fullmatch(sentence[: mention.start]) is None:
         return False
-    return _FILLER.fullmatch(rest) is not None or (kind.polar and rest.lstrip().startswith((",", ".", ":", ";", "-")))
+    return _NOUN.fullmatch(rest) is not None or (kind.polar and rest.lstrip().startswith((",", ".", ":", ";", "-")))
 
 
 def _read_sentence(sentence: str, kind: Kind) -> str | None:
@@ -214,16 +245,47 @@ def _read_sentence(sentence: str, kind: Kind) -> str | None:
     short = _ASIDE.sub(" ", sentence)
     if not kind.find(short):
         short = sentence
-    if answer := _lead(short, kind):
+    if _SUPPOSITION.match(short):
+        return None
+    if len(values := {mention.value for mention in kind.find(short)}) < 2:
+        return values.pop() if values else None
+    parts = _CONTRAST.split(short)
+    if _SEEMING.search(parts[0]) and kind.find(parts[-1]):
+        short = parts[-1]
+    label, _, end = short.rpartition(":")
+    if label and not (":" in label and kind.find(label)) and _is_one(end, kind) and _decide(short, kind) == AMBIGUOUS:
+        return _decide(end, kind)
+    *before, conclusion = _HENCE.split(short)
+    if before and not _is_followed_by_reason(short, kind) and (answer := _read_passage(conclusion, kind)):
         return answer
-    *_, conclusion = _HENCE.split(short)
-    for passage in (conclusion, short):
-        if answer := _lead(passage, kind):
-            return answer
-        if mentions := kind.find(passage):
-            values = {mention.value for mention in mentions}
-            return values.pop() if len(values) == 1 else kind.choose(passage, mentions) or AMBIGUOUS
-    return None
+    return _read_passage(short, kind)
+
+
+def _is_one(passage: str, kind: Kind) -> bool:
+    """Is the passage one answer and nothing else?"""
+    values = {mention.value for mention in kind.find(passage)}
+    return len(values) == 1 and _is_bare(passage, kind)
+
+
+def _is_followed_by_reason(passage: str, kind: Kind) -> bool:
+    """Does the passage begin with an answer that stands for itself, as in "Left, because …"?"""
+    mentions = kind.find(passage)
+    if not mentions or _FILLER.fullmatch(passage[: mentions[0].start]) is None:
+        return False
+    boundary = _BOUNDARY.match(passage[mentions[0].end :].lstrip() + ".")
+    return boundary is not None and _lead(passage, kind) == mentions[0].value
+
+
+def _read_passage(passage: str, kind: Kind) -> str | None:
+    return _lead(passage, kind) or _decide(passage, kind)
+
+
+def _decide(passage: str, kind: Kind) -> str | None:
+    mentions = kind.find(passage)
+    values = {mention.value for mention in mentions}
+    if len(values) > 1:
+        return kind.choose(passage, mentions) or AMBIGUOUS
+    return values.pop() if values else None
 
 
 def _lead(passage: str, kind: Kind) -> str | None:
@@ -235,12 +297,13 @@ def _lead(passage: str, kind: Kind) -> str | None:
     others = [mention for mention in mentions if mention.value != first.value]
     if not others:
         return first.value
-    if _is_joint(passage[first.end : others[0].start]):
+    rest, gap = passage[first.end :], passage[first.end : others[0].start]
+    boundary = _BOUNDARY.search(gap)
+    if _is_joint(gap) or (boundary and boundary[0] == "," and _is_joint(gap[boundary.start() :])):
         return kind.choose(passage, mentions) or AMBIGUOUS
-    boundary = _BOUNDARY.search(passage, first.end)
-    if kind.exclusive or boundary is None or boundary.start() > others[0].start:
-        return None
-    if re.match(r"[,\s]*(?:and\s+)?then\b", passage[first.end :], re.I):
+    if re.match(r"\W*(?:if|unless|provided)\b", rest, re.I):
+        return AMBIGUOUS
+    if kind.exclusive or boundary is None or re.match(r"[,\s]*(?:and\s+)?then\b", rest, re.I):
         return None
     return first.value
 
@@ -251,6 +314,8 @@ def _is_joint(between: str) -> bool:
 
 
 def _is_denied(before: str, text: str) -> bool:
+    if _CHANGED_FROM.search(before):
+        return True
     found = _NEGATION.search(before)
     # "It could be red" is no answer; "it could be red, or it is blue" names two.
     return found is not None and not (found["modal"] and re.search(r"\bor\b", text))
@@ -262,7 +327,8 @@ def definite(text: str, mentions: Iterator[Mention]) -> list[Mention]:
     denied_end = -1
     for mention in mentions:
         before = text[max(0, mention.start - 60) : mention.start]
-        if _is_denied(before, text) or (denied_end >= 0 and _OR.fullmatch(text[denied_end : mention.start])):
+        after = text[mention.end : mention.end + 30]
+        if _is_denied(before, text) or _DENIED_AFTER.match(after) or (denied_end >= 0 and _OR.fullmatch(text[denied_end : mention.start])):
             denied_end = mention.end
         else:
             kept.append(mention)
