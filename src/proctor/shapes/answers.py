@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from proctor.shapes.canvas import FORMS, LARGE, SIZES
 from proctor.shapes.directions import DIRECTIONS
 from proctor.shapes.markup import ITEM
 from proctor.shapes.numerals import NUMBERS
-from proctor.shapes.replies import Kind, Mention, definite, read_reply
+from proctor.shapes.replies import CACHED, Kind, Mention, Mentions, definite, read_reply
 
 UNDETERMINED = "Cannot be determined"
 
@@ -58,7 +59,8 @@ def parse_choice(text: str, choices: Sequence[str]) -> str | None:
         rf"(?<!\w)(?:(?i:{words or '(?!)'})|[{letters or chr(0)}](?=\W*$|\s*[^\w\s]|\s+(?:because|since|as|is)\b))(?!\w)"
     )
 
-    def find(passage: str) -> list[Mention]:
+    @lru_cache(maxsize=CACHED)
+    def find(passage: str) -> Mentions:
         return definite(
             passage,
             (
@@ -86,12 +88,13 @@ _NO = re.compile(
 _LETTER = re.compile(r"^\W*([yn])\W*$", re.I)
 
 
-def _find_polar(passage: str) -> list[Mention]:
+@lru_cache(maxsize=CACHED)
+def _find_polar(passage: str) -> Mentions:
     if letter := _LETTER.match(passage):
-        return [Mention(letter.start(1), letter.end(1), "Yes" if letter[1] in "yY" else "No")]
+        return (Mention(letter.start(1), letter.end(1), "Yes" if letter[1] in "yY" else "No"),)
     found = [Mention(match.start(), match.end(), "Yes") for match in _YES.finditer(passage)]
     found += [Mention(match.start(), match.end(), "No") for match in _NO.finditer(passage)]
-    return definite(passage, iter(sorted(found)))
+    return definite(passage, sorted(found))
 
 
 _THERE = r"\bthere(?:'s| is| are| was| were| exists?| still is| still are)\b"
@@ -142,14 +145,15 @@ _OPEN = re.compile(
 _PERHAPS_OPEN = re.compile(r"\b(?:unknown|unclear|ambiguous|insufficient|not (?:specified|stated|given))\b", re.I)
 
 
-def _find_entailment(passage: str) -> list[Mention]:
+@lru_cache(maxsize=CACHED)
+def _find_entailment(passage: str) -> Mentions:
     opened = definite(
         passage, (Mention(match.start(), match.end(), UNDETERMINED) for match in _OPEN.finditer(passage))
     )
     polar = [m for m in _find_polar(passage) if not any(o.start <= m.start < o.end for o in opened)]
     if not opened and not polar:
-        return [Mention(match.start(), match.end(), UNDETERMINED) for match in _PERHAPS_OPEN.finditer(passage)]
-    return sorted([*opened, *polar])
+        return tuple(Mention(match.start(), match.end(), UNDETERMINED) for match in _PERHAPS_OPEN.finditer(passage))
+    return tuple(sorted([*opened, *polar]))
 
 
 def _state_briefly(sentence: str) -> str | None:
@@ -180,13 +184,14 @@ _CHANGE = re.compile(
 )
 
 
-def _find_colour(passage: str) -> list[Mention]:
+@lru_cache(maxsize=CACHED)
+def _find_colour(passage: str) -> Mentions:
     found = (Mention(m.start(), m.end(), m[1].lower()) for m in _COLOUR_WORD.finditer(passage))
     mentions = definite(passage, (m for m in found if not _PAST.search(passage[max(0, m.start - 40) : m.start])))
-    return [m for m in mentions if not _PAST_AFTER.match(passage, m.end)] or mentions
+    return tuple(m for m in mentions if not _PAST_AFTER.match(passage, m.end)) or mentions
 
 
-def _choose_colour(passage: str, mentions: list[Mention]) -> str | None:
+def _choose_colour(passage: str, mentions: Mentions) -> str | None:
     """The colour that a shape has or gets, not the one by which it is called: "the red square turns blue"."""
     if re.search(r"\bor\b|/", passage):
         return None
@@ -255,7 +260,8 @@ def _name(words: Words) -> str:
     return "~".join(kinds[sort] for sort in range(3)) if len(words) == len(kinds) == 3 else ""
 
 
-def _find_shape(passage: str) -> list[Mention]:
+@lru_cache(maxsize=CACHED)
+def _find_shape(passage: str) -> Mentions:
     return definite(passage, (Mention(m.start(), m.end(), m[0].replace("~", " ")) for m in _NAME.finditer(passage)))
 
 
@@ -267,7 +273,7 @@ _SUBJECT = re.compile(
 )
 
 
-def _choose_shape(passage: str, mentions: list[Mention]) -> str | None:
+def _choose_shape(passage: str, mentions: Mentions) -> str | None:
     """What "the leftmost is …" ends with, or what "… is the leftmost" begins with."""
     listed = {
         a.value

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
-from proctor.shapes.replies import Kind, Mention, definite
+from proctor.shapes.replies import CACHED, Kind, Mention, Mentions, definite
 
 _WORDS = {
     "Left": r"left(?:wards?|[- ]hand)?|west(?:wards?)?",
@@ -31,9 +32,10 @@ _SIMILAR = re.compile(
     r"|\bfrom (?:the )?(?:top|bottom|left|right|above|below)(?: to (?:the )?(?:top|bottom|left|right))?\b",
     re.I,
 )
-_UP_OR_DOWN = re.compile(r"(\S+\s+|^\W*|[-,:;]\s*)?\b(up|down)\b", re.I | re.M)
+_UP_OR_DOWN = re.compile(r"\b(?:up|down)\b", re.I)
 _MOVED = re.compile(
-    r"\W*|\S*[:,;-]\s*|\W*(?:\d+|units?|steps?|mov\w+|straight|further|farther|diagonally|slightly|is|it's|and|but|or|then|net|go|goes|going|point\w*|lead\w*|also)\W*",
+    r"(?:^|[\n:,;.>-]|\d|\b(?:units?|steps?|mov\w+|straight|further|farther|diagonally|slightly|is|it's|and|but|or|then|net|go|goes|going|"
+    r"point\w*|lead\w*|also))\W*$",
     re.I,
 )
 _COMPASS = re.compile(r"\b(north|south)[- ]?(east|west)(?:ern|wards?)?\b", re.I)
@@ -45,11 +47,12 @@ _AXES = re.compile(r"\bvertical|\bhorizontal|\balso\b|\bboth\b|\bx\b.*\by\b|\by\
 def _without_similar_words(text: str) -> str:
     text = _SHORT_COMPASS.sub(lambda m: f"{'above' if m[1] == 'N' else 'below'} {'right' if m[2] == 'E' else 'left'}", text)
     text = _UNSPACED.sub(r"\1 \2", text)
-    text = _UP_OR_DOWN.sub(lambda m: m[0] if _MOVED.fullmatch(m[1] or "") else m[1], text)
+    text = _UP_OR_DOWN.sub(lambda m: m[0] if _MOVED.search(text[max(0, m.start() - 20) : m.start()]) else "", text)
     return _SIMILAR.sub(" ", _COMPASS.sub(r"\1 \2", text))
 
 
-def _find(passage: str) -> list[Mention]:
+@lru_cache(maxsize=CACHED)
+def _find(passage: str) -> Mentions:
     singles = definite(
         passage, (Mention(m.start(), m.end(), str(m.lastgroup)) for m in _WORD.finditer(passage))
     )
@@ -61,8 +64,8 @@ def _find(passage: str) -> list[Mention]:
             mentions.append(single)
     both = combine([mention.value for mention in mentions])
     if len(mentions) == 2 and both and _AXES.search(passage) and not re.search(r"\bor\b", passage):
-        return [Mention(mentions[0].start, mentions[1].end, both)]
-    return mentions
+        return (Mention(mentions[0].start, mentions[1].end, both),)
+    return tuple(mentions)
 
 
 def _join(passage: str, a: Mention, b: Mention) -> Mention | None:

@@ -29,10 +29,14 @@ _PLAIN = str.maketrans(
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
 _KEYS = r"(?:final[ _]?)?(?:answer|response|result|output|prediction|solution)"
 
-# Each in turn, on the whole text. None looks further than to the next bracket, quote or line: the time is linear.
+# Each in turn, on the whole text. None looks further than to the next bracket, quote or line, and nothing comes many
+# times in a row after the first two: the time is linear in the length of the text.
 _STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.I | re.M), replacement)
     for pattern, replacement in (
+        (r"([^\w\s])\1{3,}", r"\1\1\1"),
+        (r" +", " "),
+        (r"\n\s+", "\n"),
         (r"\\+(?:text|math|operatorname|mbox|emph)\w{0,12}\s?\{([^{}]*)\}", r"\1"),
         (r"\\+f?boxed\s?\{([^{}]*)\}", rf"\n{BOX}\1{UNBOX}\n"),
         (r"\\+(?:quad|,|;|:|!| )", " "),
@@ -63,6 +67,7 @@ _STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 _LIST_MARK = re.compile(r"^\s*(?:[-+]|\(?\d{1,2}[.)]|\(?[a-h]\))[ ]+(?=\S)", re.M)
 _END = re.compile(r"\n|(?<=[.!?])\s+")
+_PIECE = re.compile(r".{1,600}(?:\s|$)|.{1,600}")  # a longer sentence is read in pieces
 _COURTESY = re.compile(
     r"^\W*(?:i hope|hope this|let me know|feel free|please|thanks?\b|happy to|glad to|if you (?:have|need|want|would)|is there anything)",
     re.I,
@@ -84,5 +89,5 @@ def plain_sentences(text: str, prepare: Callable[[str], str]) -> list[str]:
     elif not (marks and marks[0].strip()[:1].isdigit()):  # one alone is an answer: "3. They are at …"
         text = _LIST_MARK.sub("", text)
     text = _OPENING.sub("", prepare(text).strip())
-    sentences = (sentence.strip() for sentence in _END.split(text))
+    sentences = (piece.strip() for sentence in _END.split(text) for piece in _PIECE.findall(sentence))
     return [sentence for sentence in sentences if sentence and not _COURTESY.match(sentence)]

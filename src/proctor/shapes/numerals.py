@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import pairwise, product
 
-from proctor.shapes.replies import Kind, Mention, definite
+from proctor.shapes.replies import CACHED, Kind, Mention, Mentions, definite
 
 _UNITS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
@@ -75,7 +76,8 @@ def _is_vague(passage: str, found: re.Match[str]) -> bool:
     return bool(_VAGUE.search(before) or _VAGUE_AFTER.match(passage, found.end()))
 
 
-def _find(passage: str) -> list[Mention]:
+@lru_cache(maxsize=CACHED)
+def _find(passage: str) -> Mentions:
     found = [
         match
         for match in _NUMERAL.finditer(passage)
@@ -84,28 +86,28 @@ def _find(passage: str) -> list[Mention]:
     mentions = definite(passage, (Mention(match.start(), match.end(), _value(match)) for match in found))
     others = [m for m in mentions if not (m.value == "1" and _OF_THEM_AFTER.match(passage, m.end))]
     others = [m for m in others if not (m.value == "0" and _BESIDES.search(passage[max(0, m.start - 10) : m.start]))]
-    return _apart(passage, others or mentions)
+    return _apart(passage, tuple(others) or mentions)
 
 
 _BESIDES = re.compile(r"\b(?:and|but|with)\s+$", re.I)
 _AND = re.compile(r"(?:\s+\w+){1,5}\s*(?:,|,?\s*\b(?:and|plus)\b)\s*(?:\w+\s+)?", re.I)
 
 
-def _apart(passage: str, mentions: list[Mention]) -> list[Mention]:
+def _apart(passage: str, mentions: Mentions) -> Mentions:
     """Of "2 small ones and 2 large ones", the second 2 is not the first one again."""
-    apart = mentions[:1]
+    apart = list(mentions[:1])
     for before, mention in pairwise(mentions):
         gap = passage[before.end : mention.start]
         again = before.value == mention.value and len(gap) < 80 and _AND.fullmatch(gap)
         apart.append(mention._replace(value=f"{mention.value} more") if again else mention)
-    return apart
+    return tuple(apart)
 
 
 _SUM_BEFORE = re.compile(r"(?:=|\btotal(?: of| is|:)?|\bmaking|\bmakes|\bgiving|\bgives)\s*(?:it\s+)?$", re.I)
 _SUM_AFTER = re.compile(r"(?:\s+\w+){0,4}?\s+(?:in total|altogether|overall|in all)\b", re.I)
 
 
-def _choose(passage: str, mentions: list[Mention]) -> str | None:
+def _choose(passage: str, mentions: Mentions) -> str | None:
     """Of several numbers, the one that is called their sum."""
     sums = {
         m.value

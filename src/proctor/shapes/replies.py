@@ -12,12 +12,13 @@ Two answers where one is expected are no answer: a reader that guesses gives mar
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from proctor.shapes.markup import BOX, ITEM, UNBOX, plain_sentences
 
+CACHED = 256  # passages whose mentions are remembered: one is looked at from several sides
 AMBIGUOUS = "(ambiguous)"  # more than one answer, or one that is not of this kind
 
 
@@ -27,15 +28,16 @@ class Mention(NamedTuple):
     value: str
 
 
-Find = Callable[[str], list[Mention]]
+Mentions = tuple[Mention, ...]
+Find = Callable[[str], Mentions]
 
 
 @dataclass(frozen=True)
 class Kind:
     """What a kind of answers looks like: where a passage mentions one, and which of several in a sentence is meant."""
 
-    find: Find
-    choose: Callable[[str, list[Mention]], str | None] = lambda sentence, mentions: None
+    find: Find  # the same passage is asked for many times: cache it
+    choose: Callable[[str, Mentions], str | None] = lambda sentence, mentions: None
     prepare: Callable[[str], str] = lambda text: text
     state: Callable[[str], str | None] = lambda sentence: None  # an answer given by a statement: "There is none."
     join: Callable[[list[str]], list[str]] = lambda sentences: sentences  # sentences that give one answer together
@@ -321,7 +323,7 @@ def _is_denied(before: str, text: str) -> bool:
     return found is not None and not (found["modal"] and re.search(r"\bor\b", text))
 
 
-def definite(text: str, mentions: Iterator[Mention]) -> list[Mention]:
+def definite(text: str, mentions: Iterable[Mention]) -> Mentions:
     """The mentions that say what is, not what is not or what could be."""
     kept: list[Mention] = []
     denied_end = -1
@@ -333,4 +335,4 @@ def definite(text: str, mentions: Iterator[Mention]) -> list[Mention]:
         else:
             kept.append(mention)
             denied_end = -1
-    return kept
+    return tuple(kept)
