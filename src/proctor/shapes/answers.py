@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from proctor.shapes.canvas import FORMS, LARGE, SIZES
 from proctor.shapes.directions import DIRECTIONS
-from proctor.shapes.markup import ITEM
+from proctor.shapes.markup import ITEM, plain_sentences
 from proctor.shapes.numerals import NUMBERS
 from proctor.shapes.replies import CACHED, Kind, Mention, Mentions, definite, read_reply
 
@@ -50,26 +50,28 @@ def parse_shape(text: str) -> str | None:
 
 def parse_choice(text: str, choices: Sequence[str]) -> str | None:
     """One of the choices, in their own spelling; upper and lower case are the same, except in single letters."""
-    spelled = {" ".join(choice.replace("_", " ").casefold().split()): choice for choice in choices}
+    return read_reply(text, _choice_of(tuple(choices)))
+
+
+@lru_cache(maxsize=64)
+def _choice_of(choices: tuple[str, ...]) -> Kind:
+    spelled = {" ".join(plain_sentences(choice.casefold())): choice for choice in choices}
+    if len(spelled) < len(set(choices)) or "" in spelled:
+        raise ValueError(f"choices that cannot be told apart in a text: {', '.join(choices)}")
     longest_first = sorted(spelled, key=len, reverse=True)
     words = "|".join(r"\s+".join(map(re.escape, key.split())) for key in longest_first if len(key) > 1)
     # A single letter is an answer where it stands alone: "A." and "(A)", but not "A square".
     letters = "".join(re.escape(spelled[key]) for key in longest_first if len(key) == 1)
     pattern = re.compile(
-        rf"(?<!\w)(?:(?i:{words or '(?!)'})|[{letters or chr(0)}](?=\W*$|\s*[^\w\s]|\s+(?:because|since|as|is)\b))(?!\w)"
+        rf"(?<!\w)(?:(?i:{words or '(?!)'})|[{letters or chr(0)}](?=\W*$|\s*[^\w\s]|\s+(?:because|since|as|is|and|or)\b))(?!\w)"
     )
 
     @lru_cache(maxsize=CACHED)
     def find(passage: str) -> Mentions:
-        return definite(
-            passage,
-            (
-                Mention(found.start(), found.end(), spelled[" ".join(found[0].casefold().split())])
-                for found in pattern.finditer(passage)
-            ),
-        )
+        found = ((m.start(), m.end(), " ".join(m[0].casefold().split())) for m in pattern.finditer(passage))
+        return definite(passage, (Mention(start, end, spelled[key]) for start, end, key in found))
 
-    return read_reply(text, Kind(find))
+    return Kind(find, polar="no" in spelled)
 
 
 # -- Yes, No, Cannot be determined ----------------------------------------------------------------
@@ -147,9 +149,7 @@ _PERHAPS_OPEN = re.compile(r"\b(?:unknown|unclear|ambiguous|insufficient|not (?:
 
 @lru_cache(maxsize=CACHED)
 def _find_entailment(passage: str) -> Mentions:
-    opened = definite(
-        passage, (Mention(match.start(), match.end(), UNDETERMINED) for match in _OPEN.finditer(passage))
-    )
+    opened = definite(passage, (Mention(match.start(), match.end(), UNDETERMINED) for match in _OPEN.finditer(passage)))
     polar = [m for m in _find_polar(passage) if not any(o.start <= m.start < o.end for o in opened)]
     if not opened and not polar:
         return tuple(Mention(match.start(), match.end(), UNDETERMINED) for match in _PERHAPS_OPEN.finditer(passage))
@@ -174,7 +174,8 @@ _PAST = re.compile(
     re.I,
 )
 _PAST_AFTER = re.compile(
-    r"\s+(?:at first|before|initially|originally|earlier|previously|at the (?:start|beginning)|in the beginning)\b", re.I
+    r"\s+(?:at first|before|initially|originally|earlier|previously|at the (?:start|beginning)|in the beginning)\b",
+    re.I,
 )
 _CHANGE = re.compile(
     r"(?:(?P<change>\bturn\w*|\bmak\w+|\bpaint\w+|\brecolou?r\w*|\bbec[ao]m\w+|\bto|\binto|->|\bthen|\bfinally|\bend\w* (?:up|as))"
@@ -215,7 +216,8 @@ _ATTRIBUTES = {
 _ATTRIBUTE = re.compile(rf"(?<![a-z])({'|'.join(_ATTRIBUTES)})s?(?![a-z])", re.I)
 _LABEL = re.compile(r"\b(?:sized?|colou?r(?:ed)?|form|shape|type|kind)\b", re.I)
 _GLUE = re.compile(
-    rf"(?:[\s,;:=/'\"()*{ITEM}-]|\.\s+(?=it is|it's|{_LABEL.pattern})|'s\b|\b(?:the|one|and|in|of|is|a|an|its|it|that|which|with|shape's)\b|{_LABEL.pattern})*", re.I
+    rf"(?:[\s,;:=/'\"()*{ITEM}-]|\.\s+(?=it is|it's|{_LABEL.pattern})|'s\b|\b(?:the|one|and|in|of|is|a|an|its|it|that|which|with|shape's)\b|{_LABEL.pattern})*",
+    re.I,
 )
 _SPACE = re.compile(r"[ -]*")
 _NAME = re.compile(r"\b\w+~\w+~\w+\b")
@@ -265,7 +267,9 @@ def _find_shape(passage: str) -> Mentions:
     return definite(passage, (Mention(m.start(), m.end(), m[0].replace("~", " ")) for m in _NAME.finditer(passage)))
 
 
-_BEFORE_PREDICATE = re.compile(r"(?:\b(?:is|be|are)|'s|:|=|->)\s*(?:(?:the|a|an|now|then|therefore|thus|indeed)\s+)*$", re.I)
+_BEFORE_PREDICATE = re.compile(
+    r"(?:\b(?:is|be|are)|'s|:|=|->)\s*(?:(?:the|a|an|now|then|therefore|thus|indeed)\s+)*$", re.I
+)
 _SUBJECT = re.compile(
     r"\s*(?:,[^,]{1,60},)?\s*(?:is|was|comes|has|would be|must be|makes|becomes|ends)\b"
     r"(?!\s+(?:\w+ly\s+|just\s+)?(?:to the (?:left|right)|above|below|left of|right of|higher|lower|further|farther|closer|nearer|next to)\b)",

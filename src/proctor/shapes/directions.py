@@ -45,7 +45,9 @@ _AXES = re.compile(r"\bvertical|\bhorizontal|\balso\b|\bboth\b|\bx\b.*\by\b|\by\
 
 
 def _without_similar_words(text: str) -> str:
-    text = _SHORT_COMPASS.sub(lambda m: f"{'above' if m[1] == 'N' else 'below'} {'right' if m[2] == 'E' else 'left'}", text)
+    text = _SHORT_COMPASS.sub(
+        lambda m: f"{'above' if m[1] == 'N' else 'below'} {'right' if m[2] == 'E' else 'left'}", text
+    )
     text = _UNSPACED.sub(r"\1 \2", text)
     text = _UP_OR_DOWN.sub(lambda m: m[0] if _MOVED.search(text[max(0, m.start() - 20) : m.start()]) else "", text)
     return _SIMILAR.sub(" ", _COMPASS.sub(r"\1 \2", text))
@@ -53,25 +55,24 @@ def _without_similar_words(text: str) -> str:
 
 @lru_cache(maxsize=CACHED)
 def _find(passage: str) -> Mentions:
-    singles = definite(
-        passage, (Mention(m.start(), m.end(), str(m.lastgroup)) for m in _WORD.finditer(passage))
-    )
-    mentions: list[Mention] = []
-    for single in singles:
-        if mentions and (joined := _join(passage, mentions[-1], single)):
-            mentions[-1] = joined
+    joined: list[Mention] = []
+    for word in _WORD.finditer(passage):
+        single = Mention(word.start(), word.end(), str(word.lastgroup))
+        if joined and (pair := _join(passage, joined[-1], single)):
+            joined[-1] = pair
         else:
-            mentions.append(single)
+            joined.append(single)
+    mentions = definite(passage, joined)
     both = combine([mention.value for mention in mentions])
     if len(mentions) == 2 and both and _AXES.search(passage) and not re.search(r"\bor\b", passage):
         return (Mention(mentions[0].start, mentions[1].end, both),)
-    return tuple(mentions)
+    return mentions
 
 
 def _join(passage: str, a: Mention, b: Mention) -> Mention | None:
     """Two words for one direction: "above" and "to the left", or the same one twice."""
     between = passage[a.end : b.start]
-    if len(between) > 60 or _BETWEEN.fullmatch(between) is None:
+    if len(between) > 60 or _BETWEEN.fullmatch(between) is None or re.search(r";\s*it\b", between, re.I):
         return None
     value = combine([a.value, b.value])
     return Mention(a.start, b.end, value) if value else None
@@ -85,7 +86,9 @@ def combine(values: list[str]) -> str | None:
     return " ".join(word for word in ("Above", "Below", "Left", "Right") if word in words)
 
 
-_OWN_SUBJECT = re.compile(r"\b(?:square|circle|triangle|therefore|thus|hence|answer|direction|final)\b|\bso the\b|\x02", re.I)
+_OWN_SUBJECT = re.compile(
+    r"\b(?:square|circle|triangle|therefore|thus|hence|answer|direction|final)\b|\bso the\b|\x02", re.I
+)
 _AXIS = re.compile(r"\b(?:[xy]|horizontal\w*|vertical\w*)\b", re.I)
 
 
@@ -96,7 +99,13 @@ def _join_axes(sentences: list[str]) -> list[str]:
         values = [{mention.value for mention in _find(part)} for part in (joined[-1], sentence)]
         same = not _OWN_SUBJECT.search(sentence) or (_AXIS.search(sentence) and _AXIS.search(joined[-1]))
         both = combine([value for found in values for value in found])
-        if same and both and all(len(found) == 1 for found in values) and max(len(next(iter(f)).split()) for f in values) == 1 and " " in both:
+        if (
+            same
+            and both
+            and all(len(found) == 1 for found in values)
+            and max(len(next(iter(f)).split()) for f in values) == 1
+            and " " in both
+        ):
             joined[-1] = both
         else:
             joined.append(sentence)

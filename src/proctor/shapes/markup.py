@@ -79,7 +79,7 @@ _OPENING = re.compile(
 )
 
 
-def plain_sentences(text: str, prepare: Callable[[str], str]) -> list[str]:
+def plain_sentences(text: str, prepare: Callable[[str], str] = str) -> list[str]:
     text = without_thoughts(text).translate(_PLAIN)
     for pattern, replacement in _STEPS:
         text = pattern.sub(replacement, text)

@@ -13,7 +13,11 @@ _UNITS = (
 ).split()
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 _WORDS = {
-    **{f"{ten} {unit}": 20 + 10 * i + j for (i, ten), (j, unit) in product(enumerate(_TENS), enumerate(_UNITS[:10])) if j},
+    **{
+        f"{ten} {unit}": 20 + 10 * i + j
+        for (i, ten), (j, unit) in product(enumerate(_TENS), enumerate(_UNITS[:10]))
+        if j
+    },
     **{ten: 20 + 10 * i for i, ten in enumerate(_TENS)},
     **{unit: i for i, unit in enumerate(_UNITS)},
     "none": 0,
@@ -29,7 +33,8 @@ _NUMERAL = re.compile(
     re.I,
 )
 _VAGUE = re.compile(
-    r"(?:\b(?:at least|at most|more than|less than|fewer than|over|about|approximately|around|roughly|nearly|almost|up to)|~|≈)\s*$", re.I
+    r"(?:\b(?:at least|at most|more than|less than|fewer than|over|about|approximately|around|roughly|nearly|almost|up to)|~|≈)\s*$",
+    re.I,
 )
 _VAGUE_AFTER = re.compile(r"\s+or (?:more|fewer|less|so)\b|\+", re.I)
 _PRONOUN_BEFORE = re.compile(
@@ -52,7 +57,9 @@ _SUM_OF = re.compile(r"(?:total|count|number|sum|tally)\s*$", re.I)
 
 
 def _without_other_numbers(text: str) -> str:
-    return _ELSE.sub(lambda found: found[0] if _SUM_OF.search(text, max(0, found.start() - 8), found.start()) else " ", text)
+    return _ELSE.sub(
+        lambda found: found[0] if _SUM_OF.search(text, max(0, found.start() - 8), found.start()) else " ", text
+    )
 
 
 def _value(found: re.Match[str]) -> str:
@@ -79,9 +86,7 @@ def _is_vague(passage: str, found: re.Match[str]) -> bool:
 @lru_cache(maxsize=CACHED)
 def _find(passage: str) -> Mentions:
     found = [
-        match
-        for match in _NUMERAL.finditer(passage)
-        if not (_is_pronoun(passage, match) or _is_vague(passage, match))
+        match for match in _NUMERAL.finditer(passage) if not (_is_pronoun(passage, match) or _is_vague(passage, match))
     ]
     mentions = definite(passage, (Mention(match.start(), match.end(), _value(match)) for match in found))
     others = [m for m in mentions if not (m.value == "1" and _OF_THEM_AFTER.match(passage, m.end))]

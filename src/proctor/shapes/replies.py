@@ -14,11 +14,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from proctor.shapes.markup import BOX, ITEM, UNBOX, plain_sentences
 
 CACHED = 256  # passages whose mentions are remembered: one is looked at from several sides
+SHORT = 64  # characters of a reply that is remembered as a whole
 AMBIGUOUS = "(ambiguous)"  # more than one answer, or one that is not of this kind
 
 
@@ -69,7 +71,9 @@ _NEGATION = re.compile(
     r"(?:(?:to|the|a|an|on|in|at|be|it|is|its|it's|of|really|just|directly|either|simply|exactly|been|still|also|any|answer|say|tell|conclude)\s+)*\W*$",
     re.I,
 )
-_DENIED_AFTER = re.compile(r"\s+(?:is|was)(?: not|n't) (?:the|it|\w+most|nearest|farthest|closest|correct|right)\b", re.I)
+_DENIED_AFTER = re.compile(
+    r"\s+(?:is|was)(?: not|n't) (?:the|it|\w+most|nearest|farthest|closest|correct|right)\b", re.I
+)
 _OR = re.compile(r"\W*\b(?:or|nor)\s+(?:(?:to|the|a|an|on|in|at|of)\s+)*", re.I)
 _ANNOUNCEMENT = re.compile(
     r"(?:\b(?:answer|ans|verdict|conclusion|result|solution|outcome)\b(?:\s+(?:to|of|for|here|in)\b[^:.=]{0,200}?)?"
@@ -109,7 +113,8 @@ _CHANGED_FROM = re.compile(r"\b(?:chang|switch|correct|revis|went|goes)\w*\s+(?:
 _SUPPOSITION = re.compile(r"^\W*(?:if(?! (?:we|you|i|one)\b)|unless|suppose|supposing|assuming|provided)\b", re.I)
 _NEXT_QUESTION = re.compile(r"^\W*(?:question|q)\s*\d*\s*:", re.I)
 _UNDECIDED = re.compile(
-    r"(?:\bnot|n't)\s+(?:be\s+)?(?:sure|certain|know|tell|decide)\s+(?:which|whether)|\bunsure which|\bcan(?:not|'t) decide", re.I
+    r"(?:\bnot|n't)\s+(?:be\s+)?(?:sure|certain|know|tell|decide)\s+(?:which|whether)|\bunsure which|\bcan(?:not|'t) decide",
+    re.I,
 )
 _UNFINISHED = re.compile(
     r"\b(?:is|are|the|a|an|at|of|and|or|so|to|with|because|since|than|its|then|that|which|be|by|in|the small|the large)$"
@@ -121,6 +126,16 @@ _ASIDE = re.compile(r"\((?!\s*(?:or|and|maybe|possibly|perhaps)\b)[^()]*\)")
 
 def read_reply(text: str, kind: Kind) -> str | None:
     """The answer that the reply gives; None where a person could not tell."""
+    return _read_short(text, kind) if len(text) <= SHORT else _read_reply(text, kind)
+
+
+@lru_cache(maxsize=4096)
+def _read_short(text: str, kind: Kind) -> str | None:
+    """Most replies of a run are the same few words."""
+    return _read_reply(text, kind)
+
+
+def _read_reply(text: str, kind: Kind) -> str | None:
     sentences = kind.join(plain_sentences(text, kind.prepare))
     own = _own_part(sentences)
     if len(own) < len(sentences) and (answer := _read(own, kind)):
@@ -153,7 +168,9 @@ def _read(sentences: list[str], kind: Kind) -> str | None:
 def _state(sentences: list[str], kind: Kind) -> str | None:
     """What the last sentence states, unless the one before states the opposite of something."""
     states = [None if _UNFINISHED.search(sentence) else kind.state(sentence) for sentence in sentences[-2:]]
-    if len(set(states) - {None}) == 2 and not re.search(r"\b(?:so|now|therefore|thus|hence|end)\b", sentences[-1], re.I):
+    if len(set(states) - {None}) == 2 and not re.search(
+        r"\b(?:so|now|therefore|thus|hence|end)\b", sentences[-1], re.I
+    ):
         return None
     return states[-1] if states else None
 
@@ -330,7 +347,11 @@ def definite(text: str, mentions: Iterable[Mention]) -> Mentions:
     for mention in mentions:
         before = text[max(0, mention.start - 60) : mention.start]
         after = text[mention.end : mention.end + 30]
-        if _is_denied(before, text) or _DENIED_AFTER.match(after) or (denied_end >= 0 and _OR.fullmatch(text[denied_end : mention.start])):
+        if (
+            _is_denied(before, text)
+            or _DENIED_AFTER.match(after)
+            or (denied_end >= 0 and _OR.fullmatch(text[denied_end : mention.start]))
+        ):
             denied_end = mention.end
         else:
             kept.append(mention)
