@@ -6,12 +6,11 @@ import re
 from functools import lru_cache
 from itertools import pairwise, product
 
-from proctor.shapes.replies import CACHED, Kind, Mention, Mentions, definite
+from proctor.shapes.replies.reader import CACHED, Kind, Mention, Mentions, definite
 
-_UNITS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+_UNITS = f"zero one two three four five six seven eight nine {_TEENS}".split()
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _WORDS = {
     **{
         f"{ten} {unit}": 20 + 10 * i + j
@@ -33,12 +32,14 @@ _NUMERAL = re.compile(
     re.I,
 )
 _VAGUE = re.compile(
-    r"(?:\b(?:at least|at most|more than|less than|fewer than|over|about|approximately|around|roughly|nearly|almost|up to)|~|≈)\s*$",
+    r"(?:\b(?:at least|at most|more than|less than|fewer than|over|about|approximately|around|roughly|nearly|almost|"
+    r"up to)|~|≈)\s*$",
     re.I,
 )
 _VAGUE_AFTER = re.compile(r"\s+or (?:more|fewer|less|so)\b|\+", re.I)
 _PRONOUN_BEFORE = re.compile(
-    r"\b(?:the(?: only)?|this|that|each|every|which|another|other|any|small|large|red|blue|yellow|green|purple|orange|brown|black|"
+    r"\b(?:the(?: only)?|this|that|each|every|which|another|other|any|small|large|red|blue|yellow|green|purple|"
+    r"orange|brown|black|"
     r"first|second|third|last|next|right|left|by|no|same|new|single|missed|miss)\s*$",
     re.I,
 )
@@ -46,8 +47,10 @@ _PRONOUN_AFTER = re.compile(r"\s+(?:by one|at a time|another|can|to|more|of whic
 _OF_THEM_AFTER = re.compile(r"\s+(?:at|in|on|is|has|with)\b|\s*\(", re.I)
 _N = rf"(?:\d+|{'|'.join(_UNITS)})"
 _ELSE = re.compile(
-    rf"\b{_N}\b[^,.;\n]{{0,30}},\s(?={_N}\b(?<!one) of (?:which|whom))|\b(?:step|shape|line|event|item|case|option|figure|image|row|statement|swap|move|rule)\s#?\d+\b|#\d+"
-    rf"|\b(?:out of|of|among|from|all|all of)(?: all)?(?: of)?(?: the| these| those| its)? {_N}\b(?= (?:\w+ ){{0,3}}{_THING}|\W*$)(?<!total of )"
+    rf"\b{_N}\b[^,.;\n]{{0,30}},\s(?={_N}\b(?<!one) of (?:which|whom))|\b(?:step|shape|line|event|item|case|option|"
+    rf"figure|image|row|statement|swap|move|rule)\s#?\d+\b|#\d+"
+    rf"|\b(?:out of|of|among|from|all|all of)(?: all)?(?: of)?(?: the| these| those|"
+    rf" its)? {_N}\b(?= (?:\w+ ){{0,3}}{_THING}|\W*$)(?<!total of )"
     r"|\b\d+(?:\.\d+)? units?\b|\bdistance (?:of )?\d+(?:\.\d+)?|\b\d+\s?(?:by|x|×)\s?\d+\b",
     re.I,
 )

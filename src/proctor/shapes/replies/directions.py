@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from proctor.shapes.replies import CACHED, Kind, Mention, Mentions, definite
+from proctor.shapes.replies.reader import CACHED, Kind, Mention, Mentions, definite
 
 _WORDS = {
     "Left": r"left(?:wards?|[- ]hand)?|west(?:wards?)?",
@@ -15,26 +15,37 @@ _WORDS = {
 }
 _WORD = re.compile("|".join(rf"(?P<{value}>\b(?:{words})\b)" for value, words in _WORDS.items()), re.I)
 _BETWEEN = re.compile(
-    r"[\s,;/-]*(?:of|from)?\s*(?:it|them|the (?:\w+ ){0,3}(?:square|circle|triangle|shape|one))?[\s,]*(?:(?:and|but|plus|as well as)\b|[&+])?\s*"
-    r"(?:(?:it is|it's|is|lies|also|slightly|further|farther|directly|more|far|a (?:little )?bit|a little|\d+|units?|steps?)\s+)*(?:to|on|towards?|at)?\s*(?:the|its)?\s*(?:side)?[\s-]*",
+    r"[\s,;/-]*(?:of|from)?\s*(?:it|them|the (?:\w+ ){0,3}(?:square|circle|triangle|shape|one))?[\s,]*(?:(?:and|but|"
+    r"plus|as well as)\b|[&+])?\s*"
+    r"(?:(?:it is|it's|is|lies|also|slightly|further|farther|directly|more|far|a (?:little )?bit|a little|\d+|"
+    r"units?|steps?)\s+)*(?:to|on|towards?|at)?\s*(?:the|its)?\s*(?:side)?[\s-]*",
     re.I,
 )
-_NAMED = r"(?:stated|shown|noted|explained|mentioned|described|seen|computed|listed|given|see|analysis|lines?|steps?|information|reasoning|list|from|the|as)"
+_NAMED = (
+    r"(?:stated|shown|noted|explained|mentioned|described|seen|computed|listed|given|see|analysis|lines?|steps?|"
+    r"information|reasoning|list|from|the|as)"
+)
 _SIMILAR = re.compile(
-    r"(?<!the )(?<!to )(?<!\bits )\bright (?=next|near|beside|at|in|on|above|below|under|over|after|before|away|now|there|here|by|between|beneath)"
+    r"(?<!the )(?<!to )(?<!\bits )\bright (?=next|near|beside|at|in|on|above|below|under|over|after|before|away|now|"
+    r"there|here|by|between|beneath)"
     r"|\b(?:that's|that is|you're|you are|all|quite) right\b|\balright\b|\bright (?:answer|angle|away|now)\b"
-    r"|\bleft ?over\b|\bleft (?:with|out|behind|alone|unchanged|to (?:do|check|compare))\b|\b(?:nothing|units?|steps?|what's|what is) left\b"
-    r"|\bup (?:to|until|with)\b|\b(?:top|bottom|left|right)(?: side| edge| half| part)? of the (?:canvas|picture|image|grid|board)\b"
+    r"|\bleft ?over\b|\bleft (?:with|out|behind|alone|unchanged|to (?:do|check|compare))\b|\b(?:nothing|units?|"
+    r"steps?|what's|what is) left\b"
+    r"|\bup (?:to|until|with)\b|\b(?:top|bottom|left|right)(?: side| edge| half| part)? of the (?:canvas|picture|"
+    r"image|grid|board)\b"
     r"|\bon top of (?:that|this|which)\b|\bbottom line\b|\btop of (?:the|my) (?:list|page|head)\b"
     r"|\b(?:the|my|see|in) (?!square|circle|triangle|shape|one|is)\w+ (?:above|below)(?=\s*(?:$|[,.:;)]))"
-    rf"|\b{_NAMED} (?:above|below)(?=\s*(?:$|[,.:;)]))|\babove all\b|\b(?:the|see) (?:above|below)\b(?! the| and| left| right)|\babove-mentioned\b"
-    r"|\b(?:lower|higher|upper|top|bottom)[- ](?:x|y|value|coordinate|number|one|row|bound|vertical|horizontal)\b(?:[- ](?:coordinate|value|position)s?)?"
+    rf"|\b{_NAMED} (?:above|below)(?=\s*(?:$|[,.:;)]))|\babove all\b|\b(?:the|see) (?:above|below)\b(?! the| and|"
+    rf" left| right)|\babove-mentioned\b"
+    r"|\b(?:lower|higher|upper|top|bottom)[- ](?:x|y|value|coordinate|number|one|row|bound|vertical|"
+    r"horizontal)\b(?:[- ](?:coordinate|value|position)s?)?"
     r"|\bfrom (?:the )?(?:top|bottom|left|right|above|below)(?: to (?:the )?(?:top|bottom|left|right))?\b",
     re.I,
 )
 _UP_OR_DOWN = re.compile(r"\b(?:up|down)\b", re.I)
 _MOVED = re.compile(
-    r"(?:^|[\n:,;.>-]|\d|\b(?:units?|steps?|mov\w+|straight|further|farther|diagonally|slightly|is|it's|and|but|or|then|net|go|goes|going|"
+    r"(?:^|[\n:,;.>-]|\d|\b(?:units?|steps?|mov\w+|straight|further|farther|diagonally|slightly|is|it's|and|but|or|"
+    r"then|net|go|goes|going|"
     r"point\w*|lead\w*|also))\W*$",
     re.I,
 )
