@@ -13,11 +13,11 @@ _COLOUR_WORD = re.compile(rf"\b({_COLOURS})s?\b", re.I)
 _PAST = re.compile(
     r"\b(?:was|were|used to be|formerly|originally|initially|previously|(?:start|began|begin)\w*(?: out)?(?: as)?|"
     r"from|once)\s+"
-    r"(?:(?:a|an|the|small|large)\s+)*$",
+    r"(?:(?:a|an|the|small|large|first)\s+)*$",
     re.I,
 )
 _PAST_AFTER = re.compile(
-    r"\s+(?:at first|before|initially|originally|earlier|previously|at the (?:start|beginning)|in the beginning)\b",
+    r"\s+(?:no more|at first|before|initially|originally|earlier|previously|at the (?:start|beginning)|in the beginning)\b",
     re.I,
 )
 _CHANGE = re.compile(
@@ -43,7 +43,13 @@ def _choose_colour(passage: str, mentions: Mentions) -> str | None:
     cues = [(m.value, _CHANGE.search(passage[max(0, m.start - 40) : m.start])) for m in mentions]
     got = [value for value, cue in cues if cue]
     changed = any(cue and cue["change"] for _, cue in cues)
+    if re.search(r"\b(?:goes|went)\b", passage, re.I):
+        return mentions[-1].value
     return got[-1] if changed or len(set(got)) == 1 else None
 
 
-COLOURS = Kind(_find_colour, _choose_colour)
+def _with_arrows(text: str) -> str:
+    return re.sub(r"(?<=[a-z]) > (?=[a-z])", " -> ", text)
+
+
+COLOURS = Kind(_find_colour, _choose_colour, prepare=_with_arrows)

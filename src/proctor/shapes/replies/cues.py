@@ -31,7 +31,7 @@ NEGATION = re.compile(
     r"\bbut(?<=anything but)|\bexcept|"
     r"\b(?P<modal>could|might|may)(?: also| well| just as well)*)\s+"
     r"(?:(?:to|the|a|an|on|in|at|be|it|is|its|it's|of|really|just|directly|either|simply|exactly|been|still|also|"
-    r"any|answer|say|tell|conclude)\s+)*\W*$",
+    r"any|answer|say|tell|conclude|see|have|find)\s+)*\W*$",
     re.I,
 )
 # After an answer that is denied.
@@ -52,7 +52,7 @@ ANNOUNCEMENT = re.compile(
     re.I,
 )
 # What follows holds in one case only.
-CONDITION = re.compile(r"\b(?:if|unless|suppose|assuming|otherwise|whether)\b", re.I)
+CONDITION = re.compile(r"\b(?:if|unless|suppose|assuming|otherwise)\b", re.I)
 # At the beginning of a sentence that concludes.
 CONCLUSION = re.compile(
     r"\W*(?:therefore|thus|hence|consequently|accordingly|overall|in conclusion|in summary|in short|to sum up|"
@@ -66,14 +66,15 @@ SO = re.compile(r"\W*(?:so|that makes|that gives|this gives|this makes|that is|t
 HENCE = re.compile(
     r"\b(?:therefore|thus|hence|consequently|so|meaning|which means|which makes|which gives|making|giving|ie|"
     r"in other words|"
-    r"gives|yields|evaluates to)\b(?! far| that)|[-=]+>|(?<![<>=])=(?![<>=])",
+    r"gives|yields|leaves|leaving|evaluates to)\b(?! far| that)|[-=]+>|(?<![<>=])=(?![<>=])",
     re.I,
 )
 # What comes before it may be wrong.
 CORRECTION = re.compile(
     r"\b(?:wait|actually|correction|corrected|on second thoughts?|on reflection|scratch that|hold on|hang on|oops|"
     r"sorry|or rather|"
-    r"i (?:meant|made an?|was (?:wrong|mistaken|looking)|mis\w+|overlooked|missed|forgot|mixed)|my mistake|apologies|i mean|let me (?:re|double|"
+    r"i (?:meant|made an?|was (?:wrong|mistaken|looking)|mis\w+|overlooked|missed|forgot|mixed)|"
+    r"my mistake|apologies|i mean|let me (?:re|double|"
     r"look again|check again)[\w-]*|"
     r"h+m+|upon re\w+|looking again|checking again|rechecking|recounting)\b",
     re.I,
@@ -91,6 +92,8 @@ SEEMING = re.compile(
 CONTRAST = re.compile(r"\b(?:but|however|yet|though)\b|;", re.I)
 # Before an answer that was given up.
 CHANGED_FROM = re.compile(r"\b(?:chang|switch|correct|revis|went|goes)\w*\s+(?:\w+\s+){0,3}from\s+$", re.I)
+# Before an answer that is left open.
+WHETHER = re.compile(r"\bwhether\b[^.;:,]*$", re.I)
 # At the beginning of a sentence that says what would be.
 SUPPOSITION = re.compile(r"^\W*(?:if(?! (?:we|you|i|one)\b)|unless|suppose|supposing|assuming|provided)\b", re.I)
 # A base model goes on with questions of its own.
@@ -103,7 +106,7 @@ UNDECIDED = re.compile(
 )
 # At the end of a sentence that was cut off.
 UNFINISHED = re.compile(
-    r"\b(?:is|are|the|a|an|at|of|and|or|so|to|with|because|since|than|its|then|that|which|be|by|in|the small|"
+    r"\b(?:is|are|the|a|an|at|(?<!left )(?<!right )of|and|or|so|to|with|because|since|than|its|then|that|which|be|by|in|the small|"
     r"the large)$"
     r"|\b(?:let me|let's|here)\b[^:]*:\s*1\.$",
     re.I,

@@ -29,7 +29,7 @@ _SIMILAR = re.compile(
     r"(?<!the )(?<!to )(?<!\bits )\bright (?=next|near|beside|at|in|on|above|below|under|over|after|before|away|now|"
     r"there|here|by|between|beneath)"
     r"|\b(?:that's|that is|you're|you are|all|quite) right\b|\balright\b|\bright (?:answer|angle|away|now)\b"
-    r"|\bleft ?over\b|\bleft (?:with|out|behind|alone|unchanged|to (?:do|check|compare))\b|\b(?:nothing|units?|"
+    r"|\bleft ?over\b|\bleft (?:with|out|behind|alone|unchanged|to (?:do|check|compare))\b|\bup and down\b|\bnothing is left\b|\b(?:nothing|units?|"
     r"steps?|what's|what is) left\b"
     r"|\bup (?:to|until|with)\b|\b(?:top|bottom|left|right)(?: side| edge| half| part)? of the (?:canvas|picture|"
     r"image|grid|board)\b"
@@ -44,7 +44,7 @@ _SIMILAR = re.compile(
 )
 _UP_OR_DOWN = re.compile(r"\b(?:up|down)\b", re.I)
 _MOVED = re.compile(
-    r"(?:^|[\n:,;.>-]|\d|\b(?:units?|steps?|mov\w+|straight|further|farther|diagonally|slightly|is|it's|and|but|or|"
+    r"(?:^|[\n:,;.>(-]|\d|\b(?:units?|steps?|mov\w+|straight|further|farther|diagonally|slightly|is|it's|and|but|or|"
     r"then|net|go|goes|going|"
     r"point\w*|lead\w*|also))\W*$",
     re.I,
@@ -59,9 +59,8 @@ def _without_similar_words(text: str) -> str:
     text = _SHORT_COMPASS.sub(
         lambda m: f"{'above' if m[1] == 'N' else 'below'} {'right' if m[2] == 'E' else 'left'}", text
     )
-    text = _UNSPACED.sub(r"\1 \2", text)
-    text = _UP_OR_DOWN.sub(lambda m: m[0] if _MOVED.search(text[max(0, m.start() - 20) : m.start()]) else "", text)
-    return _SIMILAR.sub(" ", _COMPASS.sub(r"\1 \2", text))
+    text = _SIMILAR.sub(" ", _COMPASS.sub(r"\1 \2", _UNSPACED.sub(r"\1 \2", text)))
+    return _UP_OR_DOWN.sub(lambda m: m[0] if _MOVED.search(text[max(0, m.start() - 20) : m.start()]) else "", text)
 
 
 @lru_cache(maxsize=CACHED)

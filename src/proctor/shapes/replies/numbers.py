@@ -43,10 +43,13 @@ _PRONOUN_BEFORE = re.compile(
     r"first|second|third|last|next|right|left|by|no|same|new|single|missed|miss)\s*$",
     re.I,
 )
-_PRONOUN_AFTER = re.compile(r"\s+(?:by one|at a time|another|can|to|more|of which|per|each)\b|[- ]by", re.I)
+_PRONOUN_AFTER = re.compile(
+    r"\s+(?:by one|at a time|another|can|to|more|of which|per|each|place|way|case|side|moment|time)\b|[- ]by", re.I
+)
 _OF_THEM_AFTER = re.compile(r"\s+(?:at|in|on|is|has|with)\b|\s*\(", re.I)
 _N = rf"(?:\d+|{'|'.join(_UNITS)})"
 _ELSE = re.compile(
+    r"(?:^|(?<=[\s,:;]))\d{1,2}\)(?=\s+[a-z])|"
     rf"\b{_N}\b[^,.;\n]{{0,30}},\s(?={_N}\b(?<!one) of (?:which|whom))|\b(?:step|shape|line|event|item|case|option|"
     rf"figure|image|row|statement|swap|move|rule)\s#?\d+\b|#\d+"
     rf"|\b(?:out of|of|among|from|all|all of)(?: all)?(?: of)?(?: the| these| those|"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from proctor.shapes.replies.cues import WHETHER
 from proctor.shapes.replies.reader import CACHED, Kind, Mention, Mentions, definite
 
 UNDETERMINED = "Cannot be determined"
@@ -19,7 +20,7 @@ _NO = re.compile(
     r"\b(?:nope|nah|negative|untrue)\b|\b(?<!not )(?<!n't )(?:false|incorrect)\b|(?:\bnot|n't)\s+(?:true|correct|"
     r"the case)\b"
     r"|\b(?:definitely|certainly|absolutely|of course|clearly) not\b|\bnot at all\b"
-    r"|\bno(?=\s*(?:$|[^\w\s'-])|\s+-|\s+(?:and|or|because|since|as|it|there|this|that|they|i|we|but|is|if|would|"
+    r"|(?<=\byes or )no\b|\bno(?=\s*(?:$|[^\w\s'-])|\s+-|\s+(?:and|or|because|since|as|it|there|this|that|they|i|we|but|is|if|would|"
     r"are|seem)\b)(?!\.\s*\d)",
     re.I,
 )
@@ -32,7 +33,7 @@ def _find_polar(passage: str) -> Mentions:
         return (Mention(letter.start(1), letter.end(1), "Yes" if letter[1] in "yY" else "No"),)
     found = [Mention(match.start(), match.end(), "Yes") for match in _YES.finditer(passage)]
     found += [Mention(match.start(), match.end(), "No") for match in _NO.finditer(passage)]
-    return definite(passage, sorted(found))
+    return definite(passage, (m for m in sorted(found) if not WHETHER.search(passage[max(0, m.start - 80) : m.start])))
 
 
 _THERE = r"\bthere(?:'s| is| are| was| were| exists?| still is| still are)\b"

@@ -102,12 +102,12 @@ def _state(sentences: list[str], kind: Kind) -> str | None:
 def _after_correction(sentences: list[str], kind: Kind) -> list[str]:
     """What follows the last correction, nothing where there is none."""
     for i in range(len(sentences) - 1, -1, -1):
-        cues = list(cues.CORRECTION.finditer(sentences[i]))
+        found = list(cues.CORRECTION.finditer(sentences[i]))
         if not kind.polar:
-            cues += cues.RETRACTION.finditer(sentences[i])
-        cues = [cue for cue in cues if not cues.CONDITION.search(sentences[i], 0, cue.start())]
-        if cues and (i or kind.find(sentences[i][: max(cue.start() for cue in cues)])):
-            return [sentences[i][max(cue.end() for cue in cues) :], *sentences[i + 1 :]]
+            found += cues.RETRACTION.finditer(sentences[i])
+        found = [cue for cue in found if not cues.CONDITION.search(sentences[i], 0, cue.start())]
+        if found and (i or kind.find(sentences[i][: max(cue.start() for cue in found)])):
+            return [sentences[i][max(cue.end() for cue in found) :], *sentences[i + 1 :]]
     return []
 
 
@@ -130,7 +130,7 @@ def _announced(sentences: list[str], kind: Kind) -> str | None:
         sentence = sentences[i]
         for announcement in reversed(list(cues.ANNOUNCEMENT.finditer(sentence))):
             before = cues.CONTRAST.split(sentence[: announcement.start()])[-1]
-            if cues.SEEMING.search(before):
+            if cues.SEEMING.search(before) or cues.WHETHER.search(before):
                 continue
             if cues.CONDITION.search(before):
                 return AMBIGUOUS if kind.find(sentence) else None

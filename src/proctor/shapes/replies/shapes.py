@@ -21,7 +21,7 @@ _ATTRIBUTES = {
 _ATTRIBUTE = re.compile(rf"(?<![a-z])({'|'.join(_ATTRIBUTES)})s?(?![a-z])", re.I)
 _LABEL = re.compile(r"\b(?:sized?|colou?r(?:ed)?|form|shape|type|kind)\b", re.I)
 _GLUE = re.compile(
-    rf"(?:[\s,;:=/'\"()*{ITEM}-]|\.\s+(?=it is|it's|{_LABEL.pattern})|'s\b|\b(?:the|one|and|in|of|is|a|an|its|it|"
+    rf"(?:[\s,;:=/>'\"()*{ITEM}-]|\.\s+(?=it is|it's|{_LABEL.pattern})|'s\b|\b(?:the|one|and|in|of|is|a|an|its|it|"
     rf"that|which|with|shape's)\b|{_LABEL.pattern})*",
     re.I,
 )
@@ -79,7 +79,7 @@ _BEFORE_PREDICATE = re.compile(
 _SUBJECT = re.compile(
     r"\s*(?:,[^,]{1,60},)?\s*(?:is|was|comes|has|would be|must be|makes|becomes|ends)\b"
     r"(?!\s+(?:\w+ly\s+|just\s+)?(?:to the (?:left|right)|above|below|left of|right of|higher|lower|further|farther|"
-    r"closer|nearer|next to)\b)",
+    r"closer|nearer|next to|before|after)\b)",
     re.I,
 )
 
@@ -89,7 +89,8 @@ def _choose_shape(passage: str, mentions: Mentions) -> str | None:
     listed = {
         a.value
         for a, b in pairwise(mentions)
-        if re.fullmatch(r"\s*(?:,|/|,?\s*(?:and|or|nor))\s*(?:the |a )?", passage[a.end : b.start])
+        if a.value != b.value
+        and re.fullmatch(r"\s*(?:,|/|,?\s*(?:and|or|nor))\s*(?:the |a )?", passage[a.end : b.start])
     }
     if " or " in passage:
         return None
@@ -98,8 +99,8 @@ def _choose_shape(passage: str, mentions: Mentions) -> str | None:
         rest = passage[predicates[0].end : predicates[-1].start]
         named = {m.value for m in predicates[: 1 if re.search(r"\b(?:next|others?|remaining)\b", rest) else None]}
         return named.pop() if len(named) == 1 and not named & listed else None
-    first = mentions[0]
-    return first.value if _SUBJECT.match(passage[first.end :]) and first.value not in listed else None
+    subjects = {m.value for m in mentions if _SUBJECT.match(passage, m.end)} - listed
+    return subjects.pop() if len(subjects) == 1 else None
 
 
 SHAPES = Kind(_find_shape, _choose_shape, prepare=_name_shapes)
