@@ -1,8 +1,17 @@
+import json
+import time
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from proctor.shapes import Shape, Task
 from proctor.shapes.answers import (
+    UNDETERMINED,
+    parse_choice,
     parse_colour,
     parse_direction,
     parse_entailment,
@@ -12,163 +21,251 @@ from proctor.shapes.answers import (
 )
 from proctor.shapes.canvas import LARGE
 
-PARSERS = (parse_yes_no, parse_entailment, parse_integer, parse_direction, parse_colour, parse_shape)
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("Yes", "Yes"),
-        ("no.", "No"),
-        ("**No**", "No"),
-        ("Answer: Yes.", "Yes"),
-        ("YES, there is a red square.", "Yes"),
-        ("No, there is not; yes would be wrong.", "No"),
-        ("There is no such shape.", "No"),
-        ("Let me look. Yes would need a red one, no means none.\nAnswer: No", "No"),
-        ("I do not know.", None),
-        ("No idea.", None),
-        ("No way to tell.", None),
-        ("No idea, but I say yes.", "Yes"),
-        ("Yes/No", None),
-        ("Yes and No.", None),
-        ("Yes. No.", None),
-        ("Yes. There is a large one, but no small one.", "Yes"),
-        ("Yes, there is no red square.", "Yes"),
-        ("No\nWait.\nYes", None),
-        ("It could be yes or no.", None),
-        ("Nothing known. Yesterday, maybe.", None),
-        ("", None),
-        ("<think>yes? no?</think>No", "No"),
-        ("<think>it must be yes", None),
-    ],
+REPLIES = Path(__file__).with_name("replies")
+PARSERS: dict[str, Callable[[str], str | None]] = {
+    "yes_no": parse_yes_no,
+    "entailment": parse_entailment,
+    "number": parse_integer,
+    "direction": parse_direction,
+    "colour": parse_colour,
+    "shape": parse_shape,
+}
+DIRECTIONS = (
+    *("Left", "Right", "Above", "Below"),
+    *(" ".join(pair) for pair in product(("Above", "Below"), ("Left", "Right"))),
 )
-def test_yes_no(text: str, answer: str | None) -> None:
-    assert parse_yes_no(text) == answer
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("Yes", "Yes"),
-        ("no.", "No"),
-        ("**Cannot be determined**", "Cannot be determined"),
-        ("It can’t be definitively determined from the lines.", "Cannot be determined"),
-        ("cannot tell", "Cannot be determined"),
-        ("There is no way to know.", "Cannot be determined"),
-        ("Not enough information.", "Cannot be determined"),
-        ("Unknown", "Cannot be determined"),
-        ("Cannot be determined. Yes and no are both possible.", "Cannot be determined"),
-        ("Yes, there is no doubt.", "Yes"),
-        ("Yes, it is. The rest is unknown.", "Yes"),
-        ("The first line says no such thing.\n\nAnswer: Cannot be determined", "Cannot be determined"),
-        ("It is to the left of it, so the answer is yes.", "Yes"),
-        ("<think>yes? no?</think>Cannot be determined.", "Cannot be determined"),
-        ("No, it cannot be determined.", None),
-        ("It could be yes, or it cannot be determined.", None),
-        ("I do not know.", None),
-        ("Nothing, yesterday.", None),
-        ("", None),
-    ],
+ANSWERS = {
+    "yes_no": ("Yes", "No"),
+    "entailment": ("Yes", "No", UNDETERMINED),
+    "number": tuple(map(str, range(100))),
+    "direction": DIRECTIONS,
+    "colour": LARGE.colours,
+    "shape": LARGE.names,
+}
+SHORT = ("{}", "{}.", "**{}**", "`{}`", "“{}”", "```\n{}\n```", "- {}", "({})", "{}\n\nI hope this helps!")
+ANNOUNCED = (
+    "Answer: {}",
+    "**Answer:** {}",
+    "### Answer\n\n{}",
+    "Final answer: {}.",
+    "The answer is {}.",
+    "The answer is **{}** (see (3, 4) and (-5, 6)).",
+    "So the final answer is: {}, because the description says so.",
+    "Answer: {}\n\nExplanation: the shapes are at (3, 4), (5, 6) and (7, 8).",
+    "Therefore, the answer is {} — as the lines say.",
+    "\\boxed{{{}}}",
+    "The final answer is $\\boxed{{\\text{{{}}}}}$.",
+    "<answer>{}</answer>",
+    '{{"reasoning": "as described", "answer": "{}"}}',
+    '```json\n{{\n  "answer": "{}"\n}}\n```',
 )
-def test_entailment(text: str, answer: str | None) -> None:
-    assert parse_entailment(text) == answer
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("3", "3"),
-        ("3\nLet me look again.\n4", None),
-        ("3\nLet me look again.\n3", "3"),
-        ("There are 10.", "10"),
-        ("three", "3"),
-        ("Twenty-three shapes.", "23"),
-        ("There are no large green triangles.", "0"),
-        ("None.", "0"),
-        ("1,024", "1024"),
-        ("3.0", "3"),
-        ("2.5", None),
-        ("I count 2 small and 3 large ones.", None),
-        ("I count 2 small and 3 large ones. The answer is 5.", "5"),
-        ("2 small, 3 large\n\n5", "5"),
-        ("I do not know.", None),
-        ("someone", None),
-        ("", None),
-    ],
+NEUTRAL = (
+    "",
+    "No problem! ",
+    "Sure, I can help with that!\n\n",
+    "Okay, let me look at the shapes at (3, 4) and (-5, 12).\n\n",
+    "<think>\nIt must be {other}. No, wait.\n</think>\n\n",
+    "It could be {other}.\n</think>\n\n",
 )
-def test_integer(text: str, answer: str | None) -> None:
-    assert parse_integer(text) == answer
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("Below", "Below"),
-        ("Below.", "Below"),
-        ("below below below", "Below"),
-        ("Below Right", "Below Right"),
-        ("right and below", "Below Right"),
-        ("It is to the upper left of the circle.", "Above Left"),
-        ("bottom-right", "Below Right"),
-        ("northeast", "Above Right"),
-        ("It is left, not right.", None),
-        ("Left or right? The answer is Left.", "Left"),
-        ("That is bright.", None),
-        ("I do not know.", None),
-        ("", None),
-    ],
+MISLEADING = (
+    "{other}\n\nWait, that is wrong.\n\n",
+    "Answer: {other}\n\nHmm, let me check that again. I misread a line.\n\n",
+    "First I thought the answer is {other}.\n\n",
+    "1. {other}\n2. {other}\n\n",
+    "It is not {other}. ",
+    "Is it {other}? ",
 )
-def test_direction(text: str, answer: str | None) -> None:
-    assert parse_direction(text) == answer
 
 
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("small red square", "small red square"),
-        ("The large, yellow circle.", "large yellow circle"),
-        ("It is the Small Blue Triangle!", "small blue triangle"),
-        ("the small red square or the large blue circle", None),
-        ("Not the small red square.\nAnswer: large blue circle", "large blue circle"),
-        ("red square", None),
-        ("", None),
-    ],
+def corpus(kind: str) -> list[tuple[str, str | None]]:
+    lines = (REPLIES / f"{kind}.jsonl").read_text().splitlines()
+    return [(row["reply"], row["answer"]) for row in map(json.loads, lines)]
+
+
+@pytest.mark.parametrize("kind", PARSERS)
+def test_replies_are_read_as_a_person_reads_them(kind: str) -> None:
+    read = [(reply, answer, PARSERS[kind](reply)) for reply, answer in corpus(kind)]
+    assert [row for row in read if row[1] != row[2]] == []
+
+
+@pytest.mark.parametrize("kind", PARSERS)
+def test_corpus_has_many_replies_of_every_kind(kind: str) -> None:
+    replies, answers = zip(*corpus(kind), strict=True)
+    assert len(set(replies)) == len(replies) >= 350
+    assert answers.count(None) >= 45
+
+
+@pytest.mark.parametrize("kind", PARSERS)
+@given(data=st.data())
+def test_every_answer_is_read_in_every_style(kind: str, data: st.DataObject) -> None:
+    answer, other = (data.draw(st.sampled_from(ANSWERS[kind])) for _ in range(2))
+    assume(answer != other)
+    before = data.draw(st.sampled_from((*NEUTRAL, *MISLEADING)))
+    styles = ANNOUNCED if before in MISLEADING else (*SHORT, *ANNOUNCED)
+    reply = before.format(other=other) + data.draw(st.sampled_from(styles)).format(answer)
+    assert PARSERS[kind](reply) == answer
+    assert PARSERS[kind](reply.upper().replace("BOXED", "boxed").replace("TEXT", "text")) == answer
+
+
+@pytest.mark.parametrize("kind", PARSERS)
+@pytest.mark.parametrize("style", SHORT + ANNOUNCED)
+def test_every_style_is_read_for_every_answer(kind: str, style: str) -> None:
+    read = {answer: PARSERS[kind](style.format(answer)) for answer in ANSWERS[kind]}
+    assert read == {answer: answer for answer in ANSWERS[kind]}
+
+
+@pytest.mark.parametrize("kind", PARSERS)
+@given(
+    data=st.data(),
+    style=st.sampled_from(
+        (
+            "{} or {}",
+            "{} or {}?",
+            "Answer: {} or {}.",
+            "Either {} or {}.",
+            "It could be {}. It could also be {}.",
+            "\\boxed{{{} or {}}}",
+        )
+    ),
 )
-def test_shape(text: str, answer: str | None) -> None:
-    assert parse_shape(text) == answer
+def test_two_answers_are_none(kind: str, data: st.DataObject, style: str) -> None:
+    a, b = (data.draw(st.sampled_from(ANSWERS[kind])) for _ in range(2))
+    assume(a != b)
+    assert PARSERS[kind](style.format(a, b)) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("red", "red"),
-        ("Blue.", "blue"),
-        ("**Purple**", "purple"),
-        ("The small square there is green now.", "green"),
-        ("It was red, then blue.\nAnswer: green", "green"),
-        ("It was red and turned blue, so the answer is blue.", "blue"),
-        ("red or blue", None),
-        ("It was bored.", None),
-        ("I do not know.", None),
-        ("", None),
-    ],
+@pytest.mark.parametrize("kind", ["number", "direction", "colour", "shape"])
+def test_what_is_denied_is_no_answer(kind: str) -> None:
+    for answer in ANSWERS[kind]:
+        for denial in ("It is not {}.", "It isn't {}", "The answer is not {}.", "Not {}, I am sure of that."):
+            assert PARSERS[kind](denial.format(answer)) is None
+
+
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(["{}", "{:,}", "There are {}.", "Answer: {} shapes", "{}.0", "We count {} of them."]),
 )
-def test_colour(text: str, answer: str | None) -> None:
-    assert parse_colour(text) == answer
+def test_every_count_is_read(number: int, sentence: str) -> None:
+    assert parse_integer(sentence.format(number)) == str(number)
 
 
-@pytest.mark.parametrize("colour", LARGE.colours)
-def test_every_colour_is_read_back(colour: str) -> None:
-    assert parse_colour(f"It is {colour}.") == colour
+@given(st.sampled_from(LARGE.names), st.permutations(range(3)), st.sampled_from((" ", ", ", " / ", " and ")))
+def test_attributes_of_a_shape_come_in_any_order(name: str, order: list[int], glue: str) -> None:
+    words = name.split()
+    assert parse_shape(glue.join(words[i] for i in order)) == name
+    labelled = [f"{('Size', 'Colour', 'Form')[i]}: {words[i]}" for i in order]
+    assert parse_shape("\n".join(labelled)) == parse_shape(", ".join(labelled)) == name
+    keyed = {("size", "color", "shape")[i]: words[i] for i in order}
+    assert parse_shape(json.dumps(keyed)) == parse_shape(json.dumps({"answer": keyed}, indent=2)) == name
 
 
 @given(st.text())
 def test_no_text_breaks_a_parser(text: str) -> None:
-    for parse in PARSERS:
-        assert parse(text) is None or isinstance(parse(text), str)
+    for kind, parse in PARSERS.items():
+        assert parse(text) is None or kind == "number" or parse(text) in ANSWERS[kind]
 
 
-@given(st.integers(0, 99), st.sampled_from(["{}", "{}.", "There are {}.", "Answer: {}", "**{}**", "{} shapes"]))
-def test_every_count_is_read_back(number: int, sentence: str) -> None:
-    assert parse_integer(sentence.format(number)) == str(number)
+PIECES = (
+    *(
+        "a",
+        " \n",
+        "1 ",
+        "1. x\n",
+        "(",
+        "{",
+        "[",
+        "\\",
+        "<answer>",
+        "\\boxed{",
+        '"answer": "',
+        "**",
+        "| a ",
+        "' ",
+        "answer is ",
+    ),
+    *(
+        "the answer to ",
+        "not ",
+        "no ",
+        "small red ",
+        "left and ",
+        "up ",
+        "so ",
+        "wait ",
+        "if ",
+        "... ",
+        "one ",
+        "x = ",
+        "3 < ",
+        "a:",
+    ),
+)
+
+
+def longest_seconds(size: int) -> float:
+    def seconds(parse: Callable[[str], str | None], text: str) -> float:
+        started = time.process_time()
+        parse(text)
+        return time.process_time() - started
+
+    return max(seconds(parse, piece * (size // len(piece))) for piece in PIECES for parse in PARSERS.values())
+
+
+def test_long_replies_are_read_in_linear_time() -> None:
+    assert longest_seconds(3_000) < 0.3  # a quadratic search takes longer
+
+
+@pytest.mark.slow
+def test_replies_of_100_kilobytes_are_read_within_seconds() -> None:
+    assert longest_seconds(100_000) < 4
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("north", "North"),
+        ("Answer: South (not North)", "South"),
+        ("It is not north but south.", "South"),
+        ("North or south.", None),
+        ("<think>North</think>The answer is *South West*.", "South West"),
+        ("East", None),
+        ("", None),
+    ],
+)
+def test_choice_of_words(text: str, answer: str | None) -> None:
+    assert parse_choice(text, ["North", "South", "South West"]) == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("B", "B"),
+        ("(C)", "C"),
+        ("A square is there, so the answer is B.", "B"),
+        ("Answer: A because it is red", "A"),
+        ("a", None),
+        ("A or B", None),
+    ],
+)
+def test_choice_of_letters(text: str, answer: str | None) -> None:
+    assert parse_choice(text, "ABC") == answer
+
+
+def test_choices_that_look_the_same_are_refused() -> None:
+    with pytest.raises(ValueError, match="cannot be told apart"):
+        parse_choice("yes", ["yes", "Yes"])
+    with pytest.raises(ValueError, match="cannot be told apart"):
+        parse_choice("(3, 4)", ["(3, 4)", "(5, 6)"])
+
+
+class Plain(Task):
+    def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+        return [("?", "red")] * 3
+
+
+def test_default_score_does_not_count_reasoning() -> None:
+    task = Plain()
+    assert task.parse_answer("<think>red or blue?</think> It is blue.") == "It is blue."
+    assert task.parse_answer("<think>red") is None
+    assert task.score("red", "It is red.") == 1
+    assert task.score("red", "<think>red or blue?</think>It is blue.") == 0

@@ -1,16 +1,19 @@
-"""The thinking aloud of a model, which is no part of its answer."""
+"""The reasoning of a model, which is no part of its answer."""
 
 from __future__ import annotations
 
 import re
 
-_THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
-_BEGUN_IN_THE_PROMPT = re.compile(r"\A.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_NAME = r"(?:\w+:)?(?:think|thinking|thoughts?|reasoning|reflection|scratchpad)"
+_OPEN, _CLOSE = rf"[<\[]{_NAME}[>\]]", rf"[<\[]/{_NAME}[>\]]"
+_THOUGHT = re.compile(rf"{_OPEN}.*?(?:{_CLOSE}|\Z)", re.DOTALL | re.IGNORECASE)
+# Where a chat template begins the reasoning, only its end is in the text. A channel ends it without a tag.
+_BEGUN_IN_THE_PROMPT = re.compile(rf"\A.*(?:{_CLOSE}|<\|channel\|>final<\|message\|>)", re.DOTALL | re.IGNORECASE)
 
 
 def without_thoughts(text: str) -> str:
     """The text without what stands between <think> and </think>, or after a <think> that never ends.
 
-    Where a chat template begins the thought, only its end is in the text.
+    The same goes for the other names that models give to it, such as <reasoning> and [THINK].
     """
     return _BEGUN_IN_THE_PROMPT.sub("", _THOUGHT.sub("", text)).strip()

@@ -21,6 +21,7 @@ from proctor.shapes.descriptions import DESCRIPTIONS, Kind
 from proctor.shapes.loader import load_item, load_row, load_sample
 from proctor.shapes.proof import find_faults
 from proctor.task import Task as CoreTask
+from proctor.thoughts import without_thoughts
 from proctor.types import Finding, Probe, Prompt, Sample, Score
 
 if TYPE_CHECKING:
@@ -84,12 +85,12 @@ class Task(CoreTask):
         return self.answers
 
     def parse_answer(self, text: str) -> str | None:
-        """The answer that the text gives, or None where it gives none."""
-        return text.strip() or None
+        """The answer that the text gives, without the reasoning before it, or None where it gives none."""
+        return without_thoughts(text) or None
 
     def score(self, expected: str, actual: str) -> float:
-        """Full marks for an answer that contains the expected one."""
-        return float(expected in actual)
+        """Full marks for an answer that contains the expected one; what a model reasons before it does not count."""
+        return float(expected in without_thoughts(actual))
 
     def balanced_answer(self, i: int) -> str:
         """Each of `answers` equally often in every block of items, in an order that the seed decides."""

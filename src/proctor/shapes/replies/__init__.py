@@ -1,0 +1,1 @@
+"""Reads the answer out of what a model replied; `proctor.shapes.answers` has the parsers."""

@@ -1,0 +1,55 @@
+"""Colours in a reply: the one that a shape has in the end, not those that it had."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from proctor.shapes.canvas import LARGE
+from proctor.shapes.replies.reader import CACHED, Kind, Mention, Mentions, definite
+
+_COLOURS = "|".join(LARGE.colours)
+_COLOUR_WORD = re.compile(rf"\b({_COLOURS})s?\b", re.I)
+_PAST = re.compile(
+    r"\b(?:was|were|used to be|formerly|originally|initially|previously|(?:start|began|begin)\w*(?: out)?(?: as)?|"
+    r"from|once)\s+"
+    r"(?:(?:a|an|the|small|large|first)\s+)*$",
+    re.I,
+)
+_PAST_AFTER = re.compile(
+    r"\s+(?:no more|at first|before|initially|originally|earlier|previously|at the (?:start|beginning)|in the beginning)\b",
+    re.I,
+)
+_CHANGE = re.compile(
+    r"(?:(?P<change>\bturn\w*|\bmak\w+|\bpaint\w+|\brecolou?r\w*|\bbec[ao]m\w+|\bto|\binto|->|\bthen|\bfinally|"
+    r"\bend\w* (?:up|as))"
+    r"|\bnow|\bis|'s|\bremain\w*|\bstay\w*|\bas|\bstill)\s+"
+    r"(?:(?:it|now|then|currently|again|a|an|the|small|large|finally|to|into|still|up|as|colou?red|in)\s+)*$",
+    re.I,
+)
+
+
+@lru_cache(maxsize=CACHED)
+def _find_colour(passage: str) -> Mentions:
+    found = (Mention(m.start(), m.end(), m[1].lower()) for m in _COLOUR_WORD.finditer(passage))
+    mentions = definite(passage, (m for m in found if not _PAST.search(passage[max(0, m.start - 40) : m.start])))
+    return tuple(m for m in mentions if not _PAST_AFTER.match(passage, m.end)) or mentions
+
+
+def _choose_colour(passage: str, mentions: Mentions) -> str | None:
+    """The colour that a shape has or gets, not the one by which it is called: "the red square turns blue"."""
+    if re.search(r"\bor\b|/", passage):
+        return None
+    cues = [(m.value, _CHANGE.search(passage[max(0, m.start - 40) : m.start])) for m in mentions]
+    got = [value for value, cue in cues if cue]
+    changed = any(cue and cue["change"] for _, cue in cues)
+    if re.search(r"\b(?:goes|went)\b", passage, re.I):
+        return mentions[-1].value
+    return got[-1] if changed or len(set(got)) == 1 else None
+
+
+def _with_arrows(text: str) -> str:
+    return re.sub(r"(?<=[a-z]) > (?=[a-z])", " -> ", text)
+
+
+COLOURS = Kind(_find_colour, _choose_colour, prepare=_with_arrows)

@@ -1,0 +1,115 @@
+"""The words by which a person finds the answer in a reply."""
+
+from __future__ import annotations
+
+import re
+
+# Words that may come before an answer without changing it.
+FILLER_WORDS = (
+    "the|a|an|it|is|it's|its|that|that's|this|there|there's|are|to|on|in|at|of|be|just|only|exactly|simply|indeed|clearly|"
+    "definitely|certainly|most|then|now|so|therefore|thus|hence|we|have|has|get|i|i'd|i'll|i'm|say|go|with|count|see|found|find|"
+    "think|believe|they|shape|located|positioned|situated|lies|sits|would|must|should|still|directly|probably|likely|ok|okay|well|"
+    "sure|both|towards?|final|one|my|answer|in\\s+fact|diagonally|slightly|further|farther|somewhere|side|total|small|large"
+)
+FILLER = re.compile(rf"(?:\W|\b(?:{FILLER_WORDS})\b)*", re.I)
+NOUN = re.compile(rf"(?:\W|\b(?:{FILLER_WORDS}|squares?|circles?|triangles?|shapes)\b)*", re.I)
+# Between two answers of which neither is preferred.
+JOINT = re.compile(
+    r"(?:\W*\b(?:and/or|and|or|nor|vs|maybe|possibly|perhaps|alternatively)\b|\s*[,/&+(](?:\s*(?:and|or)\b)?|-|\s*$)"
+    r"(?:\s*(?:maybe|possibly|perhaps|even|else)\b)?",
+    re.I,
+)
+# Where an answer ends and what explains it begins.
+BOUNDARY = re.compile(
+    r"[(;:,.!?]|\s-+>?\s|\b(?:because|since|as|given|while|whereas|which|where|who|followed|due|but|not|rather|"
+    r"based|meaning|when|after|even|although|though|so|unless)\b",
+    re.I,
+)
+# Before an answer that is denied, or only possible.
+NEGATION = re.compile(
+    r"(?:\bnot|n't|\bcannot|\bnever|\bno longer|\bneither|\bnor|\brather than|\binstead of|\bother than|\bunlike|"
+    r"\bbut(?<=anything but)|\bexcept|"
+    r"\b(?P<modal>could|might|may)(?: also| well| just as well)*)\s+"
+    r"(?:(?:to|the|a|an|on|in|at|be|it|is|its|it's|of|really|just|directly|either|simply|exactly|been|still|also|"
+    r"any|answer|say|tell|conclude|see|have|find)\s+)*\W*$",
+    re.I,
+)
+# After an answer that is denied.
+DENIED_AFTER = re.compile(
+    r"\s+(?:is|was)(?: not|n't) (?:the|it|\w+most|nearest|farthest|closest|correct|right)\b", re.I
+)
+# Between two answers that are denied together.
+OR = re.compile(r"\W*\b(?:or|nor)\s+(?:(?:to|the|a|an|on|in|at|of)\s+)*", re.I)
+# Before the answer that the reply calls its answer.
+ANNOUNCEMENT = re.compile(
+    r"(?:\b(?:answer|ans|verdict|conclusion|result|solution|outcome)\b(?:\s+(?:to|of|for|here|in)\b[^:.=]{0,200}?)?"
+    r"\s*(?:(?:is|was|remains|becomes|(?:would|will|should|must)\s+be)\b[\s:]*(?:therefore|thus|then|now|clearly|"
+    r"simply)?|=|:|->|\s-\s)"
+    r"|^\s*(?:(?:the|my|final|correct|short|direct)\s+)*(?:answer|ans|verdict|conclusion|result|solution)\s*\.?$"
+    r"|^\s*a\s*:|\b(?:i'd|i would|i|i'll|i will)\s+(?:go with|choose|pick|say|settle on|answer|conclude)\b"
+    r"|(?<!\bin )\b(?:grand |final |overall )?(?:total|count|tally)\s*(?:is|=|:|comes to)"
+    r"|\bis\s+(?:the|my)\s+(?:final\s+|correct\s+|right\s+)?answer\b(?=\W*$))[\s:,]*",
+    re.I,
+)
+# What follows holds in one case only.
+CONDITION = re.compile(r"\b(?:if|unless|suppose|assuming|otherwise)\b", re.I)
+# At the beginning of a sentence that concludes.
+CONCLUSION = re.compile(
+    r"\W*(?:therefore|thus|hence|consequently|accordingly|overall|in conclusion|in summary|in short|to sum up|"
+    r"to conclude|"
+    r"to summari[sz]e|summary|in the end|finally|as a result|this means|that means|it follows)\b",
+    re.I,
+)
+# The same, but also used for steps on the way.
+SO = re.compile(r"\W*(?:so|that makes|that gives|this gives|this makes|that is|that leaves|this leaves)\b", re.I)
+# Within a sentence, before what follows from the rest of it.
+HENCE = re.compile(
+    r"\b(?:therefore|thus|hence|consequently|so|meaning|which means|which makes|which gives|making|giving|ie|"
+    r"in other words|"
+    r"gives|yields|leaves|leaving|evaluates to)\b(?! far| that)|[-=]+>|(?<![<>=])=(?![<>=])",
+    re.I,
+)
+# What comes before it may be wrong.
+CORRECTION = re.compile(
+    r"\b(?:wait|actually|correction|corrected|on second thoughts?|on reflection|scratch that|hold on|hang on|oops|"
+    r"sorry|or rather|"
+    r"i (?:meant|made an?|was (?:wrong|mistaken|looking)|mis\w+|overlooked|missed|forgot|mixed)|"
+    r"my mistake|apologies|i mean|let me (?:re|double|"
+    r"look again|check again)[\w-]*|"
+    r"h+m+|upon re\w+|looking again|checking again|rechecking|recounting)\b",
+    re.I,
+)
+# The same, where No is not one of the answers.
+RETRACTION = re.compile(r"^\W*no\b\s*[,:.;-]|\bno\s*[,:]\s", re.I)
+# What the model thought before it knew better.
+SEEMING = re.compile(
+    r"\b(?:seems?|appears?|at first|first|initial|initially|originally|earlier|before|almost|one might|might think|"
+    r"thought|would think|"
+    r"said|counted|guessed|expected|tempted|going to say|looks? like)\b",
+    re.I,
+)
+# And where it knows better.
+CONTRAST = re.compile(r"\b(?:but|however|yet|though)\b|;", re.I)
+# Before an answer that was given up.
+CHANGED_FROM = re.compile(r"\b(?:chang|switch|correct|revis|went|goes)\w*\s+(?:\w+\s+){0,3}from\s+$", re.I)
+# Before an answer that is left open.
+WHETHER = re.compile(r"\bwhether\b[^.;:,]*$", re.I)
+# At the beginning of a sentence that says what would be.
+SUPPOSITION = re.compile(r"^\W*(?:if(?! (?:we|you|i|one)\b)|unless|suppose|supposing|assuming|provided)\b", re.I)
+# A base model goes on with questions of its own.
+NEXT_QUESTION = re.compile(r"^\W*(?:question|q)\s*\d*\s*:", re.I)
+# At the end: no answer after all.
+UNDECIDED = re.compile(
+    r"(?:\bnot|n't)\s+(?:be\s+)?(?:sure|certain|know|tell|decide)\s+(?:which|whether)|\bunsure which|\bcan(?:not|"
+    r"'t) decide",
+    re.I,
+)
+# At the end of a sentence that was cut off.
+UNFINISHED = re.compile(
+    r"\b(?:is|are|the|a|an|at|(?<!left )(?<!right )of|and|or|so|to|with|because|since|than|its|then|that|which|be|by|in|the small|"
+    r"the large)$"
+    r"|\b(?:let me|let's|here)\b[^:]*:\s*1\.$",
+    re.I,
+)
+# In brackets, unless it is an alternative.
+ASIDE = re.compile(r"\((?!\s*(?:or|and|maybe|possibly|perhaps)\b)[^()]*\)")

@@ -1,0 +1,125 @@
+"""Directions in a reply: left, upper right, "below it and to the left", without the words that only look like one."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from proctor.shapes.replies.reader import CACHED, Kind, Mention, Mentions, definite
+
+_WORDS = {
+    "Left": r"left(?:wards?|[- ]hand)?|west(?:wards?)?",
+    "Right": r"right(?:wards?|[- ]hand)?|east(?:wards?)?",
+    "Above": r"above|up|upper|upwards?|top|atop|higher|north(?:wards?)?",
+    "Below": r"below|under|underneath|beneath|down|downwards?|bottom|lower|south(?:wards?)?",
+}
+_WORD = re.compile("|".join(rf"(?P<{value}>\b(?:{words})\b)" for value, words in _WORDS.items()), re.I)
+_BETWEEN = re.compile(
+    r"[\s,;/-]*(?:of|from)?\s*(?:it|them|the (?:\w+ ){0,3}(?:square|circle|triangle|shape|one))?[\s,]*(?:(?:and|but|"
+    r"plus|as well as)\b|[&+])?\s*"
+    r"(?:(?:it is|it's|is|lies|also|slightly|further|farther|directly|more|far|a (?:little )?bit|a little|\d+|"
+    r"units?|steps?)\s+)*(?:to|on|towards?|at)?\s*(?:the|its)?\s*(?:side)?[\s-]*",
+    re.I,
+)
+_NAMED = (
+    r"(?:stated|shown|noted|explained|mentioned|described|seen|computed|listed|given|see|analysis|lines?|steps?|"
+    r"information|reasoning|list|from|the|as)"
+)
+_SIMILAR = re.compile(
+    r"(?<!the )(?<!to )(?<!\bits )\bright (?=next|near|beside|at|in|on|above|below|under|over|after|before|away|now|"
+    r"there|here|by|between|beneath)"
+    r"|\b(?:that's|that is|you're|you are|all|quite) right\b|\balright\b|\bright (?:answer|angle|away|now)\b"
+    r"|\bleft ?over\b|\bleft (?:with|out|behind|alone|unchanged|to (?:do|check|compare))\b|\bup and down\b|\bnothing is left\b|\b(?:nothing|units?|"
+    r"steps?|what's|what is) left\b"
+    r"|\bup (?:to|until|with)\b|\b(?:top|bottom|left|right)(?: side| edge| half| part)? of the (?:canvas|picture|"
+    r"image|grid|board)\b"
+    r"|\bon top of (?:that|this|which)\b|\bbottom line\b|\btop of (?:the|my) (?:list|page|head)\b"
+    r"|\b(?:the|my|see|in) (?!square|circle|triangle|shape|one|is)\w+ (?:above|below)(?=\s*(?:$|[,.:;)]))"
+    rf"|\b{_NAMED} (?:above|below)(?=\s*(?:$|[,.:;)]))|\babove all\b|\b(?:the|see) (?:above|below)\b(?! the| and|"
+    rf" left| right)|\babove-mentioned\b"
+    r"|\b(?:lower|higher|upper|top|bottom)[- ](?:x|y|value|coordinate|number|one|row|bound|vertical|"
+    r"horizontal)\b(?:[- ](?:coordinate|value|position)s?)?"
+    r"|\bfrom (?:the )?(?:top|bottom|left|right|above|below)(?: to (?:the )?(?:top|bottom|left|right))?\b",
+    re.I,
+)
+_UP_OR_DOWN = re.compile(r"\b(?:up|down)\b", re.I)
+_MOVED = re.compile(
+    r"(?:^|[\n:,;.>(-]|\d|\b(?:units?|steps?|mov\w+|straight|further|farther|diagonally|slightly|is|it's|and|but|or|"
+    r"then|net|go|goes|going|"
+    r"point\w*|lead\w*|also))\W*$",
+    re.I,
+)
+_COMPASS = re.compile(r"\b(north|south)[- ]?(east|west)(?:ern|wards?)?\b", re.I)
+_UNSPACED = re.compile(r"\b(above|below|upper|lower|top|bottom)(left|right)\b", re.I)
+_SHORT_COMPASS = re.compile(r"\b([NS])([EW])\b")
+_AXES = re.compile(r"\bvertical|\bhorizontal|\balso\b|\bboth\b|\bx\b.*\by\b|\by\b.*\bx\b", re.I | re.S)
+
+
+def _without_similar_words(text: str) -> str:
+    text = _SHORT_COMPASS.sub(
+        lambda m: f"{'above' if m[1] == 'N' else 'below'} {'right' if m[2] == 'E' else 'left'}", text
+    )
+    text = _SIMILAR.sub(" ", _COMPASS.sub(r"\1 \2", _UNSPACED.sub(r"\1 \2", text)))
+    return _UP_OR_DOWN.sub(lambda m: m[0] if _MOVED.search(text[max(0, m.start() - 20) : m.start()]) else "", text)
+
+
+@lru_cache(maxsize=CACHED)
+def _find(passage: str) -> Mentions:
+    joined: list[Mention] = []
+    for word in _WORD.finditer(passage):
+        single = Mention(word.start(), word.end(), str(word.lastgroup))
+        if joined and (pair := _join(passage, joined[-1], single)):
+            joined[-1] = pair
+        else:
+            joined.append(single)
+    mentions = definite(passage, joined)
+    both = combine([mention.value for mention in mentions])
+    if len(mentions) == 2 and both and _AXES.search(passage) and not re.search(r"\bor\b", passage):
+        return (Mention(mentions[0].start, mentions[1].end, both),)
+    return mentions
+
+
+def _join(passage: str, a: Mention, b: Mention) -> Mention | None:
+    """Two words for one direction: "above" and "to the left", or the same one twice."""
+    between = passage[a.end : b.start]
+    if len(between) > 60 or _BETWEEN.fullmatch(between) is None or re.search(r";\s*it\b", between, re.I):
+        return None
+    value = combine([a.value, b.value])
+    return Mention(a.start, b.end, value) if value else None
+
+
+def combine(values: list[str]) -> str | None:
+    """One direction of several words; None where they contradict each other."""
+    words = {word for value in values for word in value.split()}
+    if {"Left", "Right"} <= words or {"Above", "Below"} <= words:
+        return None
+    return " ".join(word for word in ("Above", "Below", "Left", "Right") if word in words)
+
+
+_OWN_SUBJECT = re.compile(
+    r"\b(?:square|circle|triangle|therefore|thus|hence|answer|direction|final)\b|\bso the\b|\x02", re.I
+)
+_AXIS = re.compile(r"\b(?:[xy]|horizontal\w*|vertical\w*)\b", re.I)
+
+
+def _join_axes(sentences: list[str]) -> list[str]:
+    """Where one sentence tells left or right and the next one above or below, of the same shape, they are one."""
+    joined = sentences[:1]
+    for sentence in sentences[1:]:
+        values = [{mention.value for mention in _find(part)} for part in (joined[-1], sentence)]
+        same = not _OWN_SUBJECT.search(sentence) or (_AXIS.search(sentence) and _AXIS.search(joined[-1]))
+        both = combine([value for found in values for value in found])
+        if (
+            same
+            and both
+            and all(len(found) == 1 for found in values)
+            and max(len(next(iter(f)).split()) for f in values) == 1
+            and " " in both
+        ):
+            joined[-1] = both
+        else:
+            joined.append(sentence)
+    return joined
+
+
+DIRECTIONS = Kind(_find, prepare=_without_similar_words, join=_join_axes)

@@ -1,0 +1,95 @@
+"""A reply as plain sentences: without reasoning, mark-up, coordinates and courtesies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from proctor.thoughts import without_thoughts
+
+BOX, UNBOX = "\x02", "\x03"  # around an answer that the reply marks as its answer
+
+ITEM = "•"  # at the beginning of a line of a list
+
+_PLAIN = str.maketrans(
+    {
+        **dict.fromkeys("‘’‛`´", "'"),
+        **dict.fromkeys("“”„«»", '"'),
+        **dict.fromkeys("–−‐‑‒", "-"),
+        **dict.fromkeys("—―", " - "),
+        **dict.fromkeys("→⇒➡⟶", " -> "),
+        **dict.fromkeys("\u00a0\u2009\u202f\t", " "),
+        **dict.fromkeys("\u200b\ufeff\r", ""),
+        **dict.fromkeys("•·◦▪‣", "-"),
+        BOX: "",
+        UNBOX: "",
+        "…": "... ",
+    }
+)
+_NUMBER = r"[-+]?\d+(?:\.\d+)?"
+_KEYS = r"(?:final[ _]?)?(?:answer|response|result|output|prediction|solution)"
+
+# Each in turn, on the whole text. None looks further than to the next bracket, quote or line, and nothing comes many
+# times in a row after the first two: the time is linear in the length of the text.
+_STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.I | re.M), replacement)
+    for pattern, replacement in (
+        (r"([^\w\s])\1{3,}", r"\1\1\1"),
+        (r" +", " "),
+        (r"\n\s+", "\n"),
+        (r"\\+(?:text|math|operatorname|mbox|emph)\w{0,12}\s?\{([^{}]*)\}", r"\1"),
+        (r"\\+f?boxed\s?\{([^{}]*)\}", rf"\n{BOX}\1{UNBOX}\n"),
+        (r"\\+(?:quad|,|;|:|!| )", " "),
+        (r"\\+[()\[\]]|\$+", " "),
+        (r"\\+(?:rightarrow|to|implies|Rightarrow)\b", " -> "),
+        (r"\\+", ""),
+        (r"</?(?:b|i|em|strong|p|br|div|span|u|code|pre|li|ul|ol|h\d)\s?/?>", "\n"),
+        (rf"<{_KEYS}>([^<]*)", rf"\n{BOX}\1{UNBOX}\n"),
+        (r"</?\w{1,20}>", "\n"),
+        (rf"""["']{_KEYS}["']\s?:\s?"([^"]*)\"""", rf"\n{BOX}\1{UNBOX}\n"),
+        (rf"""["']{_KEYS}["']\s?:\s?'([^'\n]*)'""", rf"\n{BOX}\1{UNBOX}\n"),
+        (rf"""["']{_KEYS}["']\s?:\s?(\{{[^{{}}]*\}}|\[[^\[\]]*\]|[^\s,{{}}"']+)""", rf"\n{BOX}\1{UNBOX}\n"),
+        (r"'''\w*|^\s*[-=_*|: ]{3,}$", "\n"),  # fences of code, rules, the second line of a table
+        (r"~~[^~\n]*~~", " "),
+        (r"\*+|(?<!\w)_+|_+(?!\w)|^[ >#»]+", " "),
+        (r"_", " "),
+        (r"\b(i\.e\.|i\.e\b),?", " ie "),
+        (r"\be\.g\.", " eg "),
+        (r"\bvs\.", " vs "),
+        (rf"[(\[]\s*(?:x\s*[=:]\s*)?{_NUMBER}\s*[,;]\s*(?:y\s*[=:]\s*)?{_NUMBER}\s*[)\]]", "()"),
+        (rf"\b([xy])(?:[- ](?:coordinate|value|position))?s?\s*(?:=|:|\bof\b|\bis\b)\s*{_NUMBER}", r"\1 ()"),
+        (rf"(?<![\w.]){_NUMBER}(?:\s?(?:<=|>=|[<>≤≥])\s?[-+\w.]{{1,12}}){{1,3}}", "()"),
+        (r"\|", ";"),
+        (r"[{}\[\]]", "\n"),
+        (r'"', ""),
+        (r"(?<!\w)'|'(?!\w)", ""),
+    )
+)
+_LIST_MARK = re.compile(r"^\s*(?:[-+]|\(?\d{1,2}[.)]|\(?[a-h]\))[ ]+(?=\S)", re.M)
+_END = re.compile(r"\n|(?<=[.!?])\s+")
+_PIECE = re.compile(r".{1,600}(?:\s|$)|.{1,600}")  # a longer sentence is read in pieces
+_COURTESY = re.compile(
+    r"^\W*(?:i hope|hope this|let me know|feel free|please|thanks?\b|happy to|glad to|if you (?:have|need|want|"
+    r"would)|is there anything)",
+    re.I,
+)
+_OPENING = re.compile(
+    r"^\W*(?:(?:all right|alright|okay|ok|well|sure|great|got it)\b[,!.:]*|right(?:[,!]|(?= so\b)))\s+(?=(?:let|so|i'll|i'm|i will|i need|i can|we|"
+    r"now|here|first|looking|to)\b)"
+    r"|^\W*no\s+(?:problem|worries|trouble)\b\W*",
+    re.I,
+)
+
+
+def plain_sentences(text: str, prepare: Callable[[str], str] = str) -> list[str]:
+    text = without_thoughts(text).translate(_PLAIN)
+    for pattern, replacement in _STEPS:
+        text = pattern.sub(replacement, text)
+    marks = _LIST_MARK.findall(text)
+    if len(marks) > 1:
+        text = _LIST_MARK.sub(ITEM, text)
+    elif not (marks and marks[0].strip()[:1].isdigit()):  # one alone is an answer: "3. They are at …"
+        text = _LIST_MARK.sub("", text)
+    text = _OPENING.sub("", prepare(text).strip())
+    sentences = (piece.strip() for sentence in _END.split(text) for piece in _PIECE.findall(sentence))
+    return [sentence for sentence in sentences if sentence and not _COURTESY.match(sentence)]

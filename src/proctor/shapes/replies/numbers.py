@@ -1,0 +1,140 @@
+"""Numbers in a reply, in digits and in words, without those that count something else."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import pairwise, product
+
+from proctor.shapes.replies.reader import CACHED, Kind, Mention, Mentions, definite
+
+_TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+_UNITS = f"zero one two three four five six seven eight nine {_TEENS}".split()
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_WORDS = {
+    **{
+        f"{ten} {unit}": 20 + 10 * i + j
+        for (i, ten), (j, unit) in product(enumerate(_TENS), enumerate(_UNITS[:10]))
+        if j
+    },
+    **{ten: 20 + 10 * i for i, ten in enumerate(_TENS)},
+    **{unit: i for i, unit in enumerate(_UNITS)},
+    "none": 0,
+    "nil": 0,
+    "single": 1,
+    "dozen": 12,
+}
+_THING = r"(?:shapes?|squares?|circles?|triangles?|ones?|objects?|items?|matches|such|match)"
+_NUMERAL = re.compile(
+    r"(?P<digits>(?:(?<![\w.])-)?(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?(?![\w%]))"
+    rf"|(?P<zero>\bno(?= (?:\w+ ){{0,3}}{_THING}\b)(?! other)|(?:\bnot|n't) (?:any|a single|one)|\bnothing matches)\b"
+    rf"|\b(?P<word>{'|'.join(word.replace(' ', '[ -]') for word in _WORDS)})\b",
+    re.I,
+)
+_VAGUE = re.compile(
+    r"(?:\b(?:at least|at most|more than|less than|fewer than|over|about|approximately|around|roughly|nearly|almost|"
+    r"up to)|~|≈)\s*$",
+    re.I,
+)
+_VAGUE_AFTER = re.compile(r"\s+or (?:more|fewer|less|so)\b|\+", re.I)
+_PRONOUN_BEFORE = re.compile(
+    r"\b(?:the(?: only)?|this|that|each|every|which|another|other|any|small|large|red|blue|yellow|green|purple|"
+    r"orange|brown|black|"
+    r"first|second|third|last|next|right|left|by|no|same|new|single|missed|miss)\s*$",
+    re.I,
+)
+_PRONOUN_AFTER = re.compile(
+    r"\s+(?:by one|at a time|another|can|to|more|of which|per|each|place|way|case|side|moment|time)\b|[- ]by", re.I
+)
+_OF_THEM_AFTER = re.compile(r"\s+(?:at|in|on|is|has|with)\b|\s*\(", re.I)
+_N = rf"(?:\d+|{'|'.join(_UNITS)})"
+_ELSE = re.compile(
+    r"(?:^|(?<=[\s,:;]))\d{1,2}\)(?=\s+[a-z])|"
+    rf"\b{_N}\b[^,.;\n]{{0,30}},\s(?={_N}\b(?<!one) of (?:which|whom))|\b(?:step|shape|line|event|item|case|option|"
+    rf"figure|image|row|statement|swap|move|rule)\s#?\d+\b|#\d+"
+    rf"|\b(?:out of|of|among|from|all|all of)(?: all)?(?: of)?(?: the| these| those|"
+    rf" its)? {_N}\b(?= (?:\w+ ){{0,3}}{_THING}|\W*$)(?<!total of )"
+    r"|\b\d+(?:\.\d+)? units?\b|\bdistance (?:of )?\d+(?:\.\d+)?|\b\d+\s?(?:by|x|×)\s?\d+\b",
+    re.I,
+)
+
+
+_SUM_OF = re.compile(r"(?:total|count|number|sum|tally)\s*$", re.I)
+
+
+def _without_other_numbers(text: str) -> str:
+    return _ELSE.sub(
+        lambda found: found[0] if _SUM_OF.search(text, max(0, found.start() - 8), found.start()) else " ", text
+    )
+
+
+def _value(found: re.Match[str]) -> str:
+    if found["zero"]:
+        return "0"
+    if found["word"]:
+        return str(_WORDS[re.sub(r"[ -]", " ", found["word"].lower())])
+    whole, _, decimals = found["digits"].replace(",", "").partition(".")
+    return f"{whole}.{decimals}" if decimals.strip("0") else str(int(whole))
+
+
+def _is_pronoun(passage: str, found: re.Match[str]) -> bool:
+    if (found["word"] or "").lower() != "one":
+        return False
+    before = passage[max(0, found.start() - 20) : found.start()]
+    return bool(_PRONOUN_BEFORE.search(before) or _PRONOUN_AFTER.match(passage, found.end()))
+
+
+def _is_vague(passage: str, found: re.Match[str]) -> bool:
+    before = passage[max(0, found.start() - 20) : found.start()]
+    return bool(_VAGUE.search(before) or _VAGUE_AFTER.match(passage, found.end()))
+
+
+@lru_cache(maxsize=CACHED)
+def _find(passage: str) -> Mentions:
+    found = [
+        match for match in _NUMERAL.finditer(passage) if not (_is_pronoun(passage, match) or _is_vague(passage, match))
+    ]
+    mentions = definite(passage, (Mention(match.start(), match.end(), _value(match)) for match in found))
+    others = [m for m in mentions if not (m.value == "1" and _OF_THEM_AFTER.match(passage, m.end))]
+    others = [m for m in others if not (m.value == "0" and _BESIDES.search(passage[max(0, m.start - 10) : m.start]))]
+    return _apart(passage, tuple(others) or mentions)
+
+
+_BESIDES = re.compile(r"\b(?:and|but|with)\s+$", re.I)
+_AND = re.compile(r"(?:\s+\w+){1,5}\s*(?:,|,?\s*\b(?:and|plus)\b)\s*(?:\w+\s+)?", re.I)
+
+
+def _apart(passage: str, mentions: Mentions) -> Mentions:
+    """Of "2 small ones and 2 large ones", the second 2 is not the first one again."""
+    apart = list(mentions[:1])
+    for before, mention in pairwise(mentions):
+        gap = passage[before.end : mention.start]
+        again = before.value == mention.value and len(gap) < 80 and _AND.fullmatch(gap)
+        apart.append(mention._replace(value=f"{mention.value} more") if again else mention)
+    return tuple(apart)
+
+
+_SUM_BEFORE = re.compile(r"(?:=|\btotal(?: of| is|:)?|\bmaking|\bmakes|\bgiving|\bgives)\s*(?:it\s+)?$", re.I)
+_SUM_AFTER = re.compile(r"(?:\s+\w+){0,4}?\s+(?:in total|altogether|overall|in all)\b", re.I)
+
+
+def _choose(passage: str, mentions: Mentions) -> str | None:
+    """Of several numbers, the one that is called their sum."""
+    sums = {
+        m.value
+        for m in mentions
+        if _SUM_BEFORE.search(passage[max(0, m.start - 20) : m.start]) or _SUM_AFTER.match(passage[m.end :])
+    }
+    if len(sums) == 1:
+        return sums.pop()
+    first, *between, last = (_count(m) for m in mentions)
+    if between and first == sum(between) + last:
+        return mentions[0].value
+    return mentions[-1].value if between and last == first + sum(between) else None
+
+
+def _count(mention: Mention) -> float:
+    return float(mention.value.removesuffix(" more"))
+
+
+NUMBERS = Kind(_find, _choose, prepare=_without_other_numbers)

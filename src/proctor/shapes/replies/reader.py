@@ -1,0 +1,283 @@
+"""Finds the answer in a model's reply, in the order in which a person looks for it.
+
+1. Reasoning, mark-up, coordinates and questions are removed. What follows a correction ("Wait, …") comes first.
+2. A boxed or tagged answer: `\\boxed{…}`, `<answer>…</answer>`, `{"answer": …}`.
+3. The last announcement ("Answer: …", "the answer is …") and the first item in it.
+4. The last conclusion ("Therefore, …", "So the shape is …").
+5. The last sentence, and the first one where that names no answer.
+
+Two answers where one is expected are no answer: a reader that guesses gives marks that nobody has earned.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from proctor.shapes.replies import cues
+from proctor.shapes.replies.markup import BOX, ITEM, UNBOX, plain_sentences
+
+CACHED = 256  # passages whose mentions are remembered: one is looked at from several sides
+SHORT = 64  # characters of a reply that is remembered as a whole
+AMBIGUOUS = "(ambiguous)"  # more than one answer, or one that is not of this kind
+
+
+class Mention(NamedTuple):
+    start: int
+    end: int
+    value: str
+
+
+Mentions = tuple[Mention, ...]
+Find = Callable[[str], Mentions]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a kind of answers looks like: where a passage mentions one, and which of several in a sentence is meant."""
+
+    find: Find  # the same passage is asked for many times: cache it
+    choose: Callable[[str, Mentions], str | None] = lambda sentence, mentions: None
+    prepare: Callable[[str], str] = lambda text: text
+    state: Callable[[str], str | None] = lambda sentence: None  # an answer given by a statement: "There is none."
+    join: Callable[[list[str]], list[str]] = lambda sentences: sentences  # sentences that give one answer together
+    polar: bool = False  # "no" is an answer, and not the beginning of a correction
+    exclusive: bool = False  # an answer with another one later in its sentence is none
+
+
+def read_reply(text: str, kind: Kind) -> str | None:
+    """The answer that the reply gives; None where a person could not tell."""
+    return _read_short(text, kind) if len(text) <= SHORT else _read_reply(text, kind)
+
+
+@lru_cache(maxsize=4096)
+def _read_short(text: str, kind: Kind) -> str | None:
+    """Most replies of a run are the same few words."""
+    return _read_reply(text, kind)
+
+
+def _read_reply(text: str, kind: Kind) -> str | None:
+    sentences = kind.join(plain_sentences(text, kind.prepare))
+    own = _own_part(sentences)
+    if len(own) < len(sentences) and (answer := _read(own, kind)):
+        return answer
+    return _read([s for s in sentences if not cues.NEXT_QUESTION.match(s)], kind)
+
+
+def _own_part(sentences: list[str]) -> list[str]:
+    """The reply up to where a base model goes on with a question of its own."""
+    for i, sentence in enumerate(sentences):
+        if i and cues.NEXT_QUESTION.match(sentence):
+            return sentences[:i]
+    return sentences
+
+
+def _read(sentences: list[str], kind: Kind) -> str | None:
+    sentences = [sentence for sentence in sentences if not sentence.endswith("?")]
+    if sentences and not kind.exclusive and cues.UNDECIDED.search(sentences[-1]):
+        return None
+    for part in (_after_correction(sentences, kind), sentences):
+        for rule in (_marked, _announced, _concluded, _stated):
+            answer = rule(part, kind)
+            if answer == AMBIGUOUS:
+                return None
+            if answer:
+                return answer
+    return _state(sentences, kind)
+
+
+def _state(sentences: list[str], kind: Kind) -> str | None:
+    """What the last sentence states, unless the one before states the opposite of something."""
+    states = [None if cues.UNFINISHED.search(sentence) else kind.state(sentence) for sentence in sentences[-2:]]
+    if len(set(states) - {None}) == 2 and not re.search(
+        r"\b(?:so|now|therefore|thus|hence|end)\b", sentences[-1], re.I
+    ):
+        return None
+    return states[-1] if states else None
+
+
+def _after_correction(sentences: list[str], kind: Kind) -> list[str]:
+    """What follows the last correction, nothing where there is none."""
+    for i in range(len(sentences) - 1, -1, -1):
+        found = list(cues.CORRECTION.finditer(sentences[i]))
+        if not kind.polar:
+            found += cues.RETRACTION.finditer(sentences[i])
+        found = [cue for cue in found if not cues.CONDITION.search(sentences[i], 0, cue.start())]
+        if found and (i or kind.find(sentences[i][: max(cue.start() for cue in found)])):
+            return [sentences[i][max(cue.end() for cue in found) :], *sentences[i + 1 :]]
+    return []
+
+
+def _marked(sentences: list[str], kind: Kind) -> str | None:
+    text = "\n".join(sentences)
+    start = text.rfind(BOX)
+    if start < 0:
+        return None
+    content, _, rest = text[start + 1 :].partition(UNBOX)
+    inside = [line for line in content.split("\n") if line.strip()]
+    if not inside:
+        return None
+    answer = _announced(inside, kind) or _concluded(inside, kind) or _stated(inside, kind) or AMBIGUOUS
+    later = _announced(rest.split("\n"), kind)
+    return answer if later in (None, answer) else AMBIGUOUS
+
+
+def _announced(sentences: list[str], kind: Kind) -> str | None:
+    for i in range(len(sentences) - 1, -1, -1):
+        sentence = sentences[i]
+        for announcement in reversed(list(cues.ANNOUNCEMENT.finditer(sentence))):
+            before = cues.CONTRAST.split(sentence[: announcement.start()])[-1]
+            if cues.SEEMING.search(before) or cues.WHETHER.search(before):
+                continue
+            if cues.CONDITION.search(before):
+                return AMBIGUOUS if kind.find(sentence) else None
+            tail = sentence[announcement.end() :]
+            if not tail.strip(" .:-") and i + 1 < len(sentences):
+                tail = sentences[i + 1]
+            if re.match(r"\W*is\s+(?:the|my)\b", announcement[0], re.I):
+                tail = sentence[: announcement.start()]
+            if answer := _read_sentence(tail, kind):
+                return answer
+    return None
+
+
+def _concluded(sentences: list[str], kind: Kind) -> str | None:
+    for i in range(len(sentences) - 1, -1, -1):
+        for cue, firm in ((cues.CONCLUSION, True), (cues.SO, False)):
+            if (found := cue.match(sentences[i])) and (
+                answer := _read_sentence(sentences[i][found.end() :].lstrip(" ,:"), kind)
+            ):
+                last = answer if firm else _read_sentence(sentences[-1], kind)
+                return answer if last in (None, answer, AMBIGUOUS) else AMBIGUOUS
+    return None
+
+
+def _stated(sentences: list[str], kind: Kind) -> str | None:
+    """The last sentence; the first where the last has no answer or is only an explanation of that one."""
+    if not sentences:
+        return None
+    first = None if sentences[0].startswith(ITEM) else _read_sentence(sentences[0], kind)
+    last = None if cues.UNFINISHED.search(sentences[-1]) else _read_sentence(sentences[-1], kind)
+    if last and sentences[-1].startswith(ITEM) and _is_bare(sentences[-1], kind):
+        return first if first == last else AMBIGUOUS
+    if cues.UNFINISHED.search(sentences[-1]) and first and not _is_bare(sentences[0], kind):
+        return AMBIGUOUS
+    if first in (None, AMBIGUOUS, last):
+        return last or first
+    if last in (None, AMBIGUOUS):
+        return first if last is None or _is_bare(sentences[0], kind) else AMBIGUOUS
+    if _is_bare(sentences[0], kind):
+        return AMBIGUOUS if _is_bare(sentences[-1], kind) else first
+    return last
+
+
+def _is_bare(sentence: str, kind: Kind) -> bool:
+    """Does the sentence give the answer and nothing else, or give it first, as in "Yes, there is one"?"""
+    mentions = kind.find(sentence)
+    if not mentions or cues.FILLER.fullmatch(sentence[: mentions[0].start]) is None:
+        return False
+    rest = sentence[mentions[0].end :]
+    return cues.NOUN.fullmatch(rest) is not None or (kind.polar and rest.lstrip().startswith((",", ".", ":", ";", "-")))
+
+
+def _read_sentence(sentence: str, kind: Kind) -> str | None:
+    """The answer that a sentence gives, AMBIGUOUS where it gives several, None where it gives none."""
+    short = cues.ASIDE.sub(" ", sentence)
+    if not kind.find(short):
+        short = sentence
+    if cues.SUPPOSITION.match(short):
+        return None
+    if len(values := {mention.value for mention in kind.find(short)}) < 2:
+        return values.pop() if values else None
+    parts = cues.CONTRAST.split(short)
+    if cues.SEEMING.search(parts[0]) and kind.find(parts[-1]):
+        short = parts[-1]
+    label, _, end = short.rpartition(":")
+    if label and not (":" in label and kind.find(label)) and _is_one(end, kind) and _decide(short, kind) == AMBIGUOUS:
+        return _decide(end, kind)
+    *before, conclusion = cues.HENCE.split(short)
+    if before and not _is_followed_by_reason(short, kind) and (answer := _read_passage(conclusion, kind)):
+        return answer
+    return _read_passage(short, kind)
+
+
+def _is_one(passage: str, kind: Kind) -> bool:
+    """Is the passage one answer and nothing else?"""
+    values = {mention.value for mention in kind.find(passage)}
+    return len(values) == 1 and _is_bare(passage, kind)
+
+
+def _is_followed_by_reason(passage: str, kind: Kind) -> bool:
+    """Does the passage begin with an answer that stands for itself, as in "Left, because …"?"""
+    mentions = kind.find(passage)
+    if not mentions or cues.FILLER.fullmatch(passage[: mentions[0].start]) is None:
+        return False
+    boundary = cues.BOUNDARY.match(passage[mentions[0].end :].lstrip() + ".")
+    return boundary is not None and _lead(passage, kind) == mentions[0].value
+
+
+def _read_passage(passage: str, kind: Kind) -> str | None:
+    return _lead(passage, kind) or _decide(passage, kind)
+
+
+def _decide(passage: str, kind: Kind) -> str | None:
+    mentions = kind.find(passage)
+    values = {mention.value for mention in mentions}
+    if len(values) > 1:
+        return kind.choose(passage, mentions) or AMBIGUOUS
+    return values.pop() if values else None
+
+
+def _lead(passage: str, kind: Kind) -> str | None:
+    """The first item of a passage that begins with it: what follows explains it, unless it is an alternative."""
+    mentions = kind.find(passage)
+    if not mentions or cues.FILLER.fullmatch(passage[: mentions[0].start]) is None:
+        return None
+    first = mentions[0]
+    others = [mention for mention in mentions if mention.value != first.value]
+    if not others:
+        return first.value
+    rest, gap = passage[first.end :], passage[first.end : others[0].start]
+    boundary = cues.BOUNDARY.search(gap)
+    if _is_joint(gap) or (boundary and boundary[0] == "," and _is_joint(gap[boundary.start() :])):
+        return kind.choose(passage, mentions) or AMBIGUOUS
+    if re.match(r"\W*(?:if|unless|provided)\b", rest, re.I):
+        return AMBIGUOUS
+    if kind.exclusive or boundary is None or re.match(r"[,\s]*(?:and\s+)?then\b", rest, re.I):
+        return None
+    return first.value
+
+
+def _is_joint(between: str) -> bool:
+    joint = cues.JOINT.match(between)
+    return joint is not None and cues.FILLER.fullmatch(between[joint.end() :]) is not None and len(between) < 80
+
+
+def _is_denied(before: str, text: str) -> bool:
+    if cues.CHANGED_FROM.search(before):
+        return True
+    found = cues.NEGATION.search(before)
+    # "It could be red" is no answer; "it could be red, or it is blue" names two.
+    return found is not None and not (found["modal"] and re.search(r"\bor\b", text))
+
+
+def definite(text: str, mentions: Iterable[Mention]) -> Mentions:
+    """The mentions that say what is, not what is not or what could be."""
+    kept: list[Mention] = []
+    denied_end = -1
+    for mention in mentions:
+        before = text[max(0, mention.start - 60) : mention.start]
+        after = text[mention.end : mention.end + 30]
+        if (
+            _is_denied(before, text)
+            or cues.DENIED_AFTER.match(after)
+            or (denied_end >= 0 and cues.OR.fullmatch(text[denied_end : mention.start]))
+        ):
+            denied_end = mention.end
+        else:
+            kept.append(mention)
+            denied_end = -1
+    return tuple(kept)
