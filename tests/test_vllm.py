@@ -162,6 +162,24 @@ def test_a_model_without_a_template_completes(stand_in: StandIn, adding: str) ->
     assert (first.usage.input_tokens, first.usage.output_tokens) == (5, 1)
 
 
+@pytest.mark.parametrize(
+    ("template", "api", "expected"),
+    [("there is one", None, 8_192), ("there is one", "completions", 64), (None, None, 64)],
+)
+def test_only_chat_leaves_room_for_reasoning(
+    stand_in: StandIn, adding: str, template: str | None, api: str | None, expected: int
+) -> None:
+    stand_in.template = template
+    run = evaluate(adding, "vllm/name", limit=1, api=api).run
+    assert {parameters.max_tokens for _, parameters, _ in stand_in.asked} == {run.config["max_tokens"]} == {expected}
+
+
+def test_an_output_that_ended_by_length_is_recorded_as_such(stand_in: StandIn, adding: str) -> None:
+    stand_in.finish = "length"
+    (record,) = evaluate(adding, "vllm/name", limit=1).records()
+    assert (record.outputs[0].finish, record.outcome) == ("length", "correct")
+
+
 def test_an_answer_that_was_given_up_is_no_answer(stand_in: StandIn, adding: str) -> None:
     stand_in.finish = "abort"
     with pytest.raises(HopelessRunError, match="gave up in the middle"):

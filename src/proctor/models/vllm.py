@@ -13,7 +13,7 @@ from proctor.config import RunConfig
 from proctor.errors import MissingExtraError, ModelError, TransientModelError, UsageError
 from proctor.extras import import_extra
 from proctor.machine import available_mib
-from proctor.models.model import Model, Request, as_messages, as_text
+from proctor.models.model import REASONING_TOKENS, Model, Request, as_messages, as_text
 from proctor.types import Output, Sample, Usage
 
 MOST_PLACES = 4_096  # as many as --concurrency may ask for
@@ -82,6 +82,8 @@ class Vllm(Model):
             "api": config.api or self.usual_api,
             "runtime": f"vllm {vllm.__version__}",
         }
+        if self._identity["api"] == "chat":
+            self.reasoning_tokens = REASONING_TOKENS
 
     def identity(self) -> dict[str, str]:
         return self._identity
