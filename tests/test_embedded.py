@@ -243,10 +243,9 @@ def test_a_real_exam_twice_gives_the_same_records() -> None:
 
 
 def test_it_keeps_the_tasks_tokens_and_an_output_without_an_answer_is_truncated() -> None:
-    """Asked for a list, its first token is no number yet."""
     run = proctor.evaluate("shapes/count", "smollm2", limit=2, settings={"shapes": 2}).run
     assert run.config["max_tokens"] == 32
-    short = proctor.evaluate("shapes/nearest", "smollm2", limit=2, max_tokens=1, settings={"shapes": 2}).run
+    short = proctor.evaluate("shapes/nearest", "smollm2", limit=2, max_tokens=1, settings={"shapes": 3}).run
     assert short.outcomes == {"truncated": 2}, "one token is no name of a shape"
     assert (short.outputs, short.truncated) == (2, 2)
 

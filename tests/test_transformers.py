@@ -613,8 +613,8 @@ def test_it_keeps_the_tasks_tokens_and_says_what_was_cut_off(tmp_path: Path, lla
     folder = saved(tmp_path / "model", llama, tokenizer)
     options: dict[str, Any] = {"limit": 3, "settings": {"shapes": 2}}
     assert proctor.evaluate("shapes/existence", f"hf/{folder}", **options).run.config["max_tokens"] == 32
-    run = proctor.evaluate("shapes/nearest", f"hf/{folder}", **options, max_tokens=1).run
-    assert run.outcomes == {"truncated": 3}, "one token is no name of a shape"
+    run = proctor.evaluate("shapes/existence", f"hf/{folder}", **options, max_tokens=1).run
+    assert run.outcomes == {"truncated": 3}, "one token of this model is no word"
 
 
 def test_a_run_does_not_go_on_with_other_weights(tmp_path: Path, llama: Any, tokenizer: Any) -> None:

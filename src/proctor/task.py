@@ -154,7 +154,9 @@ class Task(ABC):
 
     def score_output(self, sample: Sample, output: Output) -> Score:
         """The score of one output: that of its text, unless it ended by length before an answer."""
-        if output.finish == LENGTH and reasoning_is_open(output.text):
+        if output.finish != LENGTH:
+            return self.score_text(sample, output.text)
+        if reasoning_is_open(output.text):
             return Score(0, TRUNCATED, why=CUT_OFF, truncated=1)  # an answer mentioned on the way is not given
         return mark_truncated(self.score_text(sample, output.text), [output])
 
