@@ -164,7 +164,7 @@ async def _resume(run_id: str, overrides: Mapping[str, Any], observer: Observer)
             task_class = catalog.task_class(config.task)
             task = create_task(task_class, config.task, config.settings, config.modality, config.data)
             config = _with_full_settings(config, task)
-            run, config = _with_max_tokens_of_then(run, config, task)
+            run, config = _with_recorded_max_tokens(run, config, task)
             _refuse_changes(run, config, task)
             budget = budget_of(config)
             if budget.account():
@@ -303,7 +303,7 @@ def _with_full_settings(config: RunConfig, task: Task) -> RunConfig:
     return msgspec.structs.replace(config, settings=msgspec.json.decode(msgspec.json.encode(task.settings)))
 
 
-def _with_max_tokens_of_then(run: Run, config: RunConfig, task: Task) -> tuple[Run, RunConfig]:
+def _with_recorded_max_tokens(run: Run, config: RunConfig, task: Task) -> tuple[Run, RunConfig]:
     """A run that did not store its max_tokens had the task's, whatever the default is now."""
     stored = run.config
     if not config.model or stored.get("max_tokens") is not None or stored.get("max_length") is not None:
