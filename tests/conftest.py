@@ -221,6 +221,7 @@ class ModelServer:
 
     def __init__(self, handler: Handler) -> None:
         self.handler = handler
+        self.about: dict[str, Any] = {}  # what it says of its model besides
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.in_flight = 0
@@ -267,7 +268,7 @@ class ModelServer:
         await runner.cleanup()
 
     async def _models(self, request: web.Request) -> web.Response:
-        return web.json_response({"data": [{"id": "m", "root": "weights-1"}]})
+        return web.json_response({"data": [{"id": "m", "root": "weights-1", **self.about}]})
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()

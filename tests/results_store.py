@@ -15,6 +15,7 @@ HOSTILE = (
     "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
     "<svg onload='window.hacked = 1'></svg> [link](javascript:window.hacked=1) {{7*7}} ${7*7} \u202egnp.exe\x00\x1b[31m"
 )
+CUT_OFF = "<think>To add the two numbers, first"
 
 
 def made_record(index: int, value: float | None, answer: str = "", words: str = "", epoch: int = 0) -> Record:
@@ -30,6 +31,9 @@ def made_record(index: int, value: float | None, answer: str = "", words: str = 
     if value is None:
         error = SampleError("model", "ModelError", "the server did not answer")
         return Record(sample, epoch, (), None, error, Timing(1.0, 0.5, 0.0))
+    if answer == CUT_OFF:
+        score = Score(0, "truncated", None, "the output reached its most tokens before an answer", 1)
+        return Record(sample, epoch, (msgspec.structs.replace(output, finish="length"),), score, None, Timing(1.0))
     score = Score(value, "" if answer != "unreadable" else "unparsed", output.text, "" if value else "not the sum")
     return Record(sample, epoch, (output,), score, None, Timing(1.0, 0.5, 0.01))
 
@@ -51,7 +55,7 @@ def made_run(
         task,
         "1",
         candidate,
-        {"task": task, "model": candidate, "seed": 0, "settings": {}, "tags": list(tags)},
+        {"task": task, "model": candidate, "seed": 0, "settings": {}, "tags": list(tags), "max_tokens": 64},
         {},
         created,
         total=n,
@@ -71,6 +75,8 @@ def made_run(
         n=len(values),
         errors=n - len(values),
         outcomes=counts,
+        outputs=sum(len(record.outputs) for record in records if record.score),
+        truncated=sum(record.score.truncated for record in records if record.score),
         metrics={"accuracy": score_mean(values)},
         groups={
             "level": {

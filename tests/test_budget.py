@@ -105,7 +105,7 @@ def test_a_server_that_does_not_say_what_it_used(adding: str, serve: Serve) -> N
 
     server = serve(lambda body, number: web.json_response({"choices": [{"message": {"content": "x"}}]}))
     with pytest.raises(UsageError, match="does not say how many tokens it used"):
-        proctor.evaluate(adding, "openai/m", base_url=server.url, max_tokens_total=1_000)
+        proctor.evaluate(adding, "openai/m", base_url=server.url, max_tokens_total=10_000)
     assert proctor.evaluate(adding, "openai/m", base_url=server.url, time_limit=600).run.status == "done"
 
 
@@ -228,7 +228,8 @@ def test_all_tasks_of_a_command_share_the_budget(adding: str, serve: Serve, proc
     assert (first["status"], first["n"]) == ("done", 10)
     assert (second["status"], second["n"]) == ("interrupted", 5)
     assert second["budget"]["tokens"] == {"used": 180, "limit": 180}
-    assert f"not begun (token limit: 180 of 180 used, and the next request might exceed it): {adding}." in done.stderr
+    refused = "token limit: 180 of 180 used, and the next request might exceed it, by using up to 12 (see --max-tokens)"
+    assert f"not begun ({refused}): {adding}." in done.stderr
     resumed = proctor("resume", second["id"], "--max-tokens-total", "1000", "--json")
     assert resumed.returncode == 0
     assert json.loads(resumed.stdout)["runs"][0]["n"] == 10
@@ -242,18 +243,41 @@ def test_a_sweep_shares_its_budget(serve: Serve) -> None:
     assert sum(r.run.usage.input_tokens + r.run.usage.output_tokens for r in curve.reports) <= 1_100
 
 
+def test_a_budget_below_one_completion_says_what_it_might_use(adding: str, serve: Serve) -> None:
+    """By default a chat model may use more tokens for one completion than this budget has."""
+    server = serve(right_sum)
+    run = proctor.evaluate(adding, "openai/m", base_url=server.url, max_tokens_total=5_000).run
+    assert (run.status, run.n, len(server.requests)) == ("interrupted", 0, 0)
+    assert (
+        "0 of 5,000 used, and the next request might exceed it, by using up to 8,228 (see --max-tokens)" in run.reason
+    )
+    paid: dict[str, Any] = {"price_output": 1_000, "max_cost": 0.5}
+    run = proctor.evaluate(adding, "openai/m", base_url=server.url, **paid).run
+    assert "by costing up to 8.1920 (see --max-tokens)" in run.reason
+
+
+def test_most_of_a_reservation_comes_back(adding: str, serve: Serve) -> None:
+    """Ten completions that may use 8,192 tokens each fit a budget of two, since each uses two."""
+    server = serve(right_sum)
+    run = proctor.evaluate(adding, "openai/m", base_url=server.url, max_tokens_total=17_000).run
+    assert (run.status, run.n) == ("done", 10)
+    assert server.most_in_flight <= 2
+
+
 def test_a_paid_run_says_before_what_it_may_cost(adding: str, serve: Serve, proctor: Command) -> None:
     server = serve(right_sum)
     flags = ["--model", "openai/m", "--base-url", server.url, "--price-input", "1000", "--price-output", "10000"]
     done = proctor("run", adding, *flags, "--max-tokens", "5", "--samples", "2", "--temperature", "1")
     # Each prompt has 4 characters, and a template around it: 9 tokens.
     estimate = (
-        "estimate: 10 samples with about 180 tokens of prompts and at most 100 of completions: at most about 1.1800"
+        "estimate: 10 samples with about 180 tokens of prompts and at most 100 of completions (--max-tokens 5 each): "
+        "at most about 1.1800"
     )
     assert done.stderr.splitlines()[0] == estimate
     assert "cost 0.6000 of about 0.6000" in done.stderr.splitlines()[-1]
     short = proctor("run", adding, *flags, "--max-cost", "0.5", "--max-tokens", "5")
-    assert "at most about 0.5900, more than the limit of 0.5, at which the run stops" in short.stderr
+    limit = "at most about 0.5900, more than the limit of 0.5, at which the run stops if it comes to that"
+    assert limit in short.stderr
     unknown = proctor("run", adding, *flags, "--until-ci", "0.2")
     assert "estimate: for every 1,000 samples with about" in unknown.stderr
     assert "estimate" not in proctor("run", adding, *flags, "--quiet").stderr

@@ -242,6 +242,14 @@ def test_a_real_exam_twice_gives_the_same_records() -> None:
     assert identity["runtime"].startswith("xllamacpp")
 
 
+def test_it_keeps_the_tasks_tokens_and_an_output_without_an_answer_is_truncated() -> None:
+    run = proctor.evaluate("shapes/count", "smollm2", limit=2, settings={"shapes": 2}).run
+    assert run.config["max_tokens"] == 32
+    short = proctor.evaluate("shapes/nearest", "smollm2", limit=2, max_tokens=1, settings={"shapes": 3}).run
+    assert short.outcomes == {"truncated": 2}, "one token is no name of a shape"
+    assert (short.outputs, short.truncated) == (2, 2)
+
+
 def test_gguf_path_is_the_same_model(smollm2: Session) -> None:
     session = Session(model=f"gguf/{weights.smollm2_path()}")
     text = session.ask("Name three colours.", max_tokens=4).text

@@ -330,7 +330,7 @@ def test_an_old_run_did_not_say_which_settings_were_usual() -> None:
     run = exam(settings={"shapes": 7})
     old = msgspec.structs.replace(run, provenance={}, config={"settings": run.config["settings"]})
     assert unusual(old) == {"shapes": 7, "description": "coordinates"}
-    assert differing([old, run]) == ["limit"]
+    assert differing([old, run]) == ["limit", "max_tokens"], "which of these it had, it did not say either"
 
 
 # -- notebooks --------------------------------------------------------------------------------

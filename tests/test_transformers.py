@@ -609,6 +609,14 @@ def test_an_exam_is_sat_in_batches(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert [r.outputs[0].text for r in report.records()] == [r.outputs[0].text for r in again.records()]
 
 
+def test_it_keeps_the_tasks_tokens_and_says_what_was_cut_off(tmp_path: Path, llama: Any, tokenizer: Any) -> None:
+    folder = saved(tmp_path / "model", llama, tokenizer)
+    options: dict[str, Any] = {"limit": 3, "settings": {"shapes": 2}}
+    assert proctor.evaluate("shapes/existence", f"hf/{folder}", **options).run.config["max_tokens"] == 32
+    run = proctor.evaluate("shapes/existence", f"hf/{folder}", **options, max_tokens=1).run
+    assert run.outcomes == {"truncated": 3}, "one token of this model is no word"
+
+
 def test_a_run_does_not_go_on_with_other_weights(tmp_path: Path, llama: Any, tokenizer: Any) -> None:
     from proctor.evaluation import resume
 

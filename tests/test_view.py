@@ -32,13 +32,13 @@ from proctor.errors import ProctorError
 from proctor.store import open_store
 from proctor.types import Record
 from proctor.viewer.assets import page_files
-from results_store import HOSTILE, made_record, made_run
+from results_store import CUT_OFF, HOSTILE, made_record, made_run
 from test_viewer_server import Viewer
 
 DEADLINE = 120_000  # milliseconds
 expect.set_options(timeout=DEADLINE)  # much more than is ever needed, on a machine that has other work too
 LONG = 20_000
-FIRST, SECOND, LONGEST, EVIL = (f"20260101-00000{number}-aaaaaa" for number in range(4))
+FIRST, SECOND, LONGEST, EVIL, REASONING = (f"20260101-00000{number}-aaaaaa" for number in range(5))
 PROGRAMS = """
 from proctor.code import Task
 
@@ -79,6 +79,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
     hostile = {0: 0.0, 1: 1.0}
     made_run(
         store, EVIL, 2, lambda i: made_record(i, hostile[i], HOSTILE, HOSTILE), candidate=HOSTILE, task="made/evil"
+    )
+    made_run(
+        store,
+        REASONING,
+        40,
+        lambda i: made_record(i, float(i % 2), CUT_OFF if i % 4 == 0 else "unreadable" if i % 4 == 2 else ""),
+        candidate="made/reasoning",
+        task="made/reasoned",
     )
     if any(item.path == request.path and item.get_closest_marker("slow") for item in request.session.items):
         made_run(store, LONGEST, LONG, lambda i: made_record(i, float(i % 4 > 0)), task="made/long")
@@ -253,6 +261,30 @@ def test_a_run_shows_what_came_out(view: Watched) -> None:
     expect(page.locator(".found")).to_have_text("20 found")
     page.get_by_text("Configuration and provenance").click()
     expect(page.locator(".actions pre")).to_contain_text('"model": "made/first"')
+
+
+def test_outputs_that_were_cut_off_are_counted_apart_and_announced(view: Watched) -> None:
+    page = view.open(f"#/run/{REASONING}")
+    expect(page.locator(".notice")).to_have_text(
+        "25.0 % of the outputs (10 of 40) ended by length before an answer: raise --max-tokens (it was 64)."
+    )
+    chips = page.locator(".outcomes").get_by_role("button")
+    assert [" ".join(text.split()) for text in chips.all_text_contents()] == [
+        "all 40",
+        "✓ passed 20",
+        "✗ failed 20",
+        "? unparsed 10",
+        "… truncated 10",
+    ]
+    chips.filter(has_text="truncated").click()
+    expect(page.locator(".found")).to_have_text("10 found")
+    expect(rows(page).first.locator(".mark")).to_have_attribute("aria-label", "cut off before an answer")
+    rows(page).first.locator("a.opens").click()
+    expect(page.locator(".verdict-panel.truncated")).to_contain_text("reached its most tokens before an answer")
+    expect(page.get_by_text("ended by")).to_be_visible()
+    view.open(f"#/run/{FIRST}")
+    expect(page.locator("h1")).to_contain_text("made/sums")
+    expect(page.locator(".notice")).to_have_count(0)
 
 
 @pytest.mark.slow

@@ -248,7 +248,8 @@ def test_questions_are_answered_or_refused_in_words(viewer: Viewer) -> None:
     assert [run["id"] for run in viewer.ask("/api/runs").json["runs"]] == [RUN]
     about = viewer.ask("/api/run?run=2026").json
     assert about["run"]["id"] == RUN
-    assert about["kinds"] == {"pass": 20, "fail": 9, "error": 1, "unparsed": 0}
+    assert about["kinds"] == {"pass": 20, "fail": 9, "error": 1, "unparsed": 0, "truncated": 0}
+    assert about["notice"] == ""
     lines = viewer.ask(f"/api/lines?run={RUN}&outcome=fail&start=2&limit=3&metadata.level=hard").json
     assert (lines["total"], [line["sample"] for line in lines["lines"]]) == (9, [9, 12, 15])
     sample = viewer.ask(f"/api/sample?run={RUN}&sample=9&outcome=fail").json

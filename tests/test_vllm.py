@@ -44,6 +44,9 @@ class SamplingParams:
     seed: int
 
 
+BEGINS_REASONING = "it begins every answer with reasoning"
+
+
 class Tokenizer:
     """A token for each character; a text begins with one more unless that is told not to be."""
 
@@ -63,7 +66,8 @@ class Tokenizer:
     ) -> str:
         assert not tokenize
         assert add_generation_prompt is not continue_final_message
-        return "".join(f"<{message['role']}>{message['content']}" for message in messages) + "<assistant>"
+        begun = "<think>\n" if self.chat_template == BEGINS_REASONING else ""
+        return "".join(f"<{message['role']}>{message['content']}" for message in messages) + f"<assistant>{begun}"
 
 
 @dataclass
@@ -72,6 +76,7 @@ class StandIn:
 
     template: str | None = "there is one"
     finish: str = "stop"
+    reasoning: str = ""
     arguments: list[AsyncEngineArgs] = field(default_factory=list)
     asked: list[tuple[str, SamplingParams, str]] = field(default_factory=list)
     shut_down: int = 0
@@ -99,7 +104,7 @@ class StandIn:
         self.asked.append((text, sampling_params, request_id))
         if "2+2" in text:
             raise ValueError("this prompt is not taken")
-        answer = str(2 * int(text.strip("\1").removeprefix("<user>").partition("+")[0]))
+        answer = self.reasoning + str(2 * int(text.strip("\1").removeprefix("<user>").partition("+")[0]))
         for length in range(1, len(answer) + 1):  # each time all that there is so far
             done = length == len(answer)
             made = SimpleNamespace(
@@ -160,6 +165,36 @@ def test_a_model_without_a_template_completes(stand_in: StandIn, adding: str) ->
     assert {parameters.max_tokens for _, parameters, _ in stand_in.asked} == {5}
     (first, _) = report.records()
     assert (first.usage.input_tokens, first.usage.output_tokens) == (5, 1)
+
+
+@pytest.mark.parametrize(
+    ("template", "api", "expected"),
+    [("there is one", None, 8_192), ("there is one", "completions", 64), (None, None, 64)],
+)
+def test_only_chat_leaves_room_for_reasoning(
+    stand_in: StandIn, adding: str, template: str | None, api: str | None, expected: int
+) -> None:
+    stand_in.template = template
+    run = evaluate(adding, "vllm/name", limit=1, api=api).run
+    assert {parameters.max_tokens for _, parameters, _ in stand_in.asked} == {run.config["max_tokens"]} == {expected}
+
+
+def test_an_output_that_ended_by_length_is_recorded_as_such(stand_in: StandIn, adding: str) -> None:
+    stand_in.finish = "length"
+    (record,) = evaluate(adding, "vllm/name", limit=1).records()
+    assert (record.outputs[0].finish, record.outcome) == ("length", "correct")
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "text", "outcome"),
+    [("It may be ", "<think>It may be 0", "truncated"), ("Both are 0.</think>", "Both are 0.</think>0", "wrong")],
+)
+def test_reasoning_that_the_template_begins_is_no_answer(
+    stand_in: StandIn, adding: str, reasoning: str, text: str, outcome: str
+) -> None:
+    stand_in.template, stand_in.finish, stand_in.reasoning = BEGINS_REASONING, "length", reasoning
+    (record,) = evaluate(adding, "vllm/name", limit=1).records()
+    assert (record.outputs[0].text, record.outcome) == (text, outcome)
 
 
 def test_an_answer_that_was_given_up_is_no_answer(stand_in: StandIn, adding: str) -> None:

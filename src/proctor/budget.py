@@ -26,6 +26,7 @@ class Budget:
         self._waiting: list[asyncio.Future[None]] = []
         self._started = monotonic()
         self._spent = ""  # which limit ended it
+        self._refused = 0.0  # the most that the first request beyond it might have used
 
     @property
     def counts_tokens(self) -> bool:
@@ -48,9 +49,11 @@ class Budget:
         used, limit = self._account()[self._spent].values()
         match self._spent:
             case "cost":
-                return f"cost limit: {used:.4f} of {limit:g} used, and the next request might exceed it"
+                refused = f"the next request might exceed it, by costing up to {self._refused:.4f} (see --max-tokens)"
+                return f"cost limit: {used:.4f} of {limit:g} used, and {refused}"
             case "tokens":
-                return f"token limit: {used:,} of {limit:,} used, and the next request might exceed it"
+                refused = f"the next request might exceed it, by using up to {self._refused:,} (see --max-tokens)"
+                return f"token limit: {used:,} of {limit:,} used, and {refused}"
         return f"time limit: {used:.0f} s of {limit:g} s used"
 
     def deadline(self) -> asyncio.Timeout:
@@ -84,7 +87,7 @@ class Budget:
             self._waiting.append(turn)
             await turn
         if lacking and not self._spent:
-            self._spent = lacking
+            self._spent, self._refused = lacking, amounts[lacking]
         self.refuse_if_ended()
         self._reserve(amounts, 1)
         try:

@@ -26,7 +26,7 @@ from proctor.metrics.paired import (
 from proctor.metrics.statistics import score_mean
 from proctor.metrics.summary import natural
 from proctor.pairing import ASKING, Answered, Answers, Pairs, differing, pair
-from proctor.report import Report
+from proctor.report import Report, truncation_notice
 from proctor.store import open_store
 from proctor.store.store import Store
 from proctor.types import Metric, Run
@@ -350,6 +350,8 @@ def _notes(answers: Sequence[Answers], competitors: Sequence[Competitor], paired
         for one in answers
         if len(answers) > 1 and one.run.config.get("until_ci") is not None
     ]
+    cut_off = {one.run.id: truncation_notice(one.run) for one in answers}
+    notes += [f"{run}: {notice}" for run, notice in cut_off.items() if notice]
     for other, competitor, pairs in zip(answers[1:], competitors[1:], paired, strict=True):
         if any(pairs.alone):
             notes.append(

@@ -59,7 +59,13 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     temperature: Annotated[float, Meta(ge=0, description="0 is greedy")] = 0.0
     top_p: Annotated[Annotated[float, Meta(gt=0, le=1)] | None, Meta(description="nucleus sampling")] = None
     top_k: Annotated[Count | None, Meta(description="sample among the k likeliest tokens; 0 is among all")] = None
-    max_tokens: Annotated[Positive | None, Meta(description="most tokens per completion (default: the task's)")] = None
+    max_tokens: Annotated[
+        Positive | None,
+        Meta(
+            description="most tokens per completion (default: the task's; of chat models on servers and of vllm/ "
+            "at least 8192, since they may reason first)"
+        ),
+    ] = None
     max_length: Annotated[
         Positive | None, Meta(description="most tokens of prompt and completion together, where they can be counted")
     ] = None
@@ -137,7 +143,7 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = "virtual"
     film: Annotated[bool, Meta(description="record each episode")] = True
     parallel: Annotated[int, Meta(ge=1, le=1_024, description="episodes played at once, by agents")] = 1
-    timeout: Annotated[float, Meta(gt=0, description="seconds a request to a server may take")] = 120.0
+    timeout: Annotated[float, Meta(gt=0, description="seconds a request to a server may take")] = 600.0
     retries: Annotated[Count, Meta(description="further tries after a transient model error")] = 5
     max_errors: Annotated[
         Positive | None,

@@ -159,11 +159,13 @@ def _apart_from(setting: str, run: Run) -> str:
 def _names(runs: Sequence[Run], setting: str) -> list[str]:
     """A name for each line, of as much as tells it apart from the others."""
     several = len({(run.task, run.version) for run in runs}) > 1
+    versions = Counter(task for task, _ in {(run.task, run.version) for run in runs})
     uses = Counter((run.task, run.version, run.candidate) for run in runs)
     apart = [name for name in differing(runs) if name != setting]
     names = []
     for run in runs:
-        name = f"{run.task} · {run.candidate}" if several else run.candidate
+        task = f"{run.task} (version {run.version})" if versions[run.task] > 1 else run.task
+        name = f"{task} · {run.candidate}" if several else run.candidate
         if uses[run.task, run.version, run.candidate] > 1:
             name += f" ({written({key: value for key, value in particulars(run).items() if key in apart})})"
         names.append(name)

@@ -30,16 +30,17 @@ def describe_estimate(task: Task, config: RunConfig, total: int | None, done: in
         return "estimate: none, since there are no requests to look at"
     left = UNKNOWN if total is None else total - done
     completions = left * config.samples
+    each_at_most = fmean(request.sampling.max_tokens for request in requests)
     usage = Usage(
         round(completions * fmean(estimate_tokens(request.prompt) for request in requests)),
-        round(completions * fmean(request.sampling.max_tokens for request in requests)),
+        round(completions * each_at_most),
     )
     cost = price(usage, config.price_input, config.price_output).cost or 0.0
     each = "" if total is not None else "for every "
     text = (
         f"estimate: {each}{left:,} samples with about {usage.input_tokens:,} tokens of prompts and at most "
-        f"{usage.output_tokens:,} of completions: at most about {cost:.4f}"
+        f"{usage.output_tokens:,} of completions (--max-tokens {each_at_most:.0f} each): at most about {cost:.4f}"
     )
     if config.max_cost is not None and total is not None and cost > config.max_cost:
-        text += f", more than the limit of {config.max_cost:g}, at which the run stops"
+        text += f", more than the limit of {config.max_cost:g}, at which the run stops if it comes to that"
     return text

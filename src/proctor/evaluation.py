@@ -28,7 +28,7 @@ from proctor.errors import ChangedSampleError, StoreWriteError, TaskError, Usage
 from proctor.estimate import describe_estimate
 from proctor.models import open_model
 from proctor.models.model import Model
-from proctor.particulars import CHANGED, changed_settings
+from proctor.particulars import CHANGED, FILLED, changed_settings
 from proctor.report import Report
 from proctor.run import Observer, run_exam
 from proctor.store import open_store
@@ -164,6 +164,7 @@ async def _resume(run_id: str, overrides: Mapping[str, Any], observer: Observer)
             task_class = catalog.task_class(config.task)
             task = create_task(task_class, config.task, config.settings, config.modality, config.data)
             config = _with_full_settings(config, task)
+            run, config = _with_recorded_max_tokens(run, config, task)
             _refuse_changes(run, config, task)
             budget = budget_of(config)
             if budget.account():
@@ -209,11 +210,12 @@ async def _sit(
         await candidate.prepare(lambda: take_samples(task, config))
         _refuse_another_candidate(run, candidate.identity())
         before = run
-        run = msgspec.structs.replace(run, config=run.config | {"tags": config.tags})
-        if config.api is None and isinstance(candidate, Model):
-            config = build_config(msgspec.structs.asdict(config) | {"api": candidate.usual_api})
-            run = msgspec.structs.replace(run, config=stored_form(config))
+        filled = _model_defaults(config, task, candidate) if isinstance(candidate, Model) else {}
+        config = build_config(msgspec.structs.asdict(config) | filled)
+        run = msgspec.structs.replace(run, config=run.config | {"tags": config.tags} | filled)
         provenance = run.provenance | {"candidate": candidate.identity()}
+        if filled:
+            provenance |= {FILLED: sorted({*filled, *provenance.get(FILLED, ())})}
         run = msgspec.structs.replace(run, status="running", reason="", provenance=provenance)
         store.save(run)
         with store.workplace(run) as task.artifacts:
@@ -234,6 +236,14 @@ async def _sit(
     finally:
         await candidate.close()
     return run
+
+
+def _model_defaults(config: RunConfig, task: Task, model: Model) -> dict[str, Any]:
+    """The options that were left to the model. They are stored, so that a resumed run has the same."""
+    filled: dict[str, Any] = {} if config.api else {"api": model.usual_api}
+    if config.max_tokens is None and config.max_length is None:
+        filled["max_tokens"] = max(task.max_tokens, model.reasoning_tokens)
+    return filled
 
 
 @contextmanager
@@ -291,6 +301,15 @@ def _with_full_settings(config: RunConfig, task: Task) -> RunConfig:
     # Stored with the defaults filled in: a later change of a default must not change an old run.
     # By way of JSON, so that a tuple is the list that will be read back.
     return msgspec.structs.replace(config, settings=msgspec.json.decode(msgspec.json.encode(task.settings)))
+
+
+def _with_recorded_max_tokens(run: Run, config: RunConfig, task: Task) -> tuple[Run, RunConfig]:
+    """A run that did not store its max_tokens had the task's, whatever the default is now."""
+    stored = run.config
+    if not config.model or stored.get("max_tokens") is not None or stored.get("max_length") is not None:
+        return run, config
+    run = msgspec.structs.replace(run, config=stored | {"max_tokens": task.max_tokens})
+    return run, msgspec.structs.replace(config, max_tokens=config.max_tokens or task.max_tokens)
 
 
 def _refuse_changes(run: Run, config: RunConfig, task: Task) -> None:

@@ -14,6 +14,7 @@ from proctor.types import Run
 _TOLD_ELSEWHERE = frozenset({"task", "model", "agent", "settings", "base_url", "api", "price_input", "price_output"})
 _OPTIONS = [name for name in FIELDS if name not in OPERATIONAL | PLACES | _TOLD_ELSEWHERE]
 CHANGED = "changed_settings"  # in the provenance: names of the settings that were not the task's defaults
+FILLED = "filled_options"  # in the provenance: names of the options that nobody gave, set by task and model
 
 
 def particulars(run: Run) -> dict[str, Any]:
@@ -26,7 +27,8 @@ def unusual(run: Run) -> dict[str, Any]:
     """Those that were not the defaults, as far as that was noted; how many samples there were is seen anyway."""
     settings = run.config.get("settings", {})
     changed = run.provenance.get(CHANGED, settings)
-    options = {name: run.config[name] for name in _OPTIONS if name in run.config and name != "limit"}
+    told = {"limit", *run.provenance.get(FILLED, ())}
+    options = {name: run.config[name] for name in _OPTIONS if name in run.config and name not in told}
     return {
         **{name: value for name, value in settings.items() if name in changed},
         **{name: value for name, value in options.items() if value != _default(name)},

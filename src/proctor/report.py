@@ -58,6 +58,8 @@ class Report:
             "metrics": run.metrics,
             "groups": run.groups,
             "outcomes": run.outcomes,
+            "outputs": run.outputs,
+            "truncated": run.truncated,
             "usage": run.usage,
             "seconds": round(run.seconds, 3),
             "config": run.config,
@@ -114,6 +116,8 @@ class Report:
             pushed = f", pushed back {limit['pushbacks']} times" if limit["pushbacks"] else ""
             lines.append(f"  concurrency    {limit['settled']} of at most {limit['most']}{pushed}")
         lines.append(f"  run            {run.id} in {place_of(self.store, short=True)}")
+        if notice := truncation_notice(run):
+            lines.append(f"  CUT OFF        {notice}")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -126,7 +130,24 @@ class Report:
         rows = [[name, *figures(metric), f"{metric.n:,}"] for name, metric in run.metrics.items()]
         caption = f"{run.task} · {run.candidate} · {run.id}" + ("" if run.status == "done" else f" · {run.status}")
         table = html_table(caption, ["metric", "value", "95 % interval", "n"], rows)
+        if notice := truncation_notice(run):
+            table += f"<p>{html.escape(notice)}</p>"
         return table + (scores_of(run).draw(560).svg() if run.metrics else "")
+
+
+def truncation_notice(run: Run) -> str:
+    """Says that more than 1 % of the outputs were cut off, and which option to raise; nothing for fewer."""
+    if 100 * run.truncated <= run.outputs:
+        return ""
+    flag, used = "--max-tokens", run.config.get("max_tokens")
+    if used is None and run.config.get("max_length") is not None:
+        flag, used = "--max-length", run.config["max_length"]
+    share = f"{run.truncated / run.outputs:.1%}".replace("%", " %")
+    was = "" if used is None else f" (it was {used})"
+    return (
+        f"{share} of the outputs ({run.truncated:,} of {run.outputs:,}) ended by length before an answer: "
+        f"raise {flag}{was}."
+    )
 
 
 def figures(metric: Metric) -> list[str]:

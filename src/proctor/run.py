@@ -33,7 +33,7 @@ from proctor.metrics.precision import Precision, SequentialTally, place_in_exam
 from proctor.metrics.summary import Tally, summarise
 from proctor.store.store import Store
 from proctor.store.writer import Writer
-from proctor.task import Task, take_samples
+from proctor.task import Task, mark_truncated, take_samples
 from proctor.types import Output, Prompt, Record, Run, Sample, SampleError, Score, Status, Timing, Usage
 
 T = TypeVar("T", Output, Score)
@@ -236,6 +236,7 @@ class Sitting:
         if not isinstance(score, Score):
             raise TypeError(f"{self._task.name} must give a Score, not {score!r}")
         timing = msgspec.structs.replace(record.timing, judge=time.perf_counter() - clock)
+        score = mark_truncated(score, record.outputs)
         return msgspec.structs.replace(record, score=_storable(score, Score), timing=timing)
 
     def _stop_if_hopeless(self, record: Record) -> None:
@@ -263,15 +264,17 @@ def close_run(
 ) -> Run:
     """The run with its totals and metrics, computed from what is in the store, and stored."""
     outcomes: Counter[str] = Counter()
-    errors = 0
+    errors = outputs = truncated = 0
     usage = Usage()
 
     def watched() -> Iterator[Record]:
-        nonlocal errors, usage
+        nonlocal errors, outputs, truncated, usage
         for record in store.records(run):
             errors += record.error is not None
             if record.score is not None:
                 outcomes[record.score.outcome] += 1
+                outputs += len(record.outputs)
+                truncated += record.score.truncated
             usage += record.usage
             yield record
 
@@ -295,6 +298,8 @@ def close_run(
         n=outcomes.total(),
         errors=errors,
         outcomes=dict(sorted(outcomes.items())),
+        outputs=outputs,
+        truncated=truncated,
         metrics=metrics,
         groups=groups,
         usage=usage,

@@ -20,7 +20,8 @@ from proctor.errors import ProctorError, SettingError, TaskError, UsageError, di
 from proctor.metrics.summary import MeanScore, Tally
 from proctor.models.model import Model, Request, Sampling
 from proctor.randomness import mix
-from proctor.types import Finding, Modality, Output, Probe, Record, Sample, Score
+from proctor.thoughts import reasoning_is_open, without_thoughts
+from proctor.types import LENGTH, TRUNCATED, UNPARSED, Finding, Modality, Output, Probe, Record, Sample, Score
 
 if TYPE_CHECKING:
     from proctor.sandbox import Sandbox
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 # A sample whose outputs are being judged must not keep a place from the next request: the gateway holds
 # the limit on requests, and this many samples are under way for each of its places.
 SAMPLES_PER_PLACE = 2
+CUT_OFF = "the output reached its most tokens before an answer"
 
 
 class NoSettings(Struct, frozen=True):
@@ -45,7 +47,7 @@ class Task(ABC):
     metric: ClassVar[str] = "accuracy"  # the name of the mean score
     group_by: ClassVar[tuple[str, ...]] = ()  # metadata keys by which the report is always broken down
     fixed: ClassVar[bool] = False  # a given data set: the seed does not change it
-    max_tokens: ClassVar[int] = 64
+    max_tokens: ClassVar[int] = 64  # of an answer; a chat model that may reason first gets more
     stop: ClassVar[tuple[str, ...]] = ()
     executes: bool = False  # runs programs: `sandbox` is there before the first sample is asked
 
@@ -148,7 +150,15 @@ class Task(ABC):
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         """The score of the outputs: by default each text is scored, and the values are averaged."""
-        return average([self.score_text(sample, output.text) for output in outputs])
+        return average([self.score_output(sample, output) for output in outputs])
+
+    def score_output(self, sample: Sample, output: Output) -> Score:
+        """The score of one output: that of its text, unless it ended by length before an answer."""
+        if output.finish != LENGTH:
+            return self.score_text(sample, output.text)
+        if reasoning_is_open(output.text):
+            return Score(0, TRUNCATED, why=CUT_OFF, truncated=1)  # an answer mentioned on the way is not given
+        return mark_truncated(self.score_text(sample, output.text), [output])
 
     def score_text(self, sample: Sample, text: str) -> Score:
         """The score of one text."""
@@ -207,17 +217,31 @@ async def sandbox_of(config: RunConfig) -> Sandbox:
     return await open_sandbox(workers=config.workers, unsafe=config.unsafe, engine=engine)
 
 
+def mark_truncated(score: Score, outputs: Sequence[Output]) -> Score:
+    """The score, with the outcome `truncated` if all outputs ended by length before an answer.
+
+    There is no answer where the task found none, or where the outputs hold nothing but reasoning.
+    """
+    if score.truncated or score.value or not outputs or any(output.finish != LENGTH for output in outputs):
+        return score
+    unread = score.outcome in (UNPARSED, TRUNCATED)
+    if not unread and (score.value is None or any(without_thoughts(output.text) for output in outputs)):
+        return score
+    return Score(score.value, TRUNCATED, score.answer, score.why or CUT_OFF, len(outputs))
+
+
 def average(scores: Sequence[Score]) -> Score:
     """One score for several texts. Where one could not be valued, neither can the whole."""
     if len(scores) == 1:
         return scores[0]
     answers = [score.answer for score in scores]
+    truncated = sum(score.truncated for score in scores)
     unvalued = next((score for score in scores if score.value is None), None)
     if unvalued is not None:
-        return Score(None, unvalued.outcome, answers, unvalued.why)
+        return Score(None, unvalued.outcome, answers, unvalued.why, truncated)
     outcomes = {score.outcome for score in scores}
     value = math.fsum(score.value or 0 for score in scores) / len(scores)
-    return Score(value, outcomes.pop() if len(outcomes) == 1 else "mixed", answers)
+    return Score(value, outcomes.pop() if len(outcomes) == 1 else "mixed", answers, truncated=truncated)
 
 
 def take_samples(task: Task, config: RunConfig) -> Iterator[Sample]:

@@ -9,6 +9,7 @@ _OPEN, _CLOSE = rf"[<\[]{_NAME}[>\]]", rf"[<\[]/{_NAME}[>\]]"
 _THOUGHT = re.compile(rf"{_OPEN}.*?(?:{_CLOSE}|\Z)", re.DOTALL | re.IGNORECASE)
 # Where a chat template begins the reasoning, only its end is in the text. A channel ends it without a tag.
 _BEGUN_IN_THE_PROMPT = re.compile(rf"\A.*(?:{_CLOSE}|<\|channel\|>final<\|message\|>)", re.DOTALL | re.IGNORECASE)
+_APPENDED = "answer"
 
 
 def without_thoughts(text: str) -> str:
@@ -17,3 +18,9 @@ def without_thoughts(text: str) -> str:
     The same goes for the other names that models give to it, such as <reasoning> and [THINK].
     """
     return _BEGUN_IN_THE_PROMPT.sub("", _THOUGHT.sub("", text)).strip()
+
+
+def reasoning_is_open(text: str) -> bool:
+    """Whether the text ends inside a reasoning block that was never closed."""
+    # Whatever is appended to such a block is removed with it.
+    return not without_thoughts(f"{text}\n{_APPENDED}").endswith(_APPENDED)

@@ -72,18 +72,23 @@ class Usage(Struct, frozen=True):
         return Usage(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens, cost)
 
 
+LENGTH = "length"
+
+
 class Output(Struct, frozen=True):
     """What the candidate produced for one request."""
 
     text: str
     usage: Usage = Usage()
-    finish: str = "stop"  # "length" when max_tokens cut it off
+    finish: str = "stop"  # LENGTH when it reached the most tokens that it may have
     seconds: float = 0.0
     attempts: int = 1
     cached: bool = False
 
 
 RESERVED_OUTCOMES = ("error", "answered")
+UNPARSED = "unparsed"  # no answer was found in the output
+TRUNCATED = "truncated"  # the output ended by length before an answer
 
 
 class Score(Struct, frozen=True):
@@ -93,6 +98,7 @@ class Score(Struct, frozen=True):
     outcome: str = ""  # left empty, it follows from the value
     answer: Any = None  # what was understood of the output
     why: str = ""
+    truncated: int = 0  # how many of the outputs ended by length before an answer
 
     def __post_init__(self) -> None:
         if self.value is not None and not 0 <= self.value <= 1:
@@ -210,6 +216,8 @@ class Run(Struct, frozen=True):
     n: int = 0  # records scored
     errors: int = 0
     outcomes: dict[str, int] = {}
+    outputs: int = 0  # of the records scored
+    truncated: int = 0  # outputs that ended by length before an answer
     metrics: dict[str, Metric] = {}
     groups: dict[str, dict[str, dict[str, Metric]]] = {}  # metadata key -> its value -> metrics
     usage: Usage = Usage()

@@ -33,6 +33,7 @@ class Tracker:
         self.before = done
         self.done = done
         self.errors = 0
+        self.truncated = 0
         self.scored = 0
         self.value = 0.0
         self.cost: float | None = None
@@ -42,6 +43,8 @@ class Tracker:
         self.done += 1
         if (cost := record.usage.cost) is not None:
             self.cost = (self.cost or 0.0) + cost
+        if record.score is not None:
+            self.truncated += record.score.truncated
         if record.error is not None:
             self.errors += 1
         elif record.score is not None and record.score.value is not None:
@@ -55,7 +58,8 @@ class Tracker:
 
     def figures(self) -> str:
         score = f"score {self.value / self.scored:.3f}" if self.scored else "score –"
-        return f"{self.rate:.1f}/s  {score}  {self.errors} errors{self._costs()}"
+        truncated = f"  {self.truncated} truncated" if self.truncated else ""
+        return f"{self.rate:.1f}/s  {score}  {self.errors} errors{truncated}{self._costs()}"
 
     def _costs(self) -> str:
         """What was paid, and what it will come to if it goes on like this."""

@@ -12,7 +12,7 @@ from contextlib import nullcontext, redirect_stdout
 from proctor.cli import harness
 from proctor.cli.options import add_config_flags, add_output_flags, given_options
 from proctor.cli.progress import open_display
-from proctor.cli.run import exit_code, print_reports
+from proctor.cli.run import exit_code, print_report, print_reports
 from proctor.evaluation import resume
 from proctor.exchange import Names
 
@@ -31,8 +31,7 @@ def call(args: argparse.Namespace) -> int:
     with redirect_stdout(sys.stderr) if args.json else nullcontext(), open_display(args.quiet) as display:
         report = resume(args.run, options, display)
     harness.write_files(args, [report], Names([report.run.task]))
+    print_report(report, args)
     if args.json:
         print_reports([report])
-    else:
-        print(report)
     return exit_code(report)

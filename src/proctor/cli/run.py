@@ -29,7 +29,7 @@ from proctor.config import RunConfig, build_config
 from proctor.curve import Curve, trace_curves
 from proctor.errors import MissingDataError, ProctorError, SettingError, UsageError
 from proctor.evaluation import budget_of, evaluate
-from proctor.report import Report
+from proctor.report import Report, truncation_notice
 from proctor.store import store_url
 from proctor.sweeps import plan_runs, read_sweep
 from proctor.task import create_task
@@ -134,11 +134,18 @@ def _run_all(configurations: list[RunConfig], swept: str, args: argparse.Namespa
                 break  # the next exam would meet the same
             continue
         code = max(code, exit_code(reports[-1]))
-        if not args.json:
-            print(reports[-1])
         if not args.quiet:
             _comment(reports[-1], config)
+        print_report(reports[-1], args)
     return reports, code
+
+
+def print_report(report: Report, args: argparse.Namespace) -> None:
+    """As text; where JSON is to come, only what must not be overlooked."""
+    if not args.json:
+        print(report)
+    elif not args.quiet and (notice := truncation_notice(report.run)):
+        print(f"note: {notice}", file=sys.stderr)
 
 
 def exit_code(report: Report) -> int:

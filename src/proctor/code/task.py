@@ -31,8 +31,10 @@ from proctor.metrics.summary import Tally
 from proctor.models.generations import LOADED
 from proctor.models.model import Request
 from proctor.sandbox import Limits, Outcome, Program
-from proctor.types import Message, Output, Prompt, Record, Sample, Score
+from proctor.thoughts import reasoning_is_open, without_thoughts
+from proctor.types import LENGTH, TRUNCATED, Message, Output, Prompt, Record, Sample, Score
 
+SEEN_OF_THE_END = 40  # characters of an output by which it is seen whether its end was judged
 _SETTABLE = (str, bool, int, float, list, tuple, dict, type(None))
 _ALWAYS_PASSED = {"prompt": "prompt", "load_data_path": None}  # where a constructor has them without a default
 _FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
@@ -340,13 +342,14 @@ class Task(core.Task):
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         generations = [self.generation(sample, output) for output in outputs]
+        cut_off = [_is_cut_off(*one) for one in zip(outputs, generations, strict=True)]
         if self._counts_itself():
-            return await self._judge_by_results(sample, generations)
+            return _mark_cut_off(await self._judge_by_results(sample, generations), generations, cut_off)
         doc = self.rows()[sample.index]
         programs = {generation: self.program(doc, generation) for generation in generations}
         verdicts = await asyncio.gather(*(self.sandbox.judge(p, self.limits()) for p in programs.values()))
         trials = {g: trial_of(p, v) for (g, p), v in zip(programs.items(), verdicts, strict=True)}
-        return _score([(generation, trials[generation]) for generation in generations])
+        return _score([(generation, trials[generation]) for generation in generations], cut_off)
 
     def tally(self) -> Tally:
         return Results(self) if self._counts_itself() else Passing(self.ks)
@@ -405,14 +408,34 @@ class Task(core.Task):
         return counting(method, final=final, programs=self.requires_execution, unsafe=self._config.unsafe)
 
 
-def _score(judged: Sequence[tuple[str, Trial]]) -> Score:
+def _is_cut_off(output: Output, generation: str) -> bool:
+    """Whether it ended by length, and nothing before that ended the program: no stop word, no closing fence."""
+    if output.finish != LENGTH:
+        return False
+    if not without_thoughts(output.text) or reasoning_is_open(output.text):
+        return True
+    last_line = output.text.rstrip().rpartition("\n")[2]
+    return last_line.strip()[-SEEN_OF_THE_END:] in generation
+
+
+def _mark_cut_off(score: Score, generations: Sequence[str], cut_off: Sequence[bool]) -> Score:
+    """Of a score for all generations together, it is known that all failed, or that some are empty."""
+    failed = [cut and (score.value == 0 or not text.strip()) for cut, text in zip(cut_off, generations, strict=True)]
+    outcome = TRUNCATED if score.value == 0 and all(failed) else score.outcome
+    return msgspec.structs.replace(score, outcome=outcome, truncated=sum(failed))
+
+
+def _score(judged: Sequence[tuple[str, Trial]], cut_off: Sequence[bool]) -> Score:
+    """A program that failed because it was cut off counts as failed, under a name of its own."""
     trials = [trial for _, trial in judged]
+    failed = [cut and not trial.passed for cut, trial in zip(cut_off, trials, strict=True)]
     answer = [
         {"passed": trial.passed, "generation": generation, **msgspec.to_builtins(trial)} for generation, trial in judged
     ]
-    outcomes = {trial.outcome for trial in trials}
+    outcomes = {TRUNCATED if cut else trial.outcome for cut, trial in zip(failed, trials, strict=True)}
     value = sum(trial.passed for trial in trials) / len(trials)
-    return Score(value, outcomes.pop() if len(outcomes) == 1 else "mixed", answer, _why(trials))
+    outcome = outcomes.pop() if len(outcomes) == 1 else "mixed"
+    return Score(value, outcome, answer, _why(trials), truncated=sum(failed))
 
 
 def _why(trials: Sequence[Trial]) -> str:

@@ -20,12 +20,12 @@ from proctor.compat.settings import settings_class
 from proctor.config import RunConfig
 from proctor.errors import TaskError, UsageError
 from proctor.extras import import_extra
-from proctor.task import Task
+from proctor.task import CUT_OFF, Task
 from proctor.thoughts import without_thoughts
-from proctor.types import Message, Prompt, Sample, Score
+from proctor.types import LENGTH, TRUNCATED, Message, Output, Prompt, Sample, Score
 
 FAMILY = "reasoning-gym"
-REVISION = 1  # of this adapter; raised whenever the same answer could get another score
+REVISION = 2  # of this adapter; raised whenever the same answer could get another score
 
 SIZE = 10_000  # samples of a data set: an item does not depend on it …
 SIZES = {"acre": 500}  # … but here, where all are drawn together
@@ -104,6 +104,13 @@ class DataSetTask(Task):
         except Exception as error:  # what a scorer stumbles over it could not read; an error would not count at all
             return Score(0, "unparsed", answer, f"{type(error).__name__}: {error}")
         return Score(float(value), answer=answer)
+
+    def score_output(self, sample: Sample, output: Output) -> Score:
+        score = super().score_output(sample, output)
+        # Without tags the whole text is the answer; of a text that was cut off that cannot be meant.
+        if output.finish != LENGTH or score.value == 1 or library().utils.extract_answer(output.text) is not None:
+            return score
+        return Score(0, TRUNCATED, score.answer, CUT_OFF, truncated=1)
 
     def gold(self, sample: Sample) -> str:
         return tagged(sample.target)

@@ -34,6 +34,7 @@ class _Opened(NamedTuple):
 
     identity: dict[str, str]
     usual_api: Api
+    reasoning_tokens: int
     blind: str
     places: int
 
@@ -83,6 +84,7 @@ class ClusterModel(Model):
             raise UsageError(f"its copy of {self.name} is not that of the other nodes ({changed}).")
         self._known = True
         self._identity, self.usual_api, self.blind = identity, opened.usual_api, opened.blind
+        self.reasoning_tokens = opened.reasoning_tokens
         self._crew.most = max(opened.places, LEAST_AT_ONCE)
         self.places = self._copies * self._crew.most
 
@@ -108,7 +110,7 @@ class _Copy(Labour[Request, Output]):
         model = self._model
         await model.prepare(lambda: ())
         self.at_once = model.places
-        return _Opened(model.identity(), model.usual_api, model.blind, model.places)
+        return _Opened(model.identity(), model.usual_api, model.reasoning_tokens, model.blind, model.places)
 
     async def do(self, item: Request) -> Output:
         return await self._model.generate(item)

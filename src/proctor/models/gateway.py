@@ -47,7 +47,7 @@ class Gateway(Model):
         # Where it is known already, before weights are fetched or a server is asked.
         self._model.refuse_pictures(samples)
         await self._model.prepare(samples)
-        self.usual_api = self._model.usual_api
+        self.usual_api, self.reasoning_tokens = self._model.usual_api, self._model.reasoning_tokens
         if not self._model.server:
             self._limit = self._own_limit()
 

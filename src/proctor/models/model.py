@@ -11,12 +11,18 @@ from msgspec import Struct
 
 from proctor.candidate import Candidate
 from proctor.errors import ModelError, TransientModelError, UsageError
-from proctor.types import Image, Message, Output, Prompt, Sample, Usage
+from proctor.types import LENGTH, Image, Message, Output, Prompt, Sample, Usage
 
 TOKEN_LENGTH = 4  # characters, of English text
 MESSAGE_TOKENS = 8  # that a chat template puts around each message
 PICTURE_TOKENS = 1_000
 MOST_TOKENS = 2**31 - 1  # of one request: more is no number of tokens
+# The default of --max-tokens for chat models, which may reason before they answer: the most that common hosted models
+# take (those of DeepSeek and Qwen refuse more), and room for the reasoning that a question of these tasks needs.
+REASONING_TOKENS = 8_192
+# How servers of OpenAI's formats say that an output reached its most tokens.
+LENGTHS = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
+FILTERED = "the server's content filter kept the answer back"
 
 
 class Sampling(Struct, frozen=True):
@@ -103,16 +109,16 @@ def read_completion(reply: Any, seconds: float) -> Output:
     try:
         choice = reply["choices"][0]
         text = choice["message"].get("content") if "message" in choice else choice["text"]
-        if isinstance(text, list):  # in parts, as some servers send it
-            text = "".join(part["text"] for part in text)
+        if isinstance(text, list):  # in parts, as some servers send it, with the reasoning in parts of its own
+            text = "".join(part["text"] for part in text if part.get("type", "text") == "text")
         if not isinstance(text, str | None):
             raise TypeError(f"content is {text!r}")
         usage = reply.get("usage") or {}
-        finish = choice.get("finish_reason") or "stop"
+        finish = str(choice.get("finish_reason") or "stop")
         output = Output(
             text=text or "",
             usage=Usage(_tokens(usage.get("prompt_tokens")), _tokens(usage.get("completion_tokens"))),
-            finish=str(finish),
+            finish=LENGTH if finish.lower() in LENGTHS else finish,
             seconds=seconds,
         )
     except (KeyError, IndexError, TypeError, ValueError, OverflowError, AttributeError) as error:
@@ -122,7 +128,7 @@ def read_completion(reply: Any, seconds: float) -> Output:
         raise TransientModelError(f"the server failed in the middle of its answer: {choice.get('error') or finish}")
     if finish == "content_filter":
         # Not the model's answer, so neither right nor wrong.
-        raise ModelError("the server's content filter kept the answer back")
+        raise ModelError(FILTERED)
     return output
 
 
@@ -135,18 +141,21 @@ def read_response(reply: Any, seconds: float) -> Output:
     """The output in a reply of OpenAI's Responses API."""
     try:
         status, failure, usage = reply.get("status"), reply.get("error"), reply.get("usage") or {}
+        filtered = (reply.get("incomplete_details") or {}).get("reason") == "content_filter"
         # Beside its messages a model may show what it thought; a refusal is a part that has no text.
         parts = [part for item in reply["output"] if item["type"] == "message" for part in item["content"]]
         output = Output(
             text="".join(part["text"] for part in parts if part["type"] == "output_text"),
             usage=Usage(_tokens(usage.get("input_tokens")), _tokens(usage.get("output_tokens"))),
-            finish="length" if status == "incomplete" else "stop",
+            finish=LENGTH if status == "incomplete" else "stop",
             seconds=seconds,
         )
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise TransientModelError(f"the reply is not a response ({type(error).__name__}: {error})") from None
     if failure or status == "failed":
         raise TransientModelError(f"the server failed in the middle of its answer: {failure or status}")
+    if filtered:
+        raise ModelError(FILTERED)
     if any(part["type"] == "refusal" for part in parts):
         raise ModelError("the model refused to answer")
     return output
@@ -159,6 +168,9 @@ class Model(Candidate):
     blind: str = ""  # why it cannot be shown pictures, where it cannot; known once prepared
     server: str = ""  # whose places it shares with all other models there; empty for a model in this process
     usual_api: Literal["chat", "completions"] = "chat"  # how it is asked unless a run says it; known once prepared
+    # Tokens that a completion gets at least, unless a run says --max-tokens: a chat model may reason before it answers.
+    # 0 where the length of an answer is enough; known once prepared.
+    reasoning_tokens: int = 0
 
     @abstractmethod
     async def generate(self, request: Request) -> Output: ...

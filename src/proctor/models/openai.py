@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ import msgspec
 
 from proctor.errors import ModelError, RefusedByModelError, TransientModelError, UsageError
 from proctor.models.model import (
+    REASONING_TOKENS,
     Model,
     Request,
     as_input,
@@ -25,7 +27,7 @@ from proctor.models.model import (
     read_completion,
     read_response,
 )
-from proctor.types import Output, Sample
+from proctor.types import LENGTH, Output, Sample
 
 OPENAI_URL = "https://api.openai.com/v1"
 MOST_STOPS = 4  # that OpenAI takes; the servers compatible with it take any number
@@ -33,6 +35,9 @@ CONNECT_TIMEOUT = 15.0  # seconds: a host that does not even accept is not worth
 TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 OVERLOADED = frozenset({429, 503, 529})
 REFUSED = frozenset({401, 403, 404})
+UNFIT = frozenset({400, 413, 422})  # of a request that the server cannot take
+ABOUT_LENGTH = re.compile(r"max_(?:\w+_)?tokens|context[ _](?:length|size|window)|token count", re.IGNORECASE)
+CONTEXT_KEYS = ("max_model_len", "context_length", "context_window", "max_context_length")  # of a model's description
 JSON = {"Content-Type": "application/json"}
 PATHS = {"chat": "chat/completions", "completions": "completions", "responses": "responses"}
 
@@ -58,6 +63,7 @@ class OpenAI(Model):
         # OpenAI itself has renamed the field; the servers compatible with it mostly know the old name only.
         self._most_stops = MOST_STOPS if base_url is None else None
         self._max_tokens_field = "max_completion_tokens" if base_url is None and api == "chat" else "max_tokens"
+        self.reasoning_tokens = 0 if api == "completions" else REASONING_TOKENS
         self._answered = False  # once it has answered, a refusal concerns the one request
         self._described = ""  # what the server says of the model, where it says anything
         self._session: aiohttp.ClientSession | None = None
@@ -80,7 +86,7 @@ class OpenAI(Model):
                 if response.status in (401, 403):
                     raise self._refusal(response.status, _error_message(await response.read()))
                 if response.status == 200:
-                    self._described = _description(await response.read(), self._server_name)
+                    self._take_description(_description(await response.read(), self._server_name))
         except (aiohttp.ClientConnectionError, TimeoutError) as error:
             raise RefusedByModelError(
                 f"Cannot reach the model server {self._url}: {_reason(error)}. Is it running, "
@@ -88,6 +94,14 @@ class OpenAI(Model):
             ) from None
         except (aiohttp.ClientError, UnicodeError) as error:
             raise RefusedByModelError(f"{self._url} does not answer like a model server: {_reason(error)}.") from None
+
+    def _take_description(self, described: dict[str, Any]) -> None:
+        # Only what tells something of the weights: other fields are the time of day or random on some servers.
+        telling = {key: described[key] for key in ("root", "owned_by", "max_model_len", "meta") if key in described}
+        self._described = msgspec.json.encode(telling, order="sorted").decode() if described else ""
+        contexts = [described[key] for key in CONTEXT_KEYS if isinstance(described.get(key), int)]
+        # Servers refuse a request whose prompt and completion might exceed the context together.
+        self.reasoning_tokens = min([self.reasoning_tokens, *(context // 2 for context in contexts if context > 1)])
 
     async def close(self) -> None:
         if self._session is not None:
@@ -104,7 +118,7 @@ class OpenAI(Model):
             async with self._session.post(url, data=body, headers=JSON, allow_redirects=False) as response:
                 content = await response.read()
                 if response.status != 200:
-                    raise self._failure(response, content)
+                    raise self._failure(response, content, request)
         except TimeoutError:
             raise TransientModelError(f"no answer within {self._timeout:g} s", overloaded=True) from None
         except aiohttp.ClientError as error:
@@ -117,7 +131,12 @@ class OpenAI(Model):
         output = read(reply, time.perf_counter() - started)
         self._answered = True
         # It ends at each of the stop strings, also at those that could not be sent.
-        return msgspec.structs.replace(output, text=cut(output.text, request.sampling.stop))
+        text, finish = cut(output.text, request.sampling.stop), output.finish
+        if text != output.text:
+            finish = "stop"
+        elif output.usage.output_tokens >= request.sampling.max_tokens:
+            finish = LENGTH  # some servers say "stop" of every output
+        return msgspec.structs.replace(output, text=text, finish=finish)
 
     def _body(self, request: Request) -> dict[str, Any]:
         sampling = request.sampling
@@ -158,7 +177,7 @@ class OpenAI(Model):
             body["text"] = {"format": {"type": "json_schema", **_format(request.schema)}}
         return body
 
-    def _failure(self, response: aiohttp.ClientResponse, content: bytes) -> Exception:
+    def _failure(self, response: aiohttp.ClientResponse, content: bytes, request: Request) -> Exception:
         text = self._without_key(_error_message(content))
         if response.status in TRANSIENT:
             wait = _retry_after(response.headers.get("Retry-After"))
@@ -167,6 +186,8 @@ class OpenAI(Model):
             text = f"redirected to {response.headers.get('Location', 'nowhere')}, give that as {self.url_option}"
         if (response.status in REFUSED or 300 <= response.status < 400) and not self._answered:
             return self._refusal(response.status, text)
+        if response.status in UNFIT and ABOUT_LENGTH.search(text):
+            text += f" (the request asked for --max-tokens {request.sampling.max_tokens}: give fewer)"
         return ModelError(f"HTTP {response.status}: {text}")
 
     def _refusal(self, status: int, text: str) -> RefusedByModelError:
@@ -188,15 +209,13 @@ def _format(schema: dict[str, Any]) -> dict[str, Any]:
     return {"name": "answer", "schema": schema, "strict": True}
 
 
-def _description(content: bytes, name: str) -> str:
+def _description(content: bytes, name: str) -> dict[str, Any]:
+    """What a server says of a model; nothing where it says nothing."""
     try:
         models = msgspec.json.decode(content)["data"]
-        entry = next(model for model in models if model.get("id") == name)
+        return dict(next(model for model in models if model.get("id") == name))
     except (msgspec.DecodeError, KeyError, TypeError, AttributeError, StopIteration):
-        return ""
-    # Only what tells something of the weights: other fields are the time of day or random on some servers.
-    telling = {key: entry[key] for key in ("root", "owned_by", "max_model_len", "meta") if key in entry}
-    return msgspec.json.encode(telling, order="sorted").decode()
+        return {}
 
 
 def _error_message(content: bytes) -> str:

@@ -67,7 +67,7 @@ class Replay(Model):
 
     def __init__(self, path: Path) -> None:
         self.name = f"scripted/replay:{path}"
-        self._texts: dict[tuple[str, int], str] = {}
+        self._outputs: dict[tuple[str, int], Output] = {}
         try:
             content = path.read_bytes()
         except OSError as error:
@@ -80,16 +80,16 @@ class Replay(Model):
                 raise UsageError(f"{path}, line {number}: not a record of `proctor export`: {error}.") from None
             first = row.epoch * len(row.outputs)
             for i, output in enumerate(row.outputs):
-                self._texts[row.id, first + i] = output.text
+                self._outputs[row.id, first + i] = Output(output.text, finish=output.finish)
 
     def identity(self) -> dict[str, str]:
         return {"model": self.name, "sha256": self._sha256}
 
     async def generate(self, request: Request) -> Output:
-        text = self._texts.get((request.sample.id, request.number))
-        if text is None:
+        output = self._outputs.get((request.sample.id, request.number))
+        if output is None:
             raise ModelError(f"the replay file has no output {request.number} for sample {request.sample.id}")
-        return Output(text=text)
+        return output
 
 
 class _ReplayRow(msgspec.Struct):

@@ -13,7 +13,8 @@ from proctor.config import RunConfig
 from proctor.errors import MissingExtraError, ModelError, TransientModelError, UsageError
 from proctor.extras import import_extra
 from proctor.machine import available_mib
-from proctor.models.model import Model, Request, as_messages, as_text
+from proctor.models.model import REASONING_TOKENS, Model, Request, as_messages, as_text
+from proctor.thoughts import reasoning_is_open
 from proctor.types import Output, Sample, Usage
 
 MOST_PLACES = 4_096  # as many as --concurrency may ask for
@@ -27,6 +28,7 @@ ENVIRONMENT = {
     "VLLM_LOGGING_STREAM": "ext://sys.stderr",
     "VLLM_ENGINE_READY_TIMEOUT_S": "3600",
 }
+REASONING = "<think>"  # with which some chat templates begin an answer
 ELSEWHERE = ("load_in_8bit", "load_in_4bit", "peft_model", "device_map")  # what hf/ can and this cannot
 
 
@@ -82,13 +84,17 @@ class Vllm(Model):
             "api": config.api or self.usual_api,
             "runtime": f"vllm {vllm.__version__}",
         }
+        if self._chat:
+            self.reasoning_tokens = REASONING_TOKENS
 
     def identity(self) -> dict[str, str]:
         return self._identity
 
     async def generate(self, request: Request) -> Output:
         started = time.perf_counter()
-        tokens = self._tokens(request)
+        prompt = self._in_template(request) if self._chat else as_text(request.prompt)
+        # A template has all the special tokens that belong there.
+        tokens: list[int] = self._tokenizer(prompt, add_special_tokens=not self._chat)["input_ids"]
         parameters = self._parameters(request, len(tokens))
         last = None
         try:
@@ -102,19 +108,19 @@ class Vllm(Model):
             raise TransientModelError(f"{self.name} gave up in the middle of its answer")
         made = last.outputs[0]
         usage = Usage(len(tokens), len(made.token_ids))
-        return Output(made.text, usage, made.finish_reason, time.perf_counter() - started)
+        text = made.text
+        if self._chat and prompt.rstrip().endswith(REASONING) and reasoning_is_open(REASONING + text):
+            text = REASONING + text  # without it, what the template began would be taken for an answer
+        return Output(text, usage, made.finish_reason, time.perf_counter() - started)
 
     async def close(self) -> None:
         if self._engine is not None:
             self._engine.shutdown()
             self._engine = None  # collected now, while what its destructor needs is there
 
-    def _tokens(self, request: Request) -> list[int]:
-        chat = self._identity["api"] == "chat"
-        text = self._in_template(request) if chat else as_text(request.prompt)
-        # A template has all the special tokens that belong there.
-        tokens: list[int] = self._tokenizer(text, add_special_tokens=not chat)["input_ids"]
-        return tokens
+    @property
+    def _chat(self) -> bool:
+        return self._identity["api"] == "chat"
 
     def _in_template(self, request: Request) -> str:
         messages = as_messages(request.prompt)

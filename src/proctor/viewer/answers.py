@@ -11,11 +11,12 @@ import msgspec
 from proctor.errors import NotComparableError, UsageError
 from proctor.leaderboard import rank_runs
 from proctor.particulars import differing, particulars, written
+from proctor.report import truncation_notice
 from proctor.reviews import count_reviews
 from proctor.store.opinions import Opinions
 from proctor.store.store import Store
 from proctor.store.types import Place, Review, Wanted
-from proctor.types import Record, Run
+from proctor.types import TRUNCATED, UNPARSED, Record, Run
 from proctor.viewer.drawings import Drawings
 from proctor.viewer.timeline import Timeline, read_timeline
 
@@ -67,7 +68,7 @@ class Answers:
         run = self._store.run(name)
         counts = self._store.counts(run)
         kinds = {kind: self._store.count(run, Wanted(outcome=kind)) for kind in ("pass", "fail")}
-        kinds |= {kind: counts.get(kind, 0) for kind in ("error", "unparsed")}
+        kinds |= {kind: counts.get(kind, 0) for kind in ("error", UNPARSED, TRUNCATED)}
         n, errors = self._store.progress(run)
         told = msgspec.to_builtins(run) | {
             "status": self._store.status(run),
@@ -76,7 +77,13 @@ class Answers:
             "errors": errors,
         }
         rescored = len(Opinions(self._store.reviews(run)).scores)
-        return {"run": told, "counts": counts, "kinds": kinds, "rescored": rescored}
+        return {
+            "run": told,
+            "counts": counts,
+            "kinds": kinds,
+            "rescored": rescored,
+            "notice": truncation_notice(run),
+        }
 
     def reviewed(self, name: str) -> dict[str, Any]:
         """What came out with the scores of people in the place of the original ones."""
@@ -158,16 +165,17 @@ class Answers:
 
 
 def told_apart(runs: Sequence[Run]) -> dict[str, str]:
-    """For each run its settings and options that others of the same task do not share."""
+    """For each run its version, settings and options, where others of the same task do not share them."""
     by_task: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
         by_task[run.task].append(run)
     found: dict[str, str] = {}
     for alike in by_task.values():
         names = set(differing(alike)) - TOLD_IN_THE_LIST
+        several = len({run.version for run in alike}) > 1
         for run in alike:
             told = {name: value for name, value in particulars(run).items() if name in names} if names else {}
-            found[run.id] = written(told)
+            found[run.id] = written({"version": run.version, **told} if several else told)
     return found
 
 

@@ -6,11 +6,12 @@ const VERDICTS = {
   partly: { sign: "◐", words: "partly right" },
   error: { sign: "!", words: "error" },
   unparsed: { sign: "?", words: "could not be read" },
+  truncated: { sign: "…", words: "cut off before an answer" },
   none: { sign: "○", words: "no score" },
 };
 
 function verdictOf(value, outcome) {
-  if (outcome === "error" || outcome === "unparsed") return outcome;
+  if (["error", "unparsed", "truncated"].includes(outcome)) return outcome;
   if (value === null || value === undefined) return "none";
   return value >= 1 ? "pass" : value <= 0 ? "fail" : "partly";
 }

@@ -14,6 +14,7 @@ const KINDS = [
   ["fail", "failed"],
   ["error", "errors"],
   ["unparsed", "unparsed"],
+  ["truncated", "truncated"],
 ];
 const TYPING = 120; // milliseconds after a letter before the search begins
 
@@ -100,6 +101,7 @@ class RunPage {
     this.counts = about.counts;
     this.kinds = about.kinds;
     this.rescored = about.rescored;
+    this.notice = about.notice;
     this.showHeader();
     this.showResults();
     this.showOutcomes();
@@ -129,6 +131,7 @@ class RunPage {
         run.tags.map((tag) => element("span", { class: "tag" }, tag)),
       ),
       run.reason ? element("p", { class: "notice" }, run.reason) : "",
+      this.notice ? element("p", { class: "notice warning" }, this.notice) : "",
       facts([
         ["begun", moment(run.created)],
         ["took", run.seconds ? duration(run.seconds) : null],
@@ -227,7 +230,7 @@ class RunPage {
   // Names of outcomes, where they say more than passed and failed do.
   tellingNames() {
     const named = Object.entries(this.counts).filter(([name]) => !(name in this.kinds));
-    const alike = [this.kinds.pass, this.kinds.fail - this.kinds.unparsed];
+    const alike = [this.kinds.pass, this.kinds.fail - this.kinds.unparsed - this.kinds.truncated];
     return named.every(([, n]) => alike.includes(n)) ? [] : named;
   }
 
