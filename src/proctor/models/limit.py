@@ -49,9 +49,9 @@ class ServerLimit:
         self._quiet_until = float("-inf")
         self._open_window()
 
-    def place(self) -> Place:
+    def place(self) -> Slot:
         """Waits for a place, and for the end of a pause that the server asked for; watches how the request fares."""
-        return Place(self)
+        return Slot(self)
 
     async def _begin(self) -> float:
         """When the request may begin; from then on it has its place."""
@@ -175,8 +175,8 @@ class ServerLimit:
         self._quiet_until = max(self._quiet_until, _now() + seconds)
 
 
-class Place:
-    """A class, since every request needs one: a generator as its context takes twice as long."""
+class Slot:
+    """The context of one request. Every request needs one, and a generator as context would take twice as long."""
 
     __slots__ = ("_begun", "_limit")
 

@@ -17,7 +17,7 @@ NUMBER = re.compile(r"-?\d{1,300}(\.\d{1,300})?([eE][-+]?\d{1,3})?", re.ASCII)
 
 def searched_row(run_id: str, record: Record) -> tuple[str, int, int, str, str]:
     """The row of a record in the table `searched`."""
-    metadata = MARK.join(_pair(key, value) for key, value in record.sample.metadata.items())
+    metadata = MARK.join([_pair(key, value) for key, value in record.sample.metadata.items()])
     return (run_id, record.sample.index, record.epoch, searched_words(record), f"{MARK}{metadata}{MARK}")
 
 
@@ -90,4 +90,6 @@ def as_text(value: Any) -> str:
     """A text as it is, nothing as nothing, all else as JSON."""
     if isinstance(value, str):
         return value
+    if type(value) is int:  # as JSON writes it, but faster; every number of a sample's metadata comes here
+        return str(value)
     return "" if value is None else msgspec.json.encode(value).decode()

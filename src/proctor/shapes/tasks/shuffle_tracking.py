@@ -9,7 +9,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from proctor.shapes.canvas import Shape
-from proctor.shapes.places import ORDINALS, from_nearer_end
+from proctor.shapes.places import name_place as name_rank
+from proctor.shapes.places import read_place
 from proctor.shapes.typed import ShapeTask
 
 HEADING = "Shapes stand in a line, from top to bottom:"
@@ -74,11 +75,8 @@ class ShuffleTrackingTask(ShapeTask):
         """The answer from the words alone: keeps the place of every shape instead of the line."""
         first, *events = description.splitlines()
         line = first.partition(": ")[2].rstrip(".").split(", ")
-        asked = re.match(r"Which shape is ([\w-]+) from the (top|bottom)", question)
-        if asked is None:
-            return "(question not understood)"
-        index = ORDINALS.index(asked[1])
-        index = index if asked[2] == "top" else len(line) - 1 - index
+        side, number = read_place(question.removeprefix("Which shape is ").split(" now?")[0])
+        index = number if side == "top" else len(line) - 1 - number
         place = {shape: position for position, shape in enumerate(line)}
         for event in events:
             a, b = re.findall(r"[Tt]he (\w+ \w+ \w+)", event)
@@ -100,5 +98,5 @@ def kept_of_scale(shapes: int, events: int) -> int:
 
 
 def name_place(index: int, length: int) -> str:
-    number, side = from_nearer_end(index, length, "top", "bottom")
-    return f"{ORDINALS[number]} from the {side}"
+    """The index counts from the top, as the line is listed."""
+    return name_rank(length - 1 - index, length, "y")
