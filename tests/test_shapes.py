@@ -120,7 +120,7 @@ def test_a_run_takes_whole_blocks_unless_told_otherwise(name: str, limit: str) -
 
 def test_a_run_of_your_own_task_takes_as_many_as_it_says() -> None:
     class Balanced(Bringing):
-        answers = ("a", "b", "c")
+        answers: tuple[str, ...] = ("a", "b", "c")
 
         def select_expected_answer(self, i: int, n: int) -> str:
             return self.balanced_answer(i)
@@ -129,7 +129,7 @@ def test_a_run_of_your_own_task_takes_as_many_as_it_says() -> None:
         answers = tuple(map(str, range(1000)))
 
     class Fixed(Balanced):
-        default_limit = 50  # type: ignore[assignment]
+        default_limit = 50
 
     counts = {cls: create_task(cls, "mine", {}).default_limit for cls in (Bringing, Balanced, Thousands, Fixed)}
     assert counts == {Bringing: 100, Balanced: 120, Thousands: 100, Fixed: 50}
