@@ -42,5 +42,5 @@ class ShuffleTrackingMaker(Maker):
             a, b = line[row, i], line[row, j]
             lines += [self._swapped + a, self._with + b]
             line[row, i], line[row, j] = b, a
-        streams.skip(QUESTIONS)
+        streams.skip(min(QUESTIONS, self.n))
         return lines, [self._questions + np.argmax(line == wanted[:, None], axis=1)]
