@@ -233,6 +233,6 @@ def test_luck_is_hardly_ever_called_a_fault() -> None:
 def test_the_tasks_of_the_family_have_no_such_fault(name: str, limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit, "AUDITED", 300)
     settings = {} if limit == "default" else extreme(name, limit)
-    found = list(audit.audit(create_task(REGISTERED_TASKS[name], f"shapes/{name}", settings)))
+    found = list(audit.audit(create_task(REGISTERED_TASKS[name], f"shapes/{name}", settings), declared=False))
     assert [finding.claim for finding in found] == [audit.SHOWN, audit.VARIED]
     assert [finding.fault for finding in found] == ["", ""]

@@ -97,10 +97,14 @@ def test_a_row_holds_what_a_run_asks(name: str, few_shot: int) -> None:
         assert last.endswith(f"{row['question']} {task.instruction}".rstrip())
 
 
-def test_parquet_holds_what_the_lines_hold(generate: Generate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("few_shot", [0, 3])
+def test_parquet_holds_what_the_lines_hold(
+    generate: Generate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_shot: int
+) -> None:
     monkeypatch.setattr("proctor.datafile.PARQUET_ROWS", 100)
-    assert generate("shapes/count", "-n", 250, "--out", tmp_path / "d.parquet").returncode == 0
-    assert generate("shapes/count", "-n", 250, "--out", tmp_path / "d.jsonl").returncode == 0
+    for name in ("d.parquet", "d.jsonl"):
+        done = generate("shapes/count", "-n", 250, "--few-shot", few_shot, "--out", tmp_path / name)
+        assert done.returncode == 0
     lines = [msgspec.json.decode(line) for line in (tmp_path / "d.jsonl").read_bytes().splitlines()]
     assert pyarrow.parquet.ParquetFile(tmp_path / "d.parquet").num_row_groups == 3
     rows = pyarrow.parquet.read_table(tmp_path / "d.parquet").to_pylist()

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -104,6 +105,35 @@ def test_answers_are_balanced_in_every_block(name: str, limit: str, count: int) 
     assert [s.target for s in made] != sorted(s.target for s in made), "the order within a block is shuffled"
     other_seed = samples(40, name, seed=1, settings=settings)
     assert [s.target for s in made[:40]] != [s.target for s in other_seed]
+
+
+@TASKS
+@pytest.mark.parametrize("limit", ["minimum", "default", "maximum"])
+def test_a_run_takes_whole_blocks_unless_told_otherwise(name: str, limit: str) -> None:
+    task = create_task(REGISTERED_TASKS[name], name, extreme(name, limit) if limit != "default" else {})
+    config = build_config({"task": name, "model": "scripted/oracle"})
+    count = task.count(config)
+    assert 100 <= count < 100 + 10 * len(task.answers)
+    wanted = Counter(task.select_expected_answer(index, count) for index in range(count))
+    assert set(wanted.values()) == {count // len(task.answers)}
+    assert task.count(msgspec.structs.replace(config, limit=7)) == 7
+
+
+def test_a_run_of_your_own_task_takes_as_many_as_it_says() -> None:
+    class Balanced(Bringing):
+        answers: tuple[str, ...] = ("a", "b", "c")
+
+        def select_expected_answer(self, i: int, n: int) -> str:
+            return self.balanced_answer(i)
+
+    class Thousands(Balanced):
+        answers = tuple(map(str, range(1000)))
+
+    class Fixed(Balanced):
+        default_limit = 50
+
+    counts = {cls: create_task(cls, "mine", {}).default_limit for cls in (Bringing, Balanced, Thousands, Fixed)}
+    assert counts == {Bringing: 100, Balanced: 120, Thousands: 100, Fixed: 50}
 
 
 def guessed_right(pairs: list[tuple[str, str]]) -> float:
@@ -341,7 +371,7 @@ def test_worked_examples_know_nothing_of_the_answer(name: str, count: int) -> No
         assert isinstance(example, Message)
         return example.content
 
-    made = samples(count, name, few_shot=1)
+    made = samples(count, name, few_shot=1, shots="other")
     chance = 1 / len(create_task(REGISTERED_TASKS[name], name, {}).answers)
     agree = sum(shown_answer(sample) == sample.target for sample in made)
     assert abs(agree / count - chance) < 4 * (chance * (1 - chance) / count) ** 0.5

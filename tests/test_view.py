@@ -98,7 +98,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
 def add_families(root: Path, place: str) -> None:
     """All before the browser is started, whose loop would be in the way."""
     (root / "own.py").write_text(PROGRAMS)
-    proctor.evaluate("shapes/existence", "scripted/random", limit=5, modality="image", few_shot=1, store=place)
+    proctor.evaluate(
+        "shapes/existence", "scripted/random", limit=5, modality="image", few_shot=1, shots="other", store=place
+    )
     proctor.evaluate("agents/catch", agent="random", limit=2, store=place)
     try:
         proctor.evaluate(f"{root / 'own.py'}:Own", "scripted/oracle", allow_code_execution=True, store=place)

@@ -23,9 +23,10 @@ SHOWN = "the description shows what is asked about"
 VARIED = "no constant answer scores well above chance"
 
 
-def audit(task: Task) -> Iterator[Finding]:
+def audit(task: Task, declared: bool) -> Iterator[Finding]:
+    """Where `extends_description` is declared in the task's own class, it is believed."""
     items = [load_item(task, index, AUDITED) for index in range(AUDITED)]
-    yield Finding(SHOWN, next(_hidden(task, items), ""))
+    yield Finding(SHOWN, "" if declared else next(_hidden(task, items), ""))
     yield _find_constant(task, items)
 
 
@@ -33,14 +34,9 @@ def audit(task: Task) -> Iterator[Finding]:
 
 
 def _hidden(task: Task, items: Sequence[Item]) -> Iterator[str]:
-    from proctor.shapes.task import Task as Base
-
-    classes = type(task).__mro__[: type(task).__mro__.index(Base)]
-    if any("extends_description" in vars(cls) for cls in classes):
-        return  # the task says in so many words what its text is
     cure = (
-        "self.description takes the place of the description of the canvas: to add to it, set "
-        "`extends_description = True` in the class; if the text is complete without it, set it to False"
+        "self.description takes the place of the description of the canvas: set `extends_description = True` in the "
+        "class to add the text to that description, or `extends_description = False` if it is complete by itself"
     )
     for index, item in enumerate(items):
         if not item.canvas and (what := find_hidden(item)):
@@ -55,7 +51,7 @@ def find_hidden(item: Item) -> str:
     for thing in [*asked, *(thing for thing in things_in(item.answer) if len(thing) == 3)]:
         missing = [name for name in unseen if thing <= set(name.split())]
         if missing and thing not in said:
-            return f"it takes the {missing[0]} to answer, which is on the canvas and not in the description"
+            return f"the answer depends on the {missing[0]}, which is on the canvas but not in the description"
     if not item.story.strip():
         return "the description is empty"
     if not asked and not things_in(item.answer) and 0 < len(unseen) < len(names):
@@ -78,7 +74,7 @@ def _find_constant(task: Task, items: Sequence[Item]) -> Finding:
     allowed = ERROR_RATE / len(counts)
     if _binomial_tail(math.floor(scores[best]), len(items), min(1, chance + MARGIN)) >= allowed:
         return Finding(VARIED, "", seen)
-    return Finding(VARIED, f"{_cause(task, counts[best] / len(items), scores[best] / len(items))}", seen)
+    return Finding(VARIED, _cause(task, counts[best] / len(items), scores[best] / len(items)), seen)
 
 
 def _cause(task: Task, share: float, score: float) -> str:

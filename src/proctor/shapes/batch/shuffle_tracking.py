@@ -37,7 +37,7 @@ class ShuffleTrackingMaker(Maker):
         listed[:, -1] += self._listed_last - self._listed
         lines: list[Column] = [self._heading, listed]
         swaps = [streams.sample(self.n, 2) for _ in range(self.task.settings.events)]
-        streams.skip(min(QUESTIONS, self.n))
+        self.skip_wanted_answers(streams)
         for pair in self._with_a_part_for(np.argmax(line == wanted[:, None], axis=1), swaps, streams):
             a, b = np.take_along_axis(line, pair, axis=1).T
             lines += [self._swapped + a, self._with + b]
