@@ -17,7 +17,8 @@ _PAST = re.compile(
     re.I,
 )
 _PAST_AFTER = re.compile(
-    r"\s+(?:no more|at first|before|initially|originally|earlier|previously|at the (?:start|beginning)|in the beginning)\b",
+    r"\s+(?:no more|at first|before|initially|originally|earlier|previously|at the (?:start|beginning)|"
+    r"in the beginning)\b",
     re.I,
 )
 _CHANGE = re.compile(

@@ -106,7 +106,8 @@ UNDECIDED = re.compile(
 )
 # At the end of a sentence that was cut off.
 UNFINISHED = re.compile(
-    r"\b(?:is|are|the|a|an|at|(?<!left )(?<!right )of|and|or|so|to|with|because|since|than|its|then|that|which|be|by|in|the small|"
+    r"\b(?:is|are|the|a|an|at|(?<!left )(?<!right )of|and|or|so|to|with|because|since|than|its|then|that|which|be|"
+    r"by|in|the small|"
     r"the large)$"
     r"|\b(?:let me|let's|here)\b[^:]*:\s*1\.$",
     re.I,

@@ -74,7 +74,8 @@ _COURTESY = re.compile(
     re.I,
 )
 _OPENING = re.compile(
-    r"^\W*(?:(?:all right|alright|okay|ok|well|sure|great|got it)\b[,!.:]*|right(?:[,!]|(?= so\b)))\s+(?=(?:let|so|i'll|i'm|i will|i need|i can|we|"
+    r"^\W*(?:(?:all right|alright|okay|ok|well|sure|great|got it)\b[,!.:]*|right(?:[,!]|(?= so\b)))\s+(?=(?:let|so|"
+    r"i'll|i'm|i will|i need|i can|we|"
     r"now|here|first|looking|to)\b)"
     r"|^\W*no\s+(?:problem|worries|trouble)\b\W*",
     re.I,

@@ -20,7 +20,8 @@ _NO = re.compile(
     r"\b(?:nope|nah|negative|untrue)\b|\b(?<!not )(?<!n't )(?:false|incorrect)\b|(?:\bnot|n't)\s+(?:true|correct|"
     r"the case)\b"
     r"|\b(?:definitely|certainly|absolutely|of course|clearly) not\b|\bnot at all\b"
-    r"|(?<=\byes or )no\b|\bno(?=\s*(?:$|[^\w\s'-])|\s+-|\s+(?:and|or|because|since|as|it|there|this|that|they|i|we|but|is|if|would|"
+    r"|(?<=\byes or )no\b|\bno(?=\s*(?:$|[^\w\s'-])|\s+-|\s+(?:and|or|because|since|as|it|there|this|that|they|i|we|"
+    r"but|is|if|would|"
     r"are|seem)\b)(?!\.\s*\d)",
     re.I,
 )
