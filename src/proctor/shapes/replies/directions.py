@@ -15,9 +15,10 @@ _WORDS = {
 }
 _WORD = re.compile("|".join(rf"(?P<{value}>\b(?:{words})\b)" for value, words in _WORDS.items()), re.I)
 _BETWEEN = re.compile(
-    r"[\s,;/-]*(?:of|from)?\s*(?:it|them|the (?:\w+ ){0,3}(?:square|circle|triangle|shape|one))?[\s,]*(?:(?:and|but|"
+    r"[\s,;/-]*(?:of|from)?\s*(?:it|them|the (?:\w+ ){0,3}(?:square|circle|triangle|shape|one))?[\s,]*(?:(?:and|"
+    r"but also|"
     r"plus|as well as)\b|[&+])?\s*"
-    r"(?:(?:it is|it's|is|lies|also|slightly|further|farther|directly|more|far|a (?:little )?bit|a little|\d+|"
+    r"(?:(?:there|it is|it's|is|lies|also|slightly|further|farther|directly|more|far|a (?:little )?bit|a little|\d+|"
     r"units?|steps?)\s+)*(?:to|on|towards?|at)?\s*(?:the|its)?\s*(?:side)?[\s-]*",
     re.I,
 )
@@ -28,7 +29,9 @@ _NAMED = (
 _SIMILAR = re.compile(
     r"(?<!the )(?<!to )(?<!\bits )\bright (?=next|near|beside|at|in|on|above|below|under|over|after|before|away|now|"
     r"there|here|by|between|beneath)"
-    r"|\b(?:that's|that is|you're|you are|all|quite) right\b|\balright\b|\bright (?:answer|angle|away|now)\b"
+    r"|\b(?:that's|that is|you're|you are|all|quite) right\b|\balright\b|\bright (?:answer|angle|away|now|shape|"
+    r"choice|order|way)\b|"
+    r"\b(?:lines|steps|list|information|coordinates) (?:above|below)\b"
     r"|\bleft ?over\b|\bleft (?:with|out|behind|alone|unchanged|to (?:do|check|compare))\b|\bup and down\b|"
     r"\bnothing is left\b|\b(?:nothing|units?|"
     r"steps?|what's|what is) left\b"

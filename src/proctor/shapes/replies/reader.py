@@ -188,6 +188,8 @@ def _read_sentence(sentence: str, kind: Kind) -> str | None:
     short = cues.ASIDE.sub(" ", sentence)
     if not kind.find(short):
         short = sentence
+    elif any(_is_other(sentence, aside, kind) for aside in cues.ASIDE.finditer(sentence)):
+        return AMBIGUOUS
     if cues.SUPPOSITION.match(short):
         return None
     if len(values := {mention.value for mention in kind.find(short)}) < 2:
@@ -196,12 +198,31 @@ def _read_sentence(sentence: str, kind: Kind) -> str | None:
     if cues.SEEMING.search(parts[0]) and kind.find(parts[-1]):
         short = parts[-1]
     label, _, end = short.rpartition(":")
-    if label and not (":" in label and kind.find(label)) and _is_one(end, kind) and _decide(short, kind) == AMBIGUOUS:
+    own = _is_followed_by_reason(short, kind)
+    if (
+        label
+        and not own
+        and not (":" in label and kind.find(label))
+        and _is_one(end, kind)
+        and _decide(short, kind) == AMBIGUOUS
+    ):
         return _decide(end, kind)
     *before, conclusion = cues.HENCE.split(short)
-    if before and not _is_followed_by_reason(short, kind) and (answer := _read_passage(conclusion, kind)):
+    if before and not own and (answer := _read_passage(conclusion, kind)):
         return answer
     return _read_passage(short, kind)
+
+
+def _is_other(sentence: str, aside: re.Match[str], kind: Kind) -> bool:
+    """Does another answer follow an answer in brackets, as in "above (left)"?"""
+    before = sentence[: aside.start()].rstrip()
+    mentions = kind.find(before)
+    return bool(
+        mentions
+        and mentions[-1].end == len(before)
+        and _is_one(aside[0], kind)
+        and _decide(aside[0], kind) != mentions[-1].value
+    )
 
 
 def _is_one(passage: str, kind: Kind) -> bool:
