@@ -73,7 +73,8 @@ HENCE = re.compile(
 CORRECTION = re.compile(
     r"\b(?:wait|actually|correction|corrected|on second thoughts?|on reflection|scratch that|hold on|hang on|oops|"
     r"sorry|or rather|"
-    r"i (?:meant|made an?|was (?:wrong|mistaken|looking)|mis\w+|(?:overlooked|missed|forgot)(?: one\b)?|mixed)|"
+    r"i (?:meant|made an?|was (?:wrong(?: to \w+ \w+)?|mistaken|looking)|mis\w+|(?:overlooked|missed|"
+    r"forgot)(?: one\b)?|mixed)|"
     r"my mistake|apologies|i mean|let me (?:re|double|"
     r"look again|check again)[\w-]*|"
     r"h+m+|upon re\w+|looking again|checking again|rechecking|recounting)\b",

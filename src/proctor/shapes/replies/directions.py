@@ -48,7 +48,7 @@ _SIMILAR = re.compile(
 )
 _UP_OR_DOWN = re.compile(r"\b(?:up|down)\b", re.I)
 _MOVED = re.compile(
-    r"(?:^|[\n:,;.>(-]|\d|\b(?:units?|steps?|mov\w+|straight|further|farther|diagonally|slightly|is|it's|and|but|or|"
+    r"(?:^|[\n:,;.!?>(-]|\d|\b(?:units?|steps?|mov\w+|straight|further|farther|diagonally|slightly|is|it's|and|but|or|"
     r"then|net|go|goes|going|"
     r"point\w*|lead\w*|also))\W*$",
     re.I,

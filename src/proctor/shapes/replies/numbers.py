@@ -54,7 +54,7 @@ _ELSE = re.compile(
     rf"\b{_N}\b[^,.;\n]{{0,30}},\s(?={_N}\b(?<!one) of (?:which|whom))|\b(?:step|shape|line|event|item|case|option|"
     rf"figure|image|row|statement|swap|move|rule)\s#?\d+\b|#\d+"
     rf"|\b(?:out of|of|among|from|all|all of)(?: all)?(?: of)?(?: the| these| those|"
-    rf" its)? {_N}\b(?= (?:\w+ ){{0,3}}{_THING}|\W*$)(?<!total of )"
+    rf" its)? {_N}\b(?= (?:\w+ ){{0,3}}{_THING}|\s*[.,;!)\n]|\s*$)(?<!total of )"
     r"|\b\d+(?:\.\d+)? units?\b|\bdistance (?:of )?\d+(?:\.\d+)?|\b\d+\s?(?:by|x|×)\s?\d+\b",
     re.I,
 )

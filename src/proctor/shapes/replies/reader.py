@@ -22,6 +22,7 @@ from proctor.shapes.replies.markup import BOX, ITEM, UNBOX, plain_sentences
 
 CACHED = 256  # passages whose mentions are remembered: one is looked at from several sides
 SHORT = 64  # characters of a reply that is remembered as a whole
+OPENING = 3  # sentences among which the first answer is looked for: others may lead up to it
 AMBIGUOUS = "(ambiguous)"  # more than one answer, or one that is not of this kind
 
 
@@ -159,19 +160,18 @@ def _stated(sentences: list[str], kind: Kind) -> str | None:
     """The last sentence; the first where the last has no answer or is only an explanation of that one."""
     if not sentences:
         return None
-    first = None if sentences[0].startswith(ITEM) else _read_sentence(sentences[0], kind)
-    last = None if cues.UNFINISHED.search(sentences[-1]) else _read_sentence(sentences[-1], kind)
-    if last and sentences[-1].startswith(ITEM) and _is_bare(sentences[-1], kind):
+    opening = next((sentence for sentence in sentences[:OPENING] if kind.find(sentence)), sentences[0])
+    closing = sentences[-1]
+    cut_off = cues.UNFINISHED.search(closing)
+    first = None if opening.startswith(ITEM) else _read_sentence(opening, kind)
+    last = None if cut_off else _read_sentence(closing, kind)
+    if last and closing.startswith(ITEM) and _is_bare(closing, kind):
         return first if first == last else AMBIGUOUS
-    if cues.UNFINISHED.search(sentences[-1]) and first and not _is_bare(sentences[0], kind):
-        return AMBIGUOUS
     if first in (None, AMBIGUOUS, last):
         return last or first
-    if last in (None, AMBIGUOUS):
-        return first if last is None or _is_bare(sentences[0], kind) else AMBIGUOUS
-    if _is_bare(sentences[0], kind):
-        return AMBIGUOUS if _is_bare(sentences[-1], kind) else first
-    return last
+    if _is_bare(opening, kind):
+        return AMBIGUOUS if last and last != AMBIGUOUS and _is_bare(closing, kind) else first
+    return AMBIGUOUS if cut_off else last or first
 
 
 def _is_bare(sentence: str, kind: Kind) -> bool:
