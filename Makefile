@@ -68,6 +68,7 @@ coverage: .venv/test-packages .venv/hf
 bench: .venv/ray
 	@$(BIN)/python bench/core.py
 	@$(BIN)/python bench/shapes.py
+	@$(BIN)/python bench/answers.py
 	@$(BIN)/python bench/png.py
 	@$(BIN)/python bench/sandbox.py
 	@$(BIN)/python bench/code_family.py

@@ -89,6 +89,24 @@ def test_replies_are_read_as_a_person_reads_them(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", PARSERS)
+@pytest.mark.parametrize(
+    "around",
+    [
+        "<think>\nHmm. Yes, no, 3, left, red, small red square?\n</think>\n\n{}",
+        "Sure! {}",
+        "Let me think step by step.\n\n{}",
+        "The shapes are at (3, 4), (-5, 12) and (7, 7).\n\n{}",
+        "{}\n\nI hope this helps!",
+        "\r\n{}\r\n\r\nLet me know if you have any questions.",
+    ],
+)
+def test_words_around_a_reply_change_nothing(kind: str, around: str) -> None:
+    replies = [(reply, answer) for reply, answer in corpus(kind) if "think" not in reply]
+    read = [(reply, answer, PARSERS[kind](around.format(reply))) for reply, answer in replies]
+    assert [row for row in read if row[1] != row[2]] == []
+
+
+@pytest.mark.parametrize("kind", PARSERS)
 def test_corpus_has_many_replies_of_every_kind(kind: str) -> None:
     replies, answers = zip(*corpus(kind), strict=True)
     assert len(set(replies)) == len(replies) >= 350

@@ -52,7 +52,7 @@ def samples_of_both_paths(
 
 
 def test_every_task_is_made_in_batches() -> None:
-    assert REGISTERED_TASKS.keys() == NAMES
+    assert REGISTERED_TASKS.keys() == set(NAMES)
 
 
 @BATCHED

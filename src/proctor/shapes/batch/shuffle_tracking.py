@@ -9,7 +9,6 @@ from proctor.shapes.batch.maker import Maker
 from proctor.shapes.batch.phrases import Column
 from proctor.shapes.batch.streams import Integers, Streams, pick
 from proctor.shapes.tasks.shuffle_tracking import HEADING, QUESTION, SCALE, SWAP, kept_of_scale, name_place
-from proctor.shapes.typed import QUESTIONS
 
 
 class ShuffleTrackingMaker(Maker):

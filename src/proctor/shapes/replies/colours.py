@@ -17,11 +17,14 @@ _PAST = re.compile(
     re.I,
 )
 _PAST_AFTER = re.compile(
-    r"\s+(?:no more|at first|before|initially|originally|earlier|previously|at the (?:start|beginning)|in the beginning)\b",
+    r"\s+(?:no more|first|until|at first|before|initially|originally|earlier|previously|at the (?:start|beginning)|"
+    r"in the beginning)\b",
     re.I,
 )
+_LATER = re.compile(r"\s+(?:later|afterwards|now|in the end|at the end|finally)\b", re.I)
 _CHANGE = re.compile(
-    r"(?:(?P<change>\bturn\w*|\bmak\w+|\bpaint\w+|\brecolou?r\w*|\bbec[ao]m\w+|\bto|\binto|->|\bthen|\bfinally|"
+    r"(?:(?P<change>\bturn\w*|\bmak\w+|\bpaint\w+|\brecolou?r\w*|\bbec[ao]m\w+|\bto|\binto|->|\bthen|\blater|"
+    r"\bafterwards|\beventually|\bfinally|"
     r"\bend\w* (?:up|as))"
     r"|\bnow|\bis|'s|\bremain\w*|\bstay\w*|\bas|\bstill)\s+"
     r"(?:(?:it|now|then|currently|again|a|an|the|small|large|finally|to|into|still|up|as|colou?red|in)\s+)*$",
@@ -40,8 +43,8 @@ def _choose_colour(passage: str, mentions: Mentions) -> str | None:
     """The colour that a shape has or gets, not the one by which it is called: "the red square turns blue"."""
     if re.search(r"\bor\b|/", passage):
         return None
-    cues = [(m.value, _CHANGE.search(passage[max(0, m.start - 40) : m.start])) for m in mentions]
-    got = [value for value, cue in cues if cue]
+    cues = [(m, _CHANGE.search(passage[max(0, m.start - 40) : m.start])) for m in mentions]
+    got = [m.value for m, cue in cues if cue or _LATER.match(passage, m.end)]
     changed = any(cue and cue["change"] for _, cue in cues)
     if re.search(r"\b(?:goes|went)\b", passage, re.I):
         return mentions[-1].value

@@ -30,7 +30,7 @@ NEGATION = re.compile(
     r"(?:\bnot|n't|\bcannot|\bnever|\bno longer|\bneither|\bnor|\brather than|\binstead of|\bother than|\bunlike|"
     r"\bbut(?<=anything but)|\bexcept|"
     r"\b(?P<modal>could|might|may)(?: also| well| just as well)*)\s+"
-    r"(?:(?:to|the|a|an|on|in|at|be|it|is|its|it's|of|really|just|directly|either|simply|exactly|been|still|also|"
+    r"(?:(?:to|the|a|an|on|in|at|be|it|is|its|it's|of|really|directly|either|exactly|been|still|also|"
     r"any|answer|say|tell|conclude|see|have|find)\s+)*\W*$",
     re.I,
 )
@@ -73,7 +73,8 @@ HENCE = re.compile(
 CORRECTION = re.compile(
     r"\b(?:wait|actually|correction|corrected|on second thoughts?|on reflection|scratch that|hold on|hang on|oops|"
     r"sorry|or rather|"
-    r"i (?:meant|made an?|was (?:wrong|mistaken|looking)|mis\w+|overlooked|missed|forgot|mixed)|"
+    r"i (?:meant|made an?|was (?:wrong(?: to \w+ \w+)?|mistaken|looking)|mis\w+|(?:overlooked|missed|"
+    r"forgot)(?: one\b)?|mixed)|"
     r"my mistake|apologies|i mean|let me (?:re|double|"
     r"look again|check again)[\w-]*|"
     r"h+m+|upon re\w+|looking again|checking again|rechecking|recounting)\b",
@@ -83,7 +84,8 @@ CORRECTION = re.compile(
 RETRACTION = re.compile(r"^\W*no\b\s*[,:.;-]|\bno\s*[,:]\s", re.I)
 # What the model thought before it knew better.
 SEEMING = re.compile(
-    r"\b(?:seems?|appears?|at first|first|initial|initially|originally|earlier|before|almost|one might|might think|"
+    r"\b(?:seems?|appears?|at first|first|initial|initially|originally|earlier|before|almost|used to|one might|"
+    r"might think|"
     r"thought|would think|"
     r"said|counted|guessed|expected|tempted|going to say|looks? like)\b",
     re.I,
@@ -106,9 +108,10 @@ UNDECIDED = re.compile(
 )
 # At the end of a sentence that was cut off.
 UNFINISHED = re.compile(
-    r"\b(?:is|are|the|a|an|at|(?<!left )(?<!right )of|and|or|so|to|with|because|since|than|its|then|that|which|be|by|in|the small|"
+    r"\b(?:is|are|the|a|an|at|(?<!left )(?<!right )of|and|or|so|to|with|because|since|than|its|then|that|which|be|"
+    r"by|in|the small|"
     r"the large)$"
-    r"|\b(?:let me|let's|here)\b[^:]*:\s*1\.$",
+    r"|\b(?:let me|let's|here)\b[^:]*:\s*1\.$|(?:->|,)\s*\.*$",
     re.I,
 )
 # In brackets, unless it is an alternative.

@@ -15,9 +15,10 @@ _WORDS = {
 }
 _WORD = re.compile("|".join(rf"(?P<{value}>\b(?:{words})\b)" for value, words in _WORDS.items()), re.I)
 _BETWEEN = re.compile(
-    r"[\s,;/-]*(?:of|from)?\s*(?:it|them|the (?:\w+ ){0,3}(?:square|circle|triangle|shape|one))?[\s,]*(?:(?:and|but|"
+    r"[\s,;/-]*(?:of|from)?\s*(?:it|them|the (?:\w+ ){0,3}(?:square|circle|triangle|shape|one))?[\s,]*(?:(?:and|"
+    r"but also|"
     r"plus|as well as)\b|[&+])?\s*"
-    r"(?:(?:it is|it's|is|lies|also|slightly|further|farther|directly|more|far|a (?:little )?bit|a little|\d+|"
+    r"(?:(?:there|it is|it's|is|lies|also|slightly|further|farther|directly|more|far|a (?:little )?bit|a little|\d+|"
     r"units?|steps?)\s+)*(?:to|on|towards?|at)?\s*(?:the|its)?\s*(?:side)?[\s-]*",
     re.I,
 )
@@ -28,8 +29,11 @@ _NAMED = (
 _SIMILAR = re.compile(
     r"(?<!the )(?<!to )(?<!\bits )\bright (?=next|near|beside|at|in|on|above|below|under|over|after|before|away|now|"
     r"there|here|by|between|beneath)"
-    r"|\b(?:that's|that is|you're|you are|all|quite) right\b|\balright\b|\bright (?:answer|angle|away|now)\b"
-    r"|\bleft ?over\b|\bleft (?:with|out|behind|alone|unchanged|to (?:do|check|compare))\b|\bup and down\b|\bnothing is left\b|\b(?:nothing|units?|"
+    r"|\b(?:that's|that is|you're|you are|all|quite) right\b|\balright\b|\bright (?:answer|angle|away|now|shape|"
+    r"choice|order|way)\b|"
+    r"\b(?:lines|steps|list|information|coordinates) (?:above|below)\b"
+    r"|\bleft ?over\b|\bleft (?:with|out|behind|alone|unchanged|to (?:do|check|compare))\b|\bup and down\b|"
+    r"\bnothing is left\b|\b(?:nothing|units?|"
     r"steps?|what's|what is) left\b"
     r"|\bup (?:to|until|with)\b|\b(?:top|bottom|left|right)(?: side| edge| half| part)? of the (?:canvas|picture|"
     r"image|grid|board)\b"
@@ -44,7 +48,7 @@ _SIMILAR = re.compile(
 )
 _UP_OR_DOWN = re.compile(r"\b(?:up|down)\b", re.I)
 _MOVED = re.compile(
-    r"(?:^|[\n:,;.>(-]|\d|\b(?:units?|steps?|mov\w+|straight|further|farther|diagonally|slightly|is|it's|and|but|or|"
+    r"(?:^|[\n:,;.!?>(-]|\d|\b(?:units?|steps?|mov\w+|straight|further|farther|diagonally|slightly|is|it's|and|but|or|"
     r"then|net|go|goes|going|"
     r"point\w*|lead\w*|also))\W*$",
     re.I,

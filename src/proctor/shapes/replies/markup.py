@@ -37,6 +37,7 @@ _STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"([^\w\s])\1{3,}", r"\1\1\1"),
         (r" +", " "),
         (r"\n\s+", "\n"),
+        (r"\A\W*(?:sure(?: thing)?|certainly|of course|okay|ok)\s?!\s+", ""),
         (r"\\+(?:text|math|operatorname|mbox|emph)\w{0,12}\s?\{([^{}]*)\}", r"\1"),
         (r"\\+f?boxed\s?\{([^{}]*)\}", rf"\n{BOX}\1{UNBOX}\n"),
         (r"\\+(?:quad|,|;|:|!| )", " "),
@@ -70,11 +71,12 @@ _END = re.compile(r"\n|(?<=[.!?])\s+")
 _PIECE = re.compile(r".{1,600}(?:\s|$)|.{1,600}")  # a longer sentence is read in pieces
 _COURTESY = re.compile(
     r"^\W*(?:i hope|hope this|let me know|feel free|please|thanks?\b|happy to|glad to|if you (?:have|need|want|"
-    r"would)|is there anything)",
+    r"would)|is there anything|(?:sure(?: thing)?|certainly|of course|okay|ok|(?:great|good) question)\W*$)",
     re.I,
 )
 _OPENING = re.compile(
-    r"^\W*(?:(?:all right|alright|okay|ok|well|sure|great|got it)\b[,!.:]*|right(?:[,!]|(?= so\b)))\s+(?=(?:let|so|i'll|i'm|i will|i need|i can|we|"
+    r"^\W*(?:(?:all right|alright|okay|ok|well|sure|great|got it)\b[,!.:]*|right(?:[,!]|(?= so\b)))\s+(?=(?:let|so|"
+    r"i'll|i'm|i will|i need|i can|we|"
     r"now|here|first|looking|to)\b)"
     r"|^\W*no\s+(?:problem|worries|trouble)\b\W*",
     re.I,
@@ -90,6 +92,6 @@ def plain_sentences(text: str, prepare: Callable[[str], str] = str) -> list[str]
         text = _LIST_MARK.sub(ITEM, text)
     elif not (marks and marks[0].strip()[:1].isdigit()):  # one alone is an answer: "3. They are at …"
         text = _LIST_MARK.sub("", text)
-    text = _OPENING.sub("", prepare(text).strip())
-    sentences = (piece.strip() for sentence in _END.split(text) for piece in _PIECE.findall(sentence))
+    pieces = (piece for sentence in _END.split(prepare(text)) for piece in _PIECE.findall(sentence))
+    sentences = (_OPENING.sub("", piece).strip() for piece in pieces)
     return [sentence for sentence in sentences if sentence and not _COURTESY.match(sentence)]

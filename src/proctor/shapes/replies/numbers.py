@@ -49,11 +49,12 @@ _PRONOUN_AFTER = re.compile(
 _OF_THEM_AFTER = re.compile(r"\s+(?:at|in|on|is|has|with)\b|\s*\(", re.I)
 _N = rf"(?:\d+|{'|'.join(_UNITS)})"
 _ELSE = re.compile(
+    rf"\b{_N} shapes?(?=,? of (?:which|whom))|"
     r"(?:^|(?<=[\s,:;]))\d{1,2}\)(?=\s+[a-z])|"
     rf"\b{_N}\b[^,.;\n]{{0,30}},\s(?={_N}\b(?<!one) of (?:which|whom))|\b(?:step|shape|line|event|item|case|option|"
     rf"figure|image|row|statement|swap|move|rule)\s#?\d+\b|#\d+"
     rf"|\b(?:out of|of|among|from|all|all of)(?: all)?(?: of)?(?: the| these| those|"
-    rf" its)? {_N}\b(?= (?:\w+ ){{0,3}}{_THING}|\W*$)(?<!total of )"
+    rf" its)? {_N}\b(?= (?:\w+ ){{0,3}}{_THING}|\s*[.,;!)\n]|\s*$)(?<!total of )"
     r"|\b\d+(?:\.\d+)? units?\b|\bdistance (?:of )?\d+(?:\.\d+)?|\b\d+\s?(?:by|x|×)\s?\d+\b",
     re.I,
 )
@@ -95,7 +96,9 @@ def _find(passage: str) -> Mentions:
         match for match in _NUMERAL.finditer(passage) if not (_is_pronoun(passage, match) or _is_vague(passage, match))
     ]
     mentions = definite(passage, (Mention(match.start(), match.end(), _value(match)) for match in found))
-    others = [m for m in mentions if not (m.value == "1" and _OF_THEM_AFTER.match(passage, m.end))]
+    others = [
+        m for m in mentions if not (passage[m.start : m.end].lower() == "one" and _OF_THEM_AFTER.match(passage, m.end))
+    ]
     others = [m for m in others if not (m.value == "0" and _BESIDES.search(passage[max(0, m.start - 10) : m.start]))]
     return _apart(passage, tuple(others) or mentions)
 
@@ -115,6 +118,7 @@ def _apart(passage: str, mentions: Mentions) -> Mentions:
 
 
 _SUM_BEFORE = re.compile(r"(?:=|\btotal(?: of| is|:)?|\bmaking|\bmakes|\bgiving|\bgives)\s*(?:it\s+)?$", re.I)
+_PART = re.compile(r" of (?:them|these|those)\b", re.I)
 _SUM_AFTER = re.compile(r"(?:\s+\w+){0,4}?\s+(?:in total|altogether|overall|in all)\b", re.I)
 
 
@@ -125,6 +129,9 @@ def _choose(passage: str, mentions: Mentions) -> str | None:
         for m in mentions
         if _SUM_BEFORE.search(passage[max(0, m.start - 20) : m.start]) or _SUM_AFTER.match(passage[m.end :])
     }
+    parts = {m.value for m in mentions if re.search(r"\band $", passage[: m.start]) and _PART.match(passage, m.end)}
+    if len(parts) == 1:
+        return parts.pop()
     if len(sums) == 1:
         return sums.pop()
     first, *between, last = (_count(m) for m in mentions)

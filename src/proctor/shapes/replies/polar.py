@@ -20,7 +20,9 @@ _NO = re.compile(
     r"\b(?:nope|nah|negative|untrue)\b|\b(?<!not )(?<!n't )(?:false|incorrect)\b|(?:\bnot|n't)\s+(?:true|correct|"
     r"the case)\b"
     r"|\b(?:definitely|certainly|absolutely|of course|clearly) not\b|\bnot at all\b"
-    r"|(?<=\byes or )no\b|\bno(?=\s*(?:$|[^\w\s'-])|\s+-|\s+(?:and|or|because|since|as|it|there|this|that|they|i|we|but|is|if|would|"
+    r"|(?<=\byes or )no\b|(?<=\byes/)no\b|\bno(?=\s*(?:$|[^\w\s'-])|\s+-|\s+(?:and|or|because|since|as|it|there|"
+    r"this|that|they|i|we|"
+    r"but|is|if|from|would|"
     r"are|seem)\b)(?!\.\s*\d)",
     re.I,
 )
@@ -42,7 +44,8 @@ _DENIAL = re.compile(
     r"\bthere (?:is|are|was|were|does)n't\b|\b(?:is|are|does|do)(?: not|n't)\W*$|\b(?:is|are|does|do)(?: not|"
     r"n't) (?:between|present|exist|there|contain|hold|"
     r"satisfied|met|on the canvas|in the canvas)\b|\bno longer (?:present|there|exists?|on|in)\b|\b(?:do not|don't|"
-    r"cannot|can't) (?:see|find) (?:an?|any|one|such)\b(?! image| picture| canvas)|\b(?:absent|missing)\W*$|"
+    r"cannot|can't) (?:see|find) (?:an?|any|one|such)\b(?! image| picture| canvas)|\b(?:shape|square|circle|"
+    r"triangle|it) is (?:absent|missing|gone)\W*$|"
     r"\b(?:see|sees|find|found|contains?|has|have|includes?|shows?) no (?:\w+ ){0,3}(?:shape|square|circle|"
     r"triangle)s?\b|"
     r"^\W*(?:no|none of)\b(?! other)[^.]*\b(?:shape|square|circle|triangle)s?\b",
@@ -84,9 +87,10 @@ _OPEN = re.compile(
     rf"not enough (?:\w+ )?to|insufficient (?:\w+ )?to|not able to|not allow us to|"
     rf"not be possible to)\s+{_KNOW}(?!ing you)\b"
     r"|\b(?:cannot|can't|can not) (?:definitively |conclusively )?(?:be )?(?:determined?|told|known)\b"
-    r"|\bno way (?:to|of) (?:knowing|telling)\b|\b(?:not|n't) (?:determinable|determined)\b|\b(?:un|"
+    r"|\bno way (?:to|of) (?:knowing|telling)\b|(?:\bnot|n't) (?:determin(?:able|ed?)|decid(?:able|ed))\b|\b(?:un|"
     r"in)determin(?:ed|ate|able)\b"
-    r"|(?:\binsufficient|(?:\bnot|n't)(?: \w+){0,2} enough|\binadequate) (?:info|information|data|evidence|"
+    r"|(?:\binsufficient|\btoo little|(?:\bnot|n't)(?: \w+){0,2} enough|\binadequate) (?:info|information|data|"
+    r"evidence|"
     r"details)\b|\binconclusive\b|\bundecidable\b"
     rf"|\b(?:no|neither) (?:\w+ ){{0,6}}can (?:be drawn|be made|{_KNOW})\b"
     r"|\bmay or may not\b|\b(?:could be|it's|it is) either\b",

@@ -22,6 +22,7 @@ from proctor.shapes.replies.markup import BOX, ITEM, UNBOX, plain_sentences
 
 CACHED = 256  # passages whose mentions are remembered: one is looked at from several sides
 SHORT = 64  # characters of a reply that is remembered as a whole
+OPENING = 3  # sentences among which the first answer is looked for: others may lead up to it
 AMBIGUOUS = "(ambiguous)"  # more than one answer, or one that is not of this kind
 
 
@@ -159,19 +160,18 @@ def _stated(sentences: list[str], kind: Kind) -> str | None:
     """The last sentence; the first where the last has no answer or is only an explanation of that one."""
     if not sentences:
         return None
-    first = None if sentences[0].startswith(ITEM) else _read_sentence(sentences[0], kind)
-    last = None if cues.UNFINISHED.search(sentences[-1]) else _read_sentence(sentences[-1], kind)
-    if last and sentences[-1].startswith(ITEM) and _is_bare(sentences[-1], kind):
+    opening = next((sentence for sentence in sentences[:OPENING] if kind.find(sentence)), sentences[0])
+    closing = sentences[-1]
+    cut_off = cues.UNFINISHED.search(closing)
+    first = None if opening.startswith(ITEM) else _read_sentence(opening, kind)
+    last = None if cut_off else _read_sentence(closing, kind)
+    if last and closing.startswith(ITEM) and _is_bare(closing, kind):
         return first if first == last else AMBIGUOUS
-    if cues.UNFINISHED.search(sentences[-1]) and first and not _is_bare(sentences[0], kind):
-        return AMBIGUOUS
     if first in (None, AMBIGUOUS, last):
         return last or first
-    if last in (None, AMBIGUOUS):
-        return first if last is None or _is_bare(sentences[0], kind) else AMBIGUOUS
-    if _is_bare(sentences[0], kind):
-        return AMBIGUOUS if _is_bare(sentences[-1], kind) else first
-    return last
+    if _is_bare(opening, kind):
+        return AMBIGUOUS if last and last != AMBIGUOUS and _is_bare(closing, kind) else first
+    return AMBIGUOUS if cut_off else last or first
 
 
 def _is_bare(sentence: str, kind: Kind) -> bool:
@@ -188,6 +188,8 @@ def _read_sentence(sentence: str, kind: Kind) -> str | None:
     short = cues.ASIDE.sub(" ", sentence)
     if not kind.find(short):
         short = sentence
+    elif any(_is_other(sentence, aside, kind) for aside in cues.ASIDE.finditer(sentence)):
+        return AMBIGUOUS
     if cues.SUPPOSITION.match(short):
         return None
     if len(values := {mention.value for mention in kind.find(short)}) < 2:
@@ -196,12 +198,31 @@ def _read_sentence(sentence: str, kind: Kind) -> str | None:
     if cues.SEEMING.search(parts[0]) and kind.find(parts[-1]):
         short = parts[-1]
     label, _, end = short.rpartition(":")
-    if label and not (":" in label and kind.find(label)) and _is_one(end, kind) and _decide(short, kind) == AMBIGUOUS:
+    own = _is_followed_by_reason(short, kind)
+    if (
+        label
+        and not own
+        and not (":" in label and kind.find(label))
+        and _is_one(end, kind)
+        and _decide(short, kind) == AMBIGUOUS
+    ):
         return _decide(end, kind)
     *before, conclusion = cues.HENCE.split(short)
-    if before and not _is_followed_by_reason(short, kind) and (answer := _read_passage(conclusion, kind)):
+    if before and not own and (answer := _read_passage(conclusion, kind)):
         return answer
     return _read_passage(short, kind)
+
+
+def _is_other(sentence: str, aside: re.Match[str], kind: Kind) -> bool:
+    """Does another answer follow an answer in brackets, as in "above (left)"?"""
+    before = sentence[: aside.start()].rstrip()
+    mentions = kind.find(before)
+    return bool(
+        mentions
+        and mentions[-1].end == len(before)
+        and _is_one(aside[0], kind)
+        and _decide(aside[0], kind) != mentions[-1].value
+    )
 
 
 def _is_one(passage: str, kind: Kind) -> bool:

@@ -94,6 +94,8 @@ def _choose_shape(passage: str, mentions: Mentions) -> str | None:
     }
     if " or " in passage:
         return None
+    if re.search(r"\bso it(?:'s| is)\b", passage):
+        return mentions[-1].value
     predicates = [m for m in mentions if _BEFORE_PREDICATE.search(passage[max(0, m.start - 40) : m.start])]
     if predicates:
         rest = passage[predicates[0].end : predicates[-1].start]

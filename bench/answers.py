@@ -1,0 +1,91 @@
+"""How many replies are read as a person reads them, and how long that takes.
+
+    python bench/answers.py             the corpus of the tests; --misses lists what is read otherwise
+
+For each kind of answers: the replies, the part that is read rightly of those where a person can tell, how many get an
+answer that a person does not read in them, and the CPU time for one. Then the longest time for a reply of 100 kB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from process import HERE
+from proctor.shapes import answers
+
+REPLIES = HERE.parent / "tests" / "replies"
+PARSERS: dict[str, Callable[[str], str | None]] = {
+    "yes_no": answers.parse_yes_no,
+    "entailment": answers.parse_entailment,
+    "number": answers.parse_integer,
+    "direction": answers.parse_direction,
+    "colour": answers.parse_colour,
+    "shape": answers.parse_shape,
+}
+LONG = 100_000
+
+
+def read_corpus(kind: str) -> tuple[dict[str, float], list[str]]:
+    rows = [json.loads(line) for line in (REPLIES / f"{kind}.jsonl").read_text().splitlines()]
+    started = time.process_time()
+    read = [PARSERS[kind](row["reply"]) for row in rows]
+    spent = time.process_time() - started
+    pairs = [(row["answer"], answer) for row, answer in zip(rows, read, strict=True)]
+    told = [answer == given for answer, given in pairs if answer is not None]
+    figures = {
+        "replies": len(rows),
+        "a person can tell": len(told),
+        "read as a person does": sum(told) / len(told),
+        "given otherwise": sum(given is not None and given != answer for answer, given in pairs),
+        "µs": 1e6 * spent / len(rows),
+    }
+    misses = [
+        f"{kind}: {row['reply']!r}: {row['answer']}, read as {answer}"
+        for row, answer in zip(rows, read, strict=True)
+        if row["answer"] != answer
+    ]
+    return figures, misses
+
+
+def long_seconds() -> float:
+    """The longest of all kinds, for a reply that reasons at length and then answers."""
+    step = "Let me look at the small red square at (3, 4): it is not left of the 2 large blue circles, so no. Wait. "
+    text = step * (LONG // len(step)) + "Answer: Yes"
+    seconds = []
+    for parse in PARSERS.values():
+        started = time.process_time()
+        parse(text)
+        seconds.append(time.process_time() - started)
+    return max(seconds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--misses", action="store_true", help="list the replies that are read otherwise")
+    parser.add_argument("--out", type=Path, default=HERE / "results", help="where the figures go")
+    arguments = parser.parse_args()
+    figures, misses = {}, []
+    for kind in PARSERS:
+        figures[kind], missed = read_corpus(kind)
+        misses += missed
+    print("| answers | replies | a person can tell | read as a person does | given otherwise | µs for one |")
+    print("|---|---|---|---|---|---|")
+    for kind, row in figures.items():
+        told = f"{row['a person can tell']} | {row['read as a person does']:.1%} | {row['given otherwise']}"
+        print(f"| {kind} | {row['replies']} | {told} | {row['µs']:.0f} |")
+    seconds = long_seconds()
+    print(f"\na reply of {LONG // 1000} kB: {seconds:.2f} s")
+    if arguments.misses:
+        print("\n".join(misses))
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    result = {"python": platform.python_version(), "kinds": figures, f"seconds for {LONG} characters": seconds}
+    (arguments.out / "answers.json").write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()
