@@ -25,7 +25,7 @@ from proctor.config import build_config
 from proctor.errors import HopelessRunError, MissingExtraError, UsageError
 from proctor.evaluation import resume
 from proctor.task import create_task, take_samples
-from proctor.types import Message, Sample
+from proctor.types import Message, Output, Sample
 
 try:
     from proctor.compat import reasoning_gym as adapter
@@ -135,6 +135,23 @@ def test_what_a_scorer_fails_on_is_unparsed_and_says_why() -> None:
     score = task.score_text(sample, "no idea")
     assert (score.value, score.outcome) == (0, "unparsed")
     assert score.why.startswith("ValueError: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "finish", "truncated"),
+    [
+        ("First, 12 plus", "length", True),
+        ("First, 12 plus", "stop", False),  # what was said is the answer
+        ("<answer>-1</answer> since", "length", False),
+        ("<think>First, <answer>12", "length", True),
+    ],
+)
+def test_a_text_without_tags_that_was_cut_off_is_truncated(text: str, finish: str, truncated: bool) -> None:
+    task = make("chain_sum")
+    (sample,) = samples_of(task, limit=1)
+    score = task.score_output(sample, Output(text, finish=finish))
+    assert (score.outcome == "truncated", score.truncated) == (truncated, truncated)
+    assert score.value == 0 or not truncated
 
 
 # -- answers that are evaluated ---------------------------------------------------------------
