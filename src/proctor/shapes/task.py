@@ -55,7 +55,7 @@ class Task(CoreTask):
 
     @property
     def partial_solving(self) -> Mapping[str, float | None]:
-        """Probes that the task cannot keep from beating chance, with how often each is right at the default settings."""
+        """Probes that cannot be kept from beating chance, with how often each is right at the default settings."""
         return PARTIAL_SOLVING.get(type(self).__name__, {})
 
     @abstractmethod
