@@ -354,7 +354,10 @@ def _rank_of_choice(axis: int, seen: View, choice: int) -> Hashable:
 
 
 def _other_axis(choices: bool) -> Ways:
-    return {"the order of those asked about": _by_view(relational.order_across)}
+    return {
+        "the order of those asked about": _by_view(relational.order_across),
+        "their ranks": _by_view(relational.ranks_across),
+    }
 
 
 PLAIN: dict[str, Callable[[], Ways]] = {

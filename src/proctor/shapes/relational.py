@@ -196,3 +196,7 @@ def order_across(seen: View) -> Hashable:
     """The order of the shapes asked about along the axis that the question is not about."""
     ranks = [seen.ranks.get(one, (0, 0))[1] for one in seen.asked]
     return seen.question, tuple(sorted(range(len(ranks)), key=ranks.__getitem__))
+
+
+def ranks_across(seen: View) -> Hashable:
+    return seen.question, tuple(seen.ranks.get(one, (0, 0))[1] for one in seen.asked)

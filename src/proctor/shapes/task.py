@@ -19,6 +19,7 @@ from proctor.randomness import Stream, mix, name_key
 from proctor.shapes.canvas import Board, Shape, board_for, draw_canvas
 from proctor.shapes.descriptions import DESCRIPTIONS, Kind
 from proctor.shapes.loader import load_item, load_row, load_sample
+from proctor.shapes.partial import PARTIAL_SOLVING
 from proctor.shapes.proof import find_faults
 from proctor.task import Task as CoreTask
 from proctor.thoughts import without_thoughts
@@ -50,9 +51,6 @@ class Task(CoreTask):
     extends_description: ClassVar[bool] = False  # … or is added to it
     asks_for_mention: ClassVar[bool] = False  # what is asked for is there if the text mentions it
     asks_for_rank: ClassVar[bool] = False  # what is asked for is the place of a shape along the question's axis
-    # Probes that beat chance where the task cannot prevent it, with how often they are right at the default settings;
-    # None where they beat it at other settings only. docs/shapes.md has the figures.
-    partial_solving: ClassVar[Mapping[str, float | None]] = {}
     maker: ClassVar[str] = ""  # module:Class that makes the same items in batches; text, since it needs numpy
     absent_kinds: ClassVar[int] = 0  # how many kinds must stay off the canvas, to be asked for
     random: Stream  # renewed for every canvas
@@ -63,6 +61,11 @@ class Task(CoreTask):
         """With fewer lines of the description nobody can know an answer: probes that see fewer must not."""
         related = getattr(self.settings, "description", None) in ("full", "partial")
         return 1 if related or self.asks_for_mention else 2
+
+    @property
+    def partial_solving(self) -> Mapping[str, float | None]:
+        """Probes that cannot be kept from beating chance, with how often each is right at the default settings."""
+        return PARTIAL_SOLVING.get(type(self).__name__, {})
 
     @abstractmethod
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
