@@ -451,22 +451,22 @@ def test_unparsed_is_kept_apart_from_wrong() -> None:
 
 
 PINNED = {
-    "between": "f778a33b7a5d0e2b",
-    "comparison": "f295de5ad46b127c",
-    "coordinate": "09968dcef5f8e2cd",
-    "count": "ff9ca3b6dcdc78b1",
-    "existence": "506345d8cc8ae7f3",
-    "existence_tracking": "111699f77089f730",
-    "logic": "3e4f305d874c484f",
-    "move_tracking": "44e54697811cd97e",
-    "multi_hop": "29a59e651f79db59",
-    "nearest": "55be6461db9ab7e3",
-    "odd_one_out": "dfc1f1079902b412",
-    "recolour_tracking": "9bba5fc785c0b4f6",
-    "shuffle_tracking": "e7b85d79203b1448",
-    "superlative": "50caa9ca5396c00b",
-    "transitivity": "d53bb402faa6d389",
-    "undetermined": "4383ea4c9d10a068",
+    "between": "b14ca104e8f8a74d",
+    "comparison": "d221fa9ab5a2b7eb",
+    "coordinate": "f49ed8754b32d55f",
+    "count": "95833f8bf1dd20fb",
+    "existence": "c003ed36d761f2fd",
+    "existence_tracking": "4bfc4c2fe200fc71",
+    "logic": "bb3cd23963f4a959",
+    "move_tracking": "6c633c870a36fcb5",
+    "multi_hop": "cc6f3aa8100ff34b",
+    "nearest": "5467f1a77a2ad67c",
+    "odd_one_out": "01c8243af31f0a67",
+    "recolour_tracking": "79ca3212aee695da",
+    "shuffle_tracking": "1109444efdb90f88",
+    "superlative": "149747e4d1f4e61a",
+    "transitivity": "02517beda8676a89",
+    "undetermined": "756c0afff3b23799",
 }
 
 
