@@ -1,4 +1,5 @@
 import json
+import re
 import time
 from collections.abc import Callable
 from itertools import product
@@ -103,6 +104,25 @@ def test_replies_are_read_as_a_person_reads_them(kind: str) -> None:
 def test_words_around_a_reply_change_nothing(kind: str, around: str) -> None:
     replies = [(reply, answer) for reply, answer in corpus(kind) if "think" not in reply]
     read = [(reply, answer, PARSERS[kind](around.format(reply))) for reply, answer in replies]
+    assert [row for row in read if row[1] != row[2]] == []
+
+
+STEPS = {
+    "yes_no": ("The small red square is removed. No change for the circle.", "The circle comes back, yes."),
+    "entailment": ("No line links the two.", "One line says yes, one says no."),
+    "number": ("There are 7 shapes.", "4 of them are small.", "The one at (3, 4) is red."),
+    "direction": ("The square is above the circle.", "The circle is to the left of it.", "The triangle is below them."),
+    "colour": ("The small red square turns green.", "The small green square turns black."),
+    "shape": ("small yellow circle: x = 3", "large black triangle: x = -4", "small orange square: x = 12"),
+}
+
+
+@pytest.mark.parametrize("kind", PARSERS)
+def test_steps_before_a_reply_change_nothing(kind: str) -> None:
+    steps = "".join(f"{i}. {step}\n" for i, step in enumerate(STEPS[kind], 1))
+    # A list would go on with the steps.
+    replies = [row for row in corpus(kind) if not re.search(r"think|\A- |\A2\. |^1\. ", row[0], re.M)]
+    read = [(reply, answer, PARSERS[kind](f"{steps}\n{reply}")) for reply, answer in replies]
     assert [row for row in read if row[1] != row[2]] == []
 
 

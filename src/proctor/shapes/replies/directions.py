@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from proctor.shapes.replies.markup import ITEM
 from proctor.shapes.replies.reader import CACHED, Kind, Mention, Mentions, definite
 
 _WORDS = {
@@ -100,30 +101,38 @@ def combine(values: list[str]) -> str | None:
     return " ".join(word for word in ("Above", "Below", "Left", "Right") if word in words)
 
 
-_OWN_SUBJECT = re.compile(
-    r"\b(?:square|circle|triangle|therefore|thus|hence|answer|direction|final)\b|\bso the\b|\x02", re.I
-)
+_LONE = re.compile(r"^\W*(?:\w+\W+){0,2}\w+\W*$")  # three words at most
 _AXIS = re.compile(r"\b(?:[xy]|horizontal\w*|vertical\w*)\b", re.I)
+_IT = re.compile(r"\bit(?:'s| is)\b", re.I)
+_FINAL = re.compile(r"\b(?:therefore|thus|hence|answer|direction|final|so the)\b|\x02", re.I)
 
 
 def _join_axes(sentences: list[str]) -> list[str]:
     """Where one sentence tells left or right and the next one above or below, of the same shape, they are one."""
     joined = sentences[:1]
     for sentence in sentences[1:]:
-        values = [{mention.value for mention in _find(part)} for part in (joined[-1], sentence)]
-        same = not _OWN_SUBJECT.search(sentence) or (_AXIS.search(sentence) and _AXIS.search(joined[-1]))
-        both = combine([value for found in values for value in found])
-        if (
-            same
-            and both
-            and all(len(found) == 1 for found in values)
-            and max(len(next(iter(f)).split()) for f in values) == 1
-            and " " in both
-        ):
-            joined[-1] = both
+        direction = _both(joined[-1], sentence) if _is_parallel(joined[-1], sentence) else None
+        if direction:
+            joined[-1] = direction
         else:
             joined.append(sentence)
     return joined
+
+
+def _is_parallel(a: str, b: str) -> bool:
+    if _FINAL.search(b) or a.startswith(ITEM) != b.startswith(ITEM):
+        return False
+    alike = any(rule.search(a) and rule.search(b) for rule in (_AXIS, _IT, _LONE))
+    return alike or re.search(r"\balso\b", b) is not None
+
+
+def _both(a: str, b: str) -> str | None:
+    """The direction that two sentences give together, where each of them gives one, along different axes."""
+    first, second = ({mention.value for mention in _find(sentence)} for sentence in (a, b))
+    if len(first) != 1 or len(second) != 1 or any(" " in value for value in first | second):
+        return None
+    both = combine([*first, *second])
+    return both if both and " " in both else None
 
 
 DIRECTIONS = Kind(_find, prepare=_without_similar_words, join=_join_axes)

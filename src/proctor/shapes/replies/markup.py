@@ -94,4 +94,7 @@ def plain_sentences(text: str, prepare: Callable[[str], str] = str) -> list[str]
         text = _LIST_MARK.sub("", text)
     pieces = (piece for sentence in _END.split(prepare(text)) for piece in _PIECE.findall(sentence))
     sentences = (_OPENING.sub("", piece).strip() for piece in pieces)
-    return [sentence for sentence in sentences if sentence and not _COURTESY.match(sentence)]
+    kept = [sentence for sentence in sentences if sentence and not _COURTESY.match(sentence)]
+    # What became one sentence, or was one from the beginning, is no list any more.
+    items = sum(sentence.startswith(ITEM) for sentence in kept)
+    return [sentence.lstrip(ITEM) for sentence in kept] if items == 1 else kept

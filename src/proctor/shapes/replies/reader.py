@@ -160,12 +160,15 @@ def _stated(sentences: list[str], kind: Kind) -> str | None:
     """The last sentence; the first where the last has no answer or is only an explanation of that one."""
     if not sentences:
         return None
+    listed = max((i + 1 for i, sentence in enumerate(sentences) if sentence.startswith(ITEM)), default=0)
+    if 0 < listed < len(sentences) and (answer := _stated(sentences[listed:], kind)):
+        return answer
     opening = next((sentence for sentence in sentences[:OPENING] if kind.find(sentence)), sentences[0])
     closing = sentences[-1]
     cut_off = cues.UNFINISHED.search(closing)
     first = None if opening.startswith(ITEM) else _read_sentence(opening, kind)
     last = None if cut_off else _read_sentence(closing, kind)
-    if last and closing.startswith(ITEM) and _is_bare(closing, kind):
+    if last and closing.startswith(ITEM):
         return first if first == last else AMBIGUOUS
     if first in (None, AMBIGUOUS, last):
         return last or first
