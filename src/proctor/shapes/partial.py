@@ -16,7 +16,14 @@ PARTIAL_SOLVING: Mapping[str, Mapping[str, float | None]] = {
     "NearestTask": {"two lines": None, "one rank": 0.248},
     "OddOneOutTask": {"one line": None, "two lines": None},
     "RecolourTrackingTask": {"last mention": None, "one line": 0.364, "two lines": 0.556},
-    "ShuffleTrackingTask": {"any mention": None, "last mention": None, "one line": None, "two lines": None},
+    "ShuffleTrackingTask": {
+        "description only": None,
+        "any mention": None,
+        "last mention": None,
+        "bag of words": None,
+        "one line": None,
+        "two lines": None,
+    },
     "SuperlativeTask": {"one line": None, "two lines": None},
-    "UndeterminedTask": {"last mention": None, "one line": None},
+    "UndeterminedTask": {"any mention": None, "last mention": None, "one line": None},
 }
