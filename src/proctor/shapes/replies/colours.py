@@ -35,7 +35,9 @@ _CHANGE = re.compile(
 @lru_cache(maxsize=CACHED)
 def _find_colour(passage: str) -> Mentions:
     found = (Mention(m.start(), m.end(), m[1].lower()) for m in _COLOUR_WORD.finditer(passage))
-    mentions = definite(passage, (m for m in found if not _PAST.search(passage[max(0, m.start - 40) : m.start])))
+    if not re.search(r"\bstays?\b|\bremains?\b|\bsince then\b", passage, re.I):
+        found = (m for m in found if not _PAST.search(passage[max(0, m.start - 40) : m.start]))
+    mentions = definite(passage, found)
     return tuple(m for m in mentions if not _PAST_AFTER.match(passage, m.end)) or mentions
 
 

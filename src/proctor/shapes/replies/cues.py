@@ -31,7 +31,7 @@ NEGATION = re.compile(
     r"\bbut(?<=anything but)|\bexcept|"
     r"\b(?P<modal>could|might|may)(?: also| well| just as well)*)\s+"
     r"(?:(?:to|the|a|an|on|in|at|be|it|is|its|it's|of|really|directly|either|exactly|been|still|also|"
-    r"any|answer|say|tell|conclude|see|have|find)\s+)*\W*$",
+    r"any|answer|say|tell|conclude|see|have|find|turn|become)\s+)*\W*$",
     re.I,
 )
 # After an answer that is denied.

@@ -16,7 +16,7 @@ _WORDS = {
 }
 _WORD = re.compile("|".join(rf"(?P<{value}>\b(?:{words})\b)" for value, words in _WORDS.items()), re.I)
 _BETWEEN = re.compile(
-    r"[\s,;/-]*(?:of|from)?\s*(?:it|them|the (?:\w+ ){0,3}(?:square|circle|triangle|shape|one))?[\s,]*(?:(?:and|"
+    r"[\s,;/-]*(?:of|from)?\s*(?:it|them|the (?:\w+ ){0,3}(?:square|circle|triangle|shape|one))?[\s,()]*(?:(?:and|"
     r"but also|"
     r"plus|as well as)\b|[&+])?\s*"
     r"(?:(?:there|it is|it's|is|lies|also|slightly|further|farther|directly|more|far|a (?:little )?bit|a little|\d+|"
@@ -30,9 +30,10 @@ _NAMED = (
 _SIMILAR = re.compile(
     r"(?<!the )(?<!to )(?<!\bits )\bright (?=next|near|beside|at|in|on|above|below|under|over|after|before|away|now|"
     r"there|here|by|between|beneath)"
-    r"|\b(?:that's|that is|you're|you are|all|quite) right\b|\balright\b|\bright (?:answer|angle|away|now|shape|"
+    r"|\b(?:that's|that is|you're|you are|all|quite) right\b|\balright\b|\bright-angled\b|\bright (?:answer|angle|"
+    r"away|now|shape|"
     r"choice|order|way)\b|"
-    r"\b(?:lines|steps|list|information|coordinates) (?:above|below)\b"
+    r"(?<!\d )\b(?:lines|steps|list|information|coordinates) (?:above|below)\b"
     r"|\bleft ?over\b|\bleft (?:with|out|behind|alone|unchanged|to (?:do|check|compare))\b|\bup and down\b|"
     r"\bnothing is left\b|\b(?:nothing|units?|"
     r"steps?|what's|what is) left\b"
@@ -40,7 +41,8 @@ _SIMILAR = re.compile(
     r"image|grid|board)\b"
     r"|\bon top of (?:that|this|which)\b|\bbottom line\b|\btop of (?:the|my) (?:list|page|head)\b"
     r"|\b(?:the|my|see|in) (?!square|circle|triangle|shape|one|is)\w+ (?:above|below)(?=\s*(?:$|[,.:;)]))"
-    rf"|\b{_NAMED} (?:above|below)(?=\s*(?:$|[,.:;)]))|\babove all\b|\b(?:the|see) (?:above|below)\b(?! the| and|"
+    rf"|(?<!\d )\b{_NAMED} (?:above|below)(?=\s*(?:$|[,.:;)]))|\babove all\b|\b(?:the|see) (?:above|below)\b(?! the|"
+    rf" and|"
     rf" left| right)|\babove-mentioned\b"
     r"|\b(?:lower|higher|upper|top|bottom)[- ](?:x|y|value|coordinate|number|one|row|bound|vertical|"
     r"horizontal)\b(?:[- ](?:coordinate|value|position)s?)?"
@@ -57,7 +59,10 @@ _MOVED = re.compile(
 _COMPASS = re.compile(r"\b(north|south)[- ]?(east|west)(?:ern|wards?)?\b", re.I)
 _UNSPACED = re.compile(r"\b(above|below|upper|lower|top|bottom)(left|right)\b", re.I)
 _SHORT_COMPASS = re.compile(r"\b([NS])([EW])\b")
-_AXES = re.compile(r"\bvertical|\bhorizontal|\balso\b|\bboth\b|\bx\b.*\by\b|\by\b.*\bx\b", re.I | re.S)
+_AXES = re.compile(
+    r"\bvertical|\bhorizontal|\balso\b|\bboth\b|\bx\b.*\by\b|\by\b.*\bx\b|\bbecause\b.*\bbecause\b|\bsince\b.*\bsince\b",
+    re.I | re.S,
+)
 
 
 def _without_similar_words(text: str) -> str:

@@ -60,6 +60,7 @@ _STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (rf"[(\[]\s*(?:x\s*[=:]\s*)?{_NUMBER}\s*[,;]\s*(?:y\s*[=:]\s*)?{_NUMBER}\s*[)\]]", "()"),
         (rf"\b([xy])(?:[- ](?:coordinate|value|position))?s?\s*(?:=|:|\bof\b|\bis\b)\s*{_NUMBER}", r"\1 ()"),
         (rf"(?<![\w.]){_NUMBER}(?:\s?(?:<=|>=|[<>≤≥])\s?[-+\w.]{{1,12}}){{1,3}}", "()"),
+        (r"\(\s*\(\)\s*\)", "()"),
         (r"\|", ";"),
         (r"[{}\[\]]", "\n"),
         (r'"', ""),

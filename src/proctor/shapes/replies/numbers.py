@@ -49,7 +49,7 @@ _PRONOUN_AFTER = re.compile(
 _OF_THEM_AFTER = re.compile(r"\s+(?:at|in|on|is|has|with)\b|\s*\(", re.I)
 _N = rf"(?:\d+|{'|'.join(_UNITS)})"
 _ELSE = re.compile(
-    rf"\b{_N} shapes?(?=,? of (?:which|whom))|"
+    rf"\b{_N} \w+(?=,? of (?:which|whom)\b|,? (?:but |and )?only {_N} of (?:them|these|those)\b)|"
     r"(?:^|(?<=[\s,:;]))\d{1,2}\)(?=\s+[a-z])|"
     rf"\b{_N}\b[^,.;\n]{{0,30}},\s(?={_N}\b(?<!one) of (?:which|whom))|\b(?:step|shape|line|event|item|case|option|"
     rf"figure|image|row|statement|swap|move|rule)\s#?\d+\b|#\d+"
@@ -82,6 +82,8 @@ def _is_pronoun(passage: str, found: re.Match[str]) -> bool:
     if (found["word"] or "").lower() != "one":
         return False
     before = passage[max(0, found.start() - 20) : found.start()]
+    if re.search(r"\b(?:only|just) the $", before, re.I):
+        return False
     return bool(_PRONOUN_BEFORE.search(before) or _PRONOUN_AFTER.match(passage, found.end()))
 
 
@@ -135,6 +137,8 @@ def _choose(passage: str, mentions: Mentions) -> str | None:
     if len(sums) == 1:
         return sums.pop()
     first, *between, last = (_count(m) for m in mentions)
+    if between and re.search(r"\bminus\b|\bwithout\b|\s-\s", passage):
+        return mentions[-1].value if last == first - sum(between) else None
     if between and first == sum(between) + last:
         return mentions[0].value
     return mentions[-1].value if between and last == first + sum(between) else None

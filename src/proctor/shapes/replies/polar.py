@@ -22,7 +22,7 @@ _NO = re.compile(
     r"|\b(?:definitely|certainly|absolutely|of course|clearly) not\b|\bnot at all\b"
     r"|(?<=\byes or )no\b|(?<=\byes/)no\b|\bno(?=\s*(?:$|[^\w\s'-])|\s+-|\s+(?:and|or|because|since|as|it|there|"
     r"this|that|they|i|we|"
-    r"but|is|if|from|would|"
+    r"but|is|if|from|yes|would|"
     r"are|seem)\b)(?!\.\s*\d)",
     re.I,
 )
@@ -77,7 +77,7 @@ def _state(sentence: str) -> str | None:
 YES_NO = Kind(_find_polar, state=_state, polar=True)
 
 _KNOW = (
-    r"(?:be\s+)?(?:\w+ly\s+)?(?:determined?|known?|inferred|infer|deduced?|established?|concluded?|decided?|tell|"
+    r"(?:be\s+)?(?:\w+ly\s+)?(?:determined?|known?|inferred|infer|deduced?|established?|concluded?|decided|tell|"
     r"told|say|said|derived?|"
     r"answered|settled|ascertain(?:ed)?|compared?)"
 )
@@ -92,7 +92,7 @@ _OPEN = re.compile(
     r"|(?:\binsufficient|\btoo little|(?:\bnot|n't)(?: \w+){0,2} enough|\binadequate) (?:info|information|data|"
     r"evidence|"
     r"details)\b|\binconclusive\b|\bundecidable\b"
-    rf"|\b(?:no|neither) (?:\w+ ){{0,6}}can (?:be drawn|be made|{_KNOW})\b"
+    rf"|\b(?:no|neither|nothing) (?:\w+ ){{0,6}}can (?:be drawn|be made|{_KNOW})\b"
     r"|\bmay or may not\b|\b(?:could be|it's|it is) either\b",
     re.I,
 )

@@ -21,7 +21,7 @@ _ATTRIBUTES = {
 _ATTRIBUTE = re.compile(rf"(?<![a-z])({'|'.join(_ATTRIBUTES)})s?(?![a-z])", re.I)
 _LABEL = re.compile(r"\b(?:sized?|colou?r(?:ed)?|form|shape|type|kind)\b", re.I)
 _GLUE = re.compile(
-    rf"(?:[\s,;:=/>'\"()*{ITEM}-]|\.\s+(?=it is|it's|{_LABEL.pattern})|'s\b|\b(?:the|one|and|in|of|is|a|an|its|it|"
+    rf"(?:[\s,;:=/>'\"()*{ITEM}-]|\.\s+(?=$|it is|it's|{_LABEL.pattern})|'s\b|\b(?:the|one|and|in|of|is|a|an|its|it|"
     rf"that|which|with|shape's)\b|{_LABEL.pattern})*",
     re.I,
 )
