@@ -150,8 +150,8 @@ def test_the_things_that_a_question_names() -> None:
 # -- the tasks of the family -----------------------------------------------------------------------
 
 
-# All pairs of one canvas are about the same two shapes, or about places of which each holds one shape.
-OTHERS = ("multi_hop", "shuffle_tracking")
+# All pairs of one canvas are about the same two shapes, or nearly always about places of which each holds one shape.
+SELDOM = ("multi_hop", "shuffle_tracking")
 
 
 @pytest.mark.parametrize("name", REGISTERED_TASKS)
@@ -160,7 +160,7 @@ def test_worked_examples_of_the_same_canvas_are_proven(name: str) -> None:
     found = samples(REGISTERED_TASKS[name], 20, few_shot=2)
     assert [fault for sample in found for fault in task.proofs(sample)] == []
     own = sum("\n\n" not in text for sample in found for role, text in turns(sample) if role == "user")
-    assert (own > 0) == (name not in OTHERS)
+    assert own > 0 or name in SELDOM
 
 
 @sizes(500, 20_000)

@@ -12,22 +12,20 @@ _COLOURS = "|".join(LARGE.colours)
 _COLOUR_WORD = re.compile(rf"\b({_COLOURS})s?\b", re.I)
 _PAST = re.compile(
     r"\b(?:was|were|used to be|formerly|originally|initially|previously|(?:start|began|begin)\w*(?: out)?(?: as)?|"
-    r"from|once)\s+"
-    r"(?:(?:a|an|the|small|large|first)\s+)*$",
+    r"from|once)\s+(?:(?:a|an|the|small|large|first)\s+)*$",
     re.I,
 )
 _PAST_AFTER = re.compile(
-    r"\s+(?:no more|first|until|at first|before|initially|originally|earlier|previously|at the (?:start|beginning)|"
-    r"in the beginning)\b",
+    r"\s+(?:no more|first|until|at first|before|initially|originally|earlier|previously|"
+    r"at the (?:start|beginning)|in the beginning)\b",
     re.I,
 )
 _LATER = re.compile(r"\s+(?:later|afterwards|now|in the end|at the end|finally)\b", re.I)
 _CHANGE = re.compile(
     r"(?:(?P<change>\bturn\w*|\bmak\w+|\bpaint\w+|\brecolou?r\w*|\bbec[ao]m\w+|\bto|\binto|->|\bthen|\blater|"
-    r"\bafterwards|\beventually|\bfinally|"
-    r"\bend\w* (?:up|as))"
-    r"|\bnow|\bis|'s|\bremain\w*|\bstay\w*|\bas|\bstill)\s+"
-    r"(?:(?:it|now|then|currently|again|a|an|the|small|large|finally|to|into|still|up|as|colou?red|in)\s+)*$",
+    r"\bafterwards|\beventually|\bfinally|\bend\w* (?:up|as))|\bnow|\bis|'s|\bremain\w*|\bstay\w*|\bas|"
+    r"\bstill)\s+(?:(?:it|now|then|currently|again|a|an|the|small|large|finally|to|into|still|up|as|colou?red|"
+    r"in)\s+)*$",
     re.I,
 )
 
@@ -35,7 +33,9 @@ _CHANGE = re.compile(
 @lru_cache(maxsize=CACHED)
 def _find_colour(passage: str) -> Mentions:
     found = (Mention(m.start(), m.end(), m[1].lower()) for m in _COLOUR_WORD.finditer(passage))
-    mentions = definite(passage, (m for m in found if not _PAST.search(passage[max(0, m.start - 40) : m.start])))
+    if not re.search(r"\bstays?\b|\bremains?\b|\bsince then\b", passage, re.I):
+        found = (m for m in found if not _PAST.search(passage[max(0, m.start - 40) : m.start]))
+    mentions = definite(passage, found)
     return tuple(m for m in mentions if not _PAST_AFTER.match(passage, m.end)) or mentions
 
 

@@ -15,8 +15,8 @@ FILLER = re.compile(rf"(?:\W|\b(?:{FILLER_WORDS})\b)*", re.I)
 NOUN = re.compile(rf"(?:\W|\b(?:{FILLER_WORDS}|squares?|circles?|triangles?|shapes)\b)*", re.I)
 # Between two answers of which neither is preferred.
 JOINT = re.compile(
-    r"(?:\W*\b(?:and/or|and|or|nor|vs|maybe|possibly|perhaps|alternatively)\b|\s*[,/&+(](?:\s*(?:and|or)\b)?|-|\s*$)"
-    r"(?:\s*(?:maybe|possibly|perhaps|even|else)\b)?",
+    r"(?:\W*\b(?:and/or|and|or|nor|vs|maybe|possibly|perhaps|alternatively)\b|\s*[,/&+(](?:\s*(?:and|or)\b)?|-|"
+    r"\s*$)(?:\s*(?:maybe|possibly|perhaps|even|else)\b)?",
     re.I,
 )
 # Where an answer ends and what explains it begins.
@@ -29,9 +29,9 @@ BOUNDARY = re.compile(
 NEGATION = re.compile(
     r"(?:\bnot|n't|\bcannot|\bnever|\bno longer|\bneither|\bnor|\brather than|\binstead of|\bother than|\bunlike|"
     r"\bbut(?<=anything but)|\bexcept|"
-    r"\b(?P<modal>could|might|may)(?: also| well| just as well)*)\s+"
-    r"(?:(?:to|the|a|an|on|in|at|be|it|is|its|it's|of|really|directly|either|exactly|been|still|also|"
-    r"any|answer|say|tell|conclude|see|have|find)\s+)*\W*$",
+    r"\b(?P<modal>could|might|may)(?: also| well| just as well)*)\s+(?:(?:to|the|a|an|on|in|at|be|it|is|its|it's|"
+    r"of|really|directly|either|exactly|been|still|also|any|answer|say|tell|conclude|see|have|find|turn|"
+    r"become)\s+)*\W*$",
     re.I,
 )
 # After an answer that is denied.
@@ -42,13 +42,13 @@ DENIED_AFTER = re.compile(
 OR = re.compile(r"\W*\b(?:or|nor)\s+(?:(?:to|the|a|an|on|in|at|of)\s+)*", re.I)
 # Before the answer that the reply calls its answer.
 ANNOUNCEMENT = re.compile(
-    r"(?:\b(?:answer|ans|verdict|conclusion|result|solution|outcome)\b(?:\s+(?:to|of|for|here|in)\b[^:.=]{0,200}?)?"
-    r"\s*(?:(?:is|was|remains|becomes|(?:would|will|should|must)\s+be)\b[\s:]*(?:therefore|thus|then|now|clearly|"
-    r"simply)?|=|:|->|\s-\s)"
-    r"|^\s*(?:(?:the|my|final|correct|short|direct)\s+)*(?:answer|ans|verdict|conclusion|result|solution)\s*\.?$"
-    r"|^\s*a\s*:|\b(?:i'd|i would|i|i'll|i will)\s+(?:go with|choose|pick|say|settle on|answer|conclude)\b"
-    r"|(?<!\bin )\b(?:grand |final |overall )?(?:total|count|tally)\s*(?:is|=|:|comes to)"
-    r"|\bis\s+(?:the|my)\s+(?:final\s+|correct\s+|right\s+)?answer\b(?=\W*$))[\s:,]*",
+    r"(?:\b(?:answer|ans|verdict|conclusion|result|solution|outcome)\b(?:\s+(?:to|of|for|here|"
+    r"in)\b[^:.=]{0,200}?)?\s*(?:(?:is|was|remains|becomes|(?:would|will|should|must)\s+be)\b[\s:]*(?:therefore|"
+    r"thus|then|now|clearly|simply)?|=|:|->|\s-\s)|"
+    r"^\s*(?:(?:the|my|final|correct|short|direct)\s+)*(?:answer|ans|verdict|conclusion|result|solution)\s*\.?$|"
+    r"^\s*a\s*:|\b(?:i'd|i would|i|i'll|i will)\s+(?:go with|choose|pick|say|settle on|answer|conclude)\b|"
+    r"(?<!\bin )\b(?:grand |final |overall )?(?:total|count|tally)\s*(?:is|=|:|comes to)|"
+    r"\bis\s+(?:the|my)\s+(?:final\s+|correct\s+|right\s+)?answer\b(?=\W*$))[\s:,]*",
     re.I,
 )
 # What follows holds in one case only.
@@ -56,8 +56,7 @@ CONDITION = re.compile(r"\b(?:if|unless|suppose|assuming|otherwise)\b", re.I)
 # At the beginning of a sentence that concludes.
 CONCLUSION = re.compile(
     r"\W*(?:therefore|thus|hence|consequently|accordingly|overall|in conclusion|in summary|in short|to sum up|"
-    r"to conclude|"
-    r"to summari[sz]e|summary|in the end|finally|as a result|this means|that means|it follows)\b",
+    r"to conclude|to summari[sz]e|summary|in the end|finally|as a result|this means|that means|it follows)\b",
     re.I,
 )
 # The same, but also used for steps on the way.
@@ -65,19 +64,16 @@ SO = re.compile(r"\W*(?:so|that makes|that gives|this gives|this makes|that is|t
 # Within a sentence, before what follows from the rest of it.
 HENCE = re.compile(
     r"\b(?:therefore|thus|hence|consequently|so|meaning|which means|which makes|which gives|making|giving|ie|"
-    r"in other words|"
-    r"gives|yields|leaves|leaving|evaluates to)\b(?! far| that)|[-=]+>|(?<![<>=])=(?![<>=])",
+    r"in other words|gives|yields|leaves|leaving|evaluates to)\b(?! far| that)|[-=]+>|(?<![<>=])=(?![<>=])",
     re.I,
 )
 # What comes before it may be wrong.
 CORRECTION = re.compile(
     r"\b(?:wait|actually|correction|corrected|on second thoughts?|on reflection|scratch that|hold on|hang on|oops|"
-    r"sorry|or rather|"
-    r"i (?:meant|made an?|was (?:wrong(?: to \w+ \w+)?|mistaken|looking)|mis\w+|(?:overlooked|missed|"
-    r"forgot)(?: one\b)?|mixed)|"
-    r"my mistake|apologies|i mean|let me (?:re|double|"
-    r"look again|check again)[\w-]*|"
-    r"h+m+|upon re\w+|looking again|checking again|rechecking|recounting)\b",
+    r"sorry|or rather|i (?:meant|made an?|was (?:wrong(?: to \w+ \w+)?|mistaken|looking)|mis\w+|"
+    r"(?:overlooked|missed|forgot)(?: one\b)?|mixed)|my mistake|apologies|i mean|"
+    r"let me (?:re|double|look again|check again)[\w-]*|h+m+|upon re\w+|looking again|checking again|rechecking|"
+    r"recounting)\b",
     re.I,
 )
 # The same, where No is not one of the answers.
@@ -85,9 +81,7 @@ RETRACTION = re.compile(r"^\W*no\b\s*[,:.;-]|\bno\s*[,:]\s", re.I)
 # What the model thought before it knew better.
 SEEMING = re.compile(
     r"\b(?:seems?|appears?|at first|first|initial|initially|originally|earlier|before|almost|used to|one might|"
-    r"might think|"
-    r"thought|would think|"
-    r"said|counted|guessed|expected|tempted|going to say|looks? like)\b",
+    r"might think|thought|would think|said|counted|guessed|expected|tempted|going to say|looks? like)\b",
     re.I,
 )
 # And where it knows better.
@@ -102,16 +96,14 @@ SUPPOSITION = re.compile(r"^\W*(?:if(?! (?:we|you|i|one)\b)|unless|suppose|suppo
 NEXT_QUESTION = re.compile(r"^\W*(?:question|q)\s*\d*\s*:", re.I)
 # At the end: no answer after all.
 UNDECIDED = re.compile(
-    r"(?:\bnot|n't)\s+(?:be\s+)?(?:sure|certain|know|tell|decide)\s+(?:which|whether)|\bunsure which|\bcan(?:not|"
-    r"'t) decide",
+    r"(?:\bnot|n't)\s+(?:be\s+)?(?:sure|certain|know|tell|decide)\s+(?:which|whether)|\bunsure which|"
+    r"\bcan(?:not|'t) decide",
     re.I,
 )
 # At the end of a sentence that was cut off.
 UNFINISHED = re.compile(
     r"\b(?:is|are|the|a|an|at|(?<!left )(?<!right )of|and|or|so|to|with|because|since|than|its|then|that|which|be|"
-    r"by|in|the small|"
-    r"the large)$"
-    r"|\b(?:let me|let's|here)\b[^:]*:\s*1\.$|(?:->|,)\s*\.*$",
+    r"by|in|the small|the large)$|\b(?:let me|let's|here)\b[^:]*:\s*1\.$|(?:->|,)\s*\.*$",
     re.I,
 )
 # In brackets, unless it is an alternative.

@@ -16,11 +16,10 @@ _WORDS = {
 }
 _WORD = re.compile("|".join(rf"(?P<{value}>\b(?:{words})\b)" for value, words in _WORDS.items()), re.I)
 _BETWEEN = re.compile(
-    r"[\s,;/-]*(?:of|from)?\s*(?:it|them|the (?:\w+ ){0,3}(?:square|circle|triangle|shape|one))?[\s,]*(?:(?:and|"
-    r"but also|"
-    r"plus|as well as)\b|[&+])?\s*"
-    r"(?:(?:there|it is|it's|is|lies|also|slightly|further|farther|directly|more|far|a (?:little )?bit|a little|\d+|"
-    r"units?|steps?)\s+)*(?:to|on|towards?|at)?\s*(?:the|its)?\s*(?:side)?[\s-]*",
+    r"[\s,;/-]*(?:of|from)?\s*(?:it|them|the (?:\w+ ){0,3}(?:square|circle|triangle|shape|one))?[\s,()]*(?:(?:and|"
+    r"but also|plus|as well as)\b|"
+    r"[&+])?\s*(?:(?:there|it is|it's|is|lies|also|slightly|further|farther|directly|more|far|a (?:little )?bit|"
+    r"a little|\d+|units?|steps?)\s+)*(?:to|on|towards?|at)?\s*(?:the|its)?\s*(?:side)?[\s-]*",
     re.I,
 )
 _NAMED = (
@@ -28,36 +27,36 @@ _NAMED = (
     r"information|reasoning|list|from|the|as)"
 )
 _SIMILAR = re.compile(
-    r"(?<!the )(?<!to )(?<!\bits )\bright (?=next|near|beside|at|in|on|above|below|under|over|after|before|away|now|"
-    r"there|here|by|between|beneath)"
-    r"|\b(?:that's|that is|you're|you are|all|quite) right\b|\balright\b|\bright (?:answer|angle|away|now|shape|"
-    r"choice|order|way)\b|"
-    r"\b(?:lines|steps|list|information|coordinates) (?:above|below)\b"
-    r"|\bleft ?over\b|\bleft (?:with|out|behind|alone|unchanged|to (?:do|check|compare))\b|\bup and down\b|"
-    r"\bnothing is left\b|\b(?:nothing|units?|"
-    r"steps?|what's|what is) left\b"
-    r"|\bup (?:to|until|with)\b|\b(?:top|bottom|left|right)(?: side| edge| half| part)? of the (?:canvas|picture|"
-    r"image|grid|board)\b"
-    r"|\bon top of (?:that|this|which)\b|\bbottom line\b|\btop of (?:the|my) (?:list|page|head)\b"
-    r"|\b(?:the|my|see|in) (?!square|circle|triangle|shape|one|is)\w+ (?:above|below)(?=\s*(?:$|[,.:;)]))"
-    rf"|\b{_NAMED} (?:above|below)(?=\s*(?:$|[,.:;)]))|\babove all\b|\b(?:the|see) (?:above|below)\b(?! the| and|"
-    rf" left| right)|\babove-mentioned\b"
+    r"(?<!the )(?<!to )(?<!\bits )\bright (?=next|near|beside|at|in|on|above|below|under|over|after|before|away|"
+    r"now|there|here|by|between|beneath)|\b(?:that's|that is|you're|you are|all|quite) right\b|\balright\b|"
+    r"\bright-angled\b|\bright (?:answer|angle|away|now|shape|choice|order|way)\b|"
+    r"(?<!\d )\b(?:lines|steps|list|information|coordinates) (?:above|below)\b|\bleft ?over\b|"
+    r"\bleft (?:with|out|behind|alone|unchanged|to (?:do|check|compare))\b|\bup and down\b|\bnothing is left\b|"
+    r"\b(?:nothing|units?|steps?|what's|what is) left\b|\bup (?:to|until|with)\b|"
+    r"\b(?:top|bottom|left|right)(?: side| edge| half| part)? of the (?:canvas|picture|image|grid|board)\b|"
+    r"\bon top of (?:that|this|which)\b|\bbottom line\b|\btop of (?:the|my) (?:list|page|head)\b|"
+    r"\b(?:the|my|see|in) (?!square|circle|triangle|shape|one|is)\w+ (?:above|below)(?=\s*(?:$|[,.:;)]))"
+    rf"|(?<!\d )\b{_NAMED} (?:above|below)(?=\s*(?:$|[,.:;)]))|\babove all\b|"
+    rf"\b(?:the|see) (?:above|below)\b(?! the| and| left| right)|\babove-mentioned\b"
     r"|\b(?:lower|higher|upper|top|bottom)[- ](?:x|y|value|coordinate|number|one|row|bound|vertical|"
-    r"horizontal)\b(?:[- ](?:coordinate|value|position)s?)?"
-    r"|\bfrom (?:the )?(?:top|bottom|left|right|above|below)(?: to (?:the )?(?:top|bottom|left|right))?\b",
+    r"horizontal)\b(?:[- ](?:coordinate|value|position)s?)?|"
+    r"\bfrom (?:the )?(?:top|bottom|left|right|above|below)(?: to (?:the )?(?:top|bottom|left|right))?\b",
     re.I,
 )
 _UP_OR_DOWN = re.compile(r"\b(?:up|down)\b", re.I)
 _MOVED = re.compile(
-    r"(?:^|[\n:,;.!?>(-]|\d|\b(?:units?|steps?|mov\w+|straight|further|farther|diagonally|slightly|is|it's|and|but|or|"
-    r"then|net|go|goes|going|"
-    r"point\w*|lead\w*|also))\W*$",
+    r"(?:^|[\n:,;.!?>(-]|\d|\b(?:units?|steps?|mov\w+|straight|further|farther|diagonally|slightly|is|it's|and|"
+    r"but|or|then|net|go|goes|going|point\w*|lead\w*|also))\W*$",
     re.I,
 )
 _COMPASS = re.compile(r"\b(north|south)[- ]?(east|west)(?:ern|wards?)?\b", re.I)
 _UNSPACED = re.compile(r"\b(above|below|upper|lower|top|bottom)(left|right)\b", re.I)
 _SHORT_COMPASS = re.compile(r"\b([NS])([EW])\b")
-_AXES = re.compile(r"\bvertical|\bhorizontal|\balso\b|\bboth\b|\bx\b.*\by\b|\by\b.*\bx\b", re.I | re.S)
+_AXES = re.compile(
+    r"\bvertical|\bhorizontal|\balso\b|\bboth\b|\bx\b.*\by\b|\by\b.*\bx\b|\bbecause\b.*\bbecause\b|"
+    r"\bsince\b.*\bsince\b",
+    re.I | re.S,
+)
 
 
 def _without_similar_words(text: str) -> str:

@@ -60,6 +60,7 @@ _STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (rf"[(\[]\s*(?:x\s*[=:]\s*)?{_NUMBER}\s*[,;]\s*(?:y\s*[=:]\s*)?{_NUMBER}\s*[)\]]", "()"),
         (rf"\b([xy])(?:[- ](?:coordinate|value|position))?s?\s*(?:=|:|\bof\b|\bis\b)\s*{_NUMBER}", r"\1 ()"),
         (rf"(?<![\w.]){_NUMBER}(?:\s?(?:<=|>=|[<>≤≥])\s?[-+\w.]{{1,12}}){{1,3}}", "()"),
+        (r"\(\s*\(\)\s*\)", "()"),
         (r"\|", ";"),
         (r"[{}\[\]]", "\n"),
         (r'"', ""),
@@ -70,15 +71,15 @@ _LIST_MARK = re.compile(r"^\s*(?:[-+]|\(?\d{1,2}[.)]|\(?[a-h]\))[ ]+(?=\S)", re.
 _END = re.compile(r"\n|(?<=[.!?])\s+")
 _PIECE = re.compile(r".{1,600}(?:\s|$)|.{1,600}")  # a longer sentence is read in pieces
 _COURTESY = re.compile(
-    r"^\W*(?:i hope|hope this|let me know|feel free|please|thanks?\b|happy to|glad to|if you (?:have|need|want|"
-    r"would)|is there anything|(?:sure(?: thing)?|certainly|of course|okay|ok|(?:great|good) question)\W*$)",
+    r"^\W*(?:i hope|hope this|let me know|feel free|please|thanks?\b|happy to|glad to|"
+    r"if you (?:have|need|want|would)|is there anything|"
+    r"(?:sure(?: thing)?|certainly|of course|okay|ok|(?:great|good) question)\W*$)",
     re.I,
 )
 _OPENING = re.compile(
-    r"^\W*(?:(?:all right|alright|okay|ok|well|sure|great|got it)\b[,!.:]*|right(?:[,!]|(?= so\b)))\s+(?=(?:let|so|"
-    r"i'll|i'm|i will|i need|i can|we|"
-    r"now|here|first|looking|to)\b)"
-    r"|^\W*no\s+(?:problem|worries|trouble)\b\W*",
+    r"^\W*(?:(?:all right|alright|okay|ok|well|sure|great|got it)\b[,!.:]*|"
+    r"right(?:[,!]|(?= so\b)))\s+(?=(?:let|so|i'll|i'm|i will|i need|i can|we|now|here|first|looking|to)\b)|"
+    r"^\W*no\s+(?:problem|worries|trouble)\b\W*",
     re.I,
 )
 

@@ -26,21 +26,20 @@ _WORDS = {
 }
 _THING = r"(?:shapes?|squares?|circles?|triangles?|ones?|objects?|items?|matches|such|match)"
 _NUMERAL = re.compile(
-    r"(?P<digits>(?:(?<![\w.])-)?(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?(?![\w%]))"
-    rf"|(?P<zero>\bno(?= (?:\w+ ){{0,3}}{_THING}\b)(?! other)|(?:\bnot|n't) (?:any|a single|one)|\bnothing matches)\b"
-    rf"|\b(?P<word>{'|'.join(word.replace(' ', '[ -]') for word in _WORDS)})\b",
+    r"(?P<digits>(?:(?<![\w.])-)?(?<![\w.])[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?![\w%]))"
+    rf"|(?P<zero>\bno(?= (?:\w+ ){{0,3}}{_THING}\b)(?! other)|(?:\bnot|n't) (?:any|a single|one)|"
+    rf"\bnothing matches)\b|\b(?P<word>{'|'.join(word.replace(' ', '[ -]') for word in _WORDS)})\b",
     re.I,
 )
 _VAGUE = re.compile(
-    r"(?:\b(?:at least|at most|more than|less than|fewer than|over|about|approximately|around|roughly|nearly|almost|"
-    r"up to)|~|≈)\s*$",
+    r"(?:\b(?:at least|at most|more than|less than|fewer than|over|about|approximately|around|roughly|nearly|"
+    r"almost|up to)|~|≈)\s*$",
     re.I,
 )
 _VAGUE_AFTER = re.compile(r"\s+or (?:more|fewer|less|so)\b|\+", re.I)
 _PRONOUN_BEFORE = re.compile(
     r"\b(?:the(?: only)?|this|that|each|every|which|another|other|any|small|large|red|blue|yellow|green|purple|"
-    r"orange|brown|black|"
-    r"first|second|third|last|next|right|left|by|no|same|new|single|missed|miss)\s*$",
+    r"orange|brown|black|first|second|third|last|next|right|left|by|no|same|new|single|missed|miss)\s*$",
     re.I,
 )
 _PRONOUN_AFTER = re.compile(
@@ -49,17 +48,19 @@ _PRONOUN_AFTER = re.compile(
 _OF_THEM_AFTER = re.compile(r"\s+(?:at|in|on|is|has|with)\b|\s*\(", re.I)
 _N = rf"(?:\d+|{'|'.join(_UNITS)})"
 _ELSE = re.compile(
-    rf"\b{_N} shapes?(?=,? of (?:which|whom))|"
+    rf"\b{_N} \w+(?=,? of (?:which|whom)\b|,? (?:but |and )?only {_N} of (?:them|these|those)\b)|"
     r"(?:^|(?<=[\s,:;]))\d{1,2}\)(?=\s+[a-z])|"
-    rf"\b{_N}\b[^,.;\n]{{0,30}},\s(?={_N}\b(?<!one) of (?:which|whom))|\b(?:step|shape|line|event|item|case|option|"
-    rf"figure|image|row|statement|swap|move|rule)\s#?\d+\b|#\d+"
-    rf"|\b(?:out of|of|among|from|all|all of)(?: all)?(?: of)?(?: the| these| those|"
-    rf" its)? {_N}\b(?= (?:\w+ ){{0,3}}{_THING}|\s*[.,;!)\n]|\s*$)(?<!total of )"
+    rf"\b{_N}\b[^,.;\n]{{0,30}},\s(?={_N}\b(?<!one) of (?:which|whom))|"
+    rf"\b(?:step|shape|line|event|item|case|option|figure|image|row|statement|swap|move|rule)\s#?\d+\b|#\d+|"
+    rf"\b(?:out of|of|among|from|all|all of)(?: all)?(?: of)?(?: the| these| those|"
+    rf" its)? {_N}\b(?= (?:\w+ ){{0,3}}{_THING}|\s*[.,;!)\n]|\s*$)"
     r"|\b\d+(?:\.\d+)? units?\b|\bdistance (?:of )?\d+(?:\.\d+)?|\b\d+\s?(?:by|x|×)\s?\d+\b",
     re.I,
 )
 
 
+_BESIDES = re.compile(r"\b(?:and|but|with)\s+$", re.I)
+_AND = re.compile(r"(?:\s+\w+){1,5}\s*(?:,|,?\s*\b(?:and|plus)\b)\s*(?:\w+\s+)?", re.I)
 _SUM_OF = re.compile(r"(?:total|count|number|sum|tally)\s*$", re.I)
 
 
@@ -75,13 +76,16 @@ def _value(found: re.Match[str]) -> str:
     if found["word"]:
         return str(_WORDS[re.sub(r"[ -]", " ", found["word"].lower())])
     whole, _, decimals = found["digits"].replace(",", "").partition(".")
-    return f"{whole}.{decimals}" if decimals.strip("0") else str(int(whole))
+    sign, whole = whole[: whole.startswith("-")], whole.lstrip("-").lstrip("0") or "0"
+    return f"{sign}{whole}.{decimals}" if decimals.strip("0") else f"{sign if whole != '0' else ''}{whole}"
 
 
 def _is_pronoun(passage: str, found: re.Match[str]) -> bool:
     if (found["word"] or "").lower() != "one":
         return False
     before = passage[max(0, found.start() - 20) : found.start()]
+    if re.search(r"\b(?:only|just) the $", before, re.I):
+        return False
     return bool(_PRONOUN_BEFORE.search(before) or _PRONOUN_AFTER.match(passage, found.end()))
 
 
@@ -101,10 +105,6 @@ def _find(passage: str) -> Mentions:
     ]
     others = [m for m in others if not (m.value == "0" and _BESIDES.search(passage[max(0, m.start - 10) : m.start]))]
     return _apart(passage, tuple(others) or mentions)
-
-
-_BESIDES = re.compile(r"\b(?:and|but|with)\s+$", re.I)
-_AND = re.compile(r"(?:\s+\w+){1,5}\s*(?:,|,?\s*\b(?:and|plus)\b)\s*(?:\w+\s+)?", re.I)
 
 
 def _apart(passage: str, mentions: Mentions) -> Mentions:
@@ -135,6 +135,8 @@ def _choose(passage: str, mentions: Mentions) -> str | None:
     if len(sums) == 1:
         return sums.pop()
     first, *between, last = (_count(m) for m in mentions)
+    if between and re.search(r"\bminus\b|\bwithout\b|\s-\s", passage):
+        return mentions[-1].value if last == first - sum(between) else None
     if between and first == sum(between) + last:
         return mentions[0].value
     return mentions[-1].value if between and last == first + sum(between) else None

@@ -12,18 +12,16 @@ UNDETERMINED = "Cannot be determined"
 
 _YES = re.compile(
     r"\b(?:yes|yep|yeah|yup|affirmative)\b|\b(?:not|n't|isn't)\s+(?:false|incorrect|untrue)\b|"
-    r"\b(?<!not )(?<!n't )(?<!opposite is )(?<!reverse is )true\b"
-    r"|(?:^\W*|\b(?:that|this|it|statement|claim|which)(?: is|'s) )correct\b(?! answer)|\bi (?:think|believe) so\b",
+    r"\b(?<!not )(?<!n't )(?<!opposite is )(?<!reverse is )true\b|"
+    r"(?:^\W*|\b(?:that|this|it|statement|claim|which)(?: is|'s) )correct\b(?! answer)|\bi (?:think|believe) so\b",
     re.I,
 )
 _NO = re.compile(
-    r"\b(?:nope|nah|negative|untrue)\b|\b(?<!not )(?<!n't )(?:false|incorrect)\b|(?:\bnot|n't)\s+(?:true|correct|"
-    r"the case)\b"
-    r"|\b(?:definitely|certainly|absolutely|of course|clearly) not\b|\bnot at all\b"
-    r"|(?<=\byes or )no\b|(?<=\byes/)no\b|\bno(?=\s*(?:$|[^\w\s'-])|\s+-|\s+(?:and|or|because|since|as|it|there|"
-    r"this|that|they|i|we|"
-    r"but|is|if|from|would|"
-    r"are|seem)\b)(?!\.\s*\d)",
+    r"\b(?:nope|nah|negative|untrue)\b|\b(?<!not )(?<!n't )(?:false|incorrect)\b|"
+    r"(?:\bnot|n't)\s+(?:true|correct|the case)\b|\b(?:definitely|certainly|absolutely|of course|clearly) not\b|"
+    r"\bnot at all\b|(?<=\byes or )no\b|(?<=\byes/)no\b|"
+    r"\bno(?=\s*(?:$|[^\w\s'-])|\s+-|\s+(?:and|or|because|since|as|it|there|this|that|they|i|we|but|is|if|from|"
+    r"yes|would|are|seem)\b)(?!\.\s*\d)",
     re.I,
 )
 _LETTER = re.compile(r"^\W*([yn])\W*$", re.I)
@@ -41,23 +39,22 @@ def _find_polar(passage: str) -> Mentions:
 _THERE = r"\bthere(?:'s| is| are| was| were| exists?| still is| still are)\b"
 _DENIAL = re.compile(
     rf"{_THERE}(?: now| currently| still)*(?: no| not| none)\b(?! doubt| need| other| way| one else| more need)|"
-    r"\bthere (?:is|are|was|were|does)n't\b|\b(?:is|are|does|do)(?: not|n't)\W*$|\b(?:is|are|does|do)(?: not|"
-    r"n't) (?:between|present|exist|there|contain|hold|"
-    r"satisfied|met|on the canvas|in the canvas)\b|\bno longer (?:present|there|exists?|on|in)\b|\b(?:do not|don't|"
-    r"cannot|can't) (?:see|find) (?:an?|any|one|such)\b(?! image| picture| canvas)|\b(?:shape|square|circle|"
-    r"triangle|it) is (?:absent|missing|gone)\W*$|"
+    r"\bthere (?:is|are|was|were|does)n't\b|\b(?:is|are|does|do)(?: not|n't)\W*$|"
+    r"\b(?:is|are|does|do)(?: not|n't) (?:between|present|exist|there|contain|hold|satisfied|met|on the canvas|"
+    r"in the canvas)\b|\bno longer (?:present|there|exists?|on|in)\b|"
+    r"\b(?:do not|don't|cannot|can't) (?:see|find) (?:an?|any|one|such)\b(?! image| picture| canvas)|"
+    r"\b(?:shape|square|circle|triangle|it) is (?:absent|missing|gone)\W*$|"
     r"\b(?:see|sees|find|found|contains?|has|have|includes?|shows?) no (?:\w+ ){0,3}(?:shape|square|circle|"
-    r"triangle)s?\b|"
-    r"^\W*(?:no|none of)\b(?! other)[^.]*\b(?:shape|square|circle|triangle)s?\b",
+    r"triangle)s?\b|^\W*(?:no|none of)\b(?! other)[^.]*\b(?:shape|square|circle|triangle)s?\b",
     re.I,
 )
 _ASSERTION = re.compile(
     rf"{_THERE}(?: now| currently| still| indeed)*(?:\W*$| (?:an?|one|two|three|four|five|\d+|exactly|at least|"
     rf"such)\b)|"
-    r"^\W*it (?:is|does)\W*$|^\W*such an? [\w ]{1,40} exists\b|\b(?:is|lies|sits)(?: still| indeed|"
-    r" now)? (?:between|present|there|on the canvas|in the canvas)\b|"
-    r"\b(?:statement|claim|condition) holds\b|\b(?:canvas|list|description|picture|image) (?:contains|includes|has|"
-    r"shows) (?:an?|one|two|\d+)\b[^,;]*$|"
+    r"^\W*it (?:is|does)\W*$|^\W*such an? [\w ]{1,40} exists\b|"
+    r"\b(?:is|lies|sits)(?: still| indeed| now)? (?:between|present|there|on the canvas|in the canvas)\b|"
+    r"\b(?:statement|claim|condition) holds\b|"
+    r"\b(?:canvas|list|description|picture|image) (?:contains|includes|has|shows) (?:an?|one|two|\d+)\b[^,;]*$|"
     r"\b(?:conditions?|statement|claim|parts?) (?:is|are)(?: both)? (?:met|satisfied|fulfilled)\b",
     re.I,
 )
@@ -77,22 +74,20 @@ def _state(sentence: str) -> str | None:
 YES_NO = Kind(_find_polar, state=_state, polar=True)
 
 _KNOW = (
-    r"(?:be\s+)?(?:\w+ly\s+)?(?:determined?|known?|inferred|infer|deduced?|established?|concluded?|decided?|tell|"
-    r"told|say|said|derived?|"
-    r"answered|settled|ascertain(?:ed)?|compared?)"
+    r"(?:be\s+)?(?:\w+ly\s+)?(?:determined?|known?|inferred|infer|deduced?|established?|concluded?|decided|tell|"
+    r"told|say|said|derived?|answered|settled|ascertain(?:ed)?|compared?)"
 )
 _OPEN = re.compile(
     r"\b(?:cannot|can't|can not|could not|couldn't|not possible to|isn't possible to|impossible to|unable to|"
     r"no way to|no way of|"
     rf"not enough (?:\w+ )?to|insufficient (?:\w+ )?to|not able to|not allow us to|"
     rf"not be possible to)\s+{_KNOW}(?!ing you)\b"
-    r"|\b(?:cannot|can't|can not) (?:definitively |conclusively )?(?:be )?(?:determined?|told|known)\b"
-    r"|\bno way (?:to|of) (?:knowing|telling)\b|(?:\bnot|n't) (?:determin(?:able|ed?)|decid(?:able|ed))\b|\b(?:un|"
-    r"in)determin(?:ed|ate|able)\b"
-    r"|(?:\binsufficient|\btoo little|(?:\bnot|n't)(?: \w+){0,2} enough|\binadequate) (?:info|information|data|"
-    r"evidence|"
-    r"details)\b|\binconclusive\b|\bundecidable\b"
-    rf"|\b(?:no|neither) (?:\w+ ){{0,6}}can (?:be drawn|be made|{_KNOW})\b"
+    r"|\b(?:cannot|can't|can not) (?:definitively |conclusively )?(?:be )?(?:determined?|told|known)\b|"
+    r"\bno way (?:to|of) (?:knowing|telling)\b|(?:\bnot|n't) (?:determin(?:able|ed?)|decid(?:able|ed))\b|"
+    r"\b(?:un|in)determin(?:ed|ate|able)\b|"
+    r"(?:\binsufficient|\btoo little|(?:\bnot|n't)(?: \w+){0,2} enough|\binadequate) (?:info|information|data|"
+    r"evidence|details)\b|\binconclusive\b|\bundecidable\b"
+    rf"|\b(?:no|neither|nothing) (?:\w+ ){{0,6}}can (?:be drawn|be made|{_KNOW})\b"
     r"|\bmay or may not\b|\b(?:could be|it's|it is) either\b",
     re.I,
 )

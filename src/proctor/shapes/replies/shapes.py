@@ -21,8 +21,8 @@ _ATTRIBUTES = {
 _ATTRIBUTE = re.compile(rf"(?<![a-z])({'|'.join(_ATTRIBUTES)})s?(?![a-z])", re.I)
 _LABEL = re.compile(r"\b(?:sized?|colou?r(?:ed)?|form|shape|type|kind)\b", re.I)
 _GLUE = re.compile(
-    rf"(?:[\s,;:=/>'\"()*{ITEM}-]|\.\s+(?=it is|it's|{_LABEL.pattern})|'s\b|\b(?:the|one|and|in|of|is|a|an|its|it|"
-    rf"that|which|with|shape's)\b|{_LABEL.pattern})*",
+    rf"(?:[\s,;:=/>'\"()*{ITEM}-]|\.\s+(?=$|it is|it's|{_LABEL.pattern})|'s\b|"
+    rf"\b(?:the|one|and|in|of|is|a|an|its|it|that|which|with|shape's)\b|{_LABEL.pattern})*",
     re.I,
 )
 _SPACE = re.compile(r"[ -]*")
@@ -77,9 +77,9 @@ _BEFORE_PREDICATE = re.compile(
     r"(?:\b(?:is|be|are)|'s|:|=|->)\s*(?:(?:the|a|an|now|then|therefore|thus|indeed)\s+)*$", re.I
 )
 _SUBJECT = re.compile(
-    r"\s*(?:,[^,]{1,60},)?\s*(?:is|was|comes|has|would be|must be|makes|becomes|ends)\b"
-    r"(?!\s+(?:\w+ly\s+|just\s+)?(?:to the (?:left|right)|above|below|left of|right of|higher|lower|further|farther|"
-    r"closer|nearer|next to|before|after)\b)",
+    r"\s*(?:,[^,]{1,60},)?\s*(?:is|was|comes|has|would be|must be|makes|becomes|"
+    r"ends)\b(?!\s+(?:\w+ly\s+|just\s+)?(?:to the (?:left|right)|above|below|left of|right of|higher|lower|"
+    r"further|farther|closer|nearer|next to|before|after)\b)",
     re.I,
 )
 
