@@ -1,5 +1,6 @@
 """The probes find the shortcuts that are there, and none that are not."""
 
+import re
 from collections import Counter
 
 import msgspec
@@ -7,6 +8,7 @@ import pytest
 
 from known import known
 from proctor.check import probe_task
+from proctor.cli.main import main
 from proctor.config import build_config
 from proctor.metrics.statistics import proportion
 from proctor.shapes import Shape, Task, probes
@@ -267,3 +269,11 @@ def test_a_point_is_allowed_and_luck_is_not_held_against_a_task() -> None:
 def test_the_probes_of_a_named_task() -> None:
     names = [probe.name for probe in probe_task("shapes/coordinate", {"shapes": 4}, 200)]
     assert names == [*probes.PLAIN, *probes.RELATIONAL]
+
+
+def test_the_report_names_the_best_guesser_and_what_is_stated(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "shapes/logic", "--probes", "-n", "300"]) == 0
+    *lines, best = capsys.readouterr().out.splitlines()
+    (count,) = (line for line in lines if "one count" in line)
+    assert count.endswith("(partial solving, stated as 0.724)")
+    assert re.fullmatch(r"  best guesser: one count \(shapes .+\) 0\.\d{4}, chance 0\.5000", best)

@@ -19,10 +19,22 @@ from numpy.typing import NDArray
 
 from proctor.errors import UsageError
 from proctor.metrics.statistics import proportion
-from proctor.shapes import relational
 from proctor.shapes.canvas import FORMS, LARGE, SIZES
 from proctor.shapes.loader import NoExamplesError, load_item, load_shots
-from proctor.shapes.relational import View
+from proctor.shapes.relational import (
+    View,
+    count_of,
+    line_at,
+    names_axis,
+    order_across,
+    pairs_of_lines,
+    rank_of,
+    rank_of_choice,
+    ranks_across,
+    read_view,
+    single_lines,
+    touching,
+)
 from proctor.types import Probe
 
 if TYPE_CHECKING:
@@ -303,31 +315,31 @@ def _one_line(choices: bool) -> Ways:
         return {
             "the last line": _by_view_of_choice(last),
             "the first line": _by_view_of_choice(first),
-            "any line": ByStrongestCueOfChoice(relational.single_lines),
+            "any line": ByStrongestCueOfChoice(single_lines),
         }
     return {
         "the last line": _by_view(last),
         "the first line": _by_view(first),
         "the line after the first": _by_view(next_to_first),
-        "any line": ByStrongestCue(relational.single_lines),
+        "any line": ByStrongestCue(single_lines),
     }
 
 
 def _line_at(number: int, seen: View, choice: int = 0) -> Hashable:
-    return relational.line_at(seen, number if number < len(seen.lines) else -1, choice)
+    return line_at(seen, number if number < len(seen.lines) else -1, choice)
 
 
 def _two_lines(choices: bool) -> Ways:
     if choices:
-        return {"any two lines": ByStrongestCueOfChoice(relational.pairs_of_lines)}
-    return {"any two lines": ByStrongestCue(relational.pairs_of_lines)}
+        return {"any two lines": ByStrongestCueOfChoice(pairs_of_lines)}
+    return {"any two lines": ByStrongestCue(pairs_of_lines)}
 
 
 def _one_count(choices: bool) -> Ways:
     ways: Ways = {}
     for k in range(MOST_ASKED):
-        ways[f"shapes that are like the {NTH[k]} asked about"] = _by_view(partial(_of_number, relational.count_of, k))
-        ways[f"events that name the {NTH[k]} asked about"] = _by_view(partial(_of_number, relational.touching, k))
+        ways[f"shapes that are like the {NTH[k]} asked about"] = _by_view(partial(_of_number, count_of, k))
+        ways[f"events that name the {NTH[k]} asked about"] = _by_view(partial(_of_number, touching, k))
     return ways
 
 
@@ -346,17 +358,17 @@ def _one_rank(choices: bool, axes: Sequence[int] = (0, 1)) -> Ways:
 
 
 def _rank_of(number: int, axis: int, seen: View) -> Hashable:
-    return relational.rank_of(seen, number, axis)
+    return rank_of(seen, number, axis)
 
 
 def _rank_of_choice(axis: int, seen: View, choice: int) -> Hashable:
-    return relational.rank_of_choice(seen, choice, axis)
+    return rank_of_choice(seen, choice, axis)
 
 
 def _other_axis(choices: bool) -> Ways:
     return {
-        "the order of those asked about": _by_view(relational.order_across),
-        "their ranks": _by_view(relational.ranks_across),
+        "the order of those asked about": _by_view(order_across),
+        "their ranks": _by_view(ranks_across),
     }
 
 
@@ -426,7 +438,7 @@ def _why_not(name: str, task: Task, items: Sequence[Seen]) -> str:
         return "whether a shape has a place at all is what this task asks for"
     if name in ("one rank", "other axis") and not any(item.view.ranks for item in items):
         return "the description has no coordinates"
-    if name == "other axis" and not all(item.view.asked and relational.names_axis(item.view) for item in items):
+    if name == "other axis" and not all(item.view.asked and names_axis(item.view) for item in items):
         return "the question is not about one axis"
     return ""
 
@@ -459,4 +471,4 @@ def _with_choices(items: list[Seen]) -> list[Seen]:
 
 
 def _with_views(items: Sequence[Seen]) -> list[Seen]:
-    return [item._replace(view=relational.view(item.description, item.question, item.choices)) for item in items]
+    return [item._replace(view=read_view(item.description, item.question, item.choices)) for item in items]

@@ -47,7 +47,7 @@ class View(NamedTuple):
         return {values for line in self.lines if line.words.startswith("- ") for values in line.values}
 
 
-def view(description: str, question: str, choices: Sequence[str]) -> View:
+def read_view(description: str, question: str, choices: Sequence[str]) -> View:
     places = re.findall(r"\(-?\d+, -?\d+\)", question)
     words, asked, _ = _read(question, ())
     lines = tuple(_read(line, places) for line in description.splitlines())
