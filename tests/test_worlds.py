@@ -20,6 +20,7 @@ import needs
 import proctor
 from conftest import Command, FailingRun, Serve
 from proctor.agents.candidate import open_agent
+from proctor.agents.hosting.guardian import descendants
 from proctor.agents.hosting.recipe import parse_recipe, with_arguments
 from proctor.agents.lags import Lags, merged
 from proctor.agents.worlds.arena import Table
@@ -28,7 +29,6 @@ from proctor.agents.worlds.events import Header, read_events
 from proctor.report import Report
 from proctor.types import Score
 from world_exams import PLAYERS, endings, play
-from world_players import descendants
 
 HERE = Path(__file__).parent
 OWN = f"{PLAYERS}:OwnExam"
