@@ -24,6 +24,7 @@ import faulty_agents as fa
 from proctor.agents import EvaluationResult, Outcome, Task
 from proctor.agents.clock import Clock
 from proctor.agents.constants import TIMEOUTS
+from proctor.agents.hosting.guarded import _is_gone
 from proctor.agents.hosting.guardian import descendants as guarded_by
 from proctor.agents.hosting.process import HostProcess
 from proctor.agents.hosting.recipe import recipe_of
@@ -513,10 +514,7 @@ asyncio.run(main())
 
 def await_end(pids: list[int]) -> None:
     for pid in pids:
-        while (
-            Path(f"/proc/{pid}").exists()
-            and "Z" not in Path(f"/proc/{pid}/stat").read_text(errors="replace").split()[2]
-        ):
+        while not _is_gone(pid):
             time.sleep(0.01)  # ends with the test's own limit, if it ends at all
 
 

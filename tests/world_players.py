@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -275,11 +274,3 @@ class OwnExam(WorldExam):
     def world(self, in_words: bool) -> Recipe:
         given = dict(self.settings.env_kwargs)
         return recipe_of(globals()[given.pop("kind", "Catch")], (), given)
-
-
-def descendants(pid: int) -> Iterator[int]:
-    """Of a process, as the system knows them."""
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, task.read_text().split()):
-            yield child
-            yield from descendants(child)
