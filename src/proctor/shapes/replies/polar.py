@@ -91,7 +91,12 @@ _OPEN = re.compile(
     r"|\bmay or may not\b|\b(?:could be|it's|it is) either\b",
     re.I,
 )
-_PERHAPS_OPEN = re.compile(r"\b(?:unknown|unclear|ambiguous|insufficient|not (?:specified|stated|given))\b", re.I)
+_PERHAPS_OPEN = re.compile(
+    r"\b(?:unknown|unclear|ambiguous|insufficient|not (?:specified|stated|given))\b"
+    r"|\b(?:text|description|lines?|information|statements?|facts?) (?:do(?:es)?(?: not|n't)) "
+    r"(?:say|tell|specify|state|mention|reveal|settle)\b(?! that\b)",
+    re.I,
+)
 
 
 @lru_cache(maxsize=CACHED)
