@@ -461,6 +461,7 @@ for module, names in (
 ):
     for name in names:
         delattr(module, name)
+os.process_cpu_count = os.cpu_count  # as Python 3.13 has it where there is no sched_getaffinity
 from proctor.errors import SandboxUnavailableError
 from proctor.sandbox import Program, open_sandbox, run
 from proctor.sandbox.inside import kernel
