@@ -33,6 +33,7 @@ class TransitivityTask(DirectionTask):
     maker = "proctor.shapes.batch.transitivity:TransitivityMaker"
     Settings = TransitivitySettings
     answers = tuple(RELATIONS)
+    group_by = ("evidence",)
     instruction = "Answer Left, Right, Above or Below."
     _axis = "x"
 
@@ -43,7 +44,10 @@ class TransitivityTask(DirectionTask):
         self._describe(row, axis)
         pairs = []
         for answer in [first, *(self.random.choice(AXES[axis]) for _ in range(1, QUESTIONS))]:
-            low, high = (row[place] for place in self.random.choice(pairs_apart(len(row))))
+            places = self.random.choice(pairs_apart(len(row)))
+            if not pairs:
+                self.evidence = places[1] - places[0]
+            low, high = (row[place] for place in places)
             a, b = (low, high) if answer == AXES[axis][0] else (high, low)
             pairs.append((QUESTION.format(a, b), answer))
         return pairs
