@@ -76,8 +76,8 @@ def load_sample(
 
 
 def metadata_of(task: Task, question: str, evidence: int | None) -> dict[str, Any]:
-    known = {} if evidence is None else {"evidence": evidence}
-    return msgspec.to_builtins(task.settings) | {"question": question} | known
+    known: dict[str, Any] = {"question": question} if evidence is None else {"question": question, "evidence": evidence}
+    return {**msgspec.to_builtins(task.settings), **known}
 
 
 def load_row(task: Task, index: int, count: int, few_shot: int, source: ShotSource = "same") -> Row:

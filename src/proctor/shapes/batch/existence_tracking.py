@@ -53,8 +53,8 @@ class ExistenceTrackingMaker(Maker):
         return lines, [self._questions + np.where(first_fits, live[:, 0], live[:, 1])]
 
     def evidence(self, canvas: Canvas, wanted: Integers) -> Integers:
-        mention = self.lines_to_mention(np.where(self._listed, 1, self.n))
-        return mention + self.task.settings.events
+        events: int = self.task.settings.events
+        return events + self.lines_to_mention(np.where(self._listed, 1, self.n))
 
     def _first_condition(self, canvas: Canvas, streams: Streams) -> Integers:
         self._listed = listed = streams.below(2) == 1

@@ -57,7 +57,7 @@ class ComparisonTask(YesNoTask):
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         options = comparable(self.board, shapes)
-        pairs = []
+        pairs: list[tuple[str, str]] = []
         for answer in self.wanted_answers(selected_answer):
             pattern, values = self.random.choice(options)
             number, other = self.random.sample(tuple(values), 2)

@@ -65,7 +65,7 @@ class CountTask(NumberTask):
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         complete = self._complete_patterns(shapes)
-        pairs = []
+        pairs: list[tuple[str, str]] = []
         for answer in self.wanted_answers(selected_answer):
             pattern = self.random.choice(complete)
             counts = count_values(pattern, shapes)

@@ -61,7 +61,7 @@ class LogicTask(YesNoTask):
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         options = [option for option in partly_present(self.board, shapes) if min(map(len, option[1:])) >= 2]
-        pairs = []
+        pairs: list[tuple[str, str]] = []
         for answer in self.wanted_answers(selected_answer):
             sentence = self.random.choice(tuple(SENTENCES))
             pattern, things, denied = self._draw_parts(options, self.random.choice(fitting_truths(sentence, answer)))

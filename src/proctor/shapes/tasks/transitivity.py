@@ -42,7 +42,7 @@ class TransitivityTask(DirectionTask):
         axis = self._axis = next(axis for axis, answers in AXES.items() if first in answers)
         row = sorted(shapes, key=lambda shape: getattr(shape, axis))
         self._describe(row, axis)
-        pairs = []
+        pairs: list[tuple[str, str]] = []
         for answer in [first, *(self.random.choice(AXES[axis]) for _ in range(1, QUESTIONS))]:
             places = self.random.choice(pairs_apart(len(row)))
             if not pairs:

@@ -55,7 +55,7 @@ class UndeterminedTask(EntailmentTask):
         self.description = "\n".join([HEADING, *lines])
         follows, turns = pairs_apart(tree)
         distances = [distance for distance in sorted(follows) if distance in turns]
-        pairs = []
+        pairs: list[tuple[str, str]] = []
         for answer in self.wanted_answers(selected_answer):
             distance = self.random.choice(distances)
             if not pairs:
