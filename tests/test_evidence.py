@@ -20,7 +20,7 @@ from shapes_settings import settings_of, slow
 from worlds import fixes, lines_of
 
 WITHOUT = {"recolour_tracking"}  # a later event tells of earlier ones, so that there is no simple number
-TRIES = 4000  # worlds, before a set of lines counts as fixing the answer; others are found out sooner
+TRIES = 2000  # worlds, before a set of lines counts as fixing the answer; others are found out sooner
 
 SMALL: list[tuple[str, dict[str, Any]]] = [
     *((name, {"shapes": 3}) for name in ("existence", "count", "comparison", "logic", "superlative", "nearest")),
@@ -44,7 +44,6 @@ LARGER: list[tuple[str, dict[str, Any]]] = [
         for name in ("existence", "count", "comparison", "logic", "superlative")
         for kind in ("full", "partial")
     ),
-    *((name, {"shapes": 22}) for name in ("comparison",)),
     ("nearest", {"shapes": 5}),
     ("coordinate", {"shapes": 5}),
     ("between", {"shapes": 5, "description": "partial"}),
@@ -81,7 +80,7 @@ def test_as_many_lines_fix_the_answer_and_fewer_do_not(name: str, chosen: dict[s
 
 @pytest.mark.parametrize(("name", "chosen"), [slow(*case) for case in SMALL + LARGER])
 def test_the_evidence_of_many_samples_is_proven(name: str, chosen: dict[str, Any]) -> None:
-    for index in range(10, 40):
+    for index in range(10, 20):
         check(made(name, chosen), index, TRIES)
 
 
@@ -147,7 +146,7 @@ def test_a_report_is_grouped_by_evidence() -> None:
 def test_many_groups_take_one_line_unless_they_were_asked_for() -> None:
     chosen: dict[str, Any] = {"task": "shapes/transitivity", "settings": {"shapes": 40}, "limit": 60}
     short = proctor.evaluate(model="scripted/oracle", **chosen)
-    assert str(short).count("evidence") == 1
+    assert "evidence = " not in str(short)
     assert f"evidence       {len(short.run.groups['evidence'])} groups" in str(short)
     long = proctor.evaluate(model="scripted/oracle", group_by=["evidence"], **chosen)
     assert str(long).count("evidence = ") == len(long.run.groups["evidence"])
