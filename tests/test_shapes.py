@@ -451,22 +451,22 @@ def test_unparsed_is_kept_apart_from_wrong() -> None:
 
 
 PINNED = {
-    "between": "b14ca104e8f8a74d",
-    "comparison": "d221fa9ab5a2b7eb",
-    "coordinate": "f49ed8754b32d55f",
-    "count": "95833f8bf1dd20fb",
-    "existence": "c003ed36d761f2fd",
-    "existence_tracking": "4bfc4c2fe200fc71",
-    "logic": "bb3cd23963f4a959",
-    "move_tracking": "6c633c870a36fcb5",
-    "multi_hop": "cc6f3aa8100ff34b",
-    "nearest": "5467f1a77a2ad67c",
-    "odd_one_out": "01c8243af31f0a67",
+    "between": "07aaed5eccede31b",
+    "comparison": "fbbe788b5fc64cb2",
+    "coordinate": "501f6dc7f1da8bb4",
+    "count": "766dea36a99557ca",
+    "existence": "8df554b99f99ba33",
+    "existence_tracking": "38eceb186de119ef",
+    "logic": "d6e35457b2c07f33",
+    "move_tracking": "28f7116c91d619f0",
+    "multi_hop": "21310e22ddf1e1a2",
+    "nearest": "740323abccd8a669",
+    "odd_one_out": "2385516f46cba9b8",
     "recolour_tracking": "79ca3212aee695da",
-    "shuffle_tracking": "1109444efdb90f88",
-    "superlative": "149747e4d1f4e61a",
-    "transitivity": "02517beda8676a89",
-    "undetermined": "756c0afff3b23799",
+    "shuffle_tracking": "0893ffae9165b831",
+    "superlative": "8a0e9991b5a9f270",
+    "transitivity": "46e3450b6a0600d0",
+    "undetermined": "ac5fb86a658bece8",
 }
 
 

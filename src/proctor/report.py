@@ -14,6 +14,8 @@ from proctor.reviews import Reviews, count_reviews
 from proctor.store import open_store, place_of, store_url
 from proctor.types import Metric, Record, Run
 
+MANY_GROUPS = 12  # of one key: beyond, the report in words has them only if they were asked for
+
 
 class Report:
     """What came out of one run. Prints as a table; the records stay in the store until they are asked for."""
@@ -104,6 +106,9 @@ class Report:
             lines.append("  settings       " + ", ".join(f"{key}={value}" for key, value in settings.items()))
         lines += [f"  {name:<14} {_metric(metric)}" for name, metric in run.metrics.items()]
         for key, groups in run.groups.items():
+            if len(groups) > MANY_GROUPS and key not in run.config.get("group_by", ()):
+                lines.append(f"  {key:<14} {len(groups)} groups: --group-by {key} lists them")
+                continue
             width = max(map(len, groups))
             for value, metrics in groups.items():
                 lines += [f"    {key} = {value:<{width}}  {name:<10} {_metric(m)}" for name, m in metrics.items()]

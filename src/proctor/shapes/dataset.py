@@ -25,6 +25,7 @@ class Example(NamedTuple):
     question: str
     choices: list[str]
     answer: str
+    evidence: int | None = None  # how many lines of the description it takes to answer
 
 
 class ShapeDataset(Sequence[Example]):
@@ -73,7 +74,8 @@ class ShapeDataset(Sequence[Example]):
             raise IndexError(f"item {index} of {self._n}")
         row = load_row(self.task, index % self._n, self._n, self._few_shot, self._shots)
         prompt = row.prompt if isinstance(row.prompt, str) else [msgspec.to_builtins(turn) for turn in row.prompt]
-        return Example(row.id, prompt, row.description, row.question, list(row.choices), row.answer)
+        evidence = None if row.evidence is msgspec.UNSET else row.evidence
+        return Example(row.id, prompt, row.description, row.question, list(row.choices), row.answer, evidence)
 
     def score_answer(self, text: str, item: Example | Mapping[str, Any]) -> float:
         """What a run gives this text: from 0 to 1. The item is one of this data set, or a line of a file."""

@@ -42,6 +42,11 @@ def _relations(pairs: Iterable[tuple[Shape, Shape]]) -> str:
     return "\n".join([RELATIONS_HEADING, *lines])
 
 
+def lines_to_mention(shapes: int, kind: Kind) -> int:
+    """The fewest lines that mention so many shapes: a line about places mentions one, a line about a relation two."""
+    return shapes if kind == "coordinates" else (shapes + 1) // 2
+
+
 def relation(a: Shape, b: Shape) -> str:
     """Where the centre of a is, seen from the centre of b. No two shapes of a canvas are level."""
     vertical = "above" if a.y > b.y else "below"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from proctor.errors import TaskError, UsageError
 from proctor.randomness import Stream
@@ -32,6 +32,7 @@ class Item(NamedTuple):
     question: str
     answer: str
     choices: tuple[str, ...]
+    evidence: int | None = None  # how many lines of the description it takes to answer, where the task says so
     others: tuple[tuple[str, str], ...] = ()  # the remaining pairs, about the same canvas
     asker: Task | None = None  # the task as it was before it asked: it can ask again
 
@@ -55,6 +56,7 @@ class Row(Struct):
     shots: list[tuple[str, str]]  # what is asked, with the description of its canvas if that is another, and the answer
     shapes: list[Shape]
     settings: Any
+    evidence: int | UnsetType = UNSET
 
 
 def load_sample(
@@ -69,8 +71,13 @@ def load_sample(
         target=item.answer,
         seed=task.item_key(index),
         choices=item.choices,
-        metadata=msgspec.to_builtins(task.settings) | {"question": item.question},
+        metadata=metadata_of(task, item.question, item.evidence),
     )
+
+
+def metadata_of(task: Task, question: str, evidence: int | None) -> dict[str, Any]:
+    known: dict[str, Any] = {"question": question} if evidence is None else {"question": question, "evidence": evidence}
+    return {**msgspec.to_builtins(task.settings), **known}
 
 
 def load_row(task: Task, index: int, count: int, few_shot: int, source: ShotSource = "same") -> Row:
@@ -92,6 +99,7 @@ def load_row(task: Task, index: int, count: int, few_shot: int, source: ShotSour
         ],
         item.shapes,
         task.settings,
+        UNSET if item.evidence is None else item.evidence,
     )
 
 
@@ -103,7 +111,7 @@ def load_item(task: Task, index: int, count: int) -> Item:
 def _item(task: Task, random: Stream, wanted: str | None) -> Item:
     # On a copy: what the methods set on the task belongs to this item, and threads do not share it.
     task = copy.copy(task)
-    task.random, task.description = random, None
+    task.random, task.description, task.evidence = random, None, None
     shapes = task.draw_shapes(random, wanted)
     asker = copy.copy(task)
     asker.random = copy.copy(random)
@@ -112,10 +120,12 @@ def _item(task: Task, random: Stream, wanted: str | None) -> Item:
         raise TaskError(f"wanted the answer {wanted!r}, generate_questions gave {answer!r}.")
     if not isinstance(task.description, str | None):
         raise TaskError(f"self.description is {task.description!r}, not a text.")
+    if not isinstance(task.evidence, int | None):
+        raise TaskError(f"self.evidence is {task.evidence!r}, not a number of lines.")
     brought = task.description is not None and not task.extends_description
     canvas = "" if brought else task.describe(shapes)
     choices = task.choices(shapes, question)
-    return Item(shapes, canvas, task.description or "", question, answer, choices, tuple(others), asker)
+    return Item(shapes, canvas, task.description or "", question, answer, choices, task.evidence, tuple(others), asker)
 
 
 def _checked(pairs: Any) -> list[tuple[str, str]]:

@@ -18,7 +18,7 @@ from proctor.errors import TaskError, UsageError
 from proctor.randomness import Stream, mix, name_key
 from proctor.shapes.canvas import Board, Shape, board_for, draw_canvas
 from proctor.shapes.descriptions import DESCRIPTIONS, Kind
-from proctor.shapes.loader import load_item, load_row, load_sample
+from proctor.shapes.loader import load_item, load_row, load_sample, metadata_of
 from proctor.shapes.partial import PARTIAL_SOLVING
 from proctor.shapes.proof import find_faults
 from proctor.task import Task as CoreTask
@@ -50,6 +50,7 @@ class Task(CoreTask):
 
     description: str | None = None  # set in generate_questions, it takes the place of the base description …
     extends_description: ClassVar[bool] = False  # … or is added to it
+    evidence: int | None = None  # set in generate_questions: the fewest lines that fix the first answer
     asks_for_mention: ClassVar[bool] = False  # what is asked for is there if the text mentions it
     asks_for_rank: ClassVar[bool] = False  # what is asked for is the place of a shape along the question's axis
     maker: ClassVar[str] = ""  # module:Class that makes the same items in batches; text, since it needs numpy
@@ -59,7 +60,10 @@ class Task(CoreTask):
 
     @property
     def lines_needed(self) -> int:
-        """With fewer lines of the description nobody can know an answer: probes that see fewer must not."""
+        """With fewer lines of the description nobody can know an answer: probes that see fewer must not.
+
+        The evidence of a sample is at least as much, and more where it depends on the question or the canvas.
+        """
         related = getattr(self.settings, "description", None) in ("full", "partial")
         return 1 if related or self.asks_for_mention else 2
 
@@ -224,7 +228,7 @@ class Task(CoreTask):
             target=item["answer"],
             seed=self.item_key(index),
             choices=tuple(item["choices"]),
-            metadata=msgspec.to_builtins(self.settings) | {"question": item["question"]},
+            metadata=metadata_of(self, item["question"], item.get("evidence")),
         )
         score = self.score_text(sample, text)
         if score.value is None:

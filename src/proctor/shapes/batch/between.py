@@ -15,6 +15,8 @@ from proctor.shapes.tasks.between import AXES, QUESTION, TRIES, ranks_to_ask
 
 
 class BetweenMaker(Maker):
+    constant_evidence = True
+
     def write_phrases(self) -> None:
         names = self.board.names
         start, between, end, rest = QUESTION.replace("{}", "{0}", 1).split("{}")

@@ -9,8 +9,8 @@ from proctor.shapes.batch.existence import YES
 from proctor.shapes.batch.maker import Maker
 from proctor.shapes.batch.phrases import Column
 from proctor.shapes.batch.streams import Integers, Streams, choose, pick
-from proctor.shapes.patterns import name_values
-from proctor.shapes.tasks.comparison import QUESTION, TWICE
+from proctor.shapes.patterns import PATTERNS, capacity, name_values
+from proctor.shapes.tasks.comparison import QUESTION, TWICE, shapes_to_see
 
 
 class ComparisonMaker(Maker):
@@ -21,6 +21,11 @@ class ComparisonMaker(Maker):
         self._starts = table.starts[:-1]
         # A number that values share is at most the capacity of a pattern with enough of them.
         self._numbers = np.arange(1 + max(len(kinds) for kinds in table.kinds[: self._values]))
+        # By pattern, and by the two numbers; those that cannot be are never looked up.
+        capacities, numbers = (capacity(self.board, pattern) for pattern in PATTERNS), range(len(self._numbers))
+        self._shapes_to_see = np.array(
+            [[[shapes_to_see(self.n, (a, b), most) for b in numbers] for a in numbers] for most in capacities]
+        )
         names = [name_values(*pair, plural=True) for pair in table.values[: self._values]]
         self._as_many, self._as = self.book.add_pair(QUESTION, names)
 
@@ -42,5 +47,10 @@ class ComparisonMaker(Maker):
         fitting = self._pattern == pattern[:, None]
         first = choose(fitting & (counts == number[:, None]), streams)
         fitting[np.arange(len(first)), first] = False
-        second = choose(fitting & (counts == np.where(wanted == YES, number, other)[:, None]), streams)
+        other = np.where(wanted == YES, number, other)
+        second = choose(fitting & (counts == other[:, None]), streams)
+        self._seen = self._shapes_to_see[pattern, number, other]
         return [], [self._as_many + first, self._as + second]
+
+    def evidence(self, canvas: Canvas, wanted: Integers) -> Integers:
+        return self.lines_to_mention(self._seen)

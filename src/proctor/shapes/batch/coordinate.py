@@ -24,6 +24,8 @@ _SIGNS_X, _SIGNS_Y = np.array([_SIGNS[answer] for answer in DIRECTIONS], np.int8
 
 
 class CoordinateMaker(Maker):
+    constant_evidence = True
+
     def write_phrases(self) -> None:
         self._where, self._relative = self.book.add_pair(QUESTION, self.board.names)
         self._first, self._second = np.array(list(permutations(range(self.n), 2))).T

@@ -8,7 +8,7 @@ from proctor.shapes.batch.canvas import Canvas, as_set, place_kinds, value_table
 from proctor.shapes.batch.maker import Maker
 from proctor.shapes.batch.phrases import Column
 from proctor.shapes.batch.streams import Integers, Streams, choose
-from proctor.shapes.patterns import PATTERNS, all_values, name_values
+from proctor.shapes.patterns import PATTERNS, all_values, capacity, name_values
 from proctor.shapes.tasks.count import QUESTION, largest_count, patterns_for
 
 
@@ -17,6 +17,7 @@ class CountMaker(Maker):
         table = value_table(self.board)
         self._most = largest_count(self.board, self.n)
         self._patterns = patterns_for(self.board, self.n, self._most)
+        self._capacities = np.array([capacity(self.board, pattern) for pattern in PATTERNS])
         self._questions = self.book.add(
             QUESTION.format(name_values(pattern, values, plural=True)) for pattern, values in table.values
         )
@@ -51,6 +52,9 @@ class CountMaker(Maker):
         counts = table.count(as_set(canvas.kinds))
         every = (2 << self._most) - 1  # a bit for each answer
         occurring = np.bitwise_or.reduceat(np.int64(1) << counts, table.starts, axis=1)
-        pattern = choose((occurring & every) == every, streams)
+        self._asked = pattern = choose((occurring & every) == every, streams)
         value = choose((counts == wanted[:, None]) & (table.pattern == pattern[:, None]), streams)
         return [], [self._questions + value]
+
+    def evidence(self, canvas: Canvas, wanted: Integers) -> Integers:
+        return self.lines_to_mention(np.where(wanted == self._capacities[self._asked], wanted, self.n))

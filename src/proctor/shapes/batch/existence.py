@@ -25,6 +25,9 @@ class ExistenceMaker(Maker):
         value = self._draw_existing(as_set(canvas.kinds), wanted == YES, streams)
         return [], [self._questions + value]
 
+    def evidence(self, canvas: Canvas, wanted: Integers) -> Integers:
+        return np.where(wanted == YES, 1, self.lines_to_mention(np.full_like(wanted, self.n)))
+
     def _draw_existing(self, kinds: Integers, exists: NDArray[np.bool_], streams: Streams) -> Integers:
         table = value_table(self.board)
         present = table.count(kinds) > 0

@@ -52,8 +52,12 @@ class ExistenceTrackingMaker(Maker):
         first_fits = (there >> live[:, 0] & 1) == (wanted == YES)
         return lines, [self._questions + np.where(first_fits, live[:, 0], live[:, 1])]
 
+    def evidence(self, canvas: Canvas, wanted: Integers) -> Integers:
+        events: int = self.task.settings.events
+        return events + self.lines_to_mention(np.where(self._listed, 1, self.n))
+
     def _first_condition(self, canvas: Canvas, streams: Streams) -> Integers:
-        listed = streams.below(2) == 1
+        self._listed = listed = streams.below(2) == 1
         number = streams.below(np.where(listed, self.n, self._none - self.n))
         absent = past(canvas.kinds, number[:, None].copy())[:, 0]
         present = np.sort(canvas.kinds, axis=1)[np.arange(len(number)), np.minimum(number, self.n - 1)]

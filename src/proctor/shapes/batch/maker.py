@@ -14,7 +14,7 @@ from proctor.shapes.batch.canvas import Canvas, draw_canvas
 from proctor.shapes.batch.phrases import Column, Phrasebook
 from proctor.shapes.batch.streams import Integers, Streams, Unsigned, mix_rows
 from proctor.shapes.canvas import Shape
-from proctor.shapes.descriptions import COORDINATES_HEADING, RELATIONS_HEADING, relation
+from proctor.shapes.descriptions import COORDINATES_HEADING, RELATIONS_HEADING, lines_to_mention, relation
 from proctor.shapes.task import ROUNDS, Task
 from proctor.shapes.typed import QUESTIONS
 from proctor.types import Sample
@@ -39,6 +39,7 @@ class Batch(NamedTuple):
     question: list[Column]
     choices: list[Column]
     answer: Integers
+    evidence: list[Column]  # of a sample or a row, with its key; empty where the task does not say
 
 
 class Maker(ABC):
@@ -55,6 +56,7 @@ class Maker(ABC):
         self.write_phrases()
 
     brings_description = False  # the task's own text takes the place of the base description
+    constant_evidence = False  # the evidence of every item is `lines_needed` of the task
 
     @abstractmethod
     def write_phrases(self) -> None:
@@ -71,13 +73,22 @@ class Maker(ABC):
         """`Task.choices` of each question, as JSON without its brackets; called after `ask`, for the same rows."""
         return [self._all_answers]
 
+    def evidence(self, canvas: Canvas, wanted: Integers) -> int | Integers | None:
+        """`Task.evidence` of each question; called after `ask`, for the same rows."""
+        return self.task.lines_needed if self.constant_evidence else None
+
+    def lines_to_mention(self, shapes: Integers) -> Integers:
+        kind = self.task.settings.description
+        return np.array([lines_to_mention(number, kind) for number in range(self.n + 1)])[shapes]
+
     def json_lines(self, part: range) -> Iterator[bytes]:
         """The rows of these items as lines of JSON, in pieces."""
         for batch in self._batches(part):
             columns: list[Column] = [self._id, batch.number, self._index, batch.number]
             columns += [self._prompt, *batch.prompt, self._description, *batch.description]
             columns += [self._question, *batch.question, self._choices, *batch.choices]
-            columns += [self._answer, batch.answer, self._shapes, self._shapes_of(batch.canvas), self._settings]
+            columns += [self._answer, batch.answer, self._shapes, self._shapes_of(batch.canvas)]
+            columns += [self._settings, *batch.evidence, self._end_of_line]
             yield from self.book.write(columns, len(batch.answer), batch.thousands)
 
     def samples(self, part: range) -> Iterator[Sample]:
@@ -87,7 +98,8 @@ class Maker(ABC):
             seed = self.book.end + len(batch.thousands) + np.arange(len(seeds))
             columns: list[Column] = [self._id, batch.number, self._index, batch.number]
             columns += [self._input, *batch.prompt, self._target, batch.answer, self._seed, seed]
-            columns += [self._choices_of_sample, *batch.choices, self._metadata, *batch.question, self._end_of_sample]
+            columns += [self._choices_of_sample, *batch.choices, self._metadata, *batch.question]
+            columns += [self._end_of_question, *batch.evidence, self._end_of_metadata, self._end_of_line]
             for piece in self.book.write(columns, len(seeds), [*batch.thousands, *seeds]):
                 yield from _read_samples(piece)
 
@@ -107,10 +119,11 @@ class Maker(ABC):
         if not self.brings_description:
             description = [*self._base(canvas), *description]
         prompt = [*description, self._blank_line, *question, self._instruction]
-        choices = self.choices(canvas, wanted)
-        return Batch(
-            keys, *self._in_digits(indices), canvas, prompt, description, question, choices, self.answers + wanted
-        )
+        choices, evidence = self.choices(canvas, wanted), self.evidence(canvas, wanted)
+        said: list[Column] = [] if evidence is None else [self._evidence, self._number + evidence]
+        number, thousands = self._in_digits(indices)
+        answer = self.answers + wanted
+        return Batch(keys, number, thousands, canvas, prompt, description, question, choices, answer, said)
 
     def _in_digits(self, indices: Integers) -> tuple[Integers, list[bytes]]:
         """Each index as two phrases: its thousands, which are new to the book and come back too, and the rest."""
@@ -150,14 +163,17 @@ class Maker(ABC):
         self._choices = add(['","choices":['])
         self._answer = add(['],"answer":"'])
         self._shapes = add(['","shots":[],"shapes":['])
-        self._settings = add([f'],"settings":{settings}}}\n'])
+        self._settings = add([f'],"settings":{settings}'])
+        self._evidence = add([',"evidence":'])
+        self._end_of_line = add(["}\n"])
         self._all_answers = add([msgspec.json.encode(self.task.answers).decode()[1:-1]])
         self._input = add([',"input":"'])
         self._target = add(['","target":"'])
         self._seed = add(['","seed":'])
         self._choices_of_sample = add([',"choices":['])
         self._metadata = add([f'],"metadata":{settings[:-1]},"question":"'])
-        self._end_of_sample = add(['"}}\n'])
+        self._end_of_question = add(['"'])
+        self._end_of_metadata = add(["}"])
         self._nothing = add([""])
         self._number = self.book.add_json(f"{number}" for number in range(1000))
         self._three_digits = self.book.add_json(f"{number:03}" for number in range(1000))

@@ -17,6 +17,8 @@ _WORD = 64  # bits
 
 
 class MoveTrackingMaker(Maker):
+    constant_evidence = True
+
     def write_phrases(self) -> None:
         names, far = self.board.names, 2 * self.board.bound
         who, verb, rest = MOVE.partition(" moves ")

@@ -18,6 +18,7 @@ _WORDS = np.array([1 << step for step in range(len(STEPS))])  # a bit for each s
 
 class MultiHopMaker(Maker):
     brings_description = True
+    constant_evidence = True
 
     def write_phrases(self) -> None:
         names = self.board.names

@@ -13,6 +13,8 @@ from proctor.shapes.tasks.nearest import QUESTION, TRIES, name_rank
 
 
 class NearestMaker(Maker):
+    constant_evidence = True
+
     def write_phrases(self) -> None:
         others = self.n - 1
         head, tail = QUESTION.split("{} the ")

@@ -18,6 +18,8 @@ from proctor.shapes.typed import QUESTIONS
 
 
 class OddOneOutMaker(Maker):
+    constant_evidence = True
+
     def write_phrases(self) -> None:
         pieces = QUESTION.split("{}")
         self._named = [self.book.add(piece + name for name in self.board.names) for piece in pieces[:-1]]

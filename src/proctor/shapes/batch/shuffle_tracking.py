@@ -13,6 +13,7 @@ from proctor.shapes.tasks.shuffle_tracking import HEADING, QUESTION, SCALE, SWAP
 
 class ShuffleTrackingMaker(Maker):
     brings_description = True
+    constant_evidence = True
 
     def write_phrases(self) -> None:
         names = self.board.names

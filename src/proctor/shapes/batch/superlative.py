@@ -11,6 +11,8 @@ from proctor.shapes.tasks.superlative import QUESTION
 
 
 class SuperlativeMaker(Maker):
+    constant_evidence = True
+
     def write_phrases(self) -> None:
         self._questions = add_places(self.book, QUESTION, self.n)
 

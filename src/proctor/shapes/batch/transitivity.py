@@ -37,9 +37,13 @@ class TransitivityMaker(Maker):
         lines = self._describe(row, axis, streams)
         streams.skip(QUESTIONS - 1)  # the answers of the other questions
         places = self._apart[streams.below(len(self._apart))]
+        self._distance: Integers = places[:, 1] - places[:, 0]
         low, high = np.take_along_axis(row, places, axis=1).T
         a, b = np.where(upper, high, low), np.where(upper, low, high)
         return lines, [self._where + a, self._relative + b]
+
+    def evidence(self, canvas: Canvas, wanted: Integers) -> Integers:
+        return self._distance
 
     def choices(self, canvas: Canvas, wanted: Integers) -> list[Column]:
         return [self._sides + wanted // 2]

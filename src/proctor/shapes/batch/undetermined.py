@@ -46,6 +46,9 @@ class UndeterminedMaker(Maker):
         words, a, b = self._relate(axis, kinds, low[:, None], high[:, None], streams.below(2)[:, None])
         return lines, [self._first + words[:, 0] * names + a[:, 0], self._second + b[:, 0]]
 
+    def evidence(self, canvas: Canvas, wanted: Integers) -> Integers:
+        return np.where(wanted == UNDETERMINED, self.n - 1, self._distance)
+
     def _describe(self, tree: Trees, axis: Integers, kinds: Integers, streams: Streams) -> tuple[Integers, ...]:
         joined = tree.ranks[:, 1:], np.take_along_axis(tree.ranks, tree.hosts[:, 1:], axis=1)
         order = streams.sample(self.n - 1, self.n - 1)
@@ -68,7 +71,7 @@ class UndeterminedMaker(Maker):
         asked = tree.asked[:, node] & tree.asked[:, other] & (away > 1)
         bits = np.where(asked, np.int64(1) << away, 0)
         follows, turning = (np.bitwise_or.reduce(np.where(fits, bits, 0), axis=1) for fits in (way != 0, way == 0))
-        distance = choose_bit((follows & turning)[:, None], streams)
+        self._distance = distance = choose_bit((follows & turning)[:, None], streams)
         pair = choose(asked & (away == distance[:, None]) & ((way == 0) == turns[:, None]), streams)
         row = np.arange(len(pair))
         ranks = tree.ranks[row, node[pair]], tree.ranks[row, other[pair]]

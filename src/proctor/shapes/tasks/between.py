@@ -80,6 +80,7 @@ class BetweenTask(YesNoTask):
         return shapes
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+        self.evidence = self.lines_needed
         pairs: list[tuple[str, str]] = []
         for answer in self.wanted_answers(selected_answer):
             canvas, way, four = self._drawn

@@ -8,12 +8,13 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from proctor.shapes.canvas import Board, Shape
-from proctor.shapes.descriptions import Kind
+from proctor.shapes.descriptions import Kind, lines_to_mention
 from proctor.shapes.patterns import (
     PATTERNS,
     Pattern,
     Values,
     all_values,
+    capacity,
     count_values,
     name_values,
     shapes_in_text,
@@ -47,19 +48,24 @@ class ComparisonTask(YesNoTask):
     maker = "proctor.shapes.batch.comparison:ComparisonMaker"
     Settings = ComparisonSettings
     absent_kinds = 2
+    group_by = ("evidence",)
 
     @property
     def lines_needed(self) -> int:
-        """Whatever the description: one shape for either number."""
-        return 2
+        """Whatever the description: one shape for either number. The relation of two shapes is a single line."""
+        return 1 if self.settings.shapes == 2 and self.settings.description != "coordinates" else 2
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         options = comparable(self.board, shapes)
-        pairs = []
+        pairs: list[tuple[str, str]] = []
         for answer in self.wanted_answers(selected_answer):
             pattern, values = self.random.choice(options)
             number, other = self.random.sample(tuple(values), 2)
             first = self.random.choice(values[number])
+            if not pairs:
+                numbers = (number, number if answer == "Yes" else other)
+                seen = shapes_to_see(len(shapes), numbers, capacity(self.board, pattern))
+                self.evidence = lines_to_mention(seen, self.settings.description)
             beside = [value for value in values[number if answer == "Yes" else other] if value != first]
             names = [name_values(pattern, value, plural=True) for value in (first, self.random.choice(beside))]
             pairs.append((QUESTION.format(*names), answer))
@@ -72,6 +78,17 @@ class ComparisonTask(YesNoTask):
         sides = re.split(r"\bas\b", question)[1:]
         first, second = (sum(words_of_values(side) <= set(name.split()) for name in names) for side in sides)
         return "Yes" if first == second else "No"
+
+
+def shapes_to_see(shapes: int, numbers: tuple[int, int], most: int) -> int:
+    """How many shapes to see, to know if the two numbers are equal, each of which is at most so large.
+
+    That they are: all shapes, or all that could be of these kinds. That they are not: the larger group, and of the
+    others so many that those left out could not make up for the difference.
+    """
+    if numbers[0] == numbers[1]:
+        return sum(numbers) if numbers[0] == most else shapes
+    return max(shapes - max(numbers), shapes // 2) + 1
 
 
 def comparable(board: Board, shapes: list[Shape]) -> list[Option]:

@@ -52,6 +52,7 @@ class CoordinateTask(DirectionTask):
         return random.shuffled(shapes)
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+        self.evidence = self.lines_needed
         pairs = []
         for answer in self.wanted_answers(selected_answer):
             a, b = self.random.choice([(a, b) for a, b in permutations(shapes, 2) if direction(a, b) == answer])

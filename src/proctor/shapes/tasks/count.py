@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from proctor.randomness import Stream
 from proctor.shapes.canvas import Board, Shape, place_kinds
-from proctor.shapes.descriptions import Kind
+from proctor.shapes.descriptions import Kind, lines_to_mention
 from proctor.shapes.patterns import (
     PATTERNS,
     Pattern,
@@ -43,6 +43,7 @@ class CountTask(NumberTask):
     Settings = CountSettings
     absent_kinds = 10  # with fewer, larger numbers would find no room on one canvas
     asks_for_mention = True
+    group_by = ("evidence",)
 
     @property
     def answers(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -64,12 +65,16 @@ class CountTask(NumberTask):
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         complete = self._complete_patterns(shapes)
-        pairs = []
+        pairs: list[tuple[str, str]] = []
         for answer in self.wanted_answers(selected_answer):
             pattern = self.random.choice(complete)
             counts = count_values(pattern, shapes)
             fitting = [values for values in all_values(self.board, pattern) if counts[values] == int(answer)]
             what = name_values(pattern, self.random.choice(fitting), plural=True)
+            if not pairs:
+                # There may be more of them among the shapes that were not seen, unless all that exist were.
+                seen = int(answer) if int(answer) == capacity(self.board, pattern) else len(shapes)
+                self.evidence = lines_to_mention(seen, self.settings.description)
             pairs.append((QUESTION.format(what), answer))
         return pairs
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from proctor.shapes.canvas import Shape
+from proctor.shapes.descriptions import lines_to_mention
 from proctor.shapes.patterns import (
     draw_existing,
     name_values,
@@ -29,12 +30,15 @@ class ExistenceTask(YesNoTask):
     Settings = SparingSettings
     absent_kinds = 1
     asks_for_mention = True
+    group_by = ("evidence",)
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         options = partly_present(self.board, shapes)
+        answers = self.wanted_answers(selected_answer)
+        self.evidence = 1 if answers[0] == "Yes" else lines_to_mention(len(shapes), self.settings.description)
         return [
             (QUESTION.format(with_article(name_values(*draw_existing(options, answer == "Yes", self.random)))), answer)
-            for answer in self.wanted_answers(selected_answer)
+            for answer in answers
         ]
 
     @staticmethod

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from proctor.shapes.canvas import Board, Shape
-from proctor.shapes.descriptions import Kind
+from proctor.shapes.descriptions import Kind, lines_to_mention
 from proctor.shapes.patterns import PATTERNS, all_values, kinds_with, name_values, shapes_in_text, words_of_values
 from proctor.shapes.typed import QUESTIONS, YesNoTask
 
@@ -48,6 +48,7 @@ class ExistenceTrackingTask(YesNoTask):
     Settings = TrackingSettings
     extends_description = True
     absent_kinds = 2
+    group_by = ("evidence",)
     instruction = (
         f"To add a shape that is already there, or to remove one that is not, changes nothing. {YesNoTask.instruction}"
     )
@@ -96,6 +97,9 @@ class ExistenceTrackingTask(YesNoTask):
 
     def _first_condition(self, there: set[str]) -> list[str]:
         listed = bool(self.random.below(2))
+        # All events, since any of them could be about the shapes of the chain.
+        mention = 1 if listed else lines_to_mention(len(there), self.settings.description)
+        self.evidence = self.settings.events + mention
         return [self.random.choice([name for name in self.board.names if (name in there) == listed])]
 
     def _draw_event(self, live: list[str], link: bool) -> tuple[str, list[str], str, Group]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from itertools import product
+from operator import ge
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from proctor.shapes.canvas import Shape
-from proctor.shapes.descriptions import Kind
+from proctor.shapes.descriptions import Kind, lines_to_mention
 from proctor.shapes.patterns import (
     Option,
     Pattern,
     Values,
+    count_values,
     name_values,
     partly_present,
     shapes_in_text,
@@ -31,6 +34,8 @@ SENTENCES: dict[str, Callable[[bool, bool], bool]] = {
 }
 
 
+Truths = tuple[bool, ...]  # one for each of the two parts
+MANY = 2  # more of a thing than that are no more evidence
 QUESTION = "Is it true that {}?"
 
 
@@ -52,24 +57,31 @@ class LogicTask(YesNoTask):
     Settings = LogicSettings
     absent_kinds = 2
     asks_for_mention = True
+    group_by = ("evidence",)
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         options = [option for option in partly_present(self.board, shapes) if min(map(len, option[1:])) >= 2]
-        pairs = []
+        pairs: list[tuple[str, str]] = []
         for answer in self.wanted_answers(selected_answer):
             sentence = self.random.choice(tuple(SENTENCES))
-            parts = self._parts(options, self.random.choice(fitting_truths(sentence, answer)))
+            pattern, things, denied = self._draw_parts(options, self.random.choice(fitting_truths(sentence, answer)))
+            if not pairs:
+                counts = count_values(pattern, shapes)
+                present = tuple(min(counts[values], MANY) for values in things)
+                seen = shapes_to_see(len(shapes), present, sentence, denied)
+                self.evidence = lines_to_mention(seen, self.settings.description)
+            parts = [state(pattern, values, no) for values, no in zip(things, denied, strict=True)]
             pairs.append((QUESTION.format(sentence).format(*parts), answer))
         return pairs
 
-    def _parts(self, options: list[Option], truths: tuple[bool, ...]) -> list[str]:
-        """Two statements of these truths, about different things."""
-        denied = [bool(self.random.below(2)) for _ in truths]
+    def _draw_parts(self, options: list[Option], truths: Truths) -> tuple[Pattern, list[Values], Truths]:
+        """Two statements of these truths, about different things: their values, and whether each is denied."""
+        denied = tuple(bool(self.random.below(2)) for _ in truths)
         exist = [truth != no for truth, no in zip(truths, denied, strict=True)]
         pattern, present, absent = self.random.choice(options)
         first = self.random.choice(present if exist[0] else absent)
         second = self.random.choice([values for values in (present if exist[1] else absent) if values != first])
-        return [state(pattern, values, no) for values, no in zip((first, second), denied, strict=True)]
+        return pattern, [first, second], denied
 
     @staticmethod
     def solve(description: str, question: str) -> str:
@@ -87,6 +99,32 @@ class LogicTask(YesNoTask):
 def fitting_truths(sentence: str, answer: str) -> list[tuple[bool, bool]]:
     """What may be true of the two parts, for the answer to be this one."""
     return [t for t in product((True, False), (True, False)) if SENTENCES[sentence](*t) == (answer == "Yes")]
+
+
+@cache
+def shapes_to_see(shapes: int, present: tuple[int, ...], sentence: str, denied: Truths) -> int:
+    """How many shapes to see, to know if the sentence is true; of its two things, so many are present (two: or more).
+
+    What was seen is there, what was not may be: as many of the two things as there are shapes left. It can help to
+    leave out a thing that is there: if one shape is left and neither was seen, not both of them can be there.
+    """
+    for seen in range(shapes):
+        for visible in product(*((False, True)[: 1 + number] for number in present)):
+            hidden = sum(number for number, saw in zip(present, visible, strict=True) if not saw)
+            fits = sum(visible) <= seen and hidden <= shapes - seen
+            if fits and _is_settled(visible, shapes - seen, sentence, denied):
+                return seen
+    return shapes
+
+
+def _is_settled(visible: Truths, left: int, sentence: str, denied: Truths) -> bool:
+    """Whether the sentence is true, or false, whichever of the things not seen are among the shapes left."""
+    possible = [
+        there
+        for there in product((False, True), repeat=2)
+        if all(map(ge, there, visible)) and sum(there) - sum(visible) <= left
+    ]
+    return len({SENTENCES[sentence](there[0] != denied[0], there[1] != denied[1]) for there in possible}) == 1
 
 
 def state(pattern: Pattern, values: Values, denied: bool) -> str:

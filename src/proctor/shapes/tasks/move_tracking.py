@@ -43,6 +43,7 @@ class MoveTrackingTask(ShapeTask):
         return int(self.settings.shapes + self.settings.events)
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+        self.evidence = self.lines_needed
         now = list(shapes)
         self.description = "\n".join(self._move(now) for _ in range(self.settings.events))
         names = self.wanted_shapes([str(shape) for shape in now], selected_answer)

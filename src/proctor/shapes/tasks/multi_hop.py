@@ -72,6 +72,7 @@ class MultiHopTask(DirectionTask):
         return [Shape(*kind, x * SIDE, y * SIDE) for kind, (x, y) in zip(kinds, squares, strict=True)]
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+        self.evidence = self.lines_needed
         # As draw_shapes lists them: the path in its order comes first.
         path, others = shapes[: self.settings.hops + 1], shapes[self.settings.hops + 1 :]
         steps, hosts = list(pairwise(path)), path[1:-1]

@@ -52,6 +52,7 @@ class NearestTask(ShapeTask):
         raise TaskError(f"no canvas of {len(shapes)} shapes without equal distances in {TRIES} tries.")
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+        self.evidence = self.lines_needed
         candidates = _without(selected_answer, shapes)
         reference = self.random.first(candidates, lambda shape: _is_reference(shape, shapes))
         others = sorted(_without(str(reference), shapes), key=lambda shape: _squared_distance(reference, shape))

@@ -49,7 +49,8 @@ class OddOneOutTask(ShapeTask):
 
     @property
     def lines_needed(self) -> int:
-        return 4 if self.settings.description == "coordinates" else 3
+        """Two that are in the same direction are enough: the question says that the third is in another."""
+        return 3 if self.settings.description == "coordinates" else 2
 
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
         """Positions among which there are three such shapes; the selected one is put on any of the three."""
@@ -74,6 +75,7 @@ class OddOneOutTask(ShapeTask):
         raise TaskError(f"no canvas on which any of three shapes can be the odd one, in {TRIES} tries.")
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+        self.evidence = self.lines_needed
         names = [str(shape) for shape in shapes]
         views = Views([(shape.x, shape.y) for shape in shapes])
         if selected_answer:

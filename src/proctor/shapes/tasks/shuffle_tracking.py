@@ -40,10 +40,11 @@ class ShuffleTrackingTask(ShapeTask):
 
     @property
     def lines_needed(self) -> int:
-        """Whoever leaves out a line does not know that nothing happened there."""
-        return int(1 + self.settings.events)
+        """Whoever leaves out a line does not know what happened there; but of two shapes, there is only one swap."""
+        return int(1 + self.settings.events) if self.settings.shapes > 2 else 1
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+        self.evidence = self.lines_needed
         line = [str(shape) for shape in sorted(shapes, key=lambda shape: -shape.y)]
         swaps = [tuple(self.random.sample(range(len(line)), 2)) for _ in range(self.settings.events)]
         asked = self.wanted_shapes(line, selected_answer)

@@ -23,6 +23,7 @@ class SuperlativeTask(ShapeTask):
         return int(self.settings.shapes - (self.settings.description != "coordinates"))
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
+        self.evidence = self.lines_needed
         names = self.wanted_shapes([str(shape) for shape in shapes], selected_answer)
         return [(QUESTION.format(draw_place(shapes, name, self.random)), name) for name in names]
 

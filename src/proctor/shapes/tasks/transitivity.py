@@ -33,6 +33,7 @@ class TransitivityTask(DirectionTask):
     maker = "proctor.shapes.batch.transitivity:TransitivityMaker"
     Settings = TransitivitySettings
     answers = tuple(RELATIONS)
+    group_by = ("evidence",)
     instruction = "Answer Left, Right, Above or Below."
     _axis = "x"
 
@@ -41,9 +42,12 @@ class TransitivityTask(DirectionTask):
         axis = self._axis = next(axis for axis, answers in AXES.items() if first in answers)
         row = sorted(shapes, key=lambda shape: getattr(shape, axis))
         self._describe(row, axis)
-        pairs = []
+        pairs: list[tuple[str, str]] = []
         for answer in [first, *(self.random.choice(AXES[axis]) for _ in range(1, QUESTIONS))]:
-            low, high = (row[place] for place in self.random.choice(pairs_apart(len(row))))
+            places = self.random.choice(pairs_apart(len(row)))
+            if not pairs:
+                self.evidence = places[1] - places[0]
+            low, high = (row[place] for place in places)
             a, b = (low, high) if answer == AXES[axis][0] else (high, low)
             pairs.append((QUESTION.format(a, b), answer))
         return pairs

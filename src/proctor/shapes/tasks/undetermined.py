@@ -44,6 +44,7 @@ class UndeterminedTask(EntailmentTask):
     summary = "is A to the left of B, as far as the lines tell? (Yes / No / Cannot be determined)"
     maker = "proctor.shapes.batch.undetermined:UndeterminedMaker"
     Settings = UndeterminedSettings
+    group_by = ("evidence",)
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         axis = self.random.choice(tuple(AXES))
@@ -54,9 +55,12 @@ class UndeterminedTask(EntailmentTask):
         self.description = "\n".join([HEADING, *lines])
         follows, turns = pairs_apart(tree)
         distances = [distance for distance in sorted(follows) if distance in turns]
-        pairs = []
+        pairs: list[tuple[str, str]] = []
         for answer in self.wanted_answers(selected_answer):
             distance = self.random.choice(distances)
+            if not pairs:
+                # Any line that was not read could have told which of the two is lower.
+                self.evidence = len(lines) if answer == UNDETERMINED else distance
             pair = self.random.choice(turns[distance] if answer == UNDETERMINED else follows[distance])
             by_chance = bool(self.random.below(2))
             swapped = by_chance if answer == UNDETERMINED else answer == "No"
