@@ -17,7 +17,7 @@ Place = tuple[int, int]
 NAME = re.compile(r"(?:small|large) \w+ (?:square|circle|triangle)")
 RELATED = re.compile(r"- the (.+) is (above|below) and to the (left|right) of the (.+)")
 STEPS = {"to the left of": (-1, 0), "to the right of": (1, 0), "above": (0, 1), "below": (0, -1)}
-FAR = (-500, 500)  # the text does not say how large the canvas is
+REACHES = (40, 500)  # of coordinates: the text does not say how large the canvas is
 ROW = {
     "to the left of": "to the right of",
     "below": "above",
@@ -63,10 +63,15 @@ def other_canvas(task: Task, lines: Lines, kept: Collection[int], question: str,
         return [*all_relations(task, names, said, random), *lines[size:]]
     rest = iter(names[len(said) :])
     canvas = [
-        line if i in kept else f"- {next(rest)} at ({random.randint(*FAR)}, {random.randint(*FAR)})"
+        line if i in kept else f"- {next(rest)} at ({anywhere(random)}, {anywhere(random)})"
         for i, line in enumerate(lines[:size])
     ]
     return [*canvas, *lines[size:]]
+
+
+def anywhere(random: Random) -> int:
+    reach = random.choice(REACHES)
+    return random.randint(-reach, reach)
 
 
 def new_names(task: Task, names: Collection[str], text: str, random: Random) -> list[str]:
@@ -121,7 +126,7 @@ def other_moves(task: Task, lines: Lines, kept: Collection[int], question: str, 
     for i in range(task.settings.shapes, len(lines)):
         if i not in kept:
             way = random.choice(["to the left", "to the right", "up", "down"])
-            changed[i] = f"The {random.choice(names)} moves {random.randint(1, FAR[1])} {way}."
+            changed[i] = f"The {random.choice(names)} moves {abs(anywhere(random)) + 1} {way}."
     return changed
 
 
