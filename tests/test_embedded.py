@@ -242,6 +242,7 @@ def test_a_real_exam_twice_gives_the_same_records() -> None:
     assert identity["runtime"].startswith("xllamacpp")
 
 
+@pytest.mark.slow
 def test_it_keeps_the_tasks_tokens_and_an_output_without_an_answer_is_truncated() -> None:
     run = proctor.evaluate("shapes/count", "smollm2", limit=2, settings={"shapes": 2}).run
     assert run.config["max_tokens"] == 32
