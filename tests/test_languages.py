@@ -9,6 +9,7 @@ import stat
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from conftest import RunInLanguages
@@ -206,6 +207,17 @@ def test_a_missing_tool_is_named_with_its_packages() -> None:
     abroad = Language(name="glagol", file="main.gl", run=("glagol",), site="https://glagol.example")
     with pytest.raises(MissingToolchainError, match=r"which was not found: see https://glagol\.example$"):
         locate(abroad)
+
+
+def test_a_launcher_without_a_version_to_start_is_a_missing_tool(home: Path) -> None:
+    launcher = tool(home / "bin" / "glagol")
+    language = msgspec.structs.replace(GLAGOL, sysroot=("glagol", "--sysroot"))
+    launcher.write_text("#!/bin/sh\necho no default version >&2\nexit 1\n")
+    with pytest.raises(MissingToolchainError, match=r"which does not start \(no default version\): apt-get install"):
+        locate(language)
+    launcher.write_text("#!/bin/sh\n")
+    with pytest.raises(MissingToolchainError, match=r"which does not start \(it says nothing\)"):
+        locate(language)
 
 
 def test_a_missing_library_is_named_only_when_asked_for() -> None:

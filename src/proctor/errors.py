@@ -36,10 +36,10 @@ class MissingExtraError(UsageError):
 class MissingToolchainError(UsageError):
     """Programs of this language cannot be run here."""
 
-    def __init__(self, language: str, tool: str, packages: str, site: str) -> None:
+    def __init__(self, language: str, tool: str, packages: str, site: str, fault: str = "was not found") -> None:
         remedies = [f"apt-get install {packages}"] * bool(packages) + [f"see {site}"] * bool(site)
-        super().__init__(f"Programs in {language} need {tool}, which was not found: {' or '.join(remedies)}")
-        self.tool = tool
+        super().__init__(f"Programs in {language} need {tool}, which {fault}: {' or '.join(remedies)}")
+        self.tool, self.fault = tool, fault
 
 
 class MissingFromImageError(MissingToolchainError):

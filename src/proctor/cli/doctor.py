@@ -254,6 +254,6 @@ def _languages() -> Iterator[Symptom]:
             locate(language, libraries=True)
         except MissingToolchainError as error:
             what = "runs, but without" if language.name in there else "needs"
-            missing.append(Symptom(language.name, False, f"{what} {error.tool}", cure))
+            missing.append(Symptom(language.name, False, f"{what} {error.tool}, which {error.fault}", cure))
     yield Symptom("languages", True, f"{len(there)} of {len(LANGUAGES)}: {', '.join(there)}")
     yield from missing

@@ -127,7 +127,7 @@ def locate(language: Language, libraries: bool = False) -> Toolchain:
             raise MissingToolchainError(language.name, word, language.packages, language.site)
         if not (_is_system(found) and _is_system(found.resolve())):
             if (word,) == language.sysroot[:1]:
-                found = _ask(language.sysroot) / "bin" / found.name
+                found = _ask_sysroot(language) / "bin" / found.name
             shown += _surroundings(found)
             if not any(found.is_relative_to(folder) for folder in shown):
                 found = found.resolve()
@@ -167,8 +167,13 @@ def _is_system(path: Path) -> bool:
     return any(path.is_relative_to(folder) for folder in SYSTEM_FOLDERS)
 
 
-def _ask(command: tuple[str, ...]) -> Path:
-    return Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
+def _ask_sysroot(language: Language) -> Path:
+    """A version manager's launcher (rustup's, for instance) may be there without a version that it could start."""
+    asked = subprocess.run(language.sysroot, capture_output=True, text=True, errors="replace", check=False)
+    if asked.returncode or not asked.stdout.strip():
+        fault = f"does not start ({(asked.stderr.strip() or 'it says nothing').splitlines()[0]})"
+        raise MissingToolchainError(language.name, language.sysroot[0], language.packages, language.site, fault)
+    return Path(asked.stdout.strip())
 
 
 def _surroundings(tool: Path) -> list[str]:
