@@ -36,6 +36,8 @@ GUESTS = {"reasoning-gym": "proctor.compat.reasoning_gym:DATA_SETS", "gym": "pro
 
 # Imports a user's file, in which tasks of other harnesses may find what they are used to.
 FILE_LOADER = "proctor.compat.bigcode.loader:TaskFileLoader"
+# Lets the modules of a package find the same.
+ADOPT = "proctor.compat.bigcode.loader:adopt"
 
 
 def expand(pattern: str) -> list[str]:
@@ -50,7 +52,7 @@ def expand(pattern: str) -> list[str]:
         if not found:
             raise UsageError(f"No task matches {pattern!r}. `proctor list tasks` shows all.")
         return found
-    if short not in _registry(family) and pattern not in _installed_tasks():
+    if short not in _registry(family) and pattern not in installed_tasks():
         raise UnknownNameError(
             "task",
             pattern,
@@ -77,7 +79,7 @@ def single(pattern: str) -> str:
 def task_names(guest: str = "") -> list[str]:
     """All names, with those of a guest family if it is asked for."""
     families = [*REGISTRIES, *({guest} & GUESTS.keys())]
-    return sorted({f"{family}/{name}" for family in families for name in _registry(family)} | _installed_tasks().keys())
+    return sorted({f"{family}/{name}" for family in families for name in _registry(family)} | installed_tasks().keys())
 
 
 def task_class(name: str) -> type[Task]:
@@ -85,9 +87,8 @@ def task_class(name: str) -> type[Task]:
     if is_file(name):
         return _from_file(name)
     name = single(name)
-    family, _, short = name.partition("/")
-    found = _registry(family).get(short)
-    return found if found is not None else _from_entry_point(_installed_tasks()[name])
+    found = registered(name)
+    return found if found is not None else _from_entry_point(installed_tasks()[name])
 
 
 def resolve(task: str | type[Task]) -> tuple[str, type[Task]]:
@@ -124,13 +125,21 @@ def at(place: str) -> Any:
     return getattr(import_module(module), attribute)
 
 
-def _installed_tasks() -> dict[str, EntryPoint]:
+def registered(name: str) -> type[Task] | None:
+    """The class that a family has under this name."""
+    family, _, short = name.partition("/")
+    return _registry(family).get(short)
+
+
+def installed_tasks() -> dict[str, EntryPoint]:
+    """What installed packages offer, by name."""
     from importlib.metadata import entry_points  # takes longer to import than all the rest here, and is seldom needed
 
     return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 
 def _from_entry_point(point: EntryPoint) -> type[Task]:
+    at(ADOPT)(point.module)
     try:
         found = point.load()
     except (Exception, SystemExit) as error:
@@ -153,7 +162,7 @@ def _from_file(name: str) -> type[Task]:
         for n, c in vars(module).items()
         if inspect.isclass(c) and issubclass(c, Task) and c.__module__ == module.__name__
     }
-    made = _made_by(module)
+    made = made_by(module)
     if not class_name and not made and len(classes) == 1:
         return next(iter(classes.values()))
     if not class_name:
@@ -168,7 +177,7 @@ def _from_file(name: str) -> type[Task]:
 
 
 @cache
-def _made_by(module: ModuleType) -> dict[str, Any]:
+def made_by(module: ModuleType) -> dict[str, Any]:
     """The tasks that a file makes in a function, or lists under other names than their classes'."""
     try:
         made = module.create_all_tasks() if hasattr(module, "create_all_tasks") else {}

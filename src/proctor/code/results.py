@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from proctor.code.counting import RESULTS
 from proctor.code.execution import Fresh, Refused, Remembered, Runner, Trial, running_with
 from proctor.code.rows import alone, pick
 from proctor.errors import ProctorError
@@ -28,17 +27,16 @@ def count_results(
     task: Task,
     indices: Sequence[int],
     generations: Sequence[Sequence[str]],
-    references: Sequence[Any],
+    references: Sequence[Any] | None,
     runner: Runner,
-    *,
-    final: bool = False,
 ) -> dict[str, float]:
     """The metrics of these problems alone: where the task looks at rows by their place, it sees these rows only."""
+    if references is None:
+        references = [task.get_reference(task.rows()[index]) for index in indices]
     view = copy(task)
     rows = view._rows = pick(task.rows(), indices)
     view.get_dataset = lambda: rows  # type: ignore[method-assign]
-    call = task._at_work(RESULTS, final=final)
-    with running_with(runner), task._given.offered(), alone(task.DATASET_PATH, rows), call:
+    with running_with(runner), task._given.offered(), alone(task.DATASET_PATH, rows):
         # In lists of their own: some tasks put their changes into those that they are given.
         return numbers(view.process_results([list(of_one) for of_one in generations], list(references)))
 
@@ -95,7 +93,7 @@ class Results:
         with Fresh(task._config) if final and task.requires_execution else nullcontext() as others:
             # For an interval, which asks again and again, nothing is run.
             runner = Remembered(self._trials, others) if task.requires_execution else Refused(task.name)
-            counted = count_results(task, indices, generations, references, runner, final=final)
+            counted = task.count_results(indices, generations, references, runner, final=final)
         self._counted[tuple(indices)] = counted
         return counted
 

@@ -30,6 +30,8 @@ class GivenRows:
     def __init__(self, file: str | None) -> None:
         self.file = file
         self.asked_for = False
+        self.loaded: dict[str, Any] = {}
+        """What was had from the hub meanwhile, so that a worker without a network has it, too."""
 
     @contextmanager
     def offered(self) -> Iterator[None]:
@@ -149,6 +151,9 @@ def load_dataset(path: str | None, name: str | None = None, split: str | None = 
         offered.asked_for = True
         rows = Table(read_rows(offered.file))
         return rows if split else Splits(rows)
+    asked = repr((path, name, split, sorted(options.items())))
+    if offered is not None and asked in offered.loaded:
+        return offered.loaded[asked]
     if not path:
         raise MissingDataError("This task names no data set: give the problems with --data FILE.")
     what = f"{path} ({name})" if name else path
@@ -158,12 +163,15 @@ def load_dataset(path: str | None, name: str | None = None, split: str | None = 
     except UsageError as error:
         raise MissingDataError(f"{str(error).removesuffix('.')} – {advice}") from None
     try:
-        return hub(path, name, split=split, **options)
+        found = hub(path, name, split=split, **options)
     except Exception as error:  # whatever the hub's client makes of a missing network, name or right
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise MissingDataError(
             f"The data set {what} cannot be had from the hub ({reason}): check the network, {advice}"
         ) from None
+    if offered is not None:
+        offered.loaded[asked] = found
+    return found
 
 
 def packaged_file(package: str, file: str) -> Path | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping
@@ -51,8 +52,11 @@ class Layout(Struct, frozen=True):
     """Folders beneath those that are visible, with what no program may read: the answers to exams."""
 
 
-def plan_layout(more: Iterable[str] = ()) -> Layout:
-    """The usual room, with more folders to be seen in it, such as a compiler that is installed elsewhere."""
+def plan_layout(more: Iterable[str] = (), *, with_answers: bool = False) -> Layout:
+    """The usual room, with more to be seen in it, such as a compiler that is installed elsewhere.
+
+    `with_answers`: also Proctor itself and what is hidden from programs, for code that scores them.
+    """
     places = [*SYSTEM_FOLDERS, *(f"/etc/{name}" for name in _ETC)]
     links = [(place, os.readlink(place)) for place in places if os.path.islink(place)]
     links += [("/var/tmp", SCRATCH)]
@@ -60,11 +64,12 @@ def plan_layout(more: Iterable[str] = ()) -> Layout:
     package = str(Path(__file__).resolve().parents[1])
     packages = sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
     folders += _not_beneath([sys.prefix, sys.base_prefix, package, *packages, *more], folders)
-    hidden = _hidden(package, packages, folders)
+    hidden = () if with_answers else _hidden(package, packages, folders)
     return Layout(tuple(folders), tuple(links), _FILES, tuple(packages), islands_of(folders), hidden)
 
 
 def islands_of(folders: Iterable[str]) -> tuple[str, ...]:
+    folders = [folder for folder in folders if not os.path.isfile(folder) or os.path.dirname(folder) != SCRATCH]
     beneath = [Path(folder).relative_to(SCRATCH) for folder in folders if Path(folder).is_relative_to(SCRATCH)]
     return tuple(sorted({f"{SCRATCH}/{path.parts[0]}" for path in beneath}))
 
@@ -107,6 +112,15 @@ def _but(folder: str, hidden: Iterable[str]) -> list[str]:
     with os.scandir(folder) as entries:  # what a link leads to is visible by itself, or not at all
         within = [entry.path for entry in entries if not entry.is_symlink()]
     return [place for path in within for place in _but(path, hidden)]
+
+
+def parts_open_to_all(place: str) -> list[str]:
+    """The place, if every user may look into it; else what lies in it, for a room that has a folder of that name."""
+    mode = os.stat(place).st_mode
+    if not stat.S_ISDIR(mode) or mode & 0o005 == 0o005:
+        return [place]
+    with os.scandir(place) as entries:
+        return [part for entry in entries if not entry.is_symlink() for part in parts_open_to_all(entry.path)]
 
 
 def open_to_all(layout: Layout) -> bool:

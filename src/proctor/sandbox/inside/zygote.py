@@ -86,9 +86,12 @@ class Zygote:
             if self._plan["seccomp"] and not self._plan["pid_namespace"]:
                 _leave_neighbours_alone(files=self._user is None)
             gc.enable()
-            commands.serve(3, 4)
+            self._serve(3, 4)
         finally:
             os._exit(71)
+
+    def _serve(self, ear: int, mouth: int) -> None:
+        commands.serve(ear, mouth)
 
 
 def _fork_by_default() -> None:
