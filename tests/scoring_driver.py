@@ -45,21 +45,28 @@ WAYS = {
     "unittest": "import sys, unittest; sys.path.insert(0, os.path.dirname(file)); "
     "unittest.defaultTestLoader.loadTestsFromName('written')",
     "pickle": "import pickle; pickle.loads(pickle.dumps(Reduced(text)))",
-    "marshal": "import marshal, types; types.FunctionType(marshal.loads(marshal.dumps(compile(text, 'x', 'exec'))), {})()",
+    "marshal": (
+        "import marshal, types\ncode = marshal.loads(marshal.dumps(compile(text, 'x', 'exec')))\n"
+        "types.FunctionType(code, {})()"
+    ),
     "site": "import site; os.mkdir('d'); Path('d/x.pth').write_text(f'import runpy; runpy.run_path({file!r})'); "
     "site.addsitedir('d')",
-    "thread": "import threading; thread = threading.Thread(target=exec, args=(text, {})); thread.start(); thread.join()",
+    "thread": (
+        "import threading; thread = threading.Thread(target=exec, args=(text, {})); thread.start(); thread.join()"
+    ),
     "thread pool": "from multiprocessing.pool import ThreadPool; ThreadPool(1).apply(exec, (text, {}))",
-    "executor": "from concurrent.futures import ThreadPoolExecutor; ThreadPoolExecutor(1).submit(exec, text, {}).result()",
+    "executor": (
+        "from concurrent.futures import ThreadPoolExecutor; ThreadPoolExecutor(1).submit(exec, text, {}).result()"
+    ),
     "subprocess.run": "subprocess.run(['python3', '-IS', file], check=True)",
     "subprocess in a shell": "subprocess.check_output(f'python -IS {file}', shell=True)",
-    "subprocess.Popen": "subprocess.Popen([sys.executable, '-IS', '-'], stdin=subprocess.PIPE).communicate(text.encode())",
+    "subprocess.Popen": (
+        "subprocess.Popen([sys.executable, '-IS', '-'], stdin=subprocess.PIPE).communicate(text.encode())"
+    ),
     "os.system": "os.system(f'python3 -IS {file}')",
     "posix.system": "import posix; posix.system(f'python3 -IS {file}')",
     "os.popen": "os.popen(f'python3 -IS {file}').read()",
-    "os.posix_spawn": (
-        "os.waitpid(os.posix_spawn(sys.executable, [sys.executable, '-IS', file], os.environ), 0)"
-    ),
+    "os.posix_spawn": ("os.waitpid(os.posix_spawn(sys.executable, [sys.executable, '-IS', file], os.environ), 0)"),
     "os.spawnv": "os.spawnv(os.P_WAIT, sys.executable, [sys.executable, '-IS', file])",
     "os.fork and os.execv": (
         "pid = os.fork()\nif pid == 0: os.execv(sys.executable, [sys.executable, '-IS', file])\nos.waitpid(pid, 0)"
@@ -225,9 +232,9 @@ def main(name: str, walls: str) -> None:
         print(json.dumps({"missing": True}))
         return
     with (
-        tempfile.TemporaryDirectory(dir=os.environ.get("PROCTOR_TEST_FOLDER")) as folder,
-        mock.patch.object(lanes, "rungs", lambda: [level]),
-        mock.patch.object(survey, "rungs", lambda: [level]),
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch.object(lanes, "rungs", return_value=[level]),
+        mock.patch.object(survey, "rungs", return_value=[level]),
     ):
         Path(folder).chmod(0o755)
         result = hold(Path(folder))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
@@ -76,13 +77,28 @@ class Results:
             counted = self._count(indices, final=True)
         except ProctorError:
             raise
-        except Exception:
+        except Exception as error:
             # One answer may be more than the task can take; it could not be counted alone either.
             indices = [index for index in indices if self._alone[index]]
+            if self._task.is_apart("process_results") and self._task.requires_execution and not self._trials:
+                return self._means(indices, error)
             if not 0 < len(indices) < len(self._generations):
                 raise
             counted = self._count(indices, final=True)
         return {name: self._with_interval(name, value, indices) for name, value in counted.items()}
+
+    def _means(self, indices: Sequence[int], error: Exception) -> dict[str, Metric]:
+        """Of what each problem is worth alone: a text that the task itself has run may keep it from counting all."""
+        why = f"{type(error).__name__}: {error}"
+        told = f"{self._task.name}: all problems together could not be counted ({why}); each counts by its own score."
+        print(told, file=sys.stderr)
+        found = {}
+        for name in dict.fromkeys(name for index in indices for name in self._alone[index]):
+            having = [index for index in indices if name in self._alone[index]]
+            alone = [self._alone[index][name] for index in having]
+            if all(0 <= one <= 1 for one in alone):
+                found[name] = score_mean(alone, clusters=[self._clusters[index] for index in having])
+        return found
 
     def _count(self, indices: Sequence[int], *, final: bool = False) -> dict[str, float]:
         if (known := self._counted.get(tuple(indices))) is not None:

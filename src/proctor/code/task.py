@@ -393,6 +393,8 @@ class Task(ScoredApart, core.Task):
         apart = self.is_apart("process_results")
         if apart:
             generations, found = await self.scoring().in_thread(self.scoring().score, sample, outputs, runner)
+            if not self.is_apart(*READING) or all(output.finish == LOADED for output in outputs):
+                generations = [self.generation(sample, output) for output in outputs]  # whatever was said there
         else:
             generations = await self._read(sample, outputs)
             found = await self._count_alone(sample, generations, runner)

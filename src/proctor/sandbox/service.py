@@ -11,8 +11,8 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -174,9 +174,23 @@ class Call:
         self._worker = worker
         self._ended: Ended | None = None
 
-    def waiting(self) -> Waiting:
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
         """While the call waits for the harness, its clock stands still."""
-        return Waiting(self._worker)
+        self._worker.tell(PAUSE)
+        try:
+            yield
+        finally:
+            self._worker.tell(RESUME)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """While the harness waits for the call, in the middle of the other."""
+        self._worker.tell(RESUME)
+        try:
+            yield
+        finally:
+            self._worker.tell(PAUSE)
 
     def finish(self) -> None:
         """Ends it now, if it has not ended by itself."""
@@ -197,17 +211,6 @@ class Call:
         if self._ended is None and kind is not None and not issubclass(kind, WorkerError):
             self.finish()
             self.ended()
-
-
-class Waiting:
-    def __init__(self, worker: ServiceWorker) -> None:
-        self._worker = worker
-
-    def __enter__(self) -> None:
-        self._worker.tell(PAUSE)
-
-    def __exit__(self, *_: object) -> None:
-        self._worker.tell(RESUME)
 
 
 def _search_path() -> list[str]:

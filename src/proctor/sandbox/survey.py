@@ -69,7 +69,8 @@ def refusal(findings: list[Finding]) -> str:
     if not sys.platform.startswith("linux"):
         return "The sandbox needs Linux. Elsewhere run programs in containers: --sandbox docker (or podman)."
     tried = "; ".join(f"{finding.level.name}: {finding.obstacle}" for finding in findings if not finding.works)
+    cure = findings[0].cure if findings else ""
     return (
-        f"Programs cannot be contained on this machine ({tried}). {findings[0].cure}"
+        f"Programs cannot be contained on this machine ({tried}). {cure}"
         " `proctor doctor` says more. To run them without protection, say --unsafe."
     )

@@ -194,10 +194,9 @@ class _Conversation:
         self._most += _TIMES * len(body)
         wire.send(self._line, body)
         while True:
-            match reply := messages.receive_plain(self._line, self._most):
+            match reply := self._hear():
                 case messages.RunPrograms():
-                    with self._call.waiting():
-                        self._run(reply)
+                    self._run(reply)
                 case messages.WantDataset():
                     rows = pickled(self._task.dataset)
                     messages.send_trusted(self._line, messages.Dataset(rows))
@@ -205,6 +204,9 @@ class _Conversation:
                     raise messages.GarbledError("nothing was there to be judged")
                 case _:
                     return reply
+
+    def _hear(self) -> messages.Reply:
+        return messages.receive_plain(self._line, self._most)
 
     def _run(self, request: messages.RunPrograms) -> None:
         self._programs_left -= len(request.programs)
@@ -215,7 +217,8 @@ class _Conversation:
         try:
             if self._runner is None:
                 raise UsageError(f"{self._task.name}: programs are run by process_results alone.")
-            trials = self._runner.run(request.programs, limits, judge)
+            with self._call.waiting():
+                trials = self._runner.run(request.programs, limits, judge)
         except _UnjudgedError:
             messages.send_trusted(self._line, messages.Abandoned())
         except ProctorError as error:
@@ -229,7 +232,9 @@ class _Conversation:
         def judge(program: Program, verdict: Verdict) -> Trial:
             natural = trial_of(program, verdict)
             messages.send_trusted(self._line, messages.ToJudge(numbers[id(program)], verdict))
-            reply = messages.receive_plain(self._line, self._most)
+            with self._call.at_work():
+                while isinstance(reply := self._hear(), messages.RunPrograms):
+                    self._run(reply)  # it may take other programs to judge this one
             if not isinstance(reply, messages.Judged):
                 raise messages.GarbledError("a trial was expected")
             if reply.trial is None:

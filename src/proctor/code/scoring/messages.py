@@ -142,7 +142,7 @@ class Programs(Struct, frozen=True, tag=True):
 
 
 Reply = RunPrograms | Judged | WantDataset | Failed | Generations | Scored | Counted | Programs
-_decode = msgspec.json.Decoder(Reply).decode
+_DECODER: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
 _DETAIL = 10_000
 
 
@@ -168,11 +168,12 @@ def receive_plain(line: int, most: int) -> Reply:
     body = wire.receive(line, most)
     try:
         try:
-            return _decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return msgspec.convert(json.loads(body), Reply)
+            reply = _DECODER.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError):  # it may be JSON as Python writes it
+            reply = msgspec.convert(json.loads(body), Reply)
     except (ValueError, RecursionError, TypeError) as error:
         raise GarbledError(f"{type(error).__name__}: {error}") from None
+    return reply
 
 
 def failure(error: BaseException, trace: str, usage: bool) -> Failed:

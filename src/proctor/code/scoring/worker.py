@@ -52,7 +52,7 @@ def _hand_on_contexts() -> None:
         thread.run = partial(copy_context().run, thread.run)  # type: ignore[method-assign]
         start(thread)
 
-    threading.Thread.start = start_in_context  # type: ignore[method-assign]
+    threading.Thread.start = start_in_context  # type: ignore[method-assign, assignment]
 
 
 def _answer(task: Task, line: int) -> None:
@@ -98,7 +98,8 @@ class Forwarded:
 
     def __init__(self, line: int) -> None:
         self._line = line
-        self._threads = threading.Lock()
+        self._threads = threading.RLock()
+        self._depth = 0  # one program may have to be run to judge another
         self._forks = tempfile.TemporaryFile()  # noqa: SIM115
 
     def run(self, programs: Sequence[Program], limits: Limits, judge: Judge = trial_of) -> list[Trial]:
@@ -128,11 +129,15 @@ class Forwarded:
     @contextmanager
     def _turn(self) -> Iterator[None]:
         with self._threads:
-            fcntl.lockf(self._forks, fcntl.LOCK_EX)
+            if self._depth == 0:
+                fcntl.lockf(self._forks, fcntl.LOCK_EX)
+            self._depth += 1
             try:
                 yield
             finally:
-                fcntl.lockf(self._forks, fcntl.LOCK_UN)
+                self._depth -= 1
+                if self._depth == 0:
+                    fcntl.lockf(self._forks, fcntl.LOCK_UN)
 
 
 @contextmanager

@@ -67,9 +67,11 @@ class Task(CodeTask):
         errors: list[Exception] = []
         for ending in dict.fromkeys(["", *(self.stop_words or ()), END_OF_TEXT]):
             try:
-                done = super()._postprocessed(form, generation + ending, completion, index).removesuffix(ending)
+                done = super()._postprocessed(form, generation + ending, completion, index)
             except Exception as error:
                 errors.append(error)
+                continue
+            if ending and done.endswith(ending):  # it has no use for it
                 continue
             found.append((self._kept(done, start + ending, completion, index), done))
             if found[-1][0] == len(_TOKEN.findall(completion)):
