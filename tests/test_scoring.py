@@ -18,7 +18,7 @@ import proctor
 from bigcode_tasks import FUNCTIONS, ROWS, RUNNING, code_task, judge, values, write_rows, write_task
 from code_tasks import score_of
 from conftest import Command
-from proctor.code.scoring import lanes
+from proctor.code.scoring import client, lanes
 from proctor.errors import SandboxUnavailableError, TaskError, UsageError
 from proctor.exchange import save_generations
 from proctor.sandbox import best_level
@@ -129,16 +129,17 @@ def test_a_text_that_spoils_its_call_spoils_no_other(bad: str, kind: str) -> Non
             "RuntimeError",
         ),
         (
-            "import os, time\nfor _ in range(40):\n    if os.fork() == 0:\n        x = b'x' * (200 << 20)\n"
+            "import os, time\nfor _ in range(40):\n    if os.fork() == 0:\n        x = b'x' * (40 << 20)\n"
             "        time.sleep(60)\ntime.sleep(60)",
             "MemoryError",
         ),
     ],
     ids=["fork bomb", "threads without end", "memory in many processes"],
 )
-def test_a_bomb_spoils_no_other_call(bad: str, kind: str) -> None:
-    report = executing([GOOD, bad, GOOD], "\n        scoring_timeout = 5\n", workers=1)
-    assert outcomes(report) == [1, kind, 1]
+def test_a_bomb_spoils_no_other_call(monkeypatch: pytest.MonkeyPatch, bad: str, kind: str) -> None:
+    monkeypatch.setattr(client, "_MEMORY_MIB", 512)
+    more = "class Executing(Executing):\n    scoring_timeout = 5\n"
+    assert outcomes(executing([GOOD, bad, GOOD], more, workers=1)) == [1, kind, 1]
 
 
 LEAVING = {

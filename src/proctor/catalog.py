@@ -110,6 +110,14 @@ def name_of(cls: type[Task]) -> str:
     return f"{file}:{cls.__qualname__}" if file else cls.__qualname__
 
 
+def name_elsewhere(name: str, cls: type[Task]) -> str:
+    """A name under which another process finds the task, too: what a user's own code has registered is in its file."""
+    if registered(name) is None or cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
+        return name
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    return f"{file}:{cls.__qualname__}" if file else name
+
+
 def _registry(family: str) -> Mapping[str, type[Task]]:
     """The tasks of one family by short name; the others need not be imported for it."""
     place = REGISTRIES.get(family) or GUESTS.get(family)

@@ -34,8 +34,8 @@ class Origin(Struct, frozen=True):
     folder: str
     """Where the module, or the package that it belongs to, lies."""
     qualname: str
-    installed: bool
-    """Whether it is an entry point of a package."""
+    entry_point: str
+    """module:name, where an installed package offers it."""
 
 
 def overrides(task: Any, *methods: str) -> bool:
@@ -51,9 +51,9 @@ def with_stand_ins(cls: type[T]) -> type[T]:
     module = sys.modules.get(cls.__module__)
     if _is_ours(cls.__module__) or module is None or "." in cls.__module__ or catalog.at(HAS_STAND_INS)(module):
         return cls
-    found: Any = import_file(Path(str(module.__file__)), catalog.at(catalog.FILE_LOADER))
-    for part in cls.__qualname__.split("."):
-        found = getattr(found, part, None)
+    found: type[T] | None = _within(
+        import_file(Path(str(module.__file__)), catalog.at(catalog.FILE_LOADER)), cls.__qualname__
+    )
     return found or cls
 
 
@@ -72,18 +72,21 @@ def origin_of(task: Any) -> Origin:
         own, _, key = name.partition(":")
         name = ":".join(filter(None, [str(user_path(own).resolve()), key]))
     depth = cls.__module__.count(".") + (path.name == "__init__.py")
-    installed = not is_file(name) and catalog.registered(name) is None and name in catalog.installed_tasks()
-    return Origin(name, cls.__module__, str(path), str(path.parents[depth]), cls.__qualname__, installed)
+    point = None if is_file(name) or catalog.registered(name) else catalog.installed_tasks().get(name)
+    entry_point = point.value if point else ""
+    return Origin(name, cls.__module__, str(path), str(path.parents[depth]), cls.__qualname__, entry_point)
 
 
 def find_class(origin: Origin) -> type:
     """The class, in another process."""
-    if is_file(origin.name) or origin.installed:
+    if is_file(origin.name):
         return catalog.task_class(origin.name)
+    if origin.entry_point:
+        name, _, qualname = origin.entry_point.partition(":")
+        catalog.at(catalog.ADOPT)(name, origin.folder)
+        return catalog.checked(_within(import_module(name), qualname), origin.name)
     module = _module(origin)
-    found: Any = module
-    for part in origin.qualname.split("."):
-        found = getattr(found, part, None)
+    found = _within(module, origin.qualname)
     if found is None:  # made by a function
         short = origin.name.rpartition("/")[2]
         made = catalog.made_by(module)
@@ -95,6 +98,13 @@ def find_class(origin: Origin) -> type:
             "give it under this name."
         )
     return catalog.checked(found, origin.name)
+
+
+def _within(module: ModuleType, qualname: str) -> Any:
+    found: Any = module
+    for part in qualname.split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 def _module(origin: Origin) -> ModuleType:
