@@ -437,9 +437,12 @@ class Task(ScoredApart, core.Task):
         cut_short = len(done) < len(form.begun) and form.begun.startswith(done) and generation.startswith(form.begun)
         if not cut_short or not completion.strip() or not (done or self.requires_execution):
             return done
-        # It was cut inside the prompt, which only a program needs.
-        done = self._run_postprocessing(completion, index)
-        return form.with_completion(done) if self.requires_execution else done
+        # It was cut inside the prompt, which only a program needs; unless that is what the completion says, too.
+        try:
+            again = self._run_postprocessing(completion, index)
+        except Exception:
+            return done
+        return form.with_completion(again) if again and self.requires_execution else again or done
 
     def _run_postprocessing(self, generation: str, index: int) -> str:
         done: Any = self.postprocess_generation(generation, index)
