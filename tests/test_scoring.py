@@ -462,7 +462,7 @@ TRUSTED = """
 
 
 def test_a_task_that_overrides_nothing_of_it_has_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes.ServiceWorker, "start", None)
+    monkeypatch.setattr("proctor.sandbox.service.ServiceWorker.start", None)
     assert outcomes(executing(["x = 1", "1 / 0"], TRUSTED)) == [1, 0]
 
 

@@ -38,6 +38,7 @@ _SOURCES = str(Path(__file__).resolve().parents[2])
 # Imported here too, so that Python writes its compiled form down: inside, where the sources are read-only, it cannot,
 # and every worker would compile them anew.
 _INSIDE = "proctor.sandbox.inside.warden"
+_START = f"import sys; sys.path.insert(0, {_SOURCES!r}); "
 # Far above any that a system hands out, and so many that two harnesses do not draw the same: the kernel counts
 # processes by user.
 _FIRST_USER = 1_900_000_000
@@ -256,17 +257,21 @@ def launch(
         environment |= {"HOME": str(scratch), "TMPDIR": str(scratch)}
     files = _files_in_memory(layout) if level.walls is Walls.BUBBLEWRAP else {}
     importlib.import_module(inside)
+    command = _command(inside, level, layout, handed, scratch, files, more or {})
     try:
-        return subprocess.Popen(
-            _command(inside, level, layout, handed, scratch, files, more or {}),
-            pass_fds=[*handed, *files], env=environment, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr,
-        )  # fmt: skip
+        return _launch(command, [*handed, *files], environment, stderr)
     except OSError as error:
         raise WorkerError(str(error)) from None
     finally:
         for descriptor in files:
             os.close(descriptor)
+
+
+def _launch(command: list[str], handed: list[int], environment: dict[str, str], stderr: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command, pass_fds=handed, env=environment, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr,
+    )  # fmt: skip
 
 
 def _files_in_memory(layout: Layout) -> dict[int, str]:
@@ -313,7 +318,7 @@ def _command(
         "listable": [] if level.namespaces else layout.folders,
         **more,
     }
-    start = f"import sys; sys.path.insert(0, {_SOURCES!r}); from {inside} import main; main()"
+    start = f"{_START}from {inside} import main; main()"
     command = [os.path.abspath(sys.executable), "-I", "-S", "-c", start, msgspec.json.encode(plan).decode()]
     if level.walls is Walls.BUBBLEWRAP:
         bubblewrap = shutil.which("bwrap")
