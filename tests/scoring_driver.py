@@ -16,7 +16,7 @@ from pathlib import Path
 from unittest import mock
 
 import proctor
-from proctor.code.scoring import lanes
+from proctor.code.scoring import pool
 from proctor.sandbox import survey
 from proctor.sandbox.inside import kernel
 from sandbox_driver import find_level, find_strays
@@ -233,7 +233,7 @@ def main(name: str, walls: str) -> None:
         return
     with (
         tempfile.TemporaryDirectory() as folder,
-        mock.patch.object(lanes, "rungs", return_value=[level]),
+        mock.patch.object(pool, "rungs", return_value=[level]),
         mock.patch.object(survey, "rungs", return_value=[level]),
     ):
         Path(folder).chmod(0o755)

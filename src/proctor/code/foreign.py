@@ -49,7 +49,9 @@ def overrides(task: Any, *methods: str) -> bool:
 def with_stand_ins(cls: type[T]) -> type[T]:
     """The class, imported as task files are, if it was not: so that it finds what they find."""
     module = sys.modules.get(cls.__module__)
-    if _is_ours(cls.__module__) or module is None or "." in cls.__module__ or catalog.at(HAS_STAND_INS)(module):
+    if _is_ours(cls.__module__) or module is None or cls.__module__ == _MAIN or "." in cls.__module__:
+        return cls
+    if catalog.at(HAS_STAND_INS)(module):
         return cls
     found: type[T] | None = _within(
         import_file(Path(str(module.__file__)), catalog.at(catalog.FILE_LOADER)), cls.__qualname__

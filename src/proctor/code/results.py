@@ -80,7 +80,7 @@ class Results:
         except Exception as error:
             # One answer may be more than the task can take; it could not be counted alone either.
             indices = [index for index in indices if self._alone[index]]
-            if self._task.is_apart("process_results") and self._task.requires_execution and not self._trials:
+            if self._task.uses_worker("process_results") and self._task.requires_execution and not self._trials:
                 return self._means(indices, error)
             if not 0 < len(indices) < len(self._generations):
                 raise

@@ -17,10 +17,10 @@ from msgspec import Struct
 
 from proctor import task as core
 from proctor.code import foreign, marks, reply, results
-from proctor.code.apart import READING, ScoredApart
 from proctor.code.execution import Live, Refused, Runner, run_programs, trial_of
 from proctor.code.forms import Continuation, Form, Infilling, end_tokens, form_of, present
 from proctor.code.rows import GivenRows, Rows, load_dataset
+from proctor.code.scoring.mixin import READING, ScoringMixin
 from proctor.code.stopwords import cut, cut_generation
 from proctor.config import RunConfig
 from proctor.errors import MissingDataError, ProctorError, TaskError, UsageError
@@ -36,7 +36,7 @@ _ALWAYS_PASSED = {"prompt": "prompt", "load_data_path": None}  # where a constru
 _FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
 
 
-class Task(ScoredApart, core.Task):
+class Task(ScoringMixin, core.Task):
     """A code benchmark: rows in, prompts out, generations judged.
 
     A task gives `get_prompt` and `get_reference`. If it runs programs, `program` says which; if it does not, or counts
@@ -314,7 +314,7 @@ class Task(ScoredApart, core.Task):
         """What is judged of an output, and what a file of generations holds."""
         if output.finish == LOADED:
             return output.text
-        if self.is_apart(*READING):
+        if self.uses_worker(*READING):
             return self.scoring().read(sample, [output])[0]
         doc = self.rows()[sample.index]
         with self._given.offered():
@@ -331,7 +331,7 @@ class Task(ScoredApart, core.Task):
             return list(answer["generations"])
         if isinstance(answer, list):
             return [trial["generation"] for trial in answer]
-        if self.is_apart(*READING) and record.outputs:
+        if self.uses_worker(*READING) and record.outputs:
             return self.scoring().read(record.sample, record.outputs)
         return super().generations(record)
 
@@ -372,17 +372,17 @@ class Task(ScoredApart, core.Task):
         final: bool = False,
     ) -> dict[str, float]:
         """The metrics of these problems alone, by `process_results`. `final`: it is about all problems of the run."""
-        if self.is_apart("process_results"):
+        if self.uses_worker("process_results"):
             return self.scoring().count(indices, generations, references, runner, final=final)
         return results.count_results(self, indices, generations, references, runner)
 
     async def _read(self, sample: Sample, outputs: Sequence[Output]) -> list[str]:
-        if self.is_apart(*READING):
+        if self.uses_worker(*READING):
             return await self.scoring().in_thread(self.scoring().read, sample, outputs)
         return [self.generation(sample, output) for output in outputs]
 
     async def _programs(self, sample: Sample, generations: list[str]) -> dict[str, Program]:
-        if self.is_apart("program"):
+        if self.uses_worker("program"):
             made = await self.scoring().in_thread(self.scoring().programs, sample.index, generations)
             return dict(zip(generations, made, strict=True))
         doc = self.rows()[sample.index]
@@ -390,10 +390,10 @@ class Task(ScoredApart, core.Task):
 
     async def _judge_by_results(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         runner = Live(self.sandbox, self._config.program_timeout) if self.requires_execution else Refused(self.name)
-        apart = self.is_apart("process_results")
+        apart = self.uses_worker("process_results")
         if apart:
             generations, found = await self.scoring().in_thread(self.scoring().score, sample, outputs, runner)
-            if not self.is_apart(*READING) or all(output.finish == LOADED for output in outputs):
+            if not self.uses_worker(*READING) or all(output.finish == LOADED for output in outputs):
                 generations = [self.generation(sample, output) for output in outputs]  # whatever was said there
         else:
             generations = await self._read(sample, outputs)

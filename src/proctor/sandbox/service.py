@@ -6,6 +6,7 @@ Blocking, for use from any thread: what is called may itself want something of t
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import socket
 import subprocess
@@ -29,7 +30,9 @@ from proctor.sandbox.program import Limits
 from proctor.sandbox.worker import WorkerError, decoded, launch, make_scratch
 
 _INSIDE = "proctor.sandbox.inside.service"
-_FAREWELL = 5.0
+_LOAD_SECONDS = 300.0
+_CLOSING_SECONDS = 5.0
+_FAREWELL = 1.0  # seconds for the process of a call to end when it has answered
 _LAST_WORDS = 1 << 16
 
 
@@ -96,6 +99,8 @@ class ServiceWorker:
         return worker
 
     def _await_load(self) -> None:
+        if not self.has_ended(_LOAD_SECONDS):
+            raise ServiceFailedError(f"nothing came of it within {_LOAD_SECONDS:g} seconds")
         message, _ = self._receive()
         if "failed" in message:
             raise ServiceFailedError(message["failed"])
@@ -122,6 +127,12 @@ class ServiceWorker:
         except OSError:
             raise WorkerError(self._last_words()) from None
 
+    def has_ended(self, seconds: float) -> bool:
+        """Whether the call ends within this time."""
+        poll = select.poll()
+        poll.register(self._verdicts, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+
     def ended(self) -> Ended:
         """How the call ended, when it has."""
         message, content = self._receive()
@@ -137,7 +148,7 @@ class ServiceWorker:
             for line in (self._calls, self._verdicts):
                 _shut_down(line)
             try:
-                self._process.wait(_FAREWELL)
+                self._process.wait(_CLOSING_SECONDS)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
@@ -192,11 +203,20 @@ class Call:
         finally:
             self._worker.tell(PAUSE)
 
-    def finish(self) -> None:
-        """Ends it now, if it has not ended by itself."""
-        self._worker.tell(FINISH)
+    def end(self) -> Ended:
+        """Of a call that has answered: it ends by itself, or is ended."""
+        if self._ended is None and not self._worker.has_ended(_FAREWELL):
+            self._worker.tell(FINISH)
+        return self.ended()
+
+    def finish(self) -> Ended:
+        """Ends it now, whatever it is doing."""
+        if self._ended is None:
+            self._worker.tell(FINISH)
+        return self.ended()
 
     def ended(self) -> Ended:
+        """How it ended, when it has."""
         if self._ended is None:
             self._ended = self._worker.ended()
         return self._ended
@@ -210,12 +230,11 @@ class Call:
         self.channel.close()
         if self._ended is None and kind is not None and not issubclass(kind, WorkerError):
             self.finish()
-            self.ended()
 
 
 def _search_path() -> list[str]:
-    """Where the harness finds modules; what of it is not shown is not there."""
-    return [os.path.abspath(place) for place in sys.path]
+    """Where the harness finds modules, ours among them; what of it is not shown is not there."""
+    return [*(os.path.abspath(place) for place in sys.path), str(Path(__file__).resolve().parents[2])]
 
 
 def _in_memory(content: bytes) -> int:

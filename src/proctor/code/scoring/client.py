@@ -19,7 +19,7 @@ from proctor import machine
 from proctor.code.execution import Runner, SandboxFailedError, Trial, digest, trial_of
 from proctor.code.scoring import messages
 from proctor.code.scoring.contents import contents_of, pickled
-from proctor.code.scoring.lanes import Lanes
+from proctor.code.scoring.pool import ScoringPool
 from proctor.config import RunConfig
 from proctor.errors import ProctorError, UsageError
 from proctor.sandbox import Limits, Program, Verdict
@@ -66,15 +66,15 @@ class Scoring:
         self._config = config
         most = config.workers or machine.cores()
         self._threads = ThreadPoolExecutor(most, thread_name_prefix="proctor-scoring")
-        self._lanes = Lanes(most, partial(contents_of, task, config), unsafe=config.unsafe)
+        self._pool = ScoringPool(most, partial(contents_of, task, config), unsafe=config.unsafe)
 
     def close(self) -> None:
-        self._lanes.close()
+        self._pool.close()
         self._threads.shutdown()
 
     async def in_thread(self, function: Callable[..., T], *args: Any) -> T:
         """In one of as many threads as there are workers, so that none of the loop's own waits for programs."""
-        self._lanes.prepare()
+        self._pool.prepare()
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(function, *args))
 
     def read(self, sample: Sample, outputs: Sequence[Output]) -> list[str]:
@@ -102,10 +102,6 @@ class Scoring:
     ) -> dict[str, float]:
         texts = [list(of_one) for of_one in generations]
         request = messages.CountResults(tuple(indices), texts, list(references), final)
-        try:
-            pickle.dumps(request)
-        except Exception:  # the task's own get_reference will give them there
-            request = messages.CountResults(tuple(indices), texts, None, final)
         reply = self._call(request, sum(map(len, texts)), runner)
         return _metrics(_expected(reply, messages.Counted).metrics)
 
@@ -132,7 +128,7 @@ class Scoring:
     def _attempt(self, request: messages.Request, generations: int, runner: Runner | None) -> messages.Reply:
         for last in (False, True):
             try:
-                with self._lanes.taken() as worker:
+                with self._pool.worker() as worker:
                     return self._converse(worker, request, generations, runner)
             except WorkerError as error:
                 if last:
@@ -149,11 +145,10 @@ class Scoring:
                 reply = conversation.hold(request)
             except messages.GarbledError as error:
                 call.finish()
-                self._show(call.ended())
                 raise TaskCodeError(f"it answered with what is no answer: {error}") from None
             except (wire.BrokenMessageError, OSError):
                 _raise_end(call.ended(), limits)
-            self._show(call.ended())
+            self._show(call.end())
         if isinstance(reply, messages.Failed):
             if reply.usage:
                 raise _UsageFailedError(reply.message)
@@ -190,11 +185,11 @@ class _Conversation:
         self._most = _LARGEST
 
     def hold(self, request: messages.Request) -> messages.Reply:
-        body = pickle.dumps(request)
+        body = _pickled(request)
         self._most += _TIMES * len(body)
         wire.send(self._line, body)
         while True:
-            match reply := self._hear():
+            match reply := self._receive():
                 case messages.RunPrograms():
                     self._run(reply)
                 case messages.WantDataset():
@@ -205,7 +200,7 @@ class _Conversation:
                 case _:
                     return reply
 
-    def _hear(self) -> messages.Reply:
+    def _receive(self) -> messages.Reply:
         return messages.receive_plain(self._line, self._most)
 
     def _run(self, request: messages.RunPrograms) -> None:
@@ -233,7 +228,7 @@ class _Conversation:
             natural = trial_of(program, verdict)
             messages.send_trusted(self._line, messages.ToJudge(numbers[id(program)], verdict))
             with self._call.at_work():
-                while isinstance(reply := self._hear(), messages.RunPrograms):
+                while isinstance(reply := self._receive(), messages.RunPrograms):
                     self._run(reply)  # it may take other programs to judge this one
             if not isinstance(reply, messages.Judged):
                 raise messages.GarbledError("a trial was expected")
@@ -244,6 +239,15 @@ class _Conversation:
             return msgspec.structs.replace(reply.trial, program=digest(program), testing=natural.testing)
 
         return judge
+
+
+def _pickled(request: messages.Request) -> bytes:
+    try:
+        return pickle.dumps(request)
+    except Exception:
+        if not isinstance(request, messages.CountResults):
+            raise
+        return pickle.dumps(msgspec.structs.replace(request, references=None))  # the task there can make them, too
 
 
 def _bounded(limits: Limits) -> Limits:

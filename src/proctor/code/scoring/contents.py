@@ -11,8 +11,8 @@ import msgspec
 
 from proctor.code import foreign
 from proctor.code.rows import Table
-from proctor.code.scoring.lanes import Load
 from proctor.code.scoring.messages import Contents
+from proctor.code.scoring.pool import Load
 from proctor.config import RunConfig, user_path
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from proctor import userfile
 from proctor.code import foreign
 from proctor.code.execution import Judge, Trial, trial_of
 from proctor.code.results import count_results
@@ -31,6 +32,7 @@ def load(payload: bytes) -> Callable[[int], None]:
     contents: messages.Contents = pickle.loads(payload)
     tempfile.gettempdir()  # which tries folders out, and else would do so in every call
     _hand_on_contexts()
+    userfile.in_worker = True
     cls = foreign.find_class(contents.origin)
     assert issubclass(cls, Task)
     settings = msgspec.convert(contents.settings, cls.Settings, strict=False)
@@ -70,7 +72,7 @@ def _answer(task: Task, line: int) -> None:
 
 
 def _perform(task: Task, request: messages.Request, line: int) -> messages.Reply:
-    runner = Forwarded(line)
+    runner = ForwardingRunner(line)
     task.ask_for_dataset = runner.dataset
     match request:
         case messages.ReadOutputs(sample, outputs):
@@ -78,7 +80,7 @@ def _perform(task: Task, request: messages.Request, line: int) -> messages.Reply
         case messages.ScoreOutputs(sample, outputs):
             texts = [task.generation(sample, output) for output in outputs]
             try:
-                with _unheard():
+                with _silenced():
                     metrics = count_results(task, [sample.index], [list(texts)], None, runner)
             except BaseException as error:
                 return messages.Scored(texts, None, _failure(error))
@@ -86,14 +88,14 @@ def _perform(task: Task, request: messages.Request, line: int) -> messages.Reply
         case messages.CountResults(indices, generations, references, final):
             if final:
                 return messages.Counted(count_results(task, indices, generations, references, runner))
-            with _unheard():
+            with _silenced():
                 return messages.Counted(count_results(task, indices, generations, references, runner))
         case messages.MakePrograms(index, generations):
             doc = task.rows()[index]
             return messages.Programs([task.program(doc, generation) for generation in generations])
 
 
-class Forwarded:
+class ForwardingRunner:
     """Has the harness run programs, in the sandbox of its run. Threads and forks of a call take turns."""
 
     def __init__(self, line: int) -> None:
@@ -141,7 +143,7 @@ class Forwarded:
 
 
 @contextmanager
-def _unheard() -> Iterator[None]:
+def _silenced() -> Iterator[None]:
     """What is printed meanwhile goes nowhere: it is printed again when all problems are counted together."""
     _flush()
     before = [os.dup(stream) for stream in (1, 2)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,7 +27,7 @@ class Load(Struct, frozen=True):
     shown: list[str]
 
 
-class Lanes:
+class ScoringPool:
     def __init__(self, most: int, make_load: Callable[[], Load], *, unsafe: bool) -> None:
         self._most = most
         self._make_load = make_load
@@ -48,7 +47,7 @@ class Lanes:
         return self._load
 
     @contextmanager
-    def taken(self) -> Iterator[ServiceWorker]:
+    def worker(self) -> Iterator[ServiceWorker]:
         worker = self._take()
         try:
             yield worker
@@ -133,8 +132,3 @@ class Lanes:
             return ServiceWorker.start(level, _SERVICE, load.payload, load.shown)
         except ServiceFailedError as error:
             raise UsageError(f"{load.name} cannot be loaded by the worker that scores it: {error}") from None
-
-
-def can_contain() -> bool:
-    """Whether there is any level to try."""
-    return sys.platform == "linux"

@@ -1,4 +1,4 @@
-"""What a task has done apart from the harness: methods of foreign code that see what a model wrote."""
+"""The part of a code task that has methods of foreign code, which see what a model wrote, called in a worker."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ READING = ("check_fn", "generation", "postprocess_generation", "read_chat")
 """Methods that make a generation of an output."""
 
 
-class ScoredApart:
-    """The part of a code task that knows which of its methods are called in a worker, and in which."""
+class ScoringMixin:
+    """Knows which methods of the task are called in a worker, and has that worker."""
 
     scoring_timeout: float = 60.0
     """Seconds that foreign code may take to score a generation, without the programs that metrics run for it."""
@@ -36,7 +36,7 @@ class ScoredApart:
         self._in_worker = True
         self.get_dataset = lambda: self._rows
 
-    def is_apart(self, *methods: str) -> bool:
+    def uses_worker(self, *methods: str) -> bool:
         """Whether one of these methods is foreign code, and so is called in a worker."""
         if self._in_worker or not foreign.overrides(self, *methods):
             return False
