@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import inspect
 import sys
+from abc import ABC
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
@@ -112,10 +113,16 @@ def name_of(cls: type[Task]) -> str:
 
 def name_elsewhere(name: str, cls: type[Task]) -> str:
     """A name under which another process finds the task, too: what a user's own code has registered is in its file."""
-    if registered(name) is None or cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
+    home = module_of(cls)
+    if registered(name) is None or home.partition(".")[0] == __name__.partition(".")[0]:
         return name
-    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    file = getattr(sys.modules.get(home), "__file__", None)
     return f"{file}:{cls.__qualname__}" if file else name
+
+
+def module_of(cls: type) -> str:
+    """Where a class is defined; of one that a call of `type` has made, which says "abc", where its base is."""
+    return next(base.__module__ for base in cls.__mro__ if base.__module__ != ABC.__module__)
 
 
 def _registry(family: str) -> Mapping[str, type[Task]]:

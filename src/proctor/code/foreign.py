@@ -40,16 +40,17 @@ class Origin(Struct, frozen=True):
 
 def overrides(task: Any, *methods: str) -> bool:
     """Whether code from outside this package fulfils one of these methods of the task."""
-    foreign = [cls for cls in type(task).__mro__ if not _is_ours(cls.__module__)]
-    return any(method in vars(cls) for cls in foreign for method in methods) or (
-        type(task) in foreign and any(method in vars(task) for method in methods)
-    )
+    if any(method in vars(task) for method in methods):
+        return not _is_ours(catalog.module_of(type(task)))
+    defined = [(cls, vars(cls)[method]) for cls in type(task).__mro__ for method in methods if method in vars(cls)]
+    return not all(_is_ours(getattr(found, "__module__", None) or cls.__module__) for cls, found in defined)
 
 
 def with_stand_ins(cls: type[T]) -> type[T]:
     """The class, imported as task files are, if it was not: so that it finds what they find."""
-    module = sys.modules.get(cls.__module__)
-    if _is_ours(cls.__module__) or module is None or cls.__module__ == _MAIN or "." in cls.__module__:
+    name = catalog.module_of(cls)
+    module = sys.modules.get(name)
+    if _is_ours(name) or module is None or name == _MAIN or "." in name:
         return cls
     if catalog.at(HAS_STAND_INS)(module):
         return cls
@@ -61,7 +62,8 @@ def with_stand_ins(cls: type[T]) -> type[T]:
 
 def origin_of(task: Any) -> Origin:
     cls = type(task)
-    module = sys.modules.get(cls.__module__)
+    home = catalog.module_of(cls)
+    module = sys.modules.get(home)
     file = getattr(module, "__file__", None)
     if file is None or not Path(file).is_file():
         raise UsageError(
@@ -73,10 +75,10 @@ def origin_of(task: Any) -> Origin:
     if is_file(name):
         own, _, key = name.partition(":")
         name = ":".join(filter(None, [str(user_path(own).resolve()), key]))
-    depth = cls.__module__.count(".") + (path.name == "__init__.py")
+    depth = home.count(".") + (path.name == "__init__.py")
     point = None if is_file(name) or catalog.registered(name) else catalog.installed_tasks().get(name)
     entry_point = point.value if point else ""
-    return Origin(name, cls.__module__, str(path), str(path.parents[depth]), cls.__qualname__, entry_point)
+    return Origin(name, home, str(path), str(path.parents[depth]), cls.__qualname__, entry_point)
 
 
 def find_class(origin: Origin) -> type:
