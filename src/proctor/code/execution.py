@@ -20,6 +20,7 @@ from proctor.sandbox import Limits, Outcome, Program, Sandbox, Verdict, run
 from proctor.task import sandbox_of
 
 T = TypeVar("T")
+_LATER = frozenset({"ends_with_tests"})
 
 
 class SandboxFailedError(Exception):
@@ -168,8 +169,12 @@ def _digest(program: Program) -> str:
 
 
 def _encodable(program: Program) -> dict[str, Any]:
-    """A generation may hold half a character, which no JSON can."""
+    """A generation may hold half a character, which no JSON can.
+
+    What came later than the digests that are kept with scores counts only where it is used.
+    """
     return {
         key: value.encode(errors="surrogatepass") if isinstance(value, str) else value
         for key, value in msgspec.structs.asdict(program).items()
+        if value or key not in _LATER
     }

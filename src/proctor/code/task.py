@@ -31,6 +31,8 @@ from proctor.metrics.summary import Tally
 from proctor.models.generations import LOADED
 from proctor.models.model import Request
 from proctor.sandbox import Limits, Outcome, Program
+from proctor.sandbox.endings import may_exit
+from proctor.sandbox.languages import find_language
 from proctor.thoughts import reasoning_is_open, without_thoughts
 from proctor.types import LENGTH, TRUNCATED, Message, Output, Prompt, Record, Sample, Score
 
@@ -139,7 +141,11 @@ class Task(core.Task):
         """What is run to judge a generation. A Python solution is called by its tests, others end with them."""
         reference = str(self.get_reference(doc))
         if self.language != "python":
-            return Program(source=f"{generation}\n{reference}", language=self.language)
+            return Program(
+                source=f"{generation}\n{reference}",
+                language=self.language,
+                ends_with_tests=not may_exit(find_language(self.language), reference),
+            )
         form = form_of(self.get_prompt(doc))
         prelude = form.text if isinstance(form, Continuation) else ""
         return Program(source=generation, tests=reference, entry_point=self.entry_point(doc), prelude=prelude)

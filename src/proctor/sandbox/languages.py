@@ -95,7 +95,11 @@ _CLOJURE_TESTS = """
 _NODE_MEMORY = ("heap out of memory", "process out of memory", "Array buffer allocation failed")
 _NODE_FAILURES = ("Assertion failed",)  # of console.assert
 
-_CPP = ("g++", "-std=c++17", "-O1")
+# As the benchmarks build it, without optimisation, which makes a function that forgets its return value do anything at
+# all, and drops the assertion that would have seen it. Even so such a function returns whatever lies in a register:
+# here it is stopped.
+_CPP = ("g++", "-std=c++17", "-fsanitize=return", "-fsanitize-undefined-trap-on-error")
+_WRAPPED = {"__wrap_main": ("-Wl,--wrap=main",)}  # see `endings`
 
 # As MultiPL-E and `cargo test` build it: arithmetic that overflows panics.
 _RUST = ("rustc", "--edition=2021", "-Copt-level=1", "-Cdebug-assertions=on", "-Ccodegen-units=1")
@@ -160,7 +164,8 @@ LANGUAGES = (
     Language(
         name="c",
         file="main.c",
-        compile=("gcc", "-std=gnu17", "-O1", "-o", "main", "main.c", "-lm"),
+        compile=("gcc", "-std=gnu17", "-o", "main", "main.c", "-lm"),
+        compile_with=_WRAPPED,
         run=("./main",),
         packages="gcc libc6-dev",
         memory_signs=("Cannot allocate memory",),
@@ -171,7 +176,7 @@ LANGUAGES = (
         file="main.cpp",
         compile=(*_CPP, "-I{prepared}", "-o", "main", "main.cpp"),
         # A precompiled header is used only when it comes first, so it is put there: three quarters of the time saved.
-        compile_with={"<bits/stdc++.h>": ("-include", "bits/stdc++.h"), "<openssl/": ("-lcrypto",)},
+        compile_with={"<bits/stdc++.h>": ("-include", "bits/stdc++.h"), "<openssl/": ("-lcrypto",), **_WRAPPED},
         run=("./main",),
         prepare="mkdir bits; echo '#include_next <bits/stdc++.h>' > bits/stdc++.h; "
         + " ".join((*_CPP, "-x", "c++-header", "bits/stdc++.h")),
@@ -217,7 +222,7 @@ LANGUAGES = (
         aliases=("go_test.go",),
         file="main_test.go",
         compile=("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", "main", "main_test.go"),
-        run=("./main",),
+        run=("./main", "-test.v"),  # else nothing tells a source without tests from one whose tests passed
         prepare=f"go build {_GO_PACKAGES} github.com/stretchr/testify/assert || true; "
         "echo 'package main_test' > main_test.go; go test -c -vet=off -o main main_test.go",
         libraries=("/usr/share/gocode/src/github.com/stretchr/testify",),
@@ -335,6 +340,7 @@ LANGUAGES = (
         aliases=("cs", "c#"),
         file="main.cs",
         compile=("mcs", "-d:DEBUG", "-r:System.Numerics.dll", "-out:main.exe", "main.cs"),
+        compile_with={"class ProctorEnd": ("-main:ProctorEnd",)},
         run=("mono", "main.exe"),
         packages="mono-mcs mono-runtime",
         folders=("/etc/mono",),
@@ -356,7 +362,8 @@ LANGUAGES = (
         name="haskell",
         aliases=("hs",),
         file="main.hs",
-        compile=("ghc", "-v0", "-O1", "-rtsopts", "-o", "main", "main.hs"),
+        compile=("ghc", "-v0", "-O0", "-fno-ignore-asserts", "-rtsopts", "-o", "main", "main.hs"),
+        compile_with={"proctorEnd ::": ("-main-is", "proctorEnd")},
         run=("./main", "+RTS", "-M{heap}m", "-RTS"),
         packages="ghc",
         folders=("/var/lib/ghc",),
@@ -391,7 +398,8 @@ LANGUAGES = (
         compile=(
             "sh",
             "-ec",
-            "gnatchop -q -w main.ada .; gnatmake -q -gnatW8 -gnata -gnateE -gnat2022 -o main main.adb -bargs -Es",
+            "gnatchop -q -w main.ada .; unit=main; if [ -f proctor_end.adb ]; then unit=proctor_end; fi; "
+            "gnatmake -q -gnatW8 -gnata -gnateE -gnat2022 -o main $unit.adb -bargs -Es",
         ),
         run=("./main",),
         tools=("gnatchop", "gnatmake"),
@@ -419,7 +427,7 @@ LANGUAGES = (
     Language(
         name="dart",
         file="main.dart",
-        run=("dart", "--old_gen_heap_size={heap}", "main.dart"),
+        run=("dart", "--old_gen_heap_size={heap}", "--enable-asserts", "main.dart"),
         site="https://dart.dev/get-dart",
         memory_signs=("Out of Memory",),
     ),

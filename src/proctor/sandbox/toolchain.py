@@ -21,6 +21,9 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NOT_PREPARED = "/tmp/.prepared"
 """Stands for the prepared folder where nothing was prepared: the tools look there in vain, or fill it themselves."""
 
+END_CLASS = "ProctorEnd"
+"""On a JVM, the class that calls the main method of a source with tests: see `endings`."""
+
 
 class Recipe(Struct, frozen=True):
     """What to write and to execute for one program. Commands begin with a full path or ``./``."""
@@ -92,7 +95,7 @@ class Names(Struct, frozen=True):
                 public = public or (outermost if token["public"] else "")
             elif token["main"] and depth <= 1:
                 main = main or outermost
-        main = main or public or outermost or "Main"
+        main = END_CLASS if outermost == END_CLASS else main or public or outermost or "Main"
         return cls(public or main, package + main)
 
 

@@ -15,11 +15,12 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from proctor.errors import MissingToolchainError
+from proctor.sandbox.endings import EndMark
 from proctor.sandbox.inside.commands import lay_out
 from proctor.sandbox.judgement import Exchange
 from proctor.sandbox.languages import Language
 from proctor.sandbox.program import Limits
-from proctor.sandbox.toolchain import NOT_PREPARED, Recipe, Toolchain
+from proctor.sandbox.toolchain import NOT_PREPARED, Names, Recipe, Toolchain
 
 _REMEMBERED = 200
 _COMPILER = Limits(seconds=60.0, memory_mib=4096, processes=256, output_kib=256)
@@ -62,14 +63,18 @@ class Workshop:
         self._locate = locate
         self._toolchains: dict[str, asyncio.Task[tuple[Toolchain, str]]] = {}
         self._works: dict[str, asyncio.Task[Work]] = {}
+        self.end_mark = EndMark()
 
     @functools.cached_property
     def _folder(self) -> tempfile.TemporaryDirectory[str]:
         """Made when it is needed: a harness that is killed leaves it behind."""
         return tempfile.TemporaryDirectory(prefix="proctor-")
 
-    async def prepare(self, language: Language, source: str, memory_mib: int) -> Work:
+    async def prepare(self, language: Language, source: str, memory_mib: int, ends_with_tests: bool = False) -> Work:
         """Programs with the same source share one compilation, also when they come at the same time."""
+        if ends_with_tests:
+            main = Names.of(source).main if "{" in language.file else ""
+            source = self.end_mark.finished(language, source, main)
         key = f"{language.name}-{memory_mib}-{hashlib.sha256(_encoded(source)).hexdigest()}"
         if key not in self._works:
             self._forget_the_oldest()

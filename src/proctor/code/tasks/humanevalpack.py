@@ -185,7 +185,7 @@ class HumanEvalPack(Task):
                 entry_point=self.entry_point(doc),
                 prelude=f"{imports}\n{doc['prompt']}",
             )
-        return Program(source=self._source(doc, generation), language=self.runs_as)
+        return Program(source=self._source(doc, generation), language=self.runs_as, ends_with_tests=True)
 
     def _source(self, doc: Any, generation: str) -> str:
         tests = self.get_reference(doc)

@@ -117,7 +117,7 @@ class MultiPLE(Task):
             source = f"{_ENDS_OF_FILE.sub('', generation)}\n{tests}"
         else:
             source = f"{generation}\n{tests}"
-        return Program(source=source, language=self.runs_as)
+        return Program(source=source, language=self.runs_as, ends_with_tests=True)
 
     def read_chat(self, doc: Any, form: Form, text: str, index: int) -> str:
         """A chat model writes whole functions, or files; the tests go on where the prompt's function is still open."""
