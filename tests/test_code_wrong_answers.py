@@ -58,7 +58,9 @@ def test_multiple(language: str, run_in_languages: RunInLanguages, tmp_path: Pat
     assert_only_the_reference_passes(judge_all(run_in_languages, programs))
 
 
-@pytest.mark.parametrize("language", [pytest.param(name, marks=marks(PACK_LANGUAGES[name][1])) for name in PACK_LANGUAGES])
+@pytest.mark.parametrize(
+    "language", [pytest.param(name, marks=marks(PACK_LANGUAGES[name][1])) for name in PACK_LANGUAGES]
+)
 def test_humanevalpack(language: str, run_in_languages: RunInLanguages, tmp_path: Path) -> None:
     """In all kinds of tasks the programs are the same, so they are run once."""
     row = PACK_ROWS[language]

@@ -34,7 +34,7 @@ MULTIPLE = {
     "jl": {"empty": "end", "constant": "    return 0\nend", "exit": "    exit(0)\nend"},
     "js": {"empty": "}", "constant": "  return 0;\n}", "exit": "  process.exit(0);\n}"},
     "lua": {"empty": "end", "constant": "  return 0\nend", "exit": "  os.exit(0)\nend"},
-    "ml": {"empty": "failwith \"\"", "constant": "0", "exit": "exit 0"},
+    "ml": {"empty": 'failwith ""', "constant": "0", "exit": "exit 0"},
     "php": {"empty": "}", "constant": "    return 0;\n}", "exit": "    exit(0);\n}"},
     "pl": {"empty": "}", "constant": "    return 0;\n}", "exit": "    exit 0;\n}"},
     "r": {"empty": "\n}", "constant": "\n    0L\n}", "exit": "\n    quit('no', 0)\n}"},
@@ -131,7 +131,7 @@ PYTHON = {
     },
     "mercury": {
         "constant": "return True\n",
-        "nearly right": "return any(a + b == target for a, b in zip(nums, nums[1:]))\n",
+        "nearly right": "return any(target - number in nums for number in nums)\n",
     },
     "ds1000-numpy": {"constant": "result = np.array([4, 6])\n", "nearly right": "result = a.sum(axis=1)\n"},
 }

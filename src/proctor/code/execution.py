@@ -69,6 +69,11 @@ def run_programs(programs: Sequence[Program], limits: Limits, judge: Judge = tri
     return [judge(p, v) for p, v in zip(programs, run_to_end(run(programs, limits)), strict=True)]
 
 
+def recounting() -> bool:
+    """Whether no program is run now: how they fared is remembered."""
+    return isinstance(_RUNNER.get(), Remembered)
+
+
 @contextmanager
 def running_with(runner: Runner) -> Iterator[None]:
     token = _RUNNER.set(runner)

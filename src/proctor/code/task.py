@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
-from functools import partial
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any, ClassVar, Self
 
@@ -19,6 +19,7 @@ from msgspec import Struct
 from proctor import task as core
 from proctor.code import reply
 from proctor.code.counting import counting, stand_outside
+from proctor.code.environment import Environment
 from proctor.code.execution import Live, Refused, Trial, run_programs, trial_of
 from proctor.code.forms import Continuation, Form, Infilling, end_tokens, form_of, present
 from proctor.code.results import Results, count_results
@@ -132,7 +133,11 @@ class Task(core.Task):
             [self.program(rows[index], generation) for generation in of_one] for index, of_one in enumerate(generations)
         ]
         trials = iter(run_programs([program for of_one in programs for program in of_one], self.limits()))
-        passed = [[next(trials).passed for _ in of_one] for of_one in programs]
+        passed = []
+        for doc, of_one in zip(rows, programs, strict=False):
+            judged = [(program, next(trials)) for program in of_one]
+            self._environment.check(partial(self.promised_code, doc), judged)
+            passed.append([trial.passed for _, trial in judged])
         return mean_pass_at_k([(len(of_one), sum(of_one)) for of_one in passed], self.ks)
 
     # What a program is, for tasks that run some.
@@ -149,6 +154,11 @@ class Task(core.Task):
         form = form_of(self.get_prompt(doc))
         prelude = form.text if isinstance(form, Continuation) else ""
         return Program(source=generation, tests=reference, entry_point=self.entry_point(doc), prelude=prelude)
+
+    def promised_code(self, doc: Any) -> list[str]:
+        """Code of the benchmark's own: a library that it imports, and that is missing, excuses a program."""
+        texts = *msgspec.structs.astuple(form_of(self.get_prompt(doc))), self.get_reference(doc), self.solution(doc)
+        return [text for text in texts if isinstance(text, str)]
 
     def limits(self) -> Limits:
         return Limits(seconds=self._config.program_timeout or self.timeout, memory_mib=self.memory_mib)
@@ -281,6 +291,10 @@ class Task(core.Task):
         """Names what a problem shares with others, such as the problem that they are variants of; '' if nothing."""
         return ""
 
+    @cached_property
+    def _environment(self) -> Environment:
+        return Environment()
+
     async def open(self, config: RunConfig) -> None:
         self._config = config
         stand_outside()
@@ -355,6 +369,8 @@ class Task(core.Task):
         programs = {generation: self.program(doc, generation) for generation in generations}
         verdicts = await asyncio.gather(*(self.sandbox.judge(p, self.limits()) for p in programs.values()))
         trials = {g: trial_of(p, v) for (g, p), v in zip(programs.items(), verdicts, strict=True)}
+        judged = [(program, trials[generation]) for generation, program in programs.items()]
+        await self._environment.check_in(self.sandbox, partial(self.promised_code, doc), judged)
         return _score([(generation, trials[generation]) for generation in generations], cut_off)
 
     def tally(self) -> Tally:

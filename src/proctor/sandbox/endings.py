@@ -151,7 +151,7 @@ if defined?(::Test::Unit::AutoRunner)
   ::Kernel.exit(1) unless ::Test::Unit::AutoRunner.run
 end
 ::STDOUT.write("«a»", "«b»", "\\n")
-"""
+""",
     ),
     "rust": Ending(
         pattern=r"\bfn\s+main(?=\s*\()",

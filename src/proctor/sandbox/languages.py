@@ -9,6 +9,15 @@ from msgspec import Struct
 from proctor.errors import UnknownNameError
 
 
+class Extra(Struct, frozen=True):
+    """A library that few programs need, and that takes long to prepare: done when the first of them comes."""
+
+    prepare: str
+    """A shell script, run once in an empty folder. Where it fails, programs do not find the library."""
+    compile: tuple[str, ...]
+    """Further words for the compiler; ``{extra}`` is the folder that the script filled."""
+
+
 class Language(Struct, frozen=True, kw_only=True):
     """One row of the table.
 
@@ -30,6 +39,8 @@ class Language(Struct, frozen=True, kw_only=True):
     """Further words for the compiler when the source contains a text."""
     prepare: str = ""
     """A shell script, run once in an empty folder. What it leaves there makes later compilations faster."""
+    extras: Mapping[str, Extra] = {}
+    """By a pattern that is found in the sources that need them."""
     tools: tuple[str, ...] = ()
     """What is needed beyond the first words of the commands: programs, or patterns of files."""
     libraries: tuple[str, ...] = ()
@@ -92,6 +103,8 @@ _CLOJURE_TESTS = """
   nil)
 """
 
+# Where modules are that were installed for all users: by Debian's packages, by `npm install --global`.
+_NODE = {"NODE_PATH": "/usr/local/lib/node_modules:/usr/lib/node_modules:/usr/share/nodejs"}
 _NODE_MEMORY = ("heap out of memory", "process out of memory", "Array buffer allocation failed")
 _NODE_FAILURES = ("Assertion failed",)  # of console.assert
 
@@ -103,6 +116,31 @@ _WRAPPED = {"__wrap_main": ("-Wl,--wrap=main",)}  # see `endings`
 
 # As MultiPL-E and `cargo test` build it: arithmetic that overflows panics.
 _RUST = ("rustc", "--edition=2021", "-Copt-level=1", "-Cdebug-assertions=on", "-Ccodegen-units=1")
+
+
+def _crate(name: str, version: str) -> Extra:
+    """Built by cargo from sources that lie on this machine: Debian's packages, or what `cargo vendor` has made."""
+    local = "--config 'source.crates-io.replace-with=\"here\"' --config \"source.here.directory='$registry'\""
+    script = f"""
+        mkdir -p work/src; : > work/src/lib.rs
+        printf '[package]\\nname = "work"\\nversion = "0.0.0"\\n' > work/Cargo.toml
+        printf '[dependencies]\\n{name} = "{version}"\\n' >> work/Cargo.toml
+        export CARGO_HOME=/tmp/home
+        for registry in {" ".join(_REGISTRIES)}; do
+            if (cd work; cargo build -q --offline {local}); then break; fi
+        done
+        mv work/target/debug/deps/*.rlib .
+        mv lib{name}-*.rlib lib{name}.rlib
+        rm -rf work home
+    """
+    return Extra(script, ("-L", "dependency={extra}", "--extern", f"{name}={{extra}}/lib{name}.rlib"))
+
+
+_REGISTRIES = ("/usr/local/share/cargo/registry", "/usr/share/cargo/registry")
+# What HumanEvalPack's rows import, in the versions that they are written for. Debian has no such version of rand.
+_CRATES = {
+    rf"\b{name}(?:::|;)": _crate(name, version) for name, version in (("rand", "0.4"), ("regex", "1"), ("md5", "0.7"))
+}
 
 _GO = {
     "CGO_ENABLED": "0",
@@ -133,6 +171,7 @@ LANGUAGES = (
         file="main.js",
         run=("node", "--max-old-space-size={heap}", "main.js"),
         packages="nodejs",
+        environment=_NODE,
         memory_signs=_NODE_MEMORY,
         failure_signs=_NODE_FAILURES,
     ),
@@ -143,6 +182,7 @@ LANGUAGES = (
         compile=("tsc", "--target", "esnext", "--module", "commonjs", "--skipLibCheck", "main.ts"),
         run=("node", "--max-old-space-size={heap}", "main.js"),
         packages="node-typescript nodejs",
+        environment=_NODE,
         memory_signs=_NODE_MEMORY,
         failure_signs=_NODE_FAILURES,
     ),
@@ -200,8 +240,10 @@ LANGUAGES = (
         file="main.rs",
         compile=(*_RUST, "--test", "-o", "main", "main.rs"),
         run=("./main", "--test-threads=1", "--nocapture"),
+        extras=_CRATES,
         tools=("cc",),
-        packages="rustc gcc libc6-dev",
+        libraries=("cargo", *(f"{_REGISTRIES[1]}/{crate}*" for crate in ("md5-0.7", "regex-1"))),
+        packages="rustc gcc libc6-dev cargo librust-md5-dev librust-regex-dev",
         sysroot=("rustc", "--print", "sysroot"),
         memory_signs=("memory allocation of ",),
     ),

@@ -91,9 +91,7 @@ class WorkerPool(Sandbox):
                 f"Tests in Python cannot call a program in {language.name}: put its tests into its source."
             )
         try:
-            work = await self._workshop.prepare(
-                language, program.source, limits.memory_mib, program.ends_with_tests
-            )
+            work = await self._workshop.prepare(language, program.source, limits.memory_mib, program.ends_with_tests)
         except CompilationError as error:
             return verdict_of(error.exchange, error.limits, self.level, language, Mode.NONE, compiling=True)
         exchange = await self._exchange(work.job(program.stdin), limits, work.contents(), work.folders)

@@ -5,8 +5,8 @@ OctoPack: Instruction Tuning Code Large Language Models, https://arxiv.org/abs/2
 Descriptions are made by one exam (`humanevalexplaindescribe-…`, saved with --save-generations) and judged by another:
 `humanevalexplainsynthesize-… --load-data-path FILE` asks for programs from the descriptions alone.
 
-In Rust the rows import three crates; those that a solution does not use are left out. One that uses rand, regex or md5
-does not compile in the sandbox, which has the standard library only; nor does JavaScript there find js-md5.
+In Rust the rows import three crates; those that a solution does not use are left out. Where one that it uses is missing
+(Debian has regex and md5, but rand only in a later version), or JavaScript's js-md5, the sample is an error.
 """
 
 from __future__ import annotations
@@ -74,6 +74,9 @@ from typing import *
 _NUMPY = "import numpy\nimport numpy as np\n"
 _CPP_INCLUDES = "#include <bits/stdc++.h>\nusing namespace std;\n"
 _BOOST = "#include <boost/any.hpp>\n"
+# What the benchmark's own image has, beyond what rows import.
+_IN_ITS_IMAGE = {"python": _NUMPY, "cpp": _BOOST, "javascript": "require('js-md5')"}
+_WITH_IMPORTS = ("prompt", "declaration", "canonical_solution", "import", "test_setup", "test")
 _GO_PACKAGES = ("bytes", "crypto/md5", "fmt", "math", "math/rand", "regexp", "sort", "strconv", "strings", "time")
 # The crates that every row imports, and a sign that one is used.
 _RUST_CRATES = {
@@ -147,6 +150,10 @@ class HumanEvalPack(Task):
     def solution(self, doc: Any) -> str:
         stripped = self.base(doc)[len(self.base(doc).rstrip()) :]
         return f"{stripped}{doc['canonical_solution']}"
+
+    def promised_code(self, doc: Any) -> list[str]:
+        rows = (str(doc[field]) for field in _WITH_IMPORTS if doc.get(field))
+        return [*rows, _IN_ITS_IMAGE.get(self.language, "")]
 
     # From answers to programs.
 

@@ -106,6 +106,10 @@ class MultiPLE(Task):
         stripped = doc["prompt"][len(doc["prompt"].rstrip()) :]
         return f"{stripped}{doc['canonical_solution']}" if "canonical_solution" in doc else None
 
+    def promised_code(self, doc: Any) -> list[str]:
+        """PHP's modules have no import; the benchmark's own image has this one."""
+        return [*super().promised_code(doc), *(["mb_strlen();"] if self.language == "php" else [])]
+
     def program(self, doc: Any, generation: str) -> Program:
         tests = self.get_reference(doc)
         if self.language == "go":
