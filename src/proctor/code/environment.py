@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterable, Mapping
 
 from proctor.code.execution import Trial, recounting, run_programs, trial_of
@@ -12,8 +13,36 @@ Library = tuple[str, str]
 """A language, and a name that is imported in it."""
 Judged = tuple[Program, Trial]
 
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _PROBE_LIMITS = Limits(seconds=30.0, memory_mib=2048)
 _FAILURES = (Outcome.FAILED, Outcome.EXITED)  # others have failed by what they did, not by what they lacked
+
+
+def helpers_in(prompt: str) -> str:
+    """The functions that a prompt in Python has complete before the one to write, with all that stands before them.
+
+    Nothing where a class stands there too: the tests' objects would be of another class than the program's.
+    """
+    try:
+        tree = ast.parse(f"{prompt}\n    pass\n")  # a function without as much as a docstring is none yet
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    given = tree.body[
+        : max((place for place, node in enumerate(tree.body) if isinstance(node, _DEFINITIONS)), default=0)
+    ]
+    functions = [node for node in given if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    if not functions or any(isinstance(node, ast.ClassDef) for node in given) or any(map(_is_stub, functions)):
+        return ""
+    return ast.unparse(ast.Module(given, []))
+
+
+def _is_stub(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether it is to be written as well."""
+    return all(isinstance(node, ast.Pass | ast.Raise) or _is_constant(node) for node in function.body)
+
+
+def _is_constant(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 class Environment:

@@ -54,6 +54,9 @@ Judge = Callable[[Program, Verdict], Trial]
 """What a task makes of a verdict, where the sandbox alone cannot say whether a program has passed."""
 
 
+Excuse = Callable[[Sequence[tuple[Program, Trial]]], Coroutine[Any, Any, None]]
+
+
 class Runner(Protocol):
     def run(self, programs: Sequence[Program], limits: Limits, judge: Judge = trial_of) -> list[Trial]: ...
 
@@ -84,22 +87,38 @@ def running_with(runner: Runner) -> Iterator[None]:
 
 
 class Live:
-    """Runs programs in an open sandbox, for a thread beside its event loop; remembers how they fared."""
+    """Runs programs in an open sandbox, for a thread beside its event loop; remembers how they fared.
 
-    def __init__(self, sandbox: Sandbox, seconds: float | None = None) -> None:
+    All that it runs belongs to one problem. ``helpers`` are functions of its prompt: tests of unknown make use
+    these, and not what a program has under their names. ``excuse`` raises where programs cannot be judged here.
+    """
+
+    def __init__(
+        self, sandbox: Sandbox, seconds: float | None = None, helpers: str = "", excuse: Excuse | None = None
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._sandbox = sandbox
         self._seconds = seconds
+        self._helpers = helpers
+        self._excuse = excuse
         self.trials: list[Trial] = []
 
     def run(self, programs: Sequence[Program], limits: Limits, judge: Judge = trial_of) -> list[Trial]:
         if self._seconds is not None:
             limits = msgspec.structs.replace(limits, seconds=self._seconds)
-        running = run(programs, limits, sandbox=self._sandbox)
+        running = run(map(self._with_helpers, programs), limits, sandbox=self._sandbox)
         verdicts = asyncio.run_coroutine_threadsafe(running, self._loop).result()
         trials = [judge(program, verdict) for program, verdict in zip(programs, verdicts, strict=True)]
+        if self._excuse is not None:
+            excusing = self._excuse(list(zip(programs, trials, strict=True)))
+            asyncio.run_coroutine_threadsafe(excusing, self._loop).result()
         self.trials += trials
         return trials
+
+    def _with_helpers(self, program: Program) -> Program:
+        if not (self._helpers and program.language == "python" and program.tests) or program.prelude:
+            return program
+        return msgspec.structs.replace(program, prelude=self._helpers)
 
 
 class Refused:

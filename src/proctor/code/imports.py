@@ -218,7 +218,7 @@ def missing(language: str, names: Iterable[str], packages: Mapping[str, str] = {
     absent = sorted(names)
     return MissingLibraryError(
         f"{' and '.join(absent)} cannot be imported where programs run: install "
-        f"{', '.join(dict.fromkeys(known.get(name, name) for name in absent))} there."
+        f"{', '.join(dict.fromkeys(known.get(name, name) for name in absent))} there"
     )
 
 

@@ -9,12 +9,10 @@ from typing import Any, ClassVar
 import msgspec
 
 from proctor.code.execution import Trial, run_programs, trial_of
-from proctor.code.imports import MissingLibraryError, missing
+from proctor.code.imports import missing
 from proctor.code.task import Task
 from proctor.config import RunConfig
 from proctor.sandbox import Limits, Program, Verdict
-
-__all__ = ["LibraryTask", "MissingLibraryError", "imported"]
 
 _IMPORT = re.compile(r"^[ \t]*(?:import[ \t]+(?P<modules>[^#;\n]+)|from[ \t]+(?P<module>\w+))", re.MULTILINE)
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 from proctor import task as core
 from proctor.code import reply
 from proctor.code.counting import counting, stand_outside
-from proctor.code.environment import Environment
+from proctor.code.environment import Environment, helpers_in
 from proctor.code.execution import Live, Refused, Trial, run_programs, trial_of
 from proctor.code.forms import Continuation, Form, Infilling, end_tokens, form_of, present
 from proctor.code.results import Results, count_results
@@ -380,8 +380,9 @@ class Task(core.Task):
         return type(self).process_results is not Task.process_results
 
     async def _judge_by_results(self, sample: Sample, generations: list[str]) -> Score:
-        runner = Live(self.sandbox, self._config.program_timeout) if self.requires_execution else Refused(self.name)
-        reference = self.get_reference(self.rows()[sample.index])
+        doc = self.rows()[sample.index]
+        runner = self._live(doc) if self.requires_execution else Refused(self.name)
+        reference = self.get_reference(doc)
         try:
             found = await asyncio.to_thread(count_results, self, [sample.index], [generations], [reference], runner)
         except ProctorError:
@@ -402,6 +403,11 @@ class Task(core.Task):
         if (outcome == Outcome.PASSED) != (value == 1):  # a program may run to its end, and its answer be wrong
             outcome = ""
         return Score(value, outcome, answer, _why(trials))
+
+    def _live(self, doc: Any) -> Live:
+        form = form_of(self.get_prompt(doc))
+        excuse = partial(self._environment.check_in, self.sandbox, partial(self.promised_code, doc))
+        return Live(self.sandbox, self._config.program_timeout, helpers_in(form.begun), excuse)
 
     def _form(self, index: int) -> Form:
         return form_of(self.get_prompt(self.rows()[index]))

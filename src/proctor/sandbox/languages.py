@@ -124,8 +124,8 @@ def _crate(name: str, version: str) -> Extra:
     script = f"""
         mkdir -p work/src; : > work/src/lib.rs
         printf '[package]\\nname = "work"\\nversion = "0.0.0"\\n' > work/Cargo.toml
-        printf '[dependencies]\\n{name} = "{version}"\\n' >> work/Cargo.toml
-        export CARGO_HOME=/tmp/home
+        printf '[dependencies]\\n{name} = {version}\\n' >> work/Cargo.toml
+        export CARGO_HOME="$PWD/home"
         for registry in {" ".join(_REGISTRIES)}; do
             if (cd work; cargo build -q --offline {local}); then break; fi
         done
@@ -139,7 +139,12 @@ def _crate(name: str, version: str) -> Extra:
 _REGISTRIES = ("/usr/local/share/cargo/registry", "/usr/share/cargo/registry")
 # What HumanEvalPack's rows import, in the versions that they are written for. Debian has no such version of rand.
 _CRATES = {
-    rf"\b{name}(?:::|;)": _crate(name, version) for name, version in (("rand", "0.4"), ("regex", "1"), ("md5", "0.7"))
+    rf"\b{name}(?:::|;)": _crate(name, version)
+    for name, version in (
+        ("rand", '"0.4"'),
+        ("regex", '{ version = "1", default-features = false, features = ["std", "unicode"] }'),  # Debian's has no more
+        ("md5", '"0.7"'),
+    )
 }
 
 _GO = {
