@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
-import proctor
-from bigcode_tasks import write_rows, write_task
+from bigcode_tasks import judge, values, write_rows, write_task
 from proctor.code.environment import helpers_in
 
 HELPER = "def area(side):\n    return side * side\n"
@@ -56,17 +52,8 @@ FILE = """
     ],
 )
 def test_a_program_that_redefines_a_helper_of_the_tests_gains_nothing(completion: str, marks: int) -> None:
-    path = Path("generations.json").absolute()
-    path.write_text(json.dumps([[ROW["prompt"] + completion]]))
-    report = proctor.evaluate(
-        f"{write_task(FILE)}:Squares",
-        "loaded/model",
-        data=write_rows([ROW]),
-        load_generations_path=str(path),
-        allow_code_execution=True,
-        workers=1,
-    )
-    assert report.metrics["pass@1"].value == marks
+    report = judge(f"{write_task(FILE)}:Squares", [[ROW["prompt"] + completion]], data=write_rows([ROW]), workers=1)
+    assert values(report)["pass@1"] == marks
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ Library = tuple[str, str]
 Judged = tuple[Program, Trial]
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_RESTS = ("", "\n    pass", "\n        pass")  # without as much as a docstring, a function or method is none yet
 _PROBE_LIMITS = Limits(seconds=30.0, memory_mib=2048)
 _FAILURES = (Outcome.FAILED, Outcome.EXITED)  # others have failed by what they did, not by what they lacked
 
@@ -23,17 +24,19 @@ def helpers_in(prompt: str) -> str:
 
     Nothing where a class stands there too: the tests' objects would be of another class than the program's.
     """
-    try:
-        tree = ast.parse(f"{prompt}\n    pass\n")  # a function without as much as a docstring is none yet
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""
-    given = tree.body[
-        : max((place for place, node in enumerate(tree.body) if isinstance(node, _DEFINITIONS)), default=0)
-    ]
+    body = next(filter(None, (_parsed(prompt + rest) for rest in _RESTS)), [])
+    given = body[: max((place for place, node in enumerate(body) if isinstance(node, _DEFINITIONS)), default=0)]
     functions = [node for node in given if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     if not functions or any(isinstance(node, ast.ClassDef) for node in given) or any(map(_is_stub, functions)):
         return ""
     return ast.unparse(ast.Module(given, []))
+
+
+def _parsed(code: str) -> list[ast.stmt]:
+    try:
+        return ast.parse(code).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
 
 
 def _is_stub(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

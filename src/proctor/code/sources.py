@@ -130,12 +130,40 @@ def within_class(source: str, name: str, prompt: str) -> str:
 
 
 def with_helpers(source: str, given: str, name: str) -> str:
-    """The source with the functions that were given before the one to write, unless it has them itself."""
-    found = find_definition(given, name)
-    before = given[: found.start] if found else ""
-    words = dict.fromkeys(re.findall(r"\w+", opaque_blanked(before)))
-    helpers = [word for word in words if word != "main" and find_definition(before, word)]
-    return source if all(find_definition(source, helper) for helper in helpers) else f"{before}\n{source}"
+    """The source with the functions that were given before the one to write, in place of its own of their names.
+
+    The tests may use them too: a program must not decide what they do.
+    """
+    begun = find_definition(given, name)
+    before = given[: begun.start] if begun else ""
+    helpers = _helpers(before)
+    missing = [helper for helper in helpers if not _defined(source, helper)]
+    for helper, definition in helpers.items():
+        own = _defined(source, helper)
+        if own is not None and own.closing is not None:
+            source = source[: own.start] + ("" if missing else definition) + source[own.closing + 1 :]
+    # In a class they cannot stand before the source.
+    return f"{before}\n{source}" if missing and not _depth(before, len(before)) else source
+
+
+def _helpers(before: str) -> dict[str, str]:
+    """The functions in it, by name; not what merely looks like one inside their bodies."""
+    found = {}
+    for word in dict.fromkeys(re.findall(r"\w+", opaque_blanked(before))):
+        definition = find_definition(before, word) if word != "main" else None
+        if definition and definition.closing and _depth(before, definition.start) == _depth(before, len(before)):
+            found[word] = before[definition.start : definition.closing + 1]
+    return found
+
+
+def _defined(source: str, name: str) -> Definition | None:
+    found = find_definition(source, name)
+    return found if found and _depth(source, found.start) <= 1 else None
+
+
+def _depth(source: str, place: int) -> int:
+    clear = opaque_blanked(source)[:place]
+    return clear.count("{") - clear.count("}")
 
 
 def _top_of(prompt: str) -> Iterator[str]:

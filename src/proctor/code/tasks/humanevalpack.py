@@ -88,6 +88,7 @@ _RUST_CRATES = {
 
 class HumanEvalPack(Task):
     DATASET_PATH = "bigcode/humanevalpack"
+    version = "2"
     NEEDED = (
         *("task_id", "prompt", "declaration", "canonical_solution", "buggy_solution", "entry_point"),
         *("test_setup", "test", "docstring", "instruction"),
@@ -180,7 +181,7 @@ class HumanEvalPack(Task):
             return source
         if self.language == "java":
             wrapped = sources.within_class(source, name, base)
-            return source if wrapped == source else f"{wrapped}\n}}\n"
+            source = source if wrapped == source else f"{wrapped}\n}}\n"
         return sources.with_helpers(source, base, name)
 
     def program(self, doc: Any, generation: str) -> Program:

@@ -75,6 +75,7 @@ class MultiPLE(Task):
     """The rows have prompts, tests and the texts that end a completion, but no solutions."""
 
     DATASET_PATH = "nuprl/MultiPL-E"
+    version = "2"
     NEEDED = ("name", "prompt", "tests", "stop_tokens")
     runs_as: str
     max_tokens = 1024

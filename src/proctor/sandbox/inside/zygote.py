@@ -94,8 +94,8 @@ class Zygote:
 def _fork_by_default() -> None:
     """For programs that use multiprocessing, as on every Python before 3.14.
 
-    From 3.14 on workers are started in a fresh interpreter, which cannot import a program that is no file. Only the
-    default is changed: a program may still choose for itself.
+    From 3.14 on a server forks the workers, which takes a fresh interpreter to start, and sockets, which not every level
+    has. Only the default is changed: a program may still choose for itself.
     """
     if sys.version_info >= (3, 14):
         import multiprocessing.context as context
