@@ -15,7 +15,7 @@ Judged = tuple[Program, Trial]
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _RESTS = ("", "\n    pass", "\n        pass")  # without as much as a docstring, a function or method is none yet
-_PROBE_LIMITS = Limits(seconds=30.0, memory_mib=2048)
+_PROBE_LIMITS = Limits(seconds=30.0)
 _FAILURES = (Outcome.FAILED, Outcome.EXITED)  # others have failed by what they did, not by what they lacked
 
 
