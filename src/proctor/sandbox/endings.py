@@ -204,8 +204,9 @@ class EndMark:
     def finished(self, language: Language, source: str, main: str) -> str:
         """The source with what shows that it came to its end. ``main``: the class with the main method on a JVM."""
         ending = ENDINGS.get(language.name, Ending())
-        *_, last = [None, *(re.finditer(ending.pattern, source, re.MULTILINE) if ending.pattern else ())]
-        if last:
+        found = list(re.finditer(ending.pattern, source, re.MULTILINE)) if ending.pattern else []
+        if found:
+            last = found[-1]
             source = source[: last.start()] + last.expand(self._filled(ending.replacement, main)) + source[last.end() :]
         return f"{source}\n{self._filled(ending.append, main)}\n" if ending.append else source
 
