@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bigcode_tasks import judge, values, write_rows, write_task
+from code_tasks import rows
 from proctor.code.environment import helpers_in
+from toolchains import needs_language
 
 HELPER = "def area(side):\n    return side * side\n"
 BEGUN = 'def side_of(square):\n    """The side of a square of this area."""\n'
@@ -74,3 +76,50 @@ def test_helpers_are_what_a_prompt_has_complete(prompt: str, names: list[str]) -
     space: dict[str, object] = {}
     exec(helpers_in(prompt), space)
     assert [name for name in space if name != "__builtins__"] == names
+
+
+PACK = """
+    from bigcode_eval.base import Task
+    from evaluate import load
+
+    class Pack(Task):
+        DATASET_PATH = "bigcode/humanevalpack"
+
+        def __init__(self):
+            super().__init__(stop_words=[], requires_execution=True)
+
+        def get_dataset(self):
+            return self.dataset["test"]
+
+        def get_prompt(self, doc):
+            return doc["prompt"]
+
+        def get_reference(self, doc):
+            return doc["test"]
+
+        def postprocess_generation(self, generation, idx):
+            return generation
+
+        def process_results(self, generations, references):
+            metric = load("Muennighoff/code_eval_octopack")
+            results, _ = metric.compute(references=references, predictions=generations, language="rust", timeout=30.0)
+            return results
+"""
+
+
+@pytest.mark.slow
+def test_crates_of_rust_rows_in_a_task_file() -> None:
+    """Those that a program does not use are left out; one that it uses and that is missing is an error."""
+    needs_language("rust-test", libraries=True)
+    row = rows("humanevalpack")[-1]
+    needy = {**row, "task_id": "Rust/1", "prompt": row["prompt"].replace("use md5;", "use md5;\nuse no_such_crate;")}
+    answers = [f"{given['prompt']}{given['canonical_solution']}" for given in (row, needy)]
+    wrong = f"{row['prompt']}{row['buggy_solution']}"
+    path = write_task(PACK)
+    report = judge(f"{path}:Pack", [[answers[0], wrong]], data=write_rows([row]), workers=1)
+    assert values(report)["pass@1"] == 0.5
+    report = judge(f"{path}:Pack", [[answers[0]], [answers[1]]], data=write_rows([row, needy]), workers=1)
+    right, excused = report.records()
+    assert right.score is not None
+    assert excused.error is not None
+    assert (right.score.value, excused.error.type) == (1, "MissingLibraryError")

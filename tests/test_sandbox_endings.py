@@ -22,8 +22,10 @@ PASSED, FAILED, EXITED, CRASHED = Outcome.PASSED, Outcome.FAILED, Outcome.EXITED
     ("language", "source", "outcome"),
     [
         ("bash", BASH + BASH_TESTS, PASSED),
-        ("bash", f"{BASH}{BASH_TESTS}exit 0\n", PASSED),
+        ("bash", f"{BASH}{BASH_TESTS}false || exit 0\n", EXITED),
+        ("bash", f"{BASH}[[ $(double 2) = 4 ]] || exit 1\n! true\nexit 0\n", PASSED),
         ("bash", BASH.replace("+", "*") + BASH_TESTS, FAILED),
+        ("bash", f"{BASH}[[ $(double 2) = 5 ]]\n", FAILED),  # its last command is the only test
         ("bash", f"{BASH}exit 0\n{BASH_TESTS}", EXITED),
         ("bash", f"{BASH}cat <<END\n{BASH_TESTS}", EXITED),  # which prints the tests, and whatever comes after them
         ("bash", f"{BASH}trap 'exit 0' EXIT\n[[ $(double 2) = 5 ]] || exit 1\n", EXITED),

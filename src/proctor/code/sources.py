@@ -26,6 +26,13 @@ _GO_PACKAGE = re.compile(r"^package[ \t]+(\w+)[^\n]*\n?", re.MULTILINE)
 _GO_IMPORT = re.compile(r'^import[ \t]*(?:\(([^)]{0,1000})\)|((?:[\w.]+[ \t]+)?"[^"\n]+"))[^\n]*\n?', re.MULTILINE)
 _GO_SPEC = re.compile(r'(?:([\w.]+)[ \t]+)?"([^"\n]+)"')
 
+# The crates that every row of HumanEvalPack imports, and a sign that one is used.
+_CRATES = {
+    "use rand::Rng;": r"\brand::|\bgen_range\b",
+    "use regex::Regex;": r"\bRegex\b",
+    "use md5;": r"\bmd5::",
+}
+
 
 class Definition(Struct, frozen=True):
     """Where a function or class with a body in braces is. All are places in the source."""
@@ -206,6 +213,14 @@ def ada_unclosed(source: str, name: str, prompt: str) -> str:
 def haskell_without_main(source: str) -> str:
     """Without the program around the functions: the tests are the program."""
     return _HASKELL_MAIN.sub("", _HASKELL_MODULE.sub("", source))
+
+
+def without_unused_crates(source: str) -> str:
+    """A source of Rust without the crates that it imports, as all rows of HumanEvalPack do, but does not use."""
+    for line, sign in _CRATES.items():
+        if not re.search(sign, source.replace(line, "")):
+            source = source.replace(line, "")
+    return source
 
 
 def go_source(parts: Iterable[str], offered: Iterable[str] = ()) -> str:

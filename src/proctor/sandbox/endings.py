@@ -60,7 +60,11 @@ begin
 end Proctor_End;
 """
     ),
-    "bash": Ending(pattern=r"^exit(?:[ \t]++0)?[\s;]*+\Z", append="builtin printf '%s%s\\n' «a» «b»"),
+    "bash": Ending(
+        pattern=r"^exit(?:[ \t]++0)?[\s;]*+\Z",
+        replacement=":",
+        append="proctor_status=$?; builtin printf '%s%s\\n' «a» «b»; exit $proctor_status",  # that of the last test
+    ),
     "c": Ending(append=_C_MAIN),
     "clojure": Ending(append='(do (clojure.core/println (clojure.core/str "«a»" "«b»")) (clojure.core/flush))'),
     "cpp": Ending(append=f'extern "C" {{{_C_MAIN}}}'),

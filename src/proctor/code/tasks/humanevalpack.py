@@ -78,12 +78,6 @@ _BOOST = "#include <boost/any.hpp>\n"
 _IN_ITS_IMAGE = {"python": _NUMPY, "cpp": _BOOST, "javascript": "require('js-md5')"}
 _WITH_IMPORTS = ("prompt", "declaration", "canonical_solution", "import", "test_setup", "test")
 _GO_PACKAGES = ("bytes", "crypto/md5", "fmt", "math", "math/rand", "regexp", "sort", "strconv", "strings", "time")
-# The crates that every row imports, and a sign that one is used.
-_RUST_CRATES = {
-    "use rand::Rng;": r"\brand::|\bgen_range\b",
-    "use regex::Regex;": r"\bRegex::",
-    "use md5;": r"\bmd5::",
-}
 
 
 class HumanEvalPack(Task):
@@ -214,11 +208,7 @@ class HumanEvalPack(Task):
 
 def _rust_source(generation: str, declaration: str, tests: str) -> str:
     uses = "" if re.search(r"^use\b", generation, re.MULTILINE) else declaration[: declaration.rfind("fn ")]
-    source = f"{uses.removesuffix('pub ')}\n{generation}\n{tests}"
-    for line, sign in _RUST_CRATES.items():
-        if not re.search(sign, source.replace(line, "")):
-            source = source.replace(line, "")
-    return source
+    return sources.without_unused_crates(f"{uses.removesuffix('pub ')}\n{generation}\n{tests}")
 
 
 class Fix(HumanEvalPack):
