@@ -14,6 +14,7 @@ from proctor.thoughts import without_thoughts
 _FENCE = re.compile(r"(?P<before>.*?)(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)")
 _SPAN = re.compile(r"(`+)[ \t]*([^`\n]+?)[ \t]*\1")
 _TITLES = {
+    "": "",
     "cpp": "C++",
     "csharp": "C#",
     "javascript": "JavaScript",
@@ -230,7 +231,7 @@ def completion(prompt: str, text: str, entry_point: str) -> str:
 def _begun_function(prompt: str) -> tuple[str, str] | None:
     """The Python function at the end of a prompt, of which there is nothing but its signature and its docstring."""
     places = [(match.start(), match[1]) for match in _DEF.finditer(prompt)]
-    for start, name in places[-1:]:
+    for start, name in places[-1:] if _is_open(prompt) else ():
         function = prompt[start:]
         for ending in ("", "\n    pass", "\n\tpass", "\n  pass"):
             tree = _parsed(function.rstrip() + ending)
@@ -245,14 +246,36 @@ def _begun_function(prompt: str) -> tuple[str, str] | None:
 _DEF = re.compile(r"^(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
 
 
+def _is_open(prompt: str) -> bool:
+    """Whether a function at the end of a prompt can go on: a comment at the margin, or a heading, is behind it."""
+    return not prompt.rstrip().rpartition("\n")[2].startswith("#")
+
+
+def begins_python(prompt: str) -> bool:
+    """Whether it is Python as far as it goes; its last line may be half of one."""
+    whole, last = prompt.rstrip(), prompt.rstrip().rpartition("\n")
+    indent = last[2][: len(last[2]) - len(last[2].lstrip())]
+    endings = ("", f"\n{indent}    pass", f"\n{indent}pass")
+    return any(_parsed(whole + ending) is not None for ending in endings) or (
+        bool(last[0].strip()) and _parsed(last[0]) is not None and _HALF.fullmatch(last[2]) is not None
+    )
+
+
+_HALF = re.compile(r"[ \t]*(?:@|def|class|async|return|for|while|if|import|from)\b.*")
+
+
 def _without_repetition(prompt: str, code: str) -> str:
-    """A reply to a prompt that ends in the middle of a line, or with the line that begins a block in braces."""
+    """A reply to a prompt that ends in the middle of a line, or with a line that begins a block in any language."""
     half = prompt.rpartition("\n")[2].strip()
     if half and code.lstrip().startswith(half):
         return code.lstrip()[len(half) :] + "\n"
     signature = prompt.rstrip().rpartition("\n")[2].strip()
     if signature.endswith("{") and signature in code:
         return code.partition(signature)[2] + "\n"
+    lines = code.split("\n")
+    repeated = [place for place, line in enumerate(lines) if line.strip() == signature]
+    if repeated and re.search(r"\w", signature) and not signature.startswith("#"):
+        return "\n" + "\n".join(lines[repeated[0] + 1 :]) + "\n"
     return _as_body(prompt, code)
 
 
@@ -320,8 +343,8 @@ def _as_body(prompt: str, code: str) -> str:
 def _wants_a_body(prompt: str) -> bool:
     """Whether the prompt ends with a function of which there is nothing but its signature and its docstring."""
     tree = _parsed(prompt)
-    if tree is None:
-        return True
+    if tree is None or not _is_open(prompt):
+        return tree is None
     match tree.body:
         case [*_, ast.FunctionDef(body=[_]) | ast.AsyncFunctionDef(body=[_]) as last]:
             return ast.get_docstring(last) is not None

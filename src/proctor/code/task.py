@@ -24,6 +24,7 @@ from proctor.code.forms import Continuation, Form, Infilling, end_tokens, form_o
 from proctor.code.results import Results, count_results
 from proctor.code.rows import GivenRows, Rows, load_dataset
 from proctor.code.stopwords import cut, cut_generation
+from proctor.code.wording import canonical_language, is_prose, known_language, language_in
 from proctor.config import RunConfig
 from proctor.errors import MissingDataError, ProctorError, TaskError, UsageError
 from proctor.metrics.passing import Passing, mean_pass_at_k
@@ -164,6 +165,14 @@ class Task(core.Task):
         form = form_of(self.get_prompt(doc))
         return found.removeprefix(form.text) if isinstance(form, Continuation) and isinstance(found, str) else found
 
+    def language_of(self, doc: Any) -> str:
+        """The programming language of a problem; '' where neither the task nor its rows say it."""
+        if "language" in vars(self) or any("language" in vars(cls) for cls in type(self).__mro__ if cls is not Task):
+            return canonical_language(self.language)
+        if self.requires_execution and not self._counts_itself():
+            return self.language  # that of the programs that are run
+        return known_language(_field(doc, "language")) or known_language(self.DATASET_NAME)
+
     def chat_prompt(self, doc: Any) -> str | None:
         """What a chat model is asked, where the prompt is not code that it could be asked to complete."""
         return None
@@ -180,7 +189,14 @@ class Task(core.Task):
         else:
             return reply.program(form.begun, text, self.entry_point(doc), self.language)
         generation = form.with_completion(completion)
-        return self._postprocessed(form, generation, completion, index) if overridden else generation
+        if not overridden:
+            return generation
+        done = self._postprocessed(form, generation, completion, index)
+        if done.strip() not in ("", form.begun.strip()) or not completion.strip():
+            return done
+        # Nothing is left of the code: the task looks for the fence, or for a sentence around it.
+        said = without_thoughts(text)
+        return self._postprocessed(form, form.with_completion(said), said, index)
 
     # The core's contract.
 
@@ -261,7 +277,9 @@ class Task(core.Task):
         asked = self.chat_prompt(doc) if config.api != "completions" else None
         if asked is not None:
             return (Message("user", config.prefix + asked),)
-        return present(form_of(self.get_prompt(doc)), config, self.language, wrapped=self.requires_execution)
+        form = form_of(self.get_prompt(doc))
+        language = self.language_of(doc) or language_in(form.begun)
+        return present(form, config, language, wrapped=self.requires_execution and not is_prose(form.begun))
 
     def identify(self, doc: Any, index: int) -> str:
         found = (_field(doc, key) for key in ("task_id", "id", "name"))
@@ -269,7 +287,8 @@ class Task(core.Task):
 
     def describe(self, doc: Any) -> dict[str, Any]:
         """Metadata of a problem, by which the metrics can be broken down."""
-        return {"language": self.language} if self.requires_execution else {}
+        language = self.language_of(doc) if self.requires_execution else ""
+        return {"language": language} if language else {}
 
     def cluster_of(self, doc: Any) -> str:
         """Names what a problem shares with others, such as the problem that they are variants of; '' if nothing."""

@@ -28,6 +28,7 @@ class SantaCoderFIM(Task):
     summary = "fills in a missing line of Python, Java or JavaScript, compared with the original (4,792 lines)"
     DATASET_PATH = "bigcode/santacoder-fim-task"
     SPLIT = "train"
+    version = "2"  # a chat model sees each hole in the language of its row
     NEEDED = ("name", "language", "prompt", "suffix", "canonical_solution")
     family: ClassVar[FimFamily] = "santacoder"
     group_by = ("language",)
