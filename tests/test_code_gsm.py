@@ -44,7 +44,16 @@ def solution(value: str) -> str:
     ],
 )
 def test_how_answers_are_read(program: str, accuracy: float) -> None:
-    assert results(make_task("pal-gsm8k-greedy", PENCILS), program) == {"accuracy": accuracy}
+    assert results(make_task("pal-gsm8k-greedy", PENCILS), program)["accuracy"] == accuracy
+
+
+@pytest.mark.parametrize("name", ["pal-gsm8k-greedy", "pal-gsm8k-majority_voting"])
+def test_problems_without_a_number_are_counted(name: str) -> None:
+    task = make_task(name, PENCILS)
+    programs = [[solution("27")], ["1 / 0"], [solution("'many'"), ""], ["1 / 0", solution("28")]]
+    found = task.process_results(programs, [28.0] * 4)
+    assert found["num_failed_execution"] == 2
+    assert isinstance(found["num_failed_execution"], int)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +88,9 @@ def test_votes(answers: list[float | None], elected: float | None) -> None:
 
 def test_the_majority_decides() -> None:
     programs = [solution("28"), solution("27"), "1 / 0", solution("28.0"), solution("26"), "1 / 0", "1 / 0"]
-    assert results(make_task("pal-gsm8k-majority_voting", PENCILS), *programs) == {"accuracy": 1}
-    assert results(make_task("pal-gsm8k-greedy", PENCILS), *programs) == {"accuracy": pytest.approx(2 / 7)}
-    assert results(make_task("pal-gsm8k-majority_voting", PENCILS), solution("27"), "") == {"accuracy": 0}
+    assert results(make_task("pal-gsm8k-majority_voting", PENCILS), *programs)["accuracy"] == 1
+    assert results(make_task("pal-gsm8k-greedy", PENCILS), *programs)["accuracy"] == pytest.approx(2 / 7)
+    assert results(make_task("pal-gsm8k-majority_voting", PENCILS), solution("27"), "")["accuracy"] == 0
 
 
 @pytest.mark.parametrize(("row", "target"), [*zip(rows("pal-gsm8k"), [28, 16200, -2], strict=True)])

@@ -232,6 +232,25 @@ def test_an_answer_that_cannot_be_counted_does_not_spoil_the_others(exam: Exam, 
     assert report.metrics["inverse"].n == 3
 
 
+@pytest.mark.parametrize("limit", [1, 4])
+def test_counts_and_ratios_have_no_interval_of_a_proportion(exam: Exam, tmp_path: Path, limit: int) -> None:
+    """Though they lie between 0 and 1 here, and are what the mean over the problems would be."""
+    body = """
+    def process_results(self, generations, references):
+        return {"right": 1.0, "share": 1.0, "num_failed_execution": 0, "failures": 0, "n correct num": 0.0,
+                "length_ratio": 1.0, "all": {"share": 1.0}, "brevity_penalty": 1.0}
+"""
+    texts = [["a"]] * 4
+    report = evaluate(exam(body), generations(tmp_path, texts), settings={"executes": False}, limit=limit)
+    assert next(iter(report.metrics)) == "all share", "what concerns all groups comes first"
+    methods = {name: (metric.method, metric.low is None) for name, metric in report.metrics.items()}
+    assert methods == {
+        **dict.fromkeys(("all share", "right", "share"), ("wilson", False)),
+        **dict.fromkeys(("num_failed_execution", "failures", "n correct num"), ("count", True)),
+        **dict.fromkeys(("length_ratio", "brevity_penalty"), ("jackknife", True)),
+    }
+
+
 def test_outside_of_a_run_programs_have_a_sandbox_of_their_own() -> None:
     task = get_task("humaneval")
     rows = task.rows()

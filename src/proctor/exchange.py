@@ -40,14 +40,20 @@ _NO_NAME = re.compile(r"[^\w.,+-]+")
 
 
 def _short_name(task: str) -> str:
-    """Without its family, or folder and class."""
-    return Path(task.partition(":")[0]).stem if is_file(task) else task.rpartition("/")[2]
+    """Without its family or folder; the variants of one file never share a name, whether they run together or not."""
+    if not is_file(task):
+        return task.rpartition("/")[2]
+    return _NO_NAME.sub("-", catalog.variant(task)) or _stem(task)
 
 
 def _long_name(task: str) -> str:
     if not is_file(task):
         return task.replace("/", "_")
-    return f"{_short_name(task)}_{task.rpartition(':')[2]}" if ":" in task else _short_name(task)
+    return f"{_stem(task)}_{_NO_NAME.sub('-', task.rpartition(':')[2])}" if ":" in task else _stem(task)
+
+
+def _stem(task: str) -> str:
+    return Path(task.partition(":")[0]).stem
 
 
 def path_for(template: str, name: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from proctor.code.task import Task
 
 _EQUAL = 1e-9  # of a mean of means and the mean of all
+# Words in the names of figures that are no means of scores, even where they lie between 0 and 1.
+_COUNTS = frozenset({"count", "counts", "num", "number", "total"})
+_RATIOS = frozenset({"length", "penalty", "ratio"})
+_OVERALL = ("all ", "overall ")
 
 
 def count_results(
@@ -102,16 +107,19 @@ class Results:
     def _with_interval(self, name: str, value: float, indices: list[int]) -> Metric:
         alone = [self._alone[i].get(name, math.nan) for i in indices]
         mean = math.fsum(alone) / len(alone)
-        if abs(mean - value) <= _EQUAL and all(0 <= one <= 1 for one in alone):
+        # By contract, the first one is the score; the others may be counts or ratios of something.
+        is_first = name == next(iter(self._count(indices)))
+        words = set() if is_first else set(re.findall(r"[a-z]+", name.lower()))
+        is_count = not is_first and (isinstance(value, int) or bool(words & _COUNTS))
+        is_mean = abs(mean - value) <= _EQUAL and all(0 <= one <= 1 for one in alone)
+        if is_mean and not is_count and not words & _RATIOS:
             return score_mean(alone, clusters=[self._clusters[i] for i in indices])
         units = self._units(indices)
-        unknown = Metric(value, None, None, None, len(units), "jackknife")
-        if any(self._alone.values()) and all(map(math.isnan, alone)):
+        unknown = Metric(value, None, None, None, len(units), "count" if is_count else "jackknife")
+        if is_count or (any(self._alone.values()) and all(map(math.isnan, alone))):
             return unknown  # a figure that only all have is called after their number, or their places
-        # By contract, the first one is the score; the others may be counts of something.
-        first = next(iter(self._count(indices)))
         marks = (0.0, self._task.full_marks)
-        is_score = name == first and all(marks[0] <= one <= marks[1] for one in (value, *alone))
+        is_score = is_first and all(marks[0] <= one <= marks[1] for one in (value, *alone))
         bounds = marks if is_score else (-math.inf, math.inf)
         try:
             return grouped_jackknife(
@@ -129,17 +137,22 @@ class Results:
 
 
 def numbers(counted: Any) -> dict[str, float]:
-    """The metrics among what was counted, also by groups or as a table; details of single problems are none."""
+    """The metrics among what was counted, also by groups or as a table; details of single problems are none.
+
+    A count stays a whole number. Figures of all groups together come first.
+    """
     found: dict[str, float] = {}
     for name, value in _entries(counted):
         figures = value.items() if isinstance(value, Mapping) else [("", value)]
         for part, figure in figures:
             if not isinstance(figure, str | bytes):
                 try:
-                    found[f"{name} {part}".strip()] = float(figure)
+                    number = figure if type(figure) is int else float(figure)
                 except (TypeError, ValueError):
                     continue
-    return {name: value for name, value in found.items() if math.isfinite(value)}
+                found[f"{name} {part}".strip()] = number
+    names = sorted(found, key=lambda name: not name.startswith(_OVERALL))
+    return {name: found[name] for name in names if math.isfinite(found[name])}
 
 
 def _entries(counted: Any) -> Iterable[tuple[str, Any]]:

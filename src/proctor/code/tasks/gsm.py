@@ -80,7 +80,8 @@ class GSM8K(Task):
         trials = iter(run_programs(programs, self.limits(), _answered))
         answers = [[next(trials).reading for _ in of_one] for of_one in generations]
         right = [self._mark(of_one, target) for of_one, target in zip(answers, references, strict=True)]
-        return {"accuracy": sum(right) / len(right)}
+        failed = sum(all(answer is None for answer in of_one) for of_one in answers)
+        return {"accuracy": sum(right) / len(right), "num_failed_execution": failed}
 
     def _mark(self, answers: list[float | None], target: float) -> float:
         if self.majority_voting:
