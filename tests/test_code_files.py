@@ -155,7 +155,7 @@ def test_every_task_has_files_of_its_own(copying: tuple[str, str]) -> None:
 
 
 def test_variants_of_one_file_have_names_of_their_own_whether_they_run_together_or_not(tmp_path: Path) -> None:
-    factory = "\ndef create_all_tasks():\n    return {f'exam-{mark}': type('Made', (A,), {}) for mark in ('a/b', 'c')}\n"
+    factory = "\ndef create_all_tasks():\n    return {f'exam-{x}': type('Made', (A,), {}) for x in ('a/b', 'c')}\n"
     (tmp_path / "dup.py").write_text(DOUBLE + factory)
     tasks = [f"{tmp_path}/dup.py:{name}" for name in ("A", "B", "exam-a/b", "exam-c")]
     expected = ["dup_A", "dup_B", "exam-a-b", "exam-c"]

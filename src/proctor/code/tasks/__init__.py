@@ -34,8 +34,8 @@ from proctor.task import create_task
 TASK_REGISTRY: dict[str, type[Task]] = {
     **codexglue_code_to_text.create_all_tasks(),
     **codexglue_text_to_text.create_all_tasks(),
-    "conala": conala.Conala,
-    "concode": concode.Concode,
+    **conala.create_all_tasks(),
+    **concode.create_all_tasks(),
     "humaneval": humaneval.HumanEval,
     "humaneval-unstripped": humaneval.UnstrippedHumanEval,
     "mbpp": mbpp.MBPP,
@@ -48,6 +48,7 @@ TASK_REGISTRY: dict[str, type[Task]] = {
     **ds1000.create_all_tasks(),
     **gsm.create_all_tasks(),
     "mercury": mercury.Mercury,
+    "mercury-zero-shot": mercury.ZeroShotMercury,
     "parity": parity.Parity,
     **recode.create_all_tasks(),
     **humanevalpack.create_all_tasks(),
