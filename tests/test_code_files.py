@@ -335,8 +335,7 @@ def test_a_task_without_data_does_not_keep_the_next_from_running(proctor: Comman
         (["code/humaneval", "code/mbpp", "--load-generations-path", "short.json"], "belongs to one task"),
         (["code/humaneval", "--load-generations-path", "short.json", "--check-references"], "in a file: say one"),
         (["code/humaneval", "--do-sample", "perhaps"], "expected True or False"),
-        (["code/humaneval", "--prompt", "x"], "has no setting 'prompt'"),
-        (["code/humaneval", "--load_data_path", "x", "--sweep", "y=1,2"], "has no setting 'load_data_path'"),
+        (["code/humaneval", "--sweep", "y=1,2"], "has no setting 'y'"),
         (["shapes/existence", "--data", "short.json"], "takes no --data"),
     ],
 )  # fmt: skip

@@ -64,8 +64,8 @@ def test_wizardcoder_is_asked_for_a_script(answer: str) -> None:
     task = make_task("instruct_wizard_humaneval", WIZARD)
     prompt = prompt_text(task, WIZARD)
     assert prompt == (
-        "Below is an instruction that describes a task. Write a response that appropriately completes the request.\n\n\n"
-        "### Instruction:\nCreate a Python script for this problem:\n"
+        "Below is an instruction that describes a task. Write a response that appropriately completes the request."
+        "\n\n\n### Instruction:\nCreate a Python script for this problem:\n"
         'import math\n\n\ndef root(x):\n\t"""The root."""\n\n\n### Response:'
     )
     for generation in (task.postprocess_generation(prompt + answer, 0), read(task, answer.partition("</s>")[0])):

@@ -77,7 +77,7 @@ def save_generations(report: Report, path: Path) -> None:
         path,
         _in_order(found, config.limit_start),
         task=config.task,
-        model=config.model,
+        model=config.candidate,
         limit_start=config.limit_start,
         config=report.run.config,
     )

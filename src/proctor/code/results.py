@@ -16,6 +16,7 @@ from proctor.code.execution import Fresh, Refused, Remembered, Runner, Trial, ru
 from proctor.code.rows import alone, pick
 from proctor.errors import ProctorError
 from proctor.metrics.jackknife import grouped_jackknife
+from proctor.metrics.passing import estimates
 from proctor.metrics.statistics import score_mean
 from proctor.types import Metric, Record
 
@@ -58,12 +59,16 @@ class Results:
         self._alone: dict[int, dict[str, float]] = {}
         self._clusters: dict[int, str] = {}
         self._trials: list[Trial] = []
+        self._passed: dict[int, tuple[int, float]] = {}  # tries at a problem, and how many of them passed
         self._counted: dict[tuple[int, ...], dict[str, float]] = {}
 
     def add(self, record: Record) -> None:
         if record.score is None:
             return
         answer, index = record.score.answer, record.sample.index
+        tries, passed = self._passed.get(index, (0, 0.0))
+        new = len(answer["generations"])
+        self._passed[index] = tries + new, passed + new * answer["metrics"].get("pass@1", math.nan)
         self._trials += msgspec.convert(answer["trials"], list[Trial])
         if index in self._generations:  # another epoch: together they are worth something else than each alone
             self._generations[index] += answer["generations"]
@@ -89,7 +94,18 @@ class Results:
             if not 0 < len(indices) < len(self._generations):
                 raise
             counted = self._count(indices, final=True)
-        return {name: self._with_interval(name, value, indices) for name, value in counted.items()}
+        found = {name: self._with_interval(name, value, indices) for name, value in counted.items()}
+        return found | {name: metric for name, metric in self._chosen(indices).items() if name not in found}
+
+    def _chosen(self, indices: Sequence[int]) -> dict[str, Metric]:
+        """pass@k of the k that the run asks for, where the task says of each problem how often it was passed."""
+        passed = [self._passed[index] for index in indices]
+        if not all(math.isfinite(count) for _, count in passed):
+            return {}
+        counts = [(tries, round(count)) for tries, count in passed]
+        clusters = [self._clusters[index] for index in indices]
+        values = estimates(counts, self._task._config.k)
+        return {f"pass@{k}": score_mean(of_k, clusters=clusters) for k, of_k in values.items()}
 
     def _count(self, indices: Sequence[int], *, final: bool = False) -> dict[str, float]:
         if (known := self._counted.get(tuple(indices))) is not None:

@@ -296,6 +296,7 @@ class Task(core.Task):
 
     async def open(self, config: RunConfig) -> None:
         self._config = config
+        self.ks = tuple(config.k) or self.ks
         stand_outside()
 
     def stop_strings(self, config: RunConfig) -> tuple[str, ...]:
@@ -331,6 +332,8 @@ class Task(core.Task):
         doc = self.rows()[sample.index]
         with self._given.offered():
             form = self._form(sample.index)
+            if not self._config.postprocess:
+                return form.with_completion(output.text) if self._config.api == "completions" else output.text
             if self._config.api != "completions":
                 return self.read_chat(doc, form, output.text, sample.index)
             completion = self._up_to_its_end(sample, cut(output.text, end_tokens(form, self._config)))
