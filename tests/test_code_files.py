@@ -144,6 +144,15 @@ def test_references_and_metrics(copying: tuple[str, str], tmp_path: Path) -> Non
     assert metrics["config"]["tasks"] == "copying"
 
 
+def test_metrics_have_the_groups_of_the_report(tmp_path: Path) -> None:
+    data = str(Path(__file__).parent / "code_rows" / "santacoder_fim.jsonl")
+    report = proctor.evaluate("code/santacoder_fim", "scripted/oracle", data=data, api="completions")
+    save_metrics({"santacoder_fim": report}, tmp_path / "metrics.json")
+    found = json.loads((tmp_path / "metrics.json").read_text())["santacoder_fim"]
+    of_each = {"exact_match": 1.0, "edit_similarity": 1.0}
+    assert found == {**of_each, "by language": dict.fromkeys(("java", "js", "py"), of_each)}
+
+
 def test_every_task_has_files_of_its_own(copying: tuple[str, str]) -> None:
     assert path_for("out/generations.json", "humaneval").as_posix() == "out/generations_humaneval.json"
     task, _ = copying

@@ -28,6 +28,7 @@ _EQUAL = 1e-9  # of a mean of means and the mean of all
 _COUNTS = frozenset({"count", "counts", "num", "number", "total"})
 _RATIOS = frozenset({"length", "penalty", "ratio"})
 _OVERALL = ("all ", "overall ")
+_NUMBER = re.compile(r"\d+")
 
 
 def count_results(
@@ -128,12 +129,12 @@ class Results:
         words = set() if is_first else set(re.findall(r"[a-z]+", name.lower()))
         is_count = not is_first and (isinstance(value, int) or bool(words & _COUNTS))
         is_mean = abs(mean - value) <= _EQUAL and all(0 <= one <= 1 for one in alone)
-        if is_mean and not is_count and not words & _RATIOS:
-            return score_mean(alone, clusters=[self._clusters[i] for i in indices])
         units = self._units(indices)
         unknown = Metric(value, None, None, None, len(units), "count" if is_count else "jackknife")
-        if is_count or (any(self._alone.values()) and all(map(math.isnan, alone))):
-            return unknown  # a figure that only all have is called after their number, or their places
+        if is_count or self._is_called_after_a_place(name, indices):
+            return unknown
+        if is_mean and not words & _RATIOS:
+            return score_mean(alone, clusters=[self._clusters[i] for i in indices])
         marks = (0.0, self._task.full_marks)
         is_score = is_first and all(marks[0] <= one <= marks[1] for one in (value, *alone))
         bounds = marks if is_score else (-math.inf, math.inf)
@@ -143,6 +144,12 @@ class Results:
             )
         except Exception:  # without some of the problems, the figure is not there, or the task cannot count
             return unknown
+
+    def _is_called_after_a_place(self, name: str, indices: list[int]) -> bool:
+        """Whether the name has the number of a problem in it, as in `3 bugs`: alone, each is the first."""
+        known = {one for found in self._alone.values() for one in found}
+        only_of_all = {_NUMBER.sub("#", one) for one in self._count(indices) if one not in known}
+        return bool(known) and _NUMBER.sub("#", name) in only_of_all
 
     def _units(self, indices: Sequence[int]) -> list[list[int]]:
         """Problems that are left out together: those of a cluster."""

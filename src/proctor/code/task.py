@@ -167,7 +167,8 @@ class Task(core.Task):
 
     def language_of(self, doc: Any) -> str:
         """The programming language of a problem; '' where neither the task nor its rows say it."""
-        if "language" in vars(self) or any("language" in vars(cls) for cls in type(self).__mro__ if cls is not Task):
+        said = "language" in vars(self) or any("language" in vars(cls) for cls in type(self).__mro__ if cls is not Task)
+        if said or type(self).__module__.startswith("proctor."):
             return canonical_language(self.language)
         if self.requires_execution and not self._counts_itself():
             return self.language  # that of the programs that are run
@@ -329,11 +330,12 @@ class Task(core.Task):
         """What is judged of an output, and what a file of generations holds."""
         if output.finish == LOADED:
             return output.text
+        if not self._config.postprocess:
+            completes = self._config.api == "completions"
+            return self._form(sample.index).with_completion(output.text) if completes else output.text
         doc = self.rows()[sample.index]
         with self._given.offered():
             form = self._form(sample.index)
-            if not self._config.postprocess:
-                return form.with_completion(output.text) if self._config.api == "completions" else output.text
             if self._config.api != "completions":
                 return self.read_chat(doc, form, output.text, sample.index)
             completion = self._up_to_its_end(sample, cut(output.text, end_tokens(form, self._config)))
@@ -456,7 +458,8 @@ def _score(judged: Sequence[tuple[str, Trial]], cut_off: Sequence[bool]) -> Scor
     ]
     outcomes = {TRUNCATED if cut else trial.outcome for cut, trial in zip(failed, trials, strict=True)}
     value = sum(trial.passed for trial in trials) / len(trials)
-    outcome = outcomes.pop() if len(outcomes) == 1 else "mixed"
+    # Where they differ, the value says it: some passed, or all failed, each in its own way.
+    outcome = outcomes.pop() if len(outcomes) == 1 else "" if value else Outcome.FAILED
     return Score(value, outcome, answer, _why(trials), truncated=sum(failed))
 
 

@@ -32,7 +32,6 @@ class PythonBugs(TextTask):
     DATASET_PATH = "Muennighoff/python-bugs"
     SPLIT = "train"
     NEEDED = ("task", "prompt_code", "correct_code")
-    language = "python"
     metric = "mean exact match"
     group_by = ("bug_class",)
     max_length_multiplier = 2.25

@@ -15,6 +15,7 @@ from proctor.code.forms import fim_family
 from proctor.code.stopwords import cut
 from proctor.code.task import Task
 from proctor.code.text_task import pairs
+from proctor.code.wording import known_language
 from proctor.config import RunConfig
 from proctor.errors import UsageError
 from proctor.metrics.text import edit_similarity, exact_match
@@ -46,6 +47,9 @@ class SantaCoderFIM(Task):
 
     def identify(self, doc: Any, index: int) -> str:
         return f"{doc['name']}/{index}"  # a function has many lines
+
+    def language_of(self, doc: Any) -> str:
+        return known_language(doc["language"])
 
     def describe(self, doc: Any) -> dict[str, Any]:
         return {"language": doc["language"]}

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from proctor import catalog, exchange
-from proctor.config import RunConfig
+from proctor.config import RunConfig, user_path
 from proctor.errors import UsageError
 from proctor.exchange import Names
 from proctor.report import Report
@@ -91,7 +91,7 @@ def named_tasks(args: argparse.Namespace) -> list[str]:
 
 def add_options(args: argparse.Namespace, options: dict[str, Any]) -> None:
     """What these flags mean, as options of a run."""
-    if args.check_references and args.load_generations_path is not None:
+    if args.check_references and (args.load_generations_path or options.get("generations")) is not None:
         raise UsageError(
             "--check-references judges the right answers, --load-generations-path those in a file: say one."
         )
@@ -106,11 +106,12 @@ def add_options(args: argparse.Namespace, options: dict[str, Any]) -> None:
     if args.eos is not None:
         options["stop"] = [*options.get("stop", []), args.eos]
     if args.load_generations_path is not None:
+        options["generations"] = args.load_generations_path
+    if path := options.get("generations"):
         from proctor.models.generations import count_generations
 
-        options["generations"] = args.load_generations_path
-        options.setdefault("model", f"scripted/generations:{args.load_generations_path}")
-        options.setdefault("samples", count_generations(Path(args.load_generations_path)))
+        options.setdefault("model", f"scripted/generations:{path}")
+        options.setdefault("samples", count_generations(user_path(str(path))))
     _note_what_changes_nothing(args, options)
 
 
