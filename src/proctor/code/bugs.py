@@ -84,4 +84,4 @@ def _holds(whole: ast.AST, part: ast.AST) -> bool:
 
 
 def _kind(node: ast.AST, kinds: dict[type[ast.AST], str]) -> str:
-    return next((name for base, name in kinds.items() if isinstance(node, base)), "")  # type: ignore[arg-type]
+    return next((name for base, name in kinds.items() if isinstance(node, base)), "")
