@@ -63,7 +63,7 @@ def wanted_part(limit_start: int, limit: int | None) -> list[int]:
 parts = st.tuples(st.integers(0, 5), st.none() | st.integers(1, 7))
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(saved=parts, loaded=parts, n=st.integers(1, 3), wrong=st.sets(st.integers(0, 5)), with_note=st.booleans())
 def test_limit_and_load_and_save_agree(
     copying: tuple[str, str],
