@@ -77,7 +77,7 @@ def _configurations(args: argparse.Namespace) -> tuple[list[RunConfig], str]:
             "takes --agent module:Class."
         )
     names = [name for pattern in patterns for name in catalog.expand(pattern)]
-    if args.load_generations_path and len(names) > 1:
+    if len(names) > 1 and (options.get("generations") or options.get("partial_generations")):
         raise UsageError("A file of generations belongs to one task: name one.")
     named = {name for name in patterns if not catalog.is_wildcard(name)}
     options_of = bigcode.options_of(args, options, names)

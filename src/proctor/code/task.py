@@ -168,7 +168,7 @@ class Task(core.Task):
     def language_of(self, doc: Any) -> str:
         """The programming language of a problem; '' where neither the task nor its rows say it."""
         said = "language" in vars(self) or any("language" in vars(cls) for cls in type(self).__mro__ if cls is not Task)
-        if said or type(self).__module__.startswith("proctor."):
+        if said or self._is_ours():
             return canonical_language(self.language)
         if self.requires_execution and not self._counts_itself():
             return self.language  # that of the programs that are run
@@ -280,7 +280,12 @@ class Task(core.Task):
             return (Message("user", config.prefix + asked),)
         form = form_of(self.get_prompt(doc))
         language = self.language_of(doc) or language_in(form.begun)
-        return present(form, config, language, wrapped=self.requires_execution and not is_prose(form.begun))
+        begins_code = self._is_ours() or not is_prose(form.begun)
+        return present(form, config, language, wrapped=self.requires_execution and begins_code)
+
+    def _is_ours(self) -> bool:
+        """Whether it is part of the package, where prompts that are no code have a `chat_prompt`."""
+        return type(self).__module__.startswith("proctor.")
 
     def identify(self, doc: Any, index: int) -> str:
         found = (_field(doc, key) for key in ("task_id", "id", "name"))

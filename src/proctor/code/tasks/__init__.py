@@ -65,11 +65,12 @@ TASK_REGISTRY: dict[str, type[Task]] = {
 
 
 def get_task(task_name: str, args: Any = None, data: str | None = None) -> Task:
-    """The task of this name, ready to use. `args` may have `prompt` and `load_data_path` for tasks that take them."""
+    """The task of this name, ready to use. `args` may have `prompt`, `prompts` and `load_data_path` for those that take
+    them."""
     if task_name not in TASK_REGISTRY:
         raise UnknownNameError("task", task_name, TASK_REGISTRY, f"Tasks: {', '.join(sorted(TASK_REGISTRY))}.")
     task_class = TASK_REGISTRY[task_name]
     taken = inspect.signature(task_class.__init__).parameters
-    given = {key: getattr(args, key, None) for key in ("prompt", "load_data_path") if key in taken}
+    given = {key: getattr(args, key, None) for key in ("prompt", "prompts", "load_data_path") if key in taken}
     settings = {key: value for key, value in given.items() if value is not None}
     return create_task(task_class, f"code/{task_name}", settings, data=data)

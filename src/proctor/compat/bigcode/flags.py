@@ -47,13 +47,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--load-data-path", metavar="FILE", help="the same as --set load_data_path=FILE")
     group.add_argument("--check-references", action="store_true", help="judge the right answers instead of a model's")
     group.add_argument(
-        "--load-generations-path",
+        *("--load-generations-path", "--generations"),
+        dest="generations",
+        default=argparse.SUPPRESS,
         metavar="FILE",
         help="judge these generations instead of asking; --model names who made them",
     )
     group.add_argument(
-        "--load-generations-intermediate-paths",
+        *("--load-generations-intermediate-paths", "--partial-generations"),
+        dest="intermediate_paths",
         nargs="*",
+        default=[],
         metavar="FILE",
         help="take what these have, a file for each task, and ask the model for the problems that are missing",
     )
@@ -91,7 +95,7 @@ def named_tasks(args: argparse.Namespace) -> list[str]:
 
 def add_options(args: argparse.Namespace, options: dict[str, Any]) -> None:
     """What these flags mean, as options of a run."""
-    if args.check_references and (args.load_generations_path or options.get("generations")) is not None:
+    if args.check_references and options.get("generations") is not None:
         raise UsageError(
             "--check-references judges the right answers, --load-generations-path those in a file: say one."
         )
@@ -105,8 +109,6 @@ def add_options(args: argparse.Namespace, options: dict[str, Any]) -> None:
         options["model"] = "scripted/oracle"
     if args.eos is not None:
         options["stop"] = [*options.get("stop", []), args.eos]
-    if args.load_generations_path is not None:
-        options["generations"] = args.load_generations_path
     if path := options.get("generations"):
         from proctor.models.generations import count_generations
 
@@ -137,7 +139,7 @@ def options_of(args: argparse.Namespace, options: dict[str, Any], names: Sequenc
         name: {**options, "settings": options.get("settings", {}) | {key: given[key] for key in taken[name]}}
         for name in names
     }
-    paths = args.load_generations_intermediate_paths or []
+    paths = args.intermediate_paths
     if paths and len(paths) != len(names):
         raise UsageError(
             f"--load-generations-intermediate-paths: {len(names)} tasks need {len(names)} files, got {len(paths)}."
