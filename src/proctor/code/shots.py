@@ -25,7 +25,8 @@ class HarnessShots(Task):
 
     SHOTS: str  # the harness's file, below its folder of tasks
     prompts: str = ""
-    own_ending: str = OWN  # of the name of the same task without them
+    own_ending: str = OWN  # of the name of the same task without them …
+    own_manner: str = "with examples of our own"  # … and how it asks instead
 
     def fewshot_examples(self) -> Any:
         if not hasattr(self, "_examples"):
@@ -52,7 +53,7 @@ class HarnessShots(Task):
         raise MissingDataError(
             f"{self.name} shows worked examples of the BigCode harness, which are not part of Proctor: say --set "
             "prompts=PATH, a checkout of the harness or its installed package (pip install nvidia-bigcode-eval has a "
-            f"fork). {self.name}{self.own_ending} is the same task without them, and its scores are not BigCode's."
+            f"fork). {self.name}{self.own_ending} is the same task {self.own_manner}; its scores are not BigCode's."
         )
 
 

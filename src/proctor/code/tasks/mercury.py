@@ -332,6 +332,7 @@ class Mercury(HarnessShots, ZeroShotMercury):
     version = "2"
     SHOTS = "mercury.py"
     own_ending = "-zero-shot"
+    own_manner = "without an example"
 
     def __init__(self, timeout: float = 10.0, runs: int = 3, prompts: str = "") -> None:
         """`prompts`: a checkout or the installed package of the BigCode harness."""

@@ -44,7 +44,7 @@ LANGUAGES = {
     "ts": "typescript",
 }
 _SOURCES = {"HumanEval": ("humaneval", LANGUAGES), "MBPP": ("mbpp", LANGUAGES.keys() - {"dart", "py"})}
-# The data set had Python among its languages up to here; the BigCode harness takes all of them from this revision.
+# The BigCode harness takes the data set from this revision, with Python among its languages.
 _WITH_PYTHON = "8a4cb75204eb3d5855a81778db6b95bfc80c9136"
 _IN_A_CLASS = ("csharp", "java", "scala")
 # After these the rest of a file is no program any more, and the tests would not be run.
