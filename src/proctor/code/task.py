@@ -8,8 +8,6 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from copy import copy
-from functools import partial
 from itertools import accumulate
 from typing import Any, ClassVar, Self
 
@@ -23,8 +21,9 @@ from proctor.code.execution import Live, Refused, Trial, run_programs, trial_of
 from proctor.code.forms import Continuation, Form, Infilling, end_tokens, form_of, present
 from proctor.code.results import Results, count_results
 from proctor.code.rows import GivenRows, Rows, load_dataset
+from proctor.code.settings import constructor_settings, struct_of
 from proctor.code.stopwords import cut, cut_generation
-from proctor.code.wording import canonical_language, is_prose, known_language, language_in
+from proctor.code.wording import canonical_language, is_declared, is_prose, known_language, language_in
 from proctor.config import RunConfig
 from proctor.errors import MissingDataError, ProctorError, TaskError, UsageError
 from proctor.metrics.passing import Passing, mean_pass_at_k
@@ -36,8 +35,6 @@ from proctor.thoughts import reasoning_is_open, without_thoughts
 from proctor.types import LENGTH, TRUNCATED, Message, Output, Prompt, Record, Sample, Score
 
 SEEN_OF_THE_END = 40  # characters of an output by which it is seen whether its end was judged
-_SETTABLE = (str, bool, int, float, list, tuple, dict, type(None))
-_ALWAYS_PASSED = {"prompt": "prompt", "load_data_path": None}  # where a constructor has them without a default
 _FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
 
 
@@ -65,8 +62,8 @@ class Task(core.Task):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "Settings" not in vars(cls) and "__init__" in vars(cls):
-            defaults = _constructor_settings(cls)
-            cls.Settings, cls._taken_by_constructor = _struct_of(defaults), tuple(defaults)
+            defaults = constructor_settings(cls)
+            cls.Settings, cls._taken_by_constructor = struct_of(defaults), tuple(defaults)
 
     def __init__(self, stop_words: Sequence[str] | None = None, requires_execution: bool = False) -> None:
         self.stop_words = list(stop_words or [])
@@ -167,11 +164,9 @@ class Task(core.Task):
 
     def language_of(self, doc: Any) -> str:
         """The programming language of a problem; '' where neither the task nor its rows say it."""
-        said = "language" in vars(self) or any("language" in vars(cls) for cls in type(self).__mro__ if cls is not Task)
-        if said or self._is_ours():
+        runs = self.requires_execution and not self._counts_itself()  # programs in its own language
+        if runs or self._is_ours() or is_declared("language", self, Task):
             return canonical_language(self.language)
-        if self.requires_execution and not self._counts_itself():
-            return self.language  # that of the programs that are run
         return known_language(_field(doc, "language")) or known_language(self.DATASET_NAME)
 
     def chat_prompt(self, doc: Any) -> str | None:
@@ -193,11 +188,10 @@ class Task(core.Task):
         if not overridden:
             return generation
         done = self._postprocessed(form, generation, completion, index)
-        if done.strip() not in ("", form.begun.strip()) or not completion.strip():
-            return done
-        # Nothing is left of the code: the task looks for the fence, or for a sentence around it.
-        said = without_thoughts(text)
-        return self._postprocessed(form, form.with_completion(said), said, index)
+        if completion.strip() and done.strip() in ("", form.begun.strip()):
+            said = without_thoughts(text)  # nothing is left of the code: the task looks for the fence around it
+            return self._postprocessed(form, form.with_completion(said), said, index)
+        return done
 
     # The core's contract.
 
@@ -483,26 +477,3 @@ def _value(found: Mapping[str, float], full_marks: float) -> float | None:
 
 def _field(doc: Any, key: str) -> Any:
     return doc.get(key) if isinstance(doc, Mapping) else None
-
-
-def _constructor_settings(cls: type[Task]) -> dict[str, Any]:
-    """The arguments of the constructor that can be given on a command line, with their defaults, if they have any."""
-    found: dict[str, Any] = {}
-    for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]:
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            continue
-        if parameter.default is parameter.empty:
-            found[name] = _ALWAYS_PASSED.get(name, msgspec.NODEFAULT)
-        elif isinstance(parameter.default, _SETTABLE):
-            found[name] = parameter.default
-    return found
-
-
-def _struct_of(defaults: dict[str, Any]) -> type[Struct]:
-    fields: list[Any] = [
-        (name, Any)
-        if default is msgspec.NODEFAULT
-        else (name, Any, msgspec.field(default_factory=partial(copy, default)))
-        for name, default in defaults.items()
-    ]
-    return msgspec.defstruct("Settings", fields, frozen=True, kw_only=True)

@@ -46,6 +46,11 @@ def canonical_language(name: str) -> str:
     return name.partition("-")[0]
 
 
+def is_declared(attribute: str, thing: object, base: type) -> bool:
+    """Whether an object or one of its classes says the attribute, and not only the base of them all."""
+    return attribute in vars(thing) or any(attribute in vars(cls) for cls in type(thing).__mro__ if cls is not base)
+
+
 def known_language(name: object) -> str:
     """The same, '' for a name that is no language of the sandbox; `humaneval-rs` is named after its end."""
     for candidate in (str(name), str(name).rpartition("-")[2]):
