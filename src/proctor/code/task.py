@@ -8,6 +8,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, ClassVar, Self
 
@@ -17,6 +18,7 @@ from msgspec import Struct
 from proctor import task as core
 from proctor.code import reply
 from proctor.code.counting import counting, stand_outside
+from proctor.code.environment import Environment, helpers_in
 from proctor.code.execution import Live, Refused, Trial, run_programs, trial_of
 from proctor.code.forms import Continuation, Form, Infilling, end_tokens, form_of, present
 from proctor.code.results import Results, count_results
@@ -31,6 +33,8 @@ from proctor.metrics.summary import Tally
 from proctor.models.generations import LOADED
 from proctor.models.model import Request
 from proctor.sandbox import Limits, Outcome, Program
+from proctor.sandbox.endings import may_exit
+from proctor.sandbox.languages import find_language
 from proctor.thoughts import reasoning_is_open, without_thoughts
 from proctor.types import LENGTH, TRUNCATED, Message, Output, Prompt, Record, Sample, Score
 
@@ -128,7 +132,11 @@ class Task(core.Task):
             [self.program(rows[index], generation) for generation in of_one] for index, of_one in enumerate(generations)
         ]
         trials = iter(run_programs([program for of_one in programs for program in of_one], self.limits()))
-        passed = [[next(trials).passed for _ in of_one] for of_one in programs]
+        passed = []
+        for doc, of_one in zip(rows, programs, strict=False):
+            judged = [(program, next(trials)) for program in of_one]
+            self._environment.check(partial(self.promised_code, doc), judged)
+            passed.append([trial.passed for _, trial in judged])
         return mean_pass_at_k([(len(of_one), sum(of_one)) for of_one in passed], self.ks)
 
     # What a program is, for tasks that run some.
@@ -137,10 +145,19 @@ class Task(core.Task):
         """What is run to judge a generation. A Python solution is called by its tests, others end with them."""
         reference = str(self.get_reference(doc))
         if self.language != "python":
-            return Program(source=f"{generation}\n{reference}", language=self.language)
+            return Program(
+                source=f"{generation}\n{reference}",
+                language=self.language,
+                ends_with_tests=not may_exit(find_language(self.language), reference),
+            )
         form = form_of(self.get_prompt(doc))
         prelude = form.text if isinstance(form, Continuation) else ""
         return Program(source=generation, tests=reference, entry_point=self.entry_point(doc), prelude=prelude)
+
+    def promised_code(self, doc: Any) -> list[str]:
+        """Code of the benchmark's own: a library that it imports, and that is missing, excuses a program."""
+        texts = *msgspec.structs.astuple(form_of(self.get_prompt(doc))), self.get_reference(doc), self.solution(doc)
+        return [text for text in texts if isinstance(text, str)]
 
     def limits(self) -> Limits:
         return Limits(seconds=self._config.program_timeout or self.timeout, memory_mib=self.memory_mib)
@@ -294,6 +311,10 @@ class Task(core.Task):
         """Names what a problem shares with others, such as the problem that they are variants of; '' if nothing."""
         return ""
 
+    @cached_property
+    def _environment(self) -> Environment:
+        return Environment()
+
     async def open(self, config: RunConfig) -> None:
         self._config = config
         self.ks = tuple(config.k) or self.ks
@@ -372,6 +393,8 @@ class Task(core.Task):
         programs = {generation: self.program(doc, generation) for generation in generations}
         verdicts = await asyncio.gather(*(self.sandbox.judge(p, self.limits()) for p in programs.values()))
         trials = {g: trial_of(p, v) for (g, p), v in zip(programs.items(), verdicts, strict=True)}
+        judged = [(program, trials[generation]) for generation, program in programs.items()]
+        await self._environment.check_in(self.sandbox, partial(self.promised_code, doc), judged)
         return _score([(generation, trials[generation]) for generation in generations], cut_off)
 
     def tally(self) -> Tally:
@@ -381,8 +404,9 @@ class Task(core.Task):
         return type(self).process_results is not Task.process_results
 
     async def _judge_by_results(self, sample: Sample, generations: list[str]) -> Score:
-        runner = Live(self.sandbox, self._config.program_timeout) if self.requires_execution else Refused(self.name)
-        reference = self.get_reference(self.rows()[sample.index])
+        doc = self.rows()[sample.index]
+        runner = self._live(doc) if self.requires_execution else Refused(self.name)
+        reference = self.get_reference(doc)
         try:
             found = await asyncio.to_thread(count_results, self, [sample.index], [generations], [reference], runner)
         except ProctorError:
@@ -403,6 +427,11 @@ class Task(core.Task):
         if (outcome == Outcome.PASSED) != (value == 1):  # a program may run to its end, and its answer be wrong
             outcome = ""
         return Score(value, outcome, answer, _why(trials))
+
+    def _live(self, doc: Any) -> Live:
+        form = form_of(self.get_prompt(doc))
+        excuse = partial(self._environment.check_in, self.sandbox, partial(self.promised_code, doc))
+        return Live(self.sandbox, self._config.program_timeout, helpers_in(form.begun), excuse)
 
     def _form(self, index: int) -> Form:
         return form_of(self.get_prompt(self.rows()[index]))

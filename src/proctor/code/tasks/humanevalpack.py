@@ -5,8 +5,8 @@ OctoPack: Instruction Tuning Code Large Language Models, https://arxiv.org/abs/2
 Descriptions are made by one exam (`humanevalexplaindescribe-…`, saved with --save-generations) and judged by another:
 `humanevalexplainsynthesize-… --load-data-path FILE` asks for programs from the descriptions alone.
 
-In Rust the rows import three crates; those that a solution does not use are left out. One that uses rand, regex or md5
-does not compile in the sandbox, which has the standard library only; nor does JavaScript there find js-md5.
+In Rust the rows import three crates; those that a solution does not use are left out. Where one that it uses is missing
+(Debian has regex and md5, but rand only in a later version), or JavaScript's js-md5, the sample is an error.
 """
 
 from __future__ import annotations
@@ -112,17 +112,15 @@ from typing import *
 _NUMPY = "import numpy\nimport numpy as np\n"
 _CPP_INCLUDES = "#include <bits/stdc++.h>\nusing namespace std;\n"
 _BOOST = "#include <boost/any.hpp>\n"
+# What the benchmark's own image has, beyond what rows import.
+_IN_ITS_IMAGE = {"python": _NUMPY, "cpp": _BOOST, "javascript": "require('js-md5')"}
+_WITH_IMPORTS = ("prompt", "declaration", "canonical_solution", "import", "test_setup", "test")
 _GO_PACKAGES = ("bytes", "crypto/md5", "fmt", "math", "math/rand", "regexp", "sort", "strconv", "strings", "time")
-# The crates that every row imports, and a sign that one is used.
-_RUST_CRATES = {
-    "use rand::Rng;": r"\brand::|\bgen_range\b",
-    "use regex::Regex;": r"\bRegex::",
-    "use md5;": r"\bmd5::",
-}
 
 
 class HumanEvalPack(Task):
     DATASET_PATH = "bigcode/humanevalpack"
+    version = "2"
     NEEDED = (
         *("task_id", "prompt", "declaration", "canonical_solution", "buggy_solution", "entry_point"),
         *("test_setup", "test", "docstring", "instruction"),
@@ -186,6 +184,10 @@ class HumanEvalPack(Task):
         stripped = self.base(doc)[len(self.base(doc).rstrip()) :]
         return f"{stripped}{doc['canonical_solution']}"
 
+    def promised_code(self, doc: Any) -> list[str]:
+        rows = (str(doc[field]) for field in _WITH_IMPORTS if doc.get(field))
+        return [*rows, _IN_ITS_IMAGE.get(self.language, "")]
+
     # From answers to programs.
 
     def postprocess_generation(self, generation: str, idx: int) -> str:
@@ -211,7 +213,7 @@ class HumanEvalPack(Task):
             return source
         if self.language == "java":
             wrapped = sources.within_class(source, name, base)
-            return source if wrapped == source else f"{wrapped}\n}}\n"
+            source = source if wrapped == source else f"{wrapped}\n}}\n"
         return sources.with_helpers(source, base, name)
 
     def program(self, doc: Any, generation: str) -> Program:
@@ -223,7 +225,7 @@ class HumanEvalPack(Task):
                 entry_point=self.entry_point(doc),
                 prelude=f"{imports}\n{doc['prompt']}",
             )
-        return Program(source=self._source(doc, generation), language=self.runs_as)
+        return Program(source=self._source(doc, generation), language=self.runs_as, ends_with_tests=True)
 
     def _source(self, doc: Any, generation: str) -> str:
         tests = self.get_reference(doc)
@@ -244,11 +246,7 @@ class HumanEvalPack(Task):
 
 def _rust_source(generation: str, declaration: str, tests: str) -> str:
     uses = "" if re.search(r"^use\b", generation, re.MULTILINE) else declaration[: declaration.rfind("fn ")]
-    source = f"{uses.removesuffix('pub ')}\n{generation}\n{tests}"
-    for line, sign in _RUST_CRATES.items():
-        if not re.search(sign, source.replace(line, "")):
-            source = source.replace(line, "")
-    return source
+    return sources.without_unused_crates(f"{uses.removesuffix('pub ')}\n{generation}\n{tests}")
 
 
 class Fix(HumanEvalPack):

@@ -78,6 +78,7 @@ class MultiPLE(Task):
     """The rows have prompts, tests and the texts that end a completion, but no solutions."""
 
     DATASET_PATH = "nuprl/MultiPL-E"
+    version = "2"
     NEEDED = ("name", "prompt", "tests", "stop_tokens")
     runs_as: str
     max_tokens = 1024
@@ -110,6 +111,10 @@ class MultiPLE(Task):
         stripped = doc["prompt"][len(doc["prompt"].rstrip()) :]
         return f"{stripped}{doc['canonical_solution']}" if "canonical_solution" in doc else None
 
+    def promised_code(self, doc: Any) -> list[str]:
+        """PHP's modules have no import; the benchmark's own image has this one."""
+        return [*super().promised_code(doc), *(["mb_strlen();"] if self.language == "php" else [])]
+
     def program(self, doc: Any, generation: str) -> Program:
         tests = self.get_reference(doc)
         if self.language == "python":
@@ -123,7 +128,7 @@ class MultiPLE(Task):
             source = f"{_ENDS_OF_FILE.sub('', generation)}\n{tests}"
         else:
             source = f"{generation}\n{tests}"
-        return Program(source=source, language=self.runs_as)
+        return Program(source=source, language=self.runs_as, ends_with_tests=True)
 
     def read_chat(self, doc: Any, form: Form, text: str, index: int) -> str:
         """A chat model writes whole functions, or files; the tests go on where the prompt's function is still open."""
