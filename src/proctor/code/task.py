@@ -8,7 +8,6 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from copy import copy
 from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any, ClassVar, Self
@@ -24,7 +23,9 @@ from proctor.code.execution import Live, Refused, Trial, run_programs, trial_of
 from proctor.code.forms import Continuation, Form, Infilling, end_tokens, form_of, present
 from proctor.code.results import Results, count_results
 from proctor.code.rows import GivenRows, Rows, load_dataset
+from proctor.code.settings import constructor_settings, struct_of
 from proctor.code.stopwords import cut, cut_generation
+from proctor.code.wording import canonical_language, is_declared, is_prose, known_language, language_in
 from proctor.config import RunConfig
 from proctor.errors import MissingDataError, ProctorError, TaskError, UsageError
 from proctor.metrics.passing import Passing, mean_pass_at_k
@@ -38,8 +39,6 @@ from proctor.thoughts import reasoning_is_open, without_thoughts
 from proctor.types import LENGTH, TRUNCATED, Message, Output, Prompt, Record, Sample, Score
 
 SEEN_OF_THE_END = 40  # characters of an output by which it is seen whether its end was judged
-_SETTABLE = (str, bool, int, float, list, tuple, dict, type(None))
-_ALWAYS_PASSED = {"prompt": "prompt", "load_data_path": None}  # where a constructor has them without a default
 _FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
 
 
@@ -67,8 +66,8 @@ class Task(core.Task):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "Settings" not in vars(cls) and "__init__" in vars(cls):
-            defaults = _constructor_settings(cls)
-            cls.Settings, cls._taken_by_constructor = _struct_of(defaults), tuple(defaults)
+            defaults = constructor_settings(cls)
+            cls.Settings, cls._taken_by_constructor = struct_of(defaults), tuple(defaults)
 
     def __init__(self, stop_words: Sequence[str] | None = None, requires_execution: bool = False) -> None:
         self.stop_words = list(stop_words or [])
@@ -180,6 +179,13 @@ class Task(core.Task):
         form = form_of(self.get_prompt(doc))
         return found.removeprefix(form.text) if isinstance(form, Continuation) and isinstance(found, str) else found
 
+    def language_of(self, doc: Any) -> str:
+        """The programming language of a problem; '' where neither the task nor its rows say it."""
+        runs = self.requires_execution and not self._counts_itself()  # programs in its own language
+        if runs or self._is_ours() or is_declared("language", self, Task):
+            return canonical_language(self.language)
+        return known_language(_field(doc, "language")) or known_language(self.DATASET_NAME)
+
     def chat_prompt(self, doc: Any) -> str | None:
         """What a chat model is asked, where the prompt is not code that it could be asked to complete."""
         return None
@@ -196,7 +202,13 @@ class Task(core.Task):
         else:
             return reply.program(form.begun, text, self.entry_point(doc), self.language)
         generation = form.with_completion(completion)
-        return self._postprocessed(form, generation, completion, index) if overridden else generation
+        if not overridden:
+            return generation
+        done = self._postprocessed(form, generation, completion, index)
+        if completion.strip() and done.strip() in ("", form.begun.strip()):
+            said = without_thoughts(text)  # nothing is left of the code: the task looks for the fence around it
+            return self._postprocessed(form, form.with_completion(said), said, index)
+        return done
 
     # The core's contract.
 
@@ -277,7 +289,14 @@ class Task(core.Task):
         asked = self.chat_prompt(doc) if config.api != "completions" else None
         if asked is not None:
             return (Message("user", config.prefix + asked),)
-        return present(form_of(self.get_prompt(doc)), config, self.language, wrapped=self.requires_execution)
+        form = form_of(self.get_prompt(doc))
+        language = self.language_of(doc) or language_in(form.begun)
+        begins_code = self._is_ours() or not is_prose(form.begun)
+        return present(form, config, language, wrapped=self.requires_execution and begins_code)
+
+    def _is_ours(self) -> bool:
+        """Whether it is part of the package, where prompts that are no code have a `chat_prompt`."""
+        return type(self).__module__.startswith("proctor.")
 
     def identify(self, doc: Any, index: int) -> str:
         found = (_field(doc, key) for key in ("task_id", "id", "name"))
@@ -285,7 +304,8 @@ class Task(core.Task):
 
     def describe(self, doc: Any) -> dict[str, Any]:
         """Metadata of a problem, by which the metrics can be broken down."""
-        return {"language": self.language} if self.requires_execution else {}
+        language = self.language_of(doc) if self.requires_execution else ""
+        return {"language": language} if language else {}
 
     def cluster_of(self, doc: Any) -> str:
         """Names what a problem shares with others, such as the problem that they are variants of; '' if nothing."""
@@ -297,6 +317,7 @@ class Task(core.Task):
 
     async def open(self, config: RunConfig) -> None:
         self._config = config
+        self.ks = tuple(config.k) or self.ks
         stand_outside()
 
     def stop_strings(self, config: RunConfig) -> tuple[str, ...]:
@@ -329,6 +350,9 @@ class Task(core.Task):
         """What is judged of an output, and what a file of generations holds."""
         if output.finish == LOADED:
             return output.text
+        if not self._config.postprocess:
+            completes = self._config.api == "completions"
+            return self._form(sample.index).with_completion(output.text) if completes else output.text
         doc = self.rows()[sample.index]
         with self._given.offered():
             form = self._form(sample.index)
@@ -462,7 +486,8 @@ def _score(judged: Sequence[tuple[str, Trial]], cut_off: Sequence[bool]) -> Scor
     ]
     outcomes = {TRUNCATED if cut else trial.outcome for cut, trial in zip(failed, trials, strict=True)}
     value = sum(trial.passed for trial in trials) / len(trials)
-    outcome = outcomes.pop() if len(outcomes) == 1 else "mixed"
+    # Where they differ, the value says it: some passed, or all failed, each in its own way.
+    outcome = outcomes.pop() if len(outcomes) == 1 else "" if value else Outcome.FAILED
     return Score(value, outcome, answer, _why(trials), truncated=sum(failed))
 
 
@@ -481,26 +506,3 @@ def _value(found: Mapping[str, float], full_marks: float) -> float | None:
 
 def _field(doc: Any, key: str) -> Any:
     return doc.get(key) if isinstance(doc, Mapping) else None
-
-
-def _constructor_settings(cls: type[Task]) -> dict[str, Any]:
-    """The arguments of the constructor that can be given on a command line, with their defaults, if they have any."""
-    found: dict[str, Any] = {}
-    for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]:
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            continue
-        if parameter.default is parameter.empty:
-            found[name] = _ALWAYS_PASSED.get(name, msgspec.NODEFAULT)
-        elif isinstance(parameter.default, _SETTABLE):
-            found[name] = parameter.default
-    return found
-
-
-def _struct_of(defaults: dict[str, Any]) -> type[Struct]:
-    fields: list[Any] = [
-        (name, Any)
-        if default is msgspec.NODEFAULT
-        else (name, Any, msgspec.field(default_factory=partial(copy, default)))
-        for name, default in defaults.items()
-    ]
-    return msgspec.defstruct("Settings", fields, frozen=True, kw_only=True)
