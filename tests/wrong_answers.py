@@ -87,6 +87,11 @@ PYTHON = {
         "constant": "\n    return True\n",
         "nearly right": "\n    return any(abs(a - b) < threshold for a, b in zip(numbers, numbers[1:]))\n",
     },
+    "instruct_wizard_humaneval": {
+        "constant": "\n```python\ndef has_close_elements(numbers, threshold):\n    return True\n```",
+        "nearly right": "\n```python\ndef has_close_elements(numbers, threshold):\n"
+        "    return any(abs(a - b) < threshold for a, b in zip(numbers, numbers[1:]))\n```",
+    },
     "humanevalplus": {
         "constant": "\n    return 7\n",
         "nearly right": "\n    return sum(number % 10 for number in numbers)\n",
