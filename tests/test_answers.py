@@ -1,9 +1,10 @@
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import assume, given
@@ -23,7 +24,7 @@ from proctor.shapes.answers import (
 from proctor.shapes.canvas import LARGE
 
 REPLIES = Path(__file__).with_name("replies")
-PARSERS: dict[str, Callable[[str], str | None]] = {
+PARSERS: dict[str, Callable[..., str | None]] = {
     "yes_no": parse_yes_no,
     "entailment": parse_entailment,
     "number": parse_integer,
@@ -78,33 +79,48 @@ MISLEADING = (
 )
 
 
-def corpus(kind: str) -> list[tuple[str, str | None]]:
+class Row(NamedTuple):
+    question: str
+    reply: str
+    answer: str | None
+
+
+def corpus(kind: str) -> list[Row]:
     lines = (REPLIES / f"{kind}.jsonl").read_text().splitlines()
-    return [(row["reply"], row["answer"]) for row in map(json.loads, lines)]
+    return [Row(row.get("question", ""), row["reply"], row["answer"]) for row in map(json.loads, lines)]
+
+
+def misread(kind: str, rows: Iterable[Row], around: str = "{}") -> list[tuple[Row, str | None]]:
+    read = ((row, PARSERS[kind](around.format(row.reply), row.question)) for row in rows)
+    return [(row, answer) for row, answer in read if answer != row.answer]
 
 
 @pytest.mark.parametrize("kind", PARSERS)
 def test_replies_are_read_as_a_person_reads_them(kind: str) -> None:
-    read = [(reply, answer, PARSERS[kind](reply)) for reply, answer in corpus(kind)]
-    assert [row for row in read if row[1] != row[2]] == []
+    assert misread(kind, corpus(kind)) == []
+
+
+AROUND = (
+    "<think>\nHmm. Yes, no, 3, left, red, small red square?\n</think>\n\n{}",
+    "Sure! {}",
+    "Let me think step by step.\n\n{}",
+    "The shapes are at (3, 4), (-5, 12) and (7, 7).\n\n{}",
+    "{}\n\nI hope this helps!",
+    "\r\n{}\r\n\r\nLet me know if you have any questions.",
+)
 
 
 @pytest.mark.parametrize("kind", PARSERS)
-@pytest.mark.parametrize(
-    "around",
-    [
-        "<think>\nHmm. Yes, no, 3, left, red, small red square?\n</think>\n\n{}",
-        "Sure! {}",
-        "Let me think step by step.\n\n{}",
-        "The shapes are at (3, 4), (-5, 12) and (7, 7).\n\n{}",
-        "{}\n\nI hope this helps!",
-        "\r\n{}\r\n\r\nLet me know if you have any questions.",
-    ],
-)
-def test_words_around_a_reply_change_nothing(kind: str, around: str) -> None:
-    replies = [(reply, answer) for reply, answer in corpus(kind) if "think" not in reply]
-    read = [(reply, answer, PARSERS[kind](around.format(reply))) for reply, answer in replies]
-    assert [row for row in read if row[1] != row[2]] == []
+def test_words_around_a_reply_change_nothing(kind: str) -> None:
+    rows = [row for row in corpus(kind) if "think" not in row.reply]
+    assert [misread(kind, rows[i :: 5 * len(AROUND)], around) for i, around in enumerate(AROUND)] == [[]] * len(AROUND)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", PARSERS)
+@pytest.mark.parametrize("around", AROUND)
+def test_words_around_any_reply_change_nothing(kind: str, around: str) -> None:
+    assert misread(kind, (row for row in corpus(kind) if "think" not in row.reply), around) == []
 
 
 STEPS = {
@@ -121,16 +137,15 @@ STEPS = {
 def test_steps_before_a_reply_change_nothing(kind: str) -> None:
     steps = "".join(f"{i}. {step}\n" for i, step in enumerate(STEPS[kind], 1))
     # A list would go on with the steps.
-    replies = [row for row in corpus(kind) if not re.search(r"think|\A- |\A2\. |^1\. ", row[0], re.M)]
-    read = [(reply, answer, PARSERS[kind](f"{steps}\n{reply}")) for reply, answer in replies]
-    assert [row for row in read if row[1] != row[2]] == []
+    rows = [row for row in corpus(kind) if not re.search(r"think|^- |\A2\. |^1\. |\Aa\) ", row.reply, re.M)]
+    assert misread(kind, rows, steps + "\n{}") == []
 
 
 @pytest.mark.parametrize("kind", PARSERS)
 def test_corpus_has_many_replies_of_every_kind(kind: str) -> None:
-    replies, answers = zip(*corpus(kind), strict=True)
-    assert len(set(replies)) == len(replies) >= 350
-    assert answers.count(None) >= 45
+    rows = corpus(kind)
+    assert len({(row.question, row.reply) for row in rows}) == len(rows) >= 700
+    assert sum(row.answer is None for row in rows) >= 70
 
 
 @pytest.mark.parametrize("kind", PARSERS)

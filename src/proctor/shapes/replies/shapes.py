@@ -17,6 +17,7 @@ _ATTRIBUTES = {
     **{word: (0, plain) for word, plain in _SPELLED.items()},
     **{colour: (1, colour) for colour in LARGE.colours},
     **{form: (2, form) for form in FORMS},
+    **{"triangular": (2, "triangle"), "circular": (2, "circle")},
 }
 _ATTRIBUTE = re.compile(rf"(?<![a-z])({'|'.join(_ATTRIBUTES)})s?(?![a-z])", re.I)
 _LABEL = re.compile(r"\b(?:sized?|colou?r(?:ed)?|form|shape|type|kind)\b", re.I)
@@ -68,9 +69,18 @@ def _name(words: Words) -> str:
     return "~".join(kinds[sort] for sort in range(3)) if len(words) == len(kinds) == 3 else ""
 
 
+# Before a shape with which another one is compared.
+_REFERENCE = re.compile(r"\b(?:than|compared (?:to|with)|relative to|seen from)\s+(?:the |a )?$", re.I)
+
+
 @lru_cache(maxsize=CACHED)
 def _find_shape(passage: str) -> Mentions:
-    return definite(passage, (Mention(m.start(), m.end(), m[0].replace("~", " ")) for m in _NAME.finditer(passage)))
+    found = definite(passage, (Mention(m.start(), m.end(), m[0].replace("~", " ")) for m in _NAME.finditer(passage)))
+    return () if all(_is_reference(passage, mention) for mention in found) else found
+
+
+def _is_reference(passage: str, mention: Mention) -> bool:
+    return _REFERENCE.search(passage[max(0, mention.start - 30) : mention.start]) is not None
 
 
 _BEFORE_PREDICATE = re.compile(
@@ -94,7 +104,7 @@ def _choose_shape(passage: str, mentions: Mentions) -> str | None:
     }
     if " or " in passage:
         return None
-    if re.search(r"\bso it(?:'s| is)\b", passage):
+    if re.search(r"\bso it(?:'s| is)\b", passage) and not _is_reference(passage, mentions[-1]):
         return mentions[-1].value
     predicates = [m for m in mentions if _BEFORE_PREDICATE.search(passage[max(0, m.start - 40) : m.start])]
     if predicates:
