@@ -6,6 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -22,6 +23,10 @@ from proctor.shapes.answers import (
     parse_yes_no,
 )
 from proctor.shapes.canvas import LARGE
+from proctor.shapes.tasks.count import CountTask
+from proctor.task import create_task
+from proctor.types import Sample
+from shapes_settings import slow
 
 REPLIES = Path(__file__).with_name("replies")
 PARSERS: dict[str, Callable[..., str | None]] = {
@@ -133,12 +138,13 @@ STEPS = {
 }
 
 
+@pytest.mark.parametrize("step", [6, slow(1)])
 @pytest.mark.parametrize("kind", PARSERS)
-def test_steps_before_a_reply_change_nothing(kind: str) -> None:
+def test_steps_before_a_reply_change_nothing(kind: str, step: int) -> None:
     steps = "".join(f"{i}. {step}\n" for i, step in enumerate(STEPS[kind], 1))
     # A list would go on with the steps.
     rows = [row for row in corpus(kind) if not re.search(r"think|^- |\A2\. |^1\. |\Aa\) ", row.reply, re.M)]
-    assert misread(kind, rows, steps + "\n{}") == []
+    assert misread(kind, rows[::step], steps + "\n{}") == []
 
 
 @pytest.mark.parametrize("kind", PARSERS)
@@ -314,6 +320,34 @@ def test_choices_that_look_the_same_are_refused() -> None:
 class Plain(Task):
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         return [("?", "red")] * 3
+
+
+def test_a_task_reads_replies_with_its_question_in_hand() -> None:
+    task = create_task(CountTask, "shapes/count", {})
+    sample = Sample("0", 0, "…", "3", metadata={"question": "How many small squares are there?"})
+    other = msgspec.structs.replace(sample, metadata={"question": "How many large squares are there?"})
+    reply = "There are 3 small squares and 2 large squares."
+    assert [task.score_text(asked, reply).answer for asked in (sample, other)] == ["3", "2"]
+
+
+class Own(Plain):
+    """Its parser does not ask for the question."""
+
+    def parse_answer(self, text: str) -> str | None:
+        return parse_colour(text)
+
+
+class OwnWithQuestion(Plain):
+    def parse_answer(self, text: str, question: str = "") -> str | None:
+        return parse_integer(text, question)
+
+
+def test_a_parser_of_ones_own_may_have_the_question() -> None:
+    sample = Sample("0", 0, "…", "3", metadata={"question": "How many small squares are there?"})
+    assert Own().score_text(sample, "It is blue.").answer == "blue"
+    reply = "There are 3 small squares and 2 large squares."
+    assert OwnWithQuestion().score_text(sample, reply).answer == "3"
+    assert OwnWithQuestion().parse_answer(reply) is None
 
 
 def test_default_score_does_not_count_reasoning() -> None:

@@ -163,7 +163,7 @@ def test_worked_examples_of_the_same_canvas_are_proven(name: str) -> None:
     assert own > 0 or name in SELDOM
 
 
-@sizes(500, 20_000)
+@sizes(150, 20_000)
 @pytest.mark.parametrize("name", REGISTERED_TASKS)
 def test_no_worked_example_tells_the_answer(name: str, count: int) -> None:
     """Neither by being the answer, nor by being another one, nor by where it comes from."""

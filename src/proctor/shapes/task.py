@@ -43,7 +43,7 @@ class CanvasSettings(Struct, frozen=True):
 class Task(CoreTask):
     """Extend it with `generate_questions`, and where the defaults do not fit, the other methods."""
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     Settings: ClassVar[type[Struct]] = CanvasSettings
     answers: tuple[str, ...] = ()  # the possible answers, where the set is closed
     instruction: ClassVar[str] = ""  # how to answer, said after the question

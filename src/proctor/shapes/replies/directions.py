@@ -29,7 +29,7 @@ _NAMED = (
 )
 _SIMILAR = re.compile(
     r"(?<!the )(?<!to )(?<!\bits )\b(?!(?-i:Right (?:Above|Below)\b))right (?=next|near|beside|at|in|on|above|below|under|over|after|before|away|"
-    r"now|there|here|by|between|beneath|to the left|to the right)|(?m:^)\W*ok(?:ay)?,? right\b(?=,)|\b(?:that's|that is|you're|you are|all|quite) right\b|\balright\b|"
+    r"now|there|here|by|between|beneath|to the left|to the right)|(?m:^)[^\w\n]*ok(?:ay)?,? right\b(?=,)|\b(?:that's|that is|you're|you are|all|quite) right\b|\balright\b|"
     r"\bright-angled\b|\bright (?:answer|angle|away|now|shape|choice|order|way)\b|"
     r"(?<!\d )\b(?:lines|steps|list|information|coordinates) (?:above|below)\b|\bleft ?over\b|"
     r"\bleft (?:with|out|behind|alone|unchanged|to (?:do|check|compare))\b|\bup and down\b|\bnothing is left\b|"
