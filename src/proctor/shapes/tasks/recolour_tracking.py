@@ -33,18 +33,22 @@ class RecolourTrackingTask(ColourTask):
     Settings = RecolourSettings
     extends_description = True
 
+    exchanges: list[list[str]]  # which two colours change places, on the canvas drawn last
+
     @property
     def lines_needed(self) -> int:
         """The shape's own line, and every event."""
         return 1 + int(self.settings.events)
 
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
-        return place_kinds(draw_kinds(self.settings.shapes, random, self.board), random, self.board)
+        """The canvas before the events, which are drawn with it: all questions about it are about one history."""
+        shapes = place_kinds(draw_kinds(self.settings.shapes, random, self.board), random, self.board)
+        self.exchanges = [random.sample(self.board.colours, 2) for _ in range(self.settings.events)]
+        return shapes
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         colours, lines = [shape.colour for shape in shapes], []
-        for _ in range(self.settings.events):
-            a, b = self.random.sample(self.board.colours, 2)
+        for a, b in self.exchanges:
             lines.append(EVENT.format(a, b))
             colours = [b if colour == a else a if colour == b else colour for colour in colours]
         self.description = "\n".join(lines)
