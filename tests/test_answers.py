@@ -193,6 +193,12 @@ def test_two_answers_are_none(kind: str, data: st.DataObject, style: str) -> Non
     assert PARSERS[kind](style.format(a, b)) is None
 
 
+@pytest.mark.parametrize("text", ["1. small blue square\n2. small red square\n3.", "1. blue\n2. red\n3. "])
+def test_a_list_that_is_cut_off_gives_no_number(text: str) -> None:
+    assert parse_integer(text) is None
+    assert parse_integer(f"{text}\n\nSo there are 3.") == parse_integer(f"1. blue\n2. red\n\n{3}.") == "3"
+
+
 @pytest.mark.parametrize("kind", ["number", "direction", "colour", "shape"])
 def test_what_is_denied_is_no_answer(kind: str) -> None:
     for answer in ANSWERS[kind]:

@@ -220,7 +220,7 @@ class Task(CoreTask):
     def _parse(self, text: str, question: str) -> str | None:
         if not _takes_question(type(self)):
             return self.parse_answer(text)
-        parse: Callable[[str, str], str | None] = self.parse_answer
+        parse: Callable[..., str | None] = self.parse_answer
         return parse(text, question)
 
     def score_answer(self, text: str, item: Mapping[str, Any]) -> float:

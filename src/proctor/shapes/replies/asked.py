@@ -83,9 +83,12 @@ def numbers_about(question: str) -> Kind:
 _CLAIM = r"\b(?:claim|statement|sentence|conditions?|parts?|whole|it|both|which)"
 _CLAIM_HOLDS = re.compile(rf"{_CLAIM} (?:holds?|(?:is|are)(?: both)? (?:met|satisfied|fulfilled))\b", re.I)
 _CLAIM_FAILS = re.compile(
-    rf"{_CLAIM} (?:fails?|(?:does|do)(?:n't| not) hold|(?:is|are)(?:n't| not)(?: both)? (?:met|satisfied|fulfilled))\b", re.I
+    rf"{_CLAIM} (?:fails?|(?:does|do)(?:n't| not) hold|(?:is|are)(?:n't| not)(?: both)? (?:met|satisfied|fulfilled))\b",
+    re.I,
 )
-_EQUAL = re.compile(r"\bas many\b|\bequal(?:ly)?\b|\bsame (?:number|amount|count|quantity)\b|\b(?:counts|numbers) match\b", re.I)
+_EQUAL = re.compile(
+    r"\bas many\b|\bequal(?:ly)?\b|\bsame (?:number|amount|count|quantity)\b|\b(?:counts|numbers) match\b", re.I
+)
 _UNEQUAL = re.compile(
     r"(?:\bnot|n't)\b[^,;]*\b(?:as many|equal(?:ly)?|the same|match)\b|\bunequal\b|\bdiffer(?:ent|s)?\b|"
     r"\b(?:more|fewer|less)\b[^,;]*\bthan\b|≠",
@@ -203,9 +206,22 @@ def entailment_about(question: str) -> Kind:
 
 _REFERENCE = re.compile(r"\b(?:nearest to|farthest from|seen from) the (\w+ \w+ \w+)\b", re.I)
 _SAME = {
-    **{"closest": "nearest", "furthest": "farthest", "left": "leftmost", "right": "rightmost", "top": "highest"},
-    **{"bottom": "lowest", "topmost": "highest", "uppermost": "highest", "bottommost": "lowest"},
-    **{"2nd": "second", "3rd": "third", "4th": "fourth", "5th": "fifth", "6th": "sixth", "first": "", "1st": ""},
+    "closest": "nearest",
+    "furthest": "farthest",
+    "left": "leftmost",
+    "right": "rightmost",
+    "top": "highest",
+    "bottom": "lowest",
+    "topmost": "highest",
+    "uppermost": "highest",
+    "bottommost": "lowest",
+    "2nd": "second",
+    "3rd": "third",
+    "4th": "fourth",
+    "5th": "fifth",
+    "6th": "sixth",
+    "first": "",
+    "1st": "",
 }
 _RANK = re.compile(
     r"\b(?:(?P<number>first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|1st|2nd|3rd|\d+th)[ -])?"
@@ -214,11 +230,14 @@ _RANK = re.compile(
     re.I,
 )
 _BEFORE_SHAPE = re.compile(
-    r"(?:\s+(?:shape|one))?(?:\s+(?:to|from) the \S+)?\s*(?:\(\s*\)\s*)?(?:(?:is|was|must be|would be)(?:\s+(?:now|then|"
+    r"(?:\s+(?:shape|one))?(?:\s+(?:to|from) the \S+)?\s*(?:\(\s*\)\s*)?(?:(?:is|was|must be|"
+    r"would be)(?:\s+(?:now|then|"
     r"therefore))?|[:=(]|->)\s*(?:the |a )?",
     re.I,
 )
-_AFTER_SHAPE = re.compile(r"\s*(?:\([^()]*\)\s*)?,?\s*(?:is|was|as|being)\s+(?:(?:now|indeed|clearly|only)\s+)?(?:the )?", re.I)
+_AFTER_SHAPE = re.compile(
+    r"\s*(?:\([^()]*\)\s*)?,?\s*(?:is|was|as|being)\s+(?:(?:now|indeed|clearly|only)\s+)?(?:the )?", re.I
+)
 
 Rank = tuple[str, str]
 

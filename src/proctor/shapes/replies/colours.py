@@ -21,7 +21,8 @@ _PAST_AFTER = re.compile(
     re.I,
 )
 _UNCHANGED = re.compile(
-    r"\bstay(?:s|ed)?\b|\bremain(?:s|ed)?\b|\bsince then\b|\b(?:nothing|never|not|n't|no event) (?:has |have |was |is )?chang|"
+    r"\bstay(?:s|ed)?\b|\bremain(?:s|ed)?\b|\bsince then\b|\b(?:nothing|never|not|n't|no event) (?:has |have |"
+    r"was |is )?chang|"
     r"\bunchanged\b|\bno changes?\b|\bstill is\b|\bas before\b",
     re.I,
 )
@@ -56,7 +57,13 @@ def _choose_colour(passage: str, mentions: Mentions) -> str | None:
     return got[-1] if changed or len(set(got)) == 1 else None
 
 
-_DISCS = dict(zip("🔴🔵🟡🟢🟣🟠🟤⚫🟥🟦🟨🟩🟪🟧🟫⬛", 2 * "red blue yellow green purple orange brown black".split(), strict=True))
+_DISCS = dict(
+    zip(
+        "🔴🔵🟡🟢🟣🟠🟤⚫🟥🟦🟨🟩🟪🟧🟫⬛",
+        2 * ["red", "blue", "yellow", "green", "purple", "orange", "brown", "black"],
+        strict=True,
+    )
+)
 
 _SYMBOLS = re.compile(r"^[^\w\n]+$", re.M)
 

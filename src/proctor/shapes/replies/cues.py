@@ -50,10 +50,12 @@ UNLIKE = re.compile(r"\b(?:unlike|except|besides|apart from|other than|rather th
 ANNOUNCEMENT = re.compile(
     r"(?:\b(?:answer|ans|verdict|conclusion|result|solution|outcome|antwort|respuesta|réponse|risposta|resposta|ответ|"
     r"答案|答え)\b(?:\s+(?:to|of|for|here|"
-    r"in)\b[^:.=]{0,200}?)?\s*(?:(?:is|was|est|es|ist|è|é|是|为|は|remains|becomes|(?:would|will|should|must)\s+be)\b[\s:]*(?:therefore|"
+    r"in)\b[^:.=]{0,200}?)?\s*(?:(?:is|was|est|es|ist|è|é|是|为|は|remains|becomes|(?:would|will|should|"
+    r"must)\s+be)\b[\s:]*(?:therefore|"
     r"thus|then|now|clearly|simply)?|=|:|->|\s-\s)|"
     r"^\s*(?:(?:the|my|final|correct|short|direct)\s+)*(?:answer|ans|verdict|conclusion|result|solution)\s*\.?$|"
-    r"^\s*a\s*:(?!.*\bb\s*:)|\bhere(?:'s| is) my response\s*:|\b(?:i'd|i would|i|i'll|i will)\s+(?:go with|choose|pick|say|settle on|answer|conclude)\b|"
+    r"^\s*a\s*:(?!.*\bb\s*:)|\bhere(?:'s| is) my response\s*:|\b(?:i'd|i would|i|i'll|i will)\s+(?:go with|"
+    r"choose|pick|say|settle on|answer|conclude)\b|"
     r"(?<!\bin )\b(?:grand |final |overall )?(?:total|count|tally)\s*(?:is|=|:|comes to)|"
     r"\bis\s+(?:the|my)\s+(?:final\s+|correct\s+|right\s+)?answer\b(?=\W*$))[\s:,]*",
     re.I,
@@ -95,7 +97,9 @@ SEEMING = re.compile(
     re.I,
 )
 # Before what it knows better, without a word about before.
-EVEN = re.compile(r"\beven \w+|\b(?:strictly|technically)\b|\bis (?:\w+ )?(?:lower|higher|closer|nearer|farther|further)\b\W*$", re.I)
+EVEN = re.compile(
+    r"\beven \w+|\b(?:strictly|technically)\b|\bis (?:\w+ )?(?:lower|higher|closer|nearer|farther|further)\b\W*$", re.I
+)
 # And where it knows better.
 CONTRAST = re.compile(r"\b(?:but|however|yet|though|then (?:i )?(?:reali[sz]ed|noticed|saw|found))\b|;", re.I)
 # Before an answer that was given up.
@@ -105,7 +109,9 @@ WHETHER = re.compile(r"\bwhether\b[^.;:,]*$", re.I)
 # At the beginning of a sentence that says what would be.
 SUPPOSITION = re.compile(r"^\W*(?:if(?! (?:we|you|i|one)\b)|unless|suppose|supposing|assuming|provided)\b", re.I)
 # At the beginning of a sentence about what the one before says.
-REMARK = re.compile(r"^\W*(?:it|it's|its|this|that|that's|the (?:chain|line|shape|description)|see|specifically|namely)\b", re.I)
+REMARK = re.compile(
+    r"^\W*(?:it|it's|its|this|that|that's|the (?:chain|line|shape|description)|see|specifically|namely)\b", re.I
+)
 # A base model goes on with questions of its own.
 NEXT_QUESTION = re.compile(
     r"^\W*(?:question|q|human|user|instruction|input)\s*\d*\s*:|^\W*(?:a canvas shows these shapes|"
@@ -122,7 +128,8 @@ UNDECIDED = re.compile(
 # At the end of a sentence that was cut off.
 UNFINISHED = re.compile(
     r"\b(?:is|are|the|a|an|at|(?<!left )(?<!right )of|and|or|so|to|with|because|since|than|its|then|that|which|be|"
-    r"by|in|the small|the large|it's|turns|turned|becomes|became|into|from|(?:and|so|that) it|(?:need|have|want) to \w+)$|\b(?:let me|let's|here)\b[^:]*:\s*1\.$|(?:->|,)\s*\.*$",
+    r"by|in|the small|the large|it's|turns|turned|becomes|became|into|from|(?:and|so|that) it|(?:need|have|"
+    r"want) to \w+)$|\b(?:let me|let's|here)\b[^:]*:\s*1\.$|(?:->|,)\s*\.*$",
     re.I,
 )
 # In brackets, unless it is an alternative.

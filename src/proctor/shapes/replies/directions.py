@@ -28,8 +28,10 @@ _NAMED = (
     r"information|reasoning|list|from|the|as)"
 )
 _SIMILAR = re.compile(
-    r"(?<!the )(?<!to )(?<!\bits )\b(?!(?-i:Right (?:Above|Below)\b))right (?=next|near|beside|at|in|on|above|below|under|over|after|before|away|"
-    r"now|there|here|by|between|beneath|to the left|to the right)|(?m:^)[^\w\n]*ok(?:ay)?,? right\b(?=,)|\b(?:that's|that is|you're|you are|all|quite) right\b|\balright\b|"
+    r"(?:(?<=\bi'm )|(?<=\bi am ))right\b|(?<!the )(?<!to )(?<!\bits )\b(?!(?-i:Right (?:Above|"
+    r"Below)\b))right (?=next|near|beside|at|in|on|above|below|under|over|after|before|away|"
+    r"now|there|here|by|between|beneath|to the left|to the right)|(?m:^)[^\w\n]*ok(?:ay)?,? right\b(?=,)|"
+    r"\b(?:that's|that is|you're|you are|all|quite) right\b|\balright\b|"
     r"\bright-angled\b|\bright (?:answer|angle|away|now|shape|choice|order|way)\b|"
     r"(?<!\d )\b(?:lines|steps|list|information|coordinates) (?:above|below)\b|\bleft ?over\b|"
     r"\bleft (?:with|out|behind|alone|unchanged|to (?:do|check|compare))\b|\bup and down\b|\bnothing is left\b|"
@@ -37,7 +39,8 @@ _SIMILAR = re.compile(
     r"\b(?:top|bottom|left|right)(?: side| edge| half| part)? of the (?:canvas|picture|image|grid|board)\b|"
     r"\bon top of (?:that|this|which)\b|\bbottom line\b|\btop of (?:the|my) (?:list|page|head)\b|"
     r"\b(?:the|my|see|in) (?!square|circle|triangle|shape|one|is)\w+ (?:above|below)(?=\s*(?:$|[,.:;)]))"
-    rf"|(?<!\d )\b{_NAMED} (?:above|below)(?=\s*(?:$|[,.:;)]))|\babove all\b|"
+    rf"|(?<!\d )(?<!one )(?<!two )(?<!three )(?<!four )(?<!five )\b{_NAMED} (?:above|below)(?=\s*(?:$|[,.:;)]))|"
+    rf"\babove all\b|"
     rf"\b(?:the|see) (?:above|below)\b(?! the| and| left| right)|\babove-mentioned\b"
     r"|\b(?:lower|higher|upper|top|bottom)[- ](?:x|y|value|coordinate|number|one|row|bound|vertical|"
     r"horizontal)\b(?:[- ](?:coordinate|value|position)s?)?|"
@@ -61,8 +64,17 @@ _AXES = re.compile(
 
 
 _ARROWS = {
-    **{"↑": "above", "⬆": "above", "↓": "below", "⬇": "below", "←": "left", "⬅": "left", "->": "right"},
-    **{"↗": "above right", "↖": "above left", "↘": "below right", "↙": "below left"},
+    "↑": "above",
+    "⬆": "above",
+    "↓": "below",
+    "⬇": "below",
+    "←": "left",
+    "⬅": "left",
+    "->": "right",
+    "↗": "above right",
+    "↖": "above left",
+    "↘": "below right",
+    "↙": "below left",
 }
 _ARROW = re.compile("|".join(_ARROWS))
 _SYMBOLS = re.compile(r"^[^\w\n]+$", re.M)

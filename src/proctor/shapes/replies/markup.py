@@ -85,6 +85,9 @@ _STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     )
 )
 _LIST_MARK = re.compile(r"^\s*(?:[-+]|\(?\d{1,2}[.)]|\(?[a-h]\))[ ]+(?=\S)", re.M)
+_LAST_MARK = re.compile(
+    r"^[ \t]*(\d{1,2})[.)][ \t]\S.*\n[ \t]*(\d{1,2})[.)]\s*\Z", re.M
+)  # before an item that was cut off
 _END = re.compile(r"\n|(?<=[.!?])\s+")
 _PIECE = re.compile(r".{1,600}(?:\s|$)|.{1,600}")  # a longer sentence is read in pieces
 _COURTESY = re.compile(
@@ -105,8 +108,15 @@ def _first_turn(text: str) -> str:
     return next((turn for turn in _TURN.split(text) if turn.strip() not in _ROLES), "")
 
 
+def _without_cut_off_item(text: str) -> str:
+    """Without the 3 of a list that ends with "3."."""
+    last = _LAST_MARK.search(text[-1000:])
+    cut_off = last is not None and int(last[2]) == int(last[1]) + 1
+    return text.rstrip().rpartition("\n")[0] if cut_off else text
+
+
 def plain_sentences(text: str, prepare: Callable[[str], str] = str) -> list[str]:
-    text = _first_turn(without_thoughts(text)).translate(_PLAIN)
+    text = _without_cut_off_item(_first_turn(without_thoughts(text))).translate(_PLAIN)
     text = _CAMEL_CASE.sub(" ", _SEAM.sub(" ", text))
     for pattern, replacement in _STEPS:
         text = pattern.sub(replacement, text)

@@ -12,6 +12,7 @@ _TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
 _UNITS = f"zero one two three four five six seven eight nine {_TEENS}".split()
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _WORDS = {
+    "one hundred": 100,
     **{
         f"{ten} {unit}": 20 + 10 * i + j
         for (i, ten), (j, unit) in product(enumerate(_TENS), enumerate(_UNITS[:10]))
@@ -27,8 +28,10 @@ _WORDS = {
 _THING = r"(?:shapes?|squares?|circles?|triangles?|ones?|objects?|items?|matches|such|match)"
 _NUMERAL = re.compile(
     r"(?P<digits>(?:(?<![\w.])-)?(?<![\w.])[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?![\w%]))"
-    rf"|(?P<zero>\bno(?= (?:\w+ ){{0,3}}{_THING}\b)(?! other)|(?:\bnot|n't|\bcannot) (?:(?:see|find|spot) )?(?:any(?! image| picture| canvas)|a single|one)|"
-    rf"\bnothing matches)\b|(?P<only>\b(?:that|this|it)(?: is|'s) the only one)\b|\b(?P<word>{'|'.join(word.replace(' ', '[ -]') for word in _WORDS)})\b",
+    rf"|(?P<zero>\bno(?= (?:\w+ ){{0,3}}{_THING}\b)(?! other)|(?:\bnot|n't|\bcannot) (?:(?:see|find|"
+    rf"spot) )?(?:any(?! image| picture| canvas)|a single|one)|"
+    rf"\bnothing matches)\b|(?P<only>\b(?:that|this|it)(?: is|'s) the only one)\b|"
+    rf"\b(?P<word>{'|'.join(word.replace(' ', '[ -]') for word in _WORDS)})\b",
     re.I,
 )
 _VAGUE = re.compile(
@@ -63,7 +66,9 @@ _ELSE = re.compile(
 _BESIDES = re.compile(r"\b(?:and|but|with)\s+$", re.I)
 _AND = re.compile(r"(?:\s+\w+){1,5}\s*(?:,|,?\s*\b(?:and|plus)\b)\s*(?:\w+\s+)?", re.I)
 # Counting aloud, before the number that it leads to.
-_ALOUD = re.compile(r"\b(?:1|one)\b(?:[\s,.]{1,5}(?:and )?(?:\d+|two|three|four|five|six|seven|eight|nine|ten)\b){1,20}(?=\W+\w)", re.I)
+_ALOUD = re.compile(
+    r"\b(?:1|one)\b(?:[\s,.]{1,5}(?:and )?(?:\d+|two|three|four|five|six|seven|eight|nine|ten)\b){1,20}(?=\W+\w)", re.I
+)
 _SUM_OF = re.compile(r"(?:total|count|number|sum|tally)\s*$", re.I)
 
 

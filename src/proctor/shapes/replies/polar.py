@@ -17,16 +17,20 @@ _YES = re.compile(
     re.I,
 )
 _NO = re.compile(
-    r"\b(?:nope|nah|negative|untrue)\b|\b(?<!not )(?<!n't )(?:false|incorrect)\b|"
+    r"\b(?:nope|nah|negative|untrue)\b|\bno way(?=\s*[,.!]|\s*$)|\b(?:don't|do not) (?:think|believe) so\b|"
+    r"\b(?<!not )(?<!n't )(?:false|incorrect)\b|"
     r"(?:\bnot|n't)\s+(?:true|correct|the case)\b|\b(?:definitely|certainly|absolutely|of course|clearly) not\b|"
-    r"\bnot at all\b|\b(?:neither|none)(?: \w+){0,5} (?:is|are) true\b|\bit (?:cannot|can't|can not) be (?:between|to the|above|below|left|right|on the|true|so|the case)\b|"
+    r"\bnot at all\b|\b(?:neither|none)(?: \w+){0,5} (?:is|are) true\b|\bit (?:cannot|can't|"
+    r"can not) be (?:between|to the|above|below|left|right|on the|true|so|the case)\b|"
     r"(?<=\byes or )no\b|(?<=\byes/)no\b|"
     r"\bno(?=\s*(?:$|[^\w\s'-])|\s+-|\s+(?:and|or|because|since|as|it|there|this|that|they|i|we|but|is|if|from|"
     r"yes|would|are|seem)\b)(?!\.\s*\d)",
     re.I,
 )
 _EITHER = re.compile(
-    r"\b(?:either|says?|saying|tells?|simple|with|answer|be)\s+yes\s*(?:,|/|or)\s*no\b(?:,? or cannot be determined\b)?", re.I
+    r"\byes and no (?:are|were|remain|would be)\b|\b(?:both|neither) yes (?:and|nor) no\b|\b(?:either|says?|"
+    r"saying|tells?|simple|with|answer|be)\s+yes\s*(?:,|/|or)\s*no\b(?:,? or cannot be determined\b)?",
+    re.I,
 )
 _LETTER = re.compile(r"^\W*([yn])\W*$", re.I)
 
@@ -56,7 +60,8 @@ _THERE = r"\bthere(?:'s| is| are| was| were| exists?| still is| still are)\b"
 _DENIAL = re.compile(
     rf"{_THERE}(?: now| currently| still)*(?: no| not| none)\b(?! doubt| need| other| way| one else| more need)|"
     r"\bthere (?:is|are|was|were|does)n't\b|\b(?:is|are|does|do)(?: not|n't)\W*$|"
-    r"\b(?:is|are|does|do)(?: not|n't) (?:between|present|exist|there|contain|hold|satisfied|met|on the canvas|"
+    r"\b(?:is|are|does|do)(?: not|n't) (?:among|listed|in the list|between|present|exist|there|contain|hold|"
+    r"satisfied|met|on the canvas|"
     r"in the canvas)\b|\bno longer (?:present|there|exists?|on|in)\b|"
     r"\b(?:do not|don't|cannot|can't) (?:see|find) (?:an?|any|one|such)\b(?! image| picture| canvas)|"
     r"\b(?:shape|square|circle|triangle|it) is (?:absent|missing|gone)\W*$|"
@@ -69,9 +74,11 @@ _DENIAL = re.compile(
 _ASSERTION = re.compile(
     rf"{_THERE}(?: now| currently| still| indeed)*(?:\W*$| (?:an?|one|two|three|four|five|\d+|exactly|at least|"
     rf"such)\b)|"
-    r"^\W*(?:there (?:most |very )?(?:\w+ly|indeed) is|it (?:is|does)|(?:it )?exists|(?:it's )?there|present|found)\W*$|"
+    r"^\W*(?:there (?:most |very )?(?:\w+ly|indeed) is|it (?:is|does)|(?:it )?exists|(?:it's )?there|present|"
+    r"found)\W*$|"
     r"^\W*i (?:found|see|can see|spotted) (?:it|one|two|three)\b|^\W*such an? [\w ]{1,40} exists\b|"
-    r"\b(?:is|lies|sits)(?: still| indeed| now)? (?:between|present|there|on the canvas|in the canvas)\b|"
+    r"\b(?:is|lies|sits)(?: still| indeed| now)? (?:among|listed|in the list|between|present|there|"
+    r"on the canvas|in the canvas)\b|"
     r"\b(?:statement|claim|condition) holds\b|"
     r"\b(?:canvas|list|description|picture|image) (?:contains|includes|has|shows) (?:an?|one|two|\d+)\b[^,;]*$|"
     r"\b(?:conditions?|statement|claim|parts?) (?:is|are)(?: both)? (?:met|satisfied|fulfilled)\b",
@@ -86,6 +93,8 @@ def state_existence(sentence: str) -> str | None:
     if re.search(r"\b(?:whether|if|let me|let's|need to)\b", sentence, re.I):
         return None
     denied, asserted = _DENIAL.search(sentence), _ASSERTION.search(sentence)
+    if denied and re.match(r"\W*(?:no|none)\b", sentence, re.I):
+        return "No"
     if bool(denied) == bool(asserted) or (asserted and _COMPARISON.search(sentence)):
         return None
     if asserted and asserted[0].endswith((" a", " an")) and not _NOUN.search(sentence, asserted.end()):  # cut off
@@ -116,15 +125,22 @@ _OPEN = re.compile(
     re.I,
 )
 _PERHAPS_OPEN = re.compile(
-    r"\b(?:unknown|unclear|ambiguous|insufficient|undefined|unspecified|uncertain)\b"
-    r"|(?:\bnot|n't) (?:specified|stated|given|mentioned|fixed)\b"
-    r"|\b(?:nobody|no one|no-one) (?:can|could) (?:tell|say|know)\b|\bno conclusion\b|\bneither (?:yes nor no|one) (?:follows|can)\b"
+    r"\b(?:unknown|unclear|ambiguous|insufficient|undefined|unspecified|uncertain|incomparable)\b"
+    r"|(?:\bnot|n't) (?:specified|stated|given|mentioned|fixed|comparable|known|sufficient|be (?:sure|certain))\b"
+    r"|\b(?:is|are|remains?|stays?|left) open\b|\bno (?:definite|definitive|clear|certain|unique) (?:answer|"
+    r"conclusion)\b"
+    r"|\bnothing is (?:said|known|stated|told)\b|\bno line(?: \w+)? (?:tells|says|states)\b|\b(?:do not|"
+    r"don't) know (?:whether|if)\b"
+    r"|\b(?:doesn't|does not) (?:tell|say|show|reveal) (?:us )?(?:how|which|whether|if|where)\b"
+    r"|\b(?:nobody|no one|no-one) (?:can|could) (?:tell|say|know)\b|\bno conclusion\b|\bneither (?:yes nor no|"
+    r"one) (?:follows|can)\b"
     r"|\beither way\b|\b(?:either|both)(?: \w+)? (?:is|are|remain|would be) (?:possible|consistent)\b"
     r"|\b(?:text|description|lines?|information|statements?|facts?|clues?|premises?) (?:do(?:es)?(?: not|n't)) "
     r"(?:say|tell|specify|state|mention|reveal|settle|relate|connect|link|compare|give|provide)\b(?! that\b)"
     r"|\b(?:no|not any|n't any) (?:\w+ ){0,2}(?:information|info|data|clue)\b"
     r"|\b(?:nothing|none)(?: \w+){0,4} (?:relates?|links?|connects?|compares?|says?|tells?)\b"
-    r"|\bno (?:\w+ ){0,2}(?:line|chain|path|link|relation|connection|statement|fact)s?(?: \w+){0,3} (?:between|to compare|"
+    r"|\bno (?:\w+ ){0,2}(?:line|chain|path|link|relation|connection|statement|fact)s?(?: \w+){0,3} (?:between|"
+    r"to compare|"
     r"relat\w+|link\w*|connect\w*|compar\w+)\b",
     re.I,
 )
@@ -161,7 +177,8 @@ def _without_refusal(sentences: list[str]) -> list[str]:
     if len(sentences) < 2 or not re.match(r"\W*no\b", sentences[-2], re.I):
         return sentences
     no, last = ({mention.value for mention in _find_entailment(sentence)} for sentence in sentences[-2:])
-    return [*sentences[:-2], sentences[-1]] if (no, last) == ({"No"}, {UNDETERMINED}) else sentences
+    refused = (no, last) == ({"No"}, {UNDETERMINED}) and _OPEN.search(sentences[-1])
+    return [*sentences[:-2], sentences[-1]] if refused else sentences
 
 
 ENTAILMENT = Kind(_find_entailment, state=_state_briefly, join=_without_refusal, polar=True, exclusive=True)

@@ -17,7 +17,8 @@ _ATTRIBUTES = {
     **{word: (0, plain) for word, plain in _SPELLED.items()},
     **{colour: (1, colour) for colour in LARGE.colours},
     **{form: (2, form) for form in FORMS},
-    **{"triangular": (2, "triangle"), "circular": (2, "circle")},
+    "triangular": (2, "triangle"),
+    "circular": (2, "circle"),
 }
 _ATTRIBUTE = re.compile(rf"(?<![a-z])({'|'.join(_ATTRIBUTES)})s?(?![a-z])", re.I)
 _LABEL = re.compile(r"\b(?:sized?|colou?r(?:ed)?|form|shape|type|kind)\b", re.I)
@@ -79,6 +80,15 @@ def _find_shape(passage: str) -> Mentions:
     return () if all(_is_reference(passage, mention) for mention in found) else found
 
 
+_PREPOSITION = re.compile(
+    r"\b(?:below|above|under|over|beside|behind|after|before|near|of|next to|from|to|with)\s+(?:the |a )?$", re.I
+)
+
+
+def _follows_preposition(passage: str, mention: Mention) -> bool:
+    return _PREPOSITION.search(passage[max(0, mention.start - 30) : mention.start]) is not None
+
+
 def _is_reference(passage: str, mention: Mention) -> bool:
     return _REFERENCE.search(passage[max(0, mention.start - 30) : mention.start]) is not None
 
@@ -87,7 +97,7 @@ _BEFORE_PREDICATE = re.compile(
     r"(?:\b(?:is|be|are)|'s|:|=|->)\s*(?:(?:the|a|an|now|then|therefore|thus|indeed)\s+)*$", re.I
 )
 _SUBJECT = re.compile(
-    r"\s*(?:,[^,]{1,60},)?\s*(?:is|was|comes|has|would be|must be|makes|becomes|"
+    r"\s*(?:,[^,]{1,60},)?\s*(?:,? which\s+)?(?:is|was|comes|has|would be|must be|makes|becomes|"
     r"ends)\b(?!\s+(?:\w+ly\s+|just\s+)?(?:to the (?:left|right)|above|below|left of|right of|higher|lower|"
     r"further|farther|closer|nearer|next to|before|after)\b)",
     re.I,
@@ -111,7 +121,9 @@ def _choose_shape(passage: str, mentions: Mentions) -> str | None:
         rest = passage[predicates[0].end : predicates[-1].start]
         named = {m.value for m in predicates[: 1 if re.search(r"\b(?:next|others?|remaining)\b", rest) else None]}
         return named.pop() if len(named) == 1 and not named & listed else None
-    subjects = {m.value for m in mentions if _SUBJECT.match(passage, m.end)} - listed
+    subjects = {
+        m.value for m in mentions if _SUBJECT.match(passage, m.end) and not _follows_preposition(passage, m)
+    } - listed
     return subjects.pop() if len(subjects) == 1 else None
 
 

@@ -82,13 +82,13 @@ class MultiHopTask(DirectionTask):
         steps = self.random.shuffled(steps)
         lines = [_tell(b, a) if self.random.below(2) else _tell(a, b) for a, b in steps]
         self.description = "\n".join([HEADING, *lines])
-        first, *others = self.wanted_answers(selected_answer)
+        first, *further = self.wanted_answers(selected_answer)
         ends = path[0], path[-1]
-        asked = [(first, ends), *((answer, self._other_pair(shapes, ends, answer)) for answer in others)]
+        asked = [(first, ends), *((answer, self._other_pair(shapes, ends, answer)) for answer in further)]
         return [(_ask(answer, *pair), answer) for answer, pair in asked]
 
     def _other_pair(self, shapes: list[Shape], ends: tuple[Shape, Shape], answer: str) -> tuple[Shape, Shape]:
-        """Two shapes for another question: not level on the axis of its answer, and not neighbours, if there are such."""
+        """Two for another question: not level on the axis of its answer, and not neighbours, if there are such."""
         axis = next(axis for axis, answers in AXES.items() if answer in answers)
         pairs = [p for p in combinations(shapes, 2) if p != ends and getattr(p[0], axis) != getattr(p[1], axis)]
         apart = [pair for pair in pairs if not _are_neighbours(*pair)]

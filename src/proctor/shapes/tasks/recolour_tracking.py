@@ -61,11 +61,12 @@ class RecolourTrackingTask(ColourTask):
 
     @staticmethod
     def solve(description: str, question: str) -> str:
-        """The answer from the words alone: goes back from each colour to the one it was, until it is that of the shape."""
+        """The answer from the words alone: the colour that goes back, event by event, to the one in the list."""
         place = question[question.index("(") : question.index(")") + 1]
         began = next((line.split()[2] for line in description.splitlines() if line.endswith(f" at {place}")), None)
         events = re.findall(r"^All (\w+) shapes turn (\w+),", description, re.M)
-        for colour in dict.fromkeys(re.findall(r"^- \w+ (\w+) ", description, re.M)):
+        colours: dict[str, None] = dict.fromkeys(re.findall(r"^- \w+ (\w+) ", description, re.M))
+        for colour in colours:
             earlier = colour
             for a, b in reversed(events):
                 earlier = {a: b, b: a}.get(earlier, earlier)
