@@ -16,7 +16,7 @@ from proctor.code.tasks.humanevalpack import LANGUAGES as PACK_LANGUAGES
 from proctor.code.tasks.multiple import LANGUAGES as MULTIPLE_LANGUAGES
 from proctor.sandbox import Limits, Outcome, Program, Verdict
 from proctor.task import create_task
-from test_code_conformance import rows_of
+from test_code_conformance import rows_of, settings_of
 from test_code_languages import MULTIPLE_ROWS, PACK_ROWS, multiple_programs, of_completion, task
 from toolchains import marks, needs_language
 
@@ -116,7 +116,7 @@ FAST = {name for kind, name in FIRST_OF_KIND.items() if kind not in IMPORTING_NU
     ],
 )
 def test_python(name: str, kind: str) -> None:
-    code = create_task(TASK_REGISTRY[name], f"code/{name}", {}, data=_first_row(name))
+    code = create_task(TASK_REGISTRY[name], f"code/{name}", settings_of(name), data=_first_row(name))
     assert isinstance(code, Task)
     reference = code.solution(code.rows()[0])
     assert reference is not None
