@@ -47,7 +47,8 @@ def score_of_trials(judged: Sequence[tuple[str, Trial]], cut_off: Sequence[bool]
     ]
     outcomes = {TRUNCATED if cut else trial.outcome for cut, trial in zip(failed, trials, strict=True)}
     value = sum(trial.passed for trial in trials) / len(trials)
-    outcome = outcomes.pop() if len(outcomes) == 1 else "mixed"
+    # Where they differ, the value says it: some passed, or all failed, each in its own way.
+    outcome = outcomes.pop() if len(outcomes) == 1 else "" if value else Outcome.FAILED
     return Score(value, outcome, answer, _why(trials), truncated=sum(failed))
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from proctor.code.task import Task
 
 # Of this process alone, or made anew there.
-_LEFT_OUT = ("sandbox", "artifacts", "settings", "get_dataset", "_config", "_scoring")
+_LEFT_OUT = ("sandbox", "artifacts", "settings", "get_dataset", "_config", "_scoring", "_environment")
 _LARGE = 256 << 20  # bytes of a data set of the hub's client that are left in their files
 
 

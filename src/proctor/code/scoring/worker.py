@@ -72,7 +72,7 @@ def _answer(task: Task, line: int) -> None:
 
 
 def _perform(task: Task, request: messages.Request, line: int) -> messages.Reply:
-    runner = ForwardingRunner(line)
+    runner = ForwardingRunner(line, isinstance(request, messages.CountResults))
     task.ask_for_dataset = runner.dataset
     match request:
         case messages.ReadOutputs(sample, outputs):
@@ -98,8 +98,9 @@ def _perform(task: Task, request: messages.Request, line: int) -> messages.Reply
 class ForwardingRunner:
     """Has the harness run programs, in the sandbox of its run. Threads and forks of a call take turns."""
 
-    def __init__(self, line: int) -> None:
+    def __init__(self, line: int, remembers: bool) -> None:
         self._line = line
+        self.remembers = remembers
         self._threads = threading.RLock()
         self._depth = 0  # one program may have to be run to judge another
         self._forks = tempfile.TemporaryFile()  # noqa: SIM115

@@ -21,10 +21,12 @@ from proctor.code.tasks import (
     humaneval,
     humanevalpack,
     instruct_humaneval,
+    instruct_wizard_humaneval,
     mbpp,
     mercury,
     multiple,
     parity,
+    python_bugs,
     quixbugs,
     recode,
     santacoder_fim,
@@ -38,8 +40,8 @@ from proctor.userfile import is_file
 TASK_REGISTRY: dict[str, type[Task]] = {
     **codexglue_code_to_text.create_all_tasks(),
     **codexglue_text_to_text.create_all_tasks(),
-    "conala": conala.Conala,
-    "concode": concode.Concode,
+    **conala.create_all_tasks(),
+    **concode.create_all_tasks(),
     "humaneval": humaneval.HumanEval,
     "humaneval-unstripped": humaneval.UnstrippedHumanEval,
     "mbpp": mbpp.MBPP,
@@ -52,10 +54,13 @@ TASK_REGISTRY: dict[str, type[Task]] = {
     **ds1000.create_all_tasks(),
     **gsm.create_all_tasks(),
     "mercury": mercury.Mercury,
+    "mercury-zero-shot": mercury.ZeroShotMercury,
     "parity": parity.Parity,
+    "python_bugs": python_bugs.PythonBugs,
     **recode.create_all_tasks(),
     **humanevalpack.create_all_tasks(),
     **instruct_humaneval.create_all_tasks(),
+    "instruct_wizard_humaneval": instruct_wizard_humaneval.WizardHumanEval,
     **multiple.create_all_tasks(),
     "quixbugs": quixbugs.QuixBugs,
     **santacoder_fim.create_all_tasks(),
@@ -69,11 +74,11 @@ catalog.at(catalog.ADOPT)()  # whoever registers a task here may have to import 
 def get_task(task_name: str, args: Any = None, data: str | None = None) -> Task:
     """The task of this name, ready to use: a registered one, one of an installed package, or path/to/file.py:Class.
 
-    `args` may have `prompt` and `load_data_path` for tasks that take them; `data` is a file with its rows.
+    `args` may have `prompt`, `prompts` and `load_data_path` for tasks that take them; `data` is a file with its rows.
     """
     name, task_class = _find(task_name.removeprefix("code/"))
     taken = inspect.signature(task_class.__init__).parameters
-    given = {key: getattr(args, key, None) for key in ("prompt", "load_data_path") if key in taken}
+    given = {key: getattr(args, key, None) for key in ("prompt", "prompts", "load_data_path") if key in taken}
     settings = {key: value for key, value in given.items() if value is not None}
     task = create_task(task_class, name, settings, data=data)
     if data is not None:
