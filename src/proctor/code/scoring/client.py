@@ -8,7 +8,7 @@ import pickle
 import re
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -281,7 +281,7 @@ def _expected(reply: messages.Reply, kind: type[Kind], number: int | None = None
     return reply
 
 
-def _metrics(found: dict[str, float] | None) -> dict[str, float]:
+def _metrics(found: Mapping[str, float] | None) -> dict[str, float]:
     return {name: value for name, value in (found or {}).items() if math.isfinite(value)}
 
 

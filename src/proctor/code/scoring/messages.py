@@ -128,13 +128,13 @@ class Generations(Struct, frozen=True, tag=True):
 
 class Scored(Struct, frozen=True, tag=True):
     texts: list[str]
-    metrics: dict[str, float] | None
+    metrics: dict[str, int | float] | None
     failed: Failed | None = None
     """Why there are no metrics."""
 
 
 class Counted(Struct, frozen=True, tag=True):
-    metrics: dict[str, float]
+    metrics: dict[str, int | float]
 
 
 class Programs(Struct, frozen=True, tag=True):
