@@ -18,7 +18,7 @@ QUESTIONS = 3  # pairs that a task makes of one canvas
 
 
 SHORT = 100  # letters of a reply that is worth remembering: others hardly come twice
-WORDS = 4  # of a reply that says the same whatever was asked
+WORDS = 2  # of a reply that says the same whatever was asked
 
 Parser = Callable[[str, str], str | None]
 
