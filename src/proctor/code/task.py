@@ -345,11 +345,15 @@ class Task(core.Task):
         cut_off = [_is_cut_off(*one) for one in zip(outputs, generations, strict=True)]
         if self._counts_itself():
             return _mark_cut_off(await self._judge_by_results(sample, generations), generations, cut_off)
-        doc = self.rows()[sample.index]
-        programs = {generation: self.program(doc, generation) for generation in generations}
-        verdicts = await asyncio.gather(*(self.sandbox.judge(p, self.limits()) for p in programs.values()))
-        trials = {g: trial_of(p, v) for (g, p), v in zip(programs.items(), verdicts, strict=True)}
+        different = list(dict.fromkeys(generations))
+        trials = dict(zip(different, await self.run_trials(self.rows()[sample.index], different), strict=True))
         return _score([(generation, trials[generation]) for generation in generations], cut_off)
+
+    async def run_trials(self, doc: Any, generations: Sequence[str]) -> list[Trial]:
+        """How each generation fares, side by side in the sandbox of the run."""
+        programs = [self.program(doc, generation) for generation in generations]
+        verdicts = await asyncio.gather(*(self.sandbox.judge(program, self.limits()) for program in programs))
+        return [trial_of(program, verdict) for program, verdict in zip(programs, verdicts, strict=True)]
 
     def tally(self) -> Tally:
         return Results(self) if self._counts_itself() else Passing(self.ks)
