@@ -1,0 +1,132 @@
+"""The proofs of the code family, as the tables in docs/code.md.
+
+    python bench/code_proofs.py                       both tables, printed (about half an hour)
+    python bench/code_proofs.py --only builtin        the built-in tasks
+    python bench/code_proofs.py --only files --bigcode PATH
+                                                      the task files of a checkout of the BigCode harness;
+                                                      without a path those of its fork on PyPI
+    python bench/code_proofs.py --tasks 'multiple-*'  some of the built-in tasks
+    python bench/code_proofs.py --write               puts the tables into docs/code.md
+
+What is missing on this machine, a compiler or a library, is named beside the task.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import bigcode_proofs
+import builtin_proofs
+from bigcode_proofs import FileProof
+from builtin_proofs import KINDS, Proof
+from process import HERE, say
+
+RESULTS = HERE / "results" / "code_proofs.json"
+DOCS = HERE.parent / "docs" / "code.md"
+_LONGEST_NOTE = 160
+
+
+def prove_builtin(pattern: str, folder: Path) -> list[Proof]:
+    names = fnmatch.filter(builtin_proofs.TASK_REGISTRY, pattern)
+    return _told(builtin_proofs.prove_all(names, folder), len(names), lambda proof: f"{proof.task} {proof.seen}")
+
+
+def prove_files(checkout: Path | None, pattern: str, folder: Path) -> list[FileProof]:
+    root = bigcode_proofs.prepare(checkout, folder)
+    files = bigcode_proofs.task_files(root, pattern)
+    return _told(bigcode_proofs.prove_all(root, files, folder), len(files), lambda proof: f"{proof.file} {proof.held}")
+
+
+def _told(proofs: Iterable[Any], number: int, tell: Callable[[Any], str]) -> list[Any]:
+    found = []
+    for proof in proofs:
+        found.append(proof)
+        say(f"{len(found)} of {number}: {tell(proof)}")
+    return found
+
+
+def builtin_table(proofs: Sequence[Proof]) -> str:
+    """One line for tasks of one family with the same outcome, with how many of them there are."""
+    lines = [
+        "| tasks | reference passes | blank fails | constant fails | nearly right fails | |",
+        "|---|---|---|---|---|---|",
+    ]
+    groups: dict[tuple[str, ...], list[Proof]] = {}
+    for proof in proofs:
+        whole = tuple(builtin_proofs.verdict(proof.seen.get(kind, "")) for kind in KINDS)
+        groups.setdefault((_family(proof.task), *whole, _short(proof.note)), []).append(proof)
+    for (family, *rest), members in groups.items():
+        names = f"`{members[0].task}`" if len(members) == 1 else f"`{family}…` ({len(members)})"
+        lines.append(f"| {' | '.join([names, *rest])} |")
+    return "\n".join(lines)
+
+
+def _family(task: str) -> str:
+    for prefix in ("multiple-mbpp-", "multiple-", "perturbed-humaneval-", "ds1000-", "starter-", "apps-", "pal-"):
+        if task.startswith(prefix):
+            return prefix
+    head, dash, _ = task.partition("-")
+    return head + dash
+
+
+def files_table(proofs: Sequence[FileProof]) -> str:
+    lines = [f"| file | classes | {' | '.join(bigcode_proofs.COLUMNS)} | |", f"|---|---|{'---|' * 5}"]
+    for proof in proofs:
+        held = [str(proof.held[column]) if proof.tried else "–" for column in bigcode_proofs.COLUMNS]
+        notes = "; ".join(dict.fromkeys(map(_short, proof.notes)))
+        lines.append(f"| `{proof.file}.py` | {proof.tried or '–'} | {' | '.join(held)} | {notes} |")
+    return "\n".join(lines)
+
+
+def _short(note: str) -> str:
+    one_line = " ".join(note.split()).replace("|", "\\|")
+    return one_line if len(one_line) <= _LONGEST_NOTE else f"{one_line[:_LONGEST_NOTE]} …"
+
+
+def write(part: str, table: str) -> None:
+    """Between the marks of this part in the document."""
+    text = DOCS.read_text()
+    begin, end = f"<!-- {part}: bench/code_proofs.py -->", f"<!-- end of {part} -->"
+    pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+    assert pattern.search(text), f"{DOCS} has no place for {part}"
+    DOCS.write_text(pattern.sub(lambda _: f"{begin}\n{table}\n{end}", text))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", choices=["builtin", "files"], help="one of the two tables")
+    parser.add_argument("--bigcode", type=Path, metavar="PATH", help="a checkout of the BigCode harness")
+    parser.add_argument("--tasks", default="*", metavar="PATTERN", help="some of the tasks, or of the files")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/code.md")
+    args = parser.parse_args()
+    results: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if args.only != "files":
+            proofs = prove_builtin(args.tasks, folder)
+            results["builtin"] = [asdict(proof) for proof in proofs]
+            _show("builtin", builtin_table(proofs), args.write)
+        if args.only != "builtin":
+            of_files = prove_files(args.bigcode, args.tasks, folder)
+            results["files"] = [asdict(proof) for proof in of_files]
+            _show("files", files_table(of_files), args.write)
+    if args.tasks == "*":
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def _show(part: str, table: str, written: bool) -> None:
+    print(f"{table}\n", flush=True)
+    if written:
+        write(part, table)
+
+
+if __name__ == "__main__":
+    main()
