@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from builtin_proofs import MULTIPLE_ROWS, PACK_ROWS, TESTS
+from builtin_proofs import MULTIPLE, PACK, TESTS
 from process import HERE, say
 from proctor.code.rows import packaged_file, read_rows
 
@@ -238,7 +238,7 @@ def _case(file: str, variant: str) -> Case | None:
             rows = _rows("mbpp")
             return Case(variant, [rows[number % len(rows)] for number in range(500)], limit=len(rows))
         case "multiple":
-            return Case(variant, [MULTIPLE_ROWS[language]]) if language in MULTIPLE_ROWS else None
+            return Case(variant, [MULTIPLE[language]]) if language in MULTIPLE else None
         case "parity":
             return Case(variant, [], gold=[_PARITY] * 5)
         case "recode":
@@ -251,9 +251,9 @@ def _case(file: str, variant: str) -> Case | None:
 
 def _pack(variant: str, language: str) -> Case | None:
     """All kinds in Python, and two of them in each other language."""
-    if language not in PACK_ROWS or (language != "python" and not variant.startswith(_PACK_KINDS)):
+    if language not in PACK or (language != "python" and not variant.startswith(_PACK_KINDS)):
         return None
-    rows = _rows("humanevalpack-python") if language == "python" else [PACK_ROWS[language]]
+    rows = _rows("humanevalpack-python") if language == "python" else [PACK[language]]
     options = {}
     if variant.startswith("humanevalexplainsynthesize"):
         options["load_data_path"] = str(TESTS / "code_rows" / "humanevalpack-python.descriptions.json")

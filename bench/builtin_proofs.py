@@ -6,6 +6,7 @@ in tests/wrong_answers.py. All are completions, judged as in a run.
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import re
 import sys
@@ -22,12 +23,16 @@ import wrong_answers  # noqa: E402
 
 import proctor  # noqa: E402
 from proctor.code import TASK_REGISTRY  # noqa: E402
+from proctor.config import build_config  # noqa: E402
 from proctor.errors import ProctorError  # noqa: E402
-from proctor.types import Record  # noqa: E402
+from proctor.task import create_task, take_samples  # noqa: E402
+from proctor.types import Record, Sample  # noqa: E402
 from test_code_conformance import SETTINGS, rows_of  # noqa: E402
 from test_code_languages import MULTIPLE_ROWS, PACK_ROWS  # noqa: E402
 
+MULTIPLE, PACK = MULTIPLE_ROWS, PACK_ROWS
 KINDS = ("reference", "blank", "constant", "nearly right")
+_MOST = 20  # samples of a task that has more
 _PACK = ("humanevalfix", "humanevalexplain", "humanevalsynthesize")
 _NEARLY = re.compile(r">(?= (?:\$?[Ll]imit|\$2|% limit|number limit))")  # in the rows of MultiPL-E
 Row = dict[str, Any]
@@ -49,6 +54,10 @@ def verdict(seen: str) -> str:
     return "yes" if number and right == number != "0" else f"**{seen}**" if seen else "–"
 
 
+def task_names(pattern: str) -> list[str]:
+    return fnmatch.filter(TASK_REGISTRY, pattern)
+
+
 def prove_all(names: Sequence[str], folder: Path) -> Iterator[Proof]:
     for name in names:
         yield _prove(name, folder)
@@ -56,48 +65,85 @@ def prove_all(names: Sequence[str], folder: Path) -> Iterator[Proof]:
 
 def _prove(name: str, folder: Path) -> Proof:
     proof = Proof(name)
-    rows = _rows(name)
-    executes = True
     try:
-        records = _judged(name, "scripted/oracle", rows, folder)
-        executes = bool(getattr(TASK_REGISTRY[name](), "requires_execution", True))
-        proof.seen["reference"] = _share([_value(record) == 1 for record in records])
-        blanks = _judged(name, "scripted/blank", rows, folder)
-        proof.seen["blank"] = _share([not _value(record) for record in blanks])
-        first = _first_rows(name, rows)
-        answered = records if first is rows else _judged(name, "scripted/oracle", first, folder)
-        for kind, answer in _wrong(name, first, answered).items():
-            replay = folder / "replay.jsonl"
-            replay.write_text(json.dumps({"id": answered[0].sample.id, "outputs": [{"text": answer}]}))
-            judged = _judged(name, f"scripted/replay:{replay}", first, folder, limit=1)
-            fails = [_value(record) == 0 if executes else _value(record) < 1 for record in judged]
-            proof.seen[kind] = _share(fails)
+        _judge_all(proof, _given(name, folder))
     except ProctorError as error:
         proof.note = str(error)
     return proof
 
 
-def _judged(name: str, model: str, rows: Sequence[Row] | None, folder: Path, limit: int | None = None) -> list[Record]:
-    data = None
-    if rows is not None:
-        data = folder / "rows.jsonl"
+@dataclass(frozen=True)
+class Given:
+    """A task with its rows, in a folder for what a run of it writes."""
+
+    name: str
+    folder: Path
+    settings: dict[str, Any]
+    data: str | None
+    samples: Sequence[Sample]
+    wrong: Mapping[str, str]
+    """Answers to the first sample."""
+
+
+def _given(name: str, folder: Path) -> Given:
+    rows = _rows(name)
+    data = folder / "rows.jsonl" if rows is not None else None
+    if data is not None and rows is not None:
         data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings = SETTINGS.get(name, {}) | _descriptions(name, folder)
+    task = create_task(TASK_REGISTRY[name], f"code/{name}", settings, data=str(data) if data else None)
+    config = build_config(
+        {"task": f"code/{name}", "model": "m", "api": "completions", "fim": "starcoder", "limit": _MOST}
+    )
+    samples = list(take_samples(task, config))
+    return Given(name, folder, settings, str(data) if data else None, samples, _wrong(name, rows, samples))
+
+
+def _judge_all(proof: Proof, given: Given) -> None:
+    """All answers in one run, where it tells them apart; else one after another."""
+    golds = [str(sample.target) for sample in given.samples]
+    first = {given.samples[0].id: ["", *given.wrong.values()]}
+    answers = {sample.id: [gold] for sample, gold in zip(given.samples, golds, strict=True)}
+    together = {one: texts + first.get(one, [""] * (1 + len(given.wrong))) for one, texts in answers.items()}
+    records = _run(given, together)
+    verdicts = [record.score.answer for record in records if record.score is not None]
+    if all(isinstance(of_one, list) for of_one in verdicts):
+        passed = [[bool(one["passed"]) for one in of_one] for of_one in verdicts]
+        proof.seen["reference"] = _share([of_one[0] for of_one in passed])
+        proof.seen["blank"] = _share([not of_one[1] for of_one in passed])
+        for number, kind in enumerate(given.wrong, 2):
+            proof.seen[kind] = _share([not passed[0][number]])
+        return
+    executes = bool(getattr(TASK_REGISTRY[given.name](), "requires_execution", True))
+    most = 0.0 if executes else 0.999  # what is compared may be right in part
+    proof.seen["reference"] = _share([_value(record) == 1 for record in _run(given, answers)])
+    proof.seen["blank"] = _share([_value(record) == 0 for record in _run(given, {one: [""] for one in answers})])
+    for kind, answer in given.wrong.items():
+        judged = _run(given, {given.samples[0].id: [answer]}, limit=1)
+        proof.seen[kind] = _share([_value(record) <= most for record in judged])
+
+
+def _run(given: Given, answers: Mapping[str, Sequence[str]], limit: int = _MOST) -> list[Record]:
+    replay = given.folder / "replay.jsonl"
+    lines = [json.dumps({"id": one, "outputs": [{"text": text} for text in texts]}) for one, texts in answers.items()]
+    replay.write_text("\n".join(lines))
     report = proctor.evaluate(
-        f"code/{name}",
-        model,
+        f"code/{given.name}",
+        f"scripted/replay:{replay}",
         api="completions",
         fim="starcoder",
-        data=str(data) if data else None,
-        settings=SETTINGS.get(name, {}) | _descriptions(name, folder),
-        limit=limit or (None if data else 20),
+        data=given.data,
+        settings=given.settings,
+        limit=limit,
+        samples=len(next(iter(answers.values()))),
         allow_code_execution=True,
         workers=1,
-        store=str(folder / "runs"),
+        store=str(given.folder / "runs"),
     )
     records = list(report.records())
     if report.run.errors:
         raise ProctorError(next(record.error.message for record in records if record.error))
-    return records
+    return sorted(records, key=lambda record: record.sample.index)
 
 
 def _descriptions(name: str, folder: Path) -> dict[str, Any]:
@@ -135,14 +181,9 @@ def _read(file: Path) -> list[Row]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-def _first_rows(name: str, rows: list[Row] | None) -> list[Row] | None:
-    """The rows to which there are wrong answers."""
-    return rows[:1] if rows is not None and not name.startswith("ds1000-") else rows
-
-
-def _wrong(name: str, rows: Sequence[Row] | None, records: Sequence[Record]) -> Mapping[str, str]:
+def _wrong(name: str, rows: Sequence[Row] | None, samples: Sequence[Sample]) -> Mapping[str, str]:
     """To the first sample."""
-    target = str(records[0].sample.target)
+    target = str(samples[0].target)
     language = name.rpartition("-")[2]
     if name.startswith("multiple-") and rows:
         begun = target[: len(target) - len(target.lstrip("\n"))]
@@ -153,7 +194,7 @@ def _wrong(name: str, rows: Sequence[Row] | None, records: Sequence[Record]) -> 
         return {"constant": constant, "nearly right": f"\n{rows[0]['buggy_solution']}"}
     if name.startswith("starter"):
         constant = wrong_answers.STARTER["python" if name == "starter" else language]
-        return {"constant": constant, "nearly right": _starter(records[0])}
+        return {"constant": constant, "nearly right": _starter(samples[0])}
     kinds = [kind for kind in wrong_answers.PYTHON if f"{name}-".startswith(f"{kind}-")]
     if kinds:
         return wrong_answers.PYTHON[max(kinds, key=len)]
@@ -161,7 +202,7 @@ def _wrong(name: str, rows: Sequence[Row] | None, records: Sequence[Record]) -> 
     return {"constant": "the", "nearly right": " ".join(words[:-1]) or "the"}
 
 
-def _starter(record: Record) -> str:
+def _starter(sample: Sample) -> str:
     rows = _read(HERE.parent / "src/proctor/code/tasks/starter.jsonl")
-    wrong: list[str] = next(row["wrong"] for row in rows if row["task_id"] == record.sample.id)
+    wrong: list[str] = next(row["wrong"] for row in rows if row["task_id"] == sample.id)
     return wrong[0]

@@ -14,7 +14,6 @@ What is missing on this machine, a compiler or a library, is named beside the ta
 from __future__ import annotations
 
 import argparse
-import fnmatch
 import json
 import re
 import tempfile
@@ -35,7 +34,7 @@ _LONGEST_NOTE = 160
 
 
 def prove_builtin(pattern: str, folder: Path) -> list[Proof]:
-    names = fnmatch.filter(builtin_proofs.TASK_REGISTRY, pattern)
+    names = builtin_proofs.task_names(pattern)
     return _told(builtin_proofs.prove_all(names, folder), len(names), lambda proof: f"{proof.task} {proof.seen}")
 
 

@@ -68,7 +68,8 @@ def run(tests: type[unittest.TestCase], token: str) -> None:
 
     # Named and made like the tests, so that whatever was done to those is done to them.
     controls = {f"test_case_{token}_fails": must_fail, f"test_case_{token}_raises": must_raise}
-    whole = type(tests)(tests.__name__, (tests,), {"__module__": tests.__module__, **controls})
+    kind: Any = type(tests)
+    whole = kind(tests.__name__, (tests,), {"__module__": tests.__module__, **controls})
     result = unittest.TestResult()
     unittest.TestLoader().loadTestsFromTestCase(whole).run(result)
     faults = [(case.id().rpartition(".")[2], told) for case, told in result.failures + result.errors]

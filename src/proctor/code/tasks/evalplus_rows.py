@@ -107,7 +107,7 @@ _OTHER_ANSWERS = {
 
 class EvalPlus(SuiteTask, LibraryTask):
     KEYS = ("task_id",)
-    NEEDED: tuple[str, ...] = ("task_id", "prompt")
+    NEEDED: ClassVar[tuple[str, ...]] = ("task_id", "prompt")
     LIBRARIES: ClassVar[Mapping[str, str]] = {"numpy": "numpy"}
     max_tokens = 768
     memory_mib = 4096

@@ -261,8 +261,8 @@ def _examples_file(given: str, name: str) -> Path:
                 return path
         raise UsageError(f"livecodebench: there is no {inside} in {folder}, a checkout of LiveCodeBench.")
     for package in ("lcb_runner", "livecodebench"):
-        if path := packaged_file(package, str(inside)):
-            return path
+        if packaged := packaged_file(package, str(inside)):
+            return packaged
     raise UsageError(
         "livecodebench: the style GenericBase shows an example of LiveCodeBench's own, which is not part of Proctor: "
         "--set prompts=PATH names a checkout of it."
