@@ -19,15 +19,14 @@ HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent / "tests"
 sys.path.insert(0, str(TESTS))
 
-import wrong_answers  # noqa: E402
-
 import proctor  # noqa: E402
+import wrong_answers  # noqa: E402
 from proctor.code import TASK_REGISTRY  # noqa: E402
 from proctor.config import build_config  # noqa: E402
 from proctor.errors import ProctorError  # noqa: E402
 from proctor.task import create_task, take_samples  # noqa: E402
 from proctor.types import Record, Sample  # noqa: E402
-from test_code_conformance import SETTINGS, rows_of  # noqa: E402
+from test_code_conformance import rows_of, settings_of  # noqa: E402
 from test_code_languages import MULTIPLE_ROWS, PACK_ROWS  # noqa: E402
 
 MULTIPLE, PACK = MULTIPLE_ROWS, PACK_ROWS
@@ -90,7 +89,7 @@ def _given(name: str, folder: Path) -> Given:
     data = folder / "rows.jsonl" if rows is not None else None
     if data is not None and rows is not None:
         data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    settings = SETTINGS.get(name, {}) | _descriptions(name, folder)
+    settings = settings_of(name) | _descriptions(name, folder)
     task = create_task(TASK_REGISTRY[name], f"code/{name}", settings, data=str(data) if data else None)
     config = build_config(
         {"task": f"code/{name}", "model": "m", "api": "completions", "fim": "starcoder", "limit": _MOST}
@@ -148,7 +147,7 @@ def _run(given: Given, answers: Mapping[str, Sequence[str]], limit: int = _MOST)
 
 def _descriptions(name: str, folder: Path) -> dict[str, Any]:
     """What humanevalexplainsynthesize is asked, for rows in other languages than Python."""
-    if not name.startswith("humanevalexplainsynthesize-") or name in SETTINGS:
+    if not name.startswith("humanevalexplainsynthesize-") or name.endswith("-python"):
         return {}
     file = folder / "descriptions.json"
     file.write_text(json.dumps([["Return the largest difference between neighbours."]]))
@@ -170,7 +169,7 @@ def _rows(name: str) -> list[Row] | None:
         return [MULTIPLE_ROWS[language]] if language in MULTIPLE_ROWS else None
     if name.startswith(_PACK) and language != "python":
         return [PACK_ROWS[language]]
-    file = rows_of(name)
+    file = rows_of("humanevalpack-python" if name.startswith(_PACK) else name)
     rows = _read(Path(file)) if file else None
     if rows is not None and name.startswith("apps-"):
         return [row | {"difficulty": name.removeprefix("apps-")} for row in rows[:1]]
@@ -189,7 +188,11 @@ def _wrong(name: str, rows: Sequence[Row] | None, samples: Sequence[Sample]) -> 
         begun = target[: len(target) - len(target.lstrip("\n"))]
         constant = begun + wrong_answers.MULTIPLE[language]["constant"]
         return {"constant": constant, "nearly right": _NEARLY.sub(">=", target)}
-    if name.startswith(_PACK) and "describe" not in name and rows:
+    if name.startswith("humanevalexplaindescribe-"):
+        return {}  # not judged: humanevalexplainsynthesize asks what is answered here
+    if name.startswith("ds1000-"):
+        return wrong_answers.DS1000[name.split("-")[1]]
+    if name.startswith(_PACK) and rows:
         constant = f"\n{wrong_answers.PACK[language]['constant']}"
         return {"constant": constant, "nearly right": f"\n{rows[0]['buggy_solution']}"}
     if name.startswith("starter"):

@@ -86,7 +86,8 @@ def files_table(proofs: Sequence[FileProof]) -> str:
 
 
 def _short(note: str) -> str:
-    one_line = " ".join(note.split()).replace("|", "\\|")
+    cause = note.rpartition("the last: ")[2].partition(" When the cause is mended")[0].partition("Error: ")
+    one_line = " ".join((cause[2] or cause[0]).split()).replace("|", "\\|").rstrip(".")
     return one_line if len(one_line) <= _LONGEST_NOTE else f"{one_line[:_LONGEST_NOTE]} …"
 
 

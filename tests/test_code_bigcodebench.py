@@ -8,7 +8,7 @@ import pytest
 
 import proctor
 from code_tasks import chat_prompt, make_task, prompt_parts, prompt_text, read, results, rows, solution_of, write_rows
-from proctor.code.libraries import MissingLibraryError
+from proctor.code.imports import MissingLibraryError
 from proctor.code.tasks.bigcodebench import PACKAGES
 
 pytestmark = pytest.mark.usefixtures("one_sandbox")

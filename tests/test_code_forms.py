@@ -206,6 +206,12 @@ def test_a_chat_is_told_what_to_do_with_begun_code() -> None:
     assert asked.endswith("```cpp\n// p\nint f() {\n```")
 
 
+def test_a_chat_is_told_no_language_that_nobody_knows() -> None:
+    asked = asked_in_chat(Continuation("f :: Int\n"), "")
+    assert asked.startswith("Complete the following code. Reply")
+    assert asked.endswith("```\nf :: Int\n```")
+
+
 def test_a_chat_is_told_where_the_gap_is() -> None:
     asked = asked_in_chat(Infilling("a = ", " + 1\n"), prefix="# p\n")
     assert asked.endswith("```python\n# p\na = <FILL IN HERE> + 1\n\n```")

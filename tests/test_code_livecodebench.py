@@ -78,7 +78,7 @@ def test_styles() -> None:
 
 def test_a_base_model_is_shown_the_example_of_a_checkout() -> None:
     base = {"style": "GenericBase", "prompts": str(ROWS / "livecodebench-prompts")}
-    first, second = shown(make_task(NAME, CALLED, PRINTING, **base), "completions")
+    second, first = shown(make_task(NAME, CALLED, PRINTING, **base), "completions")
     assert first == (
         "### Question\nReturn the largest number.\n\n"
         "### Starter Code\nclass Solution:\n    def largest(self, numbers: List[int]) -> int:\n\n\n"
@@ -97,10 +97,10 @@ def test_a_base_model_is_shown_the_example_of_a_checkout() -> None:
 @pytest.mark.parametrize(
     ("window", "ids"),
     [
-        ({}, ["inv-3", "inv-4", "inv101_a", "inv102_b"]),
-        ({"start_date": "2024-09-14"}, ["inv-3", "inv-4", "inv102_b"]),
-        ({"start_date": "2024-03-03", "end_date": "2025-01-19"}, ["inv-3", "inv102_b"]),
-        ({"end_date": "2024-03-02"}, ["inv101_a"]),
+        ({}, ["aaa101_a", "aaa102_b", "inv-3", "inv-4"]),
+        ({"start_date": "2024-09-14"}, ["aaa102_b", "inv-3", "inv-4"]),
+        ({"start_date": "2024-03-03", "end_date": "2025-01-19"}, ["aaa102_b", "inv-3"]),
+        ({"end_date": "2024-03-02"}, ["aaa101_a"]),
     ],
 )
 def test_a_window_of_dates(window: dict[str, str], ids: list[str]) -> None:
@@ -327,7 +327,7 @@ def test_a_run_with_results_by_difficulty_and_platform() -> None:
 
 def test_a_wrong_output_is_told() -> None:
     with open("replay.jsonl", "w") as file:
-        file.write(json.dumps({"id": "inv101_a", "outputs": [{"text": "```python\nprint(1)\n```"}]}))
+        file.write(json.dumps({"id": "aaa101_a", "outputs": [{"text": "```python\nprint(1)\n```"}]}))
     report = proctor.evaluate(
         f"code/{NAME}", "scripted/replay:replay.jsonl", data=write_rows(PRINTING), allow_code_execution=True
     )
@@ -336,5 +336,5 @@ def test_a_wrong_output_is_told() -> None:
 
 
 def test_a_problem_without_tests_is_an_error() -> None:
-    with pytest.raises(ValueError, match="inv101_a has no tests: it cannot be judged"):
+    with pytest.raises(ValueError, match="aaa101_a has no tests: it cannot be judged"):
         results(make_task(NAME, problem(public_test_cases="[]")), "print(1)")

@@ -142,18 +142,38 @@ def is_wildcard(pattern: str) -> bool:
     return not is_file(pattern) and any(c in pattern for c in "*?[")
 
 
-def _from_file(name: str) -> type[Task]:
-    file, _, class_name = name.partition(":")
+def variant(name: str) -> str:
+    """What tells a task of a file from the others in it: '' where it is the only one."""
+    file, _, chosen = name.partition(":")
+    try:
+        module = _import_file(file)
+        made, classes = _made_by(module), _classes_in(module)
+    except UsageError:  # a run may have outlived its file
+        return chosen
+    if chosen in made:
+        return chosen
+    return f"{Path(file).stem}_{chosen}" if chosen and len(made) + len(classes) > 1 else ""
+
+
+def _import_file(file: str) -> ModuleType:
     path = user_path(file)
     if not path.is_file():
         raise UsageError(f"No task file {file}: expected path/to/file.py:Class.")
-    module = import_file(path, at(FILE_LOADER))
-    classes = {
+    return import_file(path, at(FILE_LOADER))
+
+
+def _classes_in(module: ModuleType) -> dict[str, type[Task]]:
+    return {
         n: c
         for n, c in vars(module).items()
         if inspect.isclass(c) and issubclass(c, Task) and c.__module__ == module.__name__
     }
-    made = _made_by(module)
+
+
+def _from_file(name: str) -> type[Task]:
+    file, _, class_name = name.partition(":")
+    module = _import_file(file)
+    classes, made = _classes_in(module), _made_by(module)
     if not class_name and not made and len(classes) == 1:
         return next(iter(classes.values()))
     if not class_name:

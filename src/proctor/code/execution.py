@@ -20,6 +20,7 @@ from proctor.sandbox import Limits, Outcome, Program, Sandbox, Verdict, run
 from proctor.task import sandbox_of
 
 T = TypeVar("T")
+_LATER = frozenset({"ends_with_tests"})
 
 
 class SandboxFailedError(Exception):
@@ -53,6 +54,9 @@ Judge = Callable[[Program, Verdict], Trial]
 """What a task makes of a verdict, where the sandbox alone cannot say whether a program has passed."""
 
 
+Excuse = Callable[[Sequence[tuple[Program, Trial]]], Coroutine[Any, Any, None]]
+
+
 class Runner(Protocol):
     def run(self, programs: Sequence[Program], limits: Limits, judge: Judge = trial_of) -> list[Trial]: ...
 
@@ -68,6 +72,11 @@ def run_programs(programs: Sequence[Program], limits: Limits, judge: Judge = tri
     return [judge(p, v) for p, v in zip(programs, run_to_end(run(programs, limits)), strict=True)]
 
 
+def recounting() -> bool:
+    """Whether no program is run now: how they fared is remembered."""
+    return isinstance(_RUNNER.get(), Remembered)
+
+
 @contextmanager
 def running_with(runner: Runner) -> Iterator[None]:
     token = _RUNNER.set(runner)
@@ -78,22 +87,38 @@ def running_with(runner: Runner) -> Iterator[None]:
 
 
 class Live:
-    """Runs programs in an open sandbox, for a thread beside its event loop; remembers how they fared."""
+    """Runs programs in an open sandbox, for a thread beside its event loop; remembers how they fared.
 
-    def __init__(self, sandbox: Sandbox, seconds: float | None = None) -> None:
+    All that it runs belongs to one problem. ``helpers`` are functions of its prompt: tests of unknown make use
+    these, and not what a program has under their names. ``excuse`` raises where programs cannot be judged here.
+    """
+
+    def __init__(
+        self, sandbox: Sandbox, seconds: float | None = None, helpers: str = "", excuse: Excuse | None = None
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._sandbox = sandbox
         self._seconds = seconds
+        self._helpers = helpers
+        self._excuse = excuse
         self.trials: list[Trial] = []
 
     def run(self, programs: Sequence[Program], limits: Limits, judge: Judge = trial_of) -> list[Trial]:
         if self._seconds is not None:
             limits = msgspec.structs.replace(limits, seconds=self._seconds)
-        running = run(programs, limits, sandbox=self._sandbox)
+        running = run(map(self._with_helpers, programs), limits, sandbox=self._sandbox)
         verdicts = asyncio.run_coroutine_threadsafe(running, self._loop).result()
         trials = [judge(program, verdict) for program, verdict in zip(programs, verdicts, strict=True)]
+        if self._excuse is not None:
+            excusing = self._excuse(list(zip(programs, trials, strict=True)))
+            asyncio.run_coroutine_threadsafe(excusing, self._loop).result()
         self.trials += trials
         return trials
+
+    def _with_helpers(self, program: Program) -> Program:
+        if not (self._helpers and program.language == "python" and program.tests) or program.prelude:
+            return program
+        return msgspec.structs.replace(program, prelude=self._helpers)
 
 
 class Refused:
@@ -168,8 +193,12 @@ def _digest(program: Program) -> str:
 
 
 def _encodable(program: Program) -> dict[str, Any]:
-    """A generation may hold half a character, which no JSON can."""
+    """A generation may hold half a character, which no JSON can.
+
+    What came later than the digests that are kept with scores counts only where it is used.
+    """
     return {
         key: value.encode(errors="surrogatepass") if isinstance(value, str) else value
         for key, value in msgspec.structs.asdict(program).items()
+        if value or key not in _LATER
     }

@@ -9,15 +9,12 @@ from typing import Any, ClassVar
 import msgspec
 
 from proctor.code.execution import Trial, run_programs, trial_of
+from proctor.code.imports import missing
 from proctor.code.task import Task
 from proctor.config import RunConfig
 from proctor.sandbox import Limits, Program, Verdict
 
 _IMPORT = re.compile(r"^[ \t]*(?:import[ \t]+(?P<modules>[^#;\n]+)|from[ \t]+(?P<module>\w+))", re.MULTILINE)
-
-
-class MissingLibraryError(Exception):
-    """A program cannot be judged: what it needs is not there. It is not to blame."""
 
 
 class LibraryTask(Task):
@@ -46,11 +43,7 @@ class LibraryTask(Task):
         if self._missing is None:
             self._missing = _missing(*run_programs([_search(self.libraries())], Limits(), _searched))
         if absent := sorted(self._missing & imported(*sources)):
-            packages = self.libraries()
-            raise MissingLibraryError(
-                f"{' and '.join(absent)} cannot be imported where programs run: install "
-                f"{' '.join(packages[name] for name in absent)} there."
-            )
+            raise missing("python", absent, self.libraries())
 
 
 def imported(*sources: str) -> set[str]:

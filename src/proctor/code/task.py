@@ -8,8 +8,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from copy import copy
-from functools import partial
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any, ClassVar, Self
 
@@ -19,11 +18,14 @@ from msgspec import Struct
 from proctor import task as core
 from proctor.code import reply
 from proctor.code.counting import counting, stand_outside
+from proctor.code.environment import Environment, helpers_in
 from proctor.code.execution import Live, Refused, Trial, run_programs, trial_of
 from proctor.code.forms import Continuation, Form, Infilling, end_tokens, form_of, present
 from proctor.code.results import Results, count_results
 from proctor.code.rows import GivenRows, Rows, load_dataset
+from proctor.code.settings import constructor_settings, struct_of
 from proctor.code.stopwords import cut, cut_generation
+from proctor.code.wording import canonical_language, is_declared, is_prose, known_language, language_in
 from proctor.config import RunConfig
 from proctor.errors import MissingDataError, ProctorError, TaskError, UsageError
 from proctor.metrics.passing import Passing, mean_pass_at_k
@@ -31,12 +33,12 @@ from proctor.metrics.summary import Tally
 from proctor.models.generations import LOADED
 from proctor.models.model import Request
 from proctor.sandbox import Limits, Outcome, Program
+from proctor.sandbox.endings import may_exit
+from proctor.sandbox.languages import find_language
 from proctor.thoughts import reasoning_is_open, without_thoughts
 from proctor.types import LENGTH, TRUNCATED, Message, Output, Prompt, Record, Sample, Score
 
 SEEN_OF_THE_END = 40  # characters of an output by which it is seen whether its end was judged
-_SETTABLE = (str, bool, int, float, list, tuple, dict, type(None))
-_ALWAYS_PASSED = {"prompt": "prompt", "load_data_path": None}  # where a constructor has them without a default
 _FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
 
 
@@ -64,8 +66,8 @@ class Task(core.Task):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "Settings" not in vars(cls) and "__init__" in vars(cls):
-            defaults = _constructor_settings(cls)
-            cls.Settings, cls._taken_by_constructor = _struct_of(defaults), tuple(defaults)
+            defaults = constructor_settings(cls)
+            cls.Settings, cls._taken_by_constructor = struct_of(defaults), tuple(defaults)
 
     def __init__(self, stop_words: Sequence[str] | None = None, requires_execution: bool = False) -> None:
         self.stop_words = list(stop_words or [])
@@ -130,7 +132,11 @@ class Task(core.Task):
             [self.program(rows[index], generation) for generation in of_one] for index, of_one in enumerate(generations)
         ]
         trials = iter(run_programs([program for of_one in programs for program in of_one], self.limits()))
-        passed = [[next(trials).passed for _ in of_one] for of_one in programs]
+        passed = []
+        for doc, of_one in zip(rows, programs, strict=False):
+            judged = [(program, next(trials)) for program in of_one]
+            self._environment.check(partial(self.promised_code, doc), judged)
+            passed.append([trial.passed for _, trial in judged])
         return mean_pass_at_k([(len(of_one), sum(of_one)) for of_one in passed], self.ks)
 
     # What a program is, for tasks that run some.
@@ -139,10 +145,19 @@ class Task(core.Task):
         """What is run to judge a generation. A Python solution is called by its tests, others end with them."""
         reference = str(self.get_reference(doc))
         if self.language != "python":
-            return Program(source=f"{generation}\n{reference}", language=self.language)
+            return Program(
+                source=f"{generation}\n{reference}",
+                language=self.language,
+                ends_with_tests=not may_exit(find_language(self.language), reference),
+            )
         form = form_of(self.get_prompt(doc))
         prelude = form.text if isinstance(form, Continuation) else ""
         return Program(source=generation, tests=reference, entry_point=self.entry_point(doc), prelude=prelude)
+
+    def promised_code(self, doc: Any) -> list[str]:
+        """Code of the benchmark's own: a library that it imports, and that is missing, excuses a program."""
+        texts = *msgspec.structs.astuple(form_of(self.get_prompt(doc))), self.get_reference(doc), self.solution(doc)
+        return [text for text in texts if isinstance(text, str)]
 
     def limits(self) -> Limits:
         return Limits(seconds=self._config.program_timeout or self.timeout, memory_mib=self.memory_mib)
@@ -164,6 +179,13 @@ class Task(core.Task):
         form = form_of(self.get_prompt(doc))
         return found.removeprefix(form.text) if isinstance(form, Continuation) and isinstance(found, str) else found
 
+    def language_of(self, doc: Any) -> str:
+        """The programming language of a problem; '' where neither the task nor its rows say it."""
+        runs = self.requires_execution and not self._counts_itself()  # programs in its own language
+        if runs or self._is_ours() or is_declared("language", self, Task):
+            return canonical_language(self.language)
+        return known_language(_field(doc, "language")) or known_language(self.DATASET_NAME)
+
     def chat_prompt(self, doc: Any) -> str | None:
         """What a chat model is asked, where the prompt is not code that it could be asked to complete."""
         return None
@@ -180,7 +202,13 @@ class Task(core.Task):
         else:
             return reply.program(form.begun, text, self.entry_point(doc), self.language)
         generation = form.with_completion(completion)
-        return self._postprocessed(form, generation, completion, index) if overridden else generation
+        if not overridden:
+            return generation
+        done = self._postprocessed(form, generation, completion, index)
+        if completion.strip() and done.strip() in ("", form.begun.strip()):
+            said = without_thoughts(text)  # nothing is left of the code: the task looks for the fence around it
+            return self._postprocessed(form, form.with_completion(said), said, index)
+        return done
 
     # The core's contract.
 
@@ -261,7 +289,14 @@ class Task(core.Task):
         asked = self.chat_prompt(doc) if config.api != "completions" else None
         if asked is not None:
             return (Message("user", config.prefix + asked),)
-        return present(form_of(self.get_prompt(doc)), config, self.language, wrapped=self.requires_execution)
+        form = form_of(self.get_prompt(doc))
+        language = self.language_of(doc) or language_in(form.begun)
+        begins_code = self._is_ours() or not is_prose(form.begun)
+        return present(form, config, language, wrapped=self.requires_execution and begins_code)
+
+    def _is_ours(self) -> bool:
+        """Whether it is part of the package, where prompts that are no code have a `chat_prompt`."""
+        return type(self).__module__.startswith("proctor.")
 
     def identify(self, doc: Any, index: int) -> str:
         found = (_field(doc, key) for key in ("task_id", "id", "name"))
@@ -269,14 +304,20 @@ class Task(core.Task):
 
     def describe(self, doc: Any) -> dict[str, Any]:
         """Metadata of a problem, by which the metrics can be broken down."""
-        return {"language": self.language} if self.requires_execution else {}
+        language = self.language_of(doc) if self.requires_execution else ""
+        return {"language": language} if language else {}
 
     def cluster_of(self, doc: Any) -> str:
         """Names what a problem shares with others, such as the problem that they are variants of; '' if nothing."""
         return ""
 
+    @cached_property
+    def _environment(self) -> Environment:
+        return Environment()
+
     async def open(self, config: RunConfig) -> None:
         self._config = config
+        self.ks = tuple(config.k) or self.ks
         stand_outside()
 
     def stop_strings(self, config: RunConfig) -> tuple[str, ...]:
@@ -309,6 +350,9 @@ class Task(core.Task):
         """What is judged of an output, and what a file of generations holds."""
         if output.finish == LOADED:
             return output.text
+        if not self._config.postprocess:
+            completes = self._config.api == "completions"
+            return self._form(sample.index).with_completion(output.text) if completes else output.text
         doc = self.rows()[sample.index]
         with self._given.offered():
             form = self._form(sample.index)
@@ -353,7 +397,10 @@ class Task(core.Task):
         """How each generation fares, side by side in the sandbox of the run."""
         programs = [self.program(doc, generation) for generation in generations]
         verdicts = await asyncio.gather(*(self.sandbox.judge(program, self.limits()) for program in programs))
-        return [trial_of(program, verdict) for program, verdict in zip(programs, verdicts, strict=True)]
+        trials = [trial_of(program, verdict) for program, verdict in zip(programs, verdicts, strict=True)]
+        judged = list(zip(programs, trials, strict=True))
+        await self._environment.check_in(self.sandbox, partial(self.promised_code, doc), judged)
+        return trials
 
     def tally(self) -> Tally:
         return Results(self) if self._counts_itself() else Passing(self.ks)
@@ -362,8 +409,9 @@ class Task(core.Task):
         return type(self).process_results is not Task.process_results
 
     async def _judge_by_results(self, sample: Sample, generations: list[str]) -> Score:
-        runner = Live(self.sandbox, self._config.program_timeout) if self.requires_execution else Refused(self.name)
-        reference = self.get_reference(self.rows()[sample.index])
+        doc = self.rows()[sample.index]
+        runner = self._live(doc) if self.requires_execution else Refused(self.name)
+        reference = self.get_reference(doc)
         try:
             found = await asyncio.to_thread(count_results, self, [sample.index], [generations], [reference], runner)
         except ProctorError:
@@ -384,6 +432,11 @@ class Task(core.Task):
         if (outcome == Outcome.PASSED) != (value == 1):  # a program may run to its end, and its answer be wrong
             outcome = ""
         return Score(value, outcome, answer, _why(trials))
+
+    def _live(self, doc: Any) -> Live:
+        form = form_of(self.get_prompt(doc))
+        excuse = partial(self._environment.check_in, self.sandbox, partial(self.promised_code, doc))
+        return Live(self.sandbox, self._config.program_timeout, helpers_in(form.begun), excuse)
 
     def _form(self, index: int) -> Form:
         return form_of(self.get_prompt(self.rows()[index]))
@@ -438,7 +491,8 @@ def _score(judged: Sequence[tuple[str, Trial]], cut_off: Sequence[bool]) -> Scor
     ]
     outcomes = {TRUNCATED if cut else trial.outcome for cut, trial in zip(failed, trials, strict=True)}
     value = sum(trial.passed for trial in trials) / len(trials)
-    outcome = outcomes.pop() if len(outcomes) == 1 else "mixed"
+    # Where they differ, the value says it: some passed, or all failed, each in its own way.
+    outcome = outcomes.pop() if len(outcomes) == 1 else "" if value else Outcome.FAILED
     return Score(value, outcome, answer, _why(trials), truncated=sum(failed))
 
 
@@ -457,26 +511,3 @@ def _value(found: Mapping[str, float], full_marks: float) -> float | None:
 
 def _field(doc: Any, key: str) -> Any:
     return doc.get(key) if isinstance(doc, Mapping) else None
-
-
-def _constructor_settings(cls: type[Task]) -> dict[str, Any]:
-    """The arguments of the constructor that can be given on a command line, with their defaults, if they have any."""
-    found: dict[str, Any] = {}
-    for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]:
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            continue
-        if parameter.default is parameter.empty:
-            found[name] = _ALWAYS_PASSED.get(name, msgspec.NODEFAULT)
-        elif isinstance(parameter.default, _SETTABLE):
-            found[name] = parameter.default
-    return found
-
-
-def _struct_of(defaults: dict[str, Any]) -> type[Struct]:
-    fields: list[Any] = [
-        (name, Any)
-        if default is msgspec.NODEFAULT
-        else (name, Any, msgspec.field(default_factory=partial(copy, default)))
-        for name, default in defaults.items()
-    ]
-    return msgspec.defstruct("Settings", fields, frozen=True, kw_only=True)

@@ -137,6 +137,8 @@ def bubblewrap_command(bubblewrap: str, layout: Layout, as_root: bool, files: Ma
     for place in layout.hidden:
         command += ["--size", "4096", "--tmpfs", place]
     for link, target in layout.links:
+        if len(Path(link).parents) > 1:
+            command += ["--perms", "0755", "--dir", str(Path(link).parent)]
         command += ["--symlink", target, link]
     command += ["--proc", "/proc", "--dir", "/dev"]
     for name in DEVICES:

@@ -283,6 +283,7 @@ def _command(level: Level, layout: Layout, handed: list[int], scratch: Path | No
         "subject_user": examiner_user + 1 if own_users else None,
         "seccomp": level.seccomp,
         "landlock": bool(level.landlock),
+        "without_mounts": bool(level.landlock) and not level.namespaces,
         "readable": ["/"] if level.namespaces else [*readable(layout), "/proc"],
         "listable": [] if level.namespaces else layout.folders,
     }

@@ -20,11 +20,13 @@ from proctor.code.tasks import (
     humaneval,
     humanevalpack,
     instruct_humaneval,
+    instruct_wizard_humaneval,
     livecodebench,
     mbpp,
     mercury,
     multiple,
     parity,
+    python_bugs,
     quixbugs,
     recode,
     santacoder_fim,
@@ -37,8 +39,8 @@ from proctor.task import create_task
 TASK_REGISTRY: dict[str, type[Task]] = {
     **codexglue_code_to_text.create_all_tasks(),
     **codexglue_text_to_text.create_all_tasks(),
-    "conala": conala.Conala,
-    "concode": concode.Concode,
+    **conala.create_all_tasks(),
+    **concode.create_all_tasks(),
     "humaneval": humaneval.HumanEval,
     "humaneval-unstripped": humaneval.UnstrippedHumanEval,
     "mbpp": mbpp.MBPP,
@@ -54,10 +56,13 @@ TASK_REGISTRY: dict[str, type[Task]] = {
     **gsm.create_all_tasks(),
     "livecodebench": livecodebench.LiveCodeBench,
     "mercury": mercury.Mercury,
+    "mercury-zero-shot": mercury.ZeroShotMercury,
     "parity": parity.Parity,
+    "python_bugs": python_bugs.PythonBugs,
     **recode.create_all_tasks(),
     **humanevalpack.create_all_tasks(),
     **instruct_humaneval.create_all_tasks(),
+    "instruct_wizard_humaneval": instruct_wizard_humaneval.WizardHumanEval,
     **multiple.create_all_tasks(),
     "quixbugs": quixbugs.QuixBugs,
     **santacoder_fim.create_all_tasks(),
@@ -66,11 +71,12 @@ TASK_REGISTRY: dict[str, type[Task]] = {
 
 
 def get_task(task_name: str, args: Any = None, data: str | None = None) -> Task:
-    """The task of this name, ready to use. `args` may have `prompt` and `load_data_path` for tasks that take them."""
+    """The task of this name, ready to use. `args` may have `prompt`, `prompts` and `load_data_path` for those that take
+    them."""
     if task_name not in TASK_REGISTRY:
         raise UnknownNameError("task", task_name, TASK_REGISTRY, f"Tasks: {', '.join(sorted(TASK_REGISTRY))}.")
     task_class = TASK_REGISTRY[task_name]
     taken = inspect.signature(task_class.__init__).parameters
-    given = {key: getattr(args, key, None) for key in ("prompt", "load_data_path") if key in taken}
+    given = {key: getattr(args, key, None) for key in ("prompt", "prompts", "load_data_path") if key in taken}
     settings = {key: value for key, value in given.items() if value is not None}
     return create_task(task_class, f"code/{task_name}", settings, data=data)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from typing import Any
 
 from proctor.code.forms import Form, Infilling
 from proctor.code.task import Task as CodeTask
+from proctor.compat.bigcode.answers import find_answer
 from proctor.models.scripted import Oracle
 from proctor.task import NoSettings
 from proctor.types import Output, Sample
@@ -27,25 +27,15 @@ class Task(CodeTask):
 
     def solution(self, doc: Any) -> str | None:
         """As the harness has it, a whole generation; where there is none to be had, what completes the prompt."""
-        if not self._solution_is_whole():
-            return super().solution(doc)
-        if self._has_solutions():
-            return self.get_reference(doc, get_solution=True)  # type: ignore[call-arg, no-any-return]
-        reference = self.get_reference(doc)
-        first = reference[0] if isinstance(reference, list | tuple) and reference else reference
-        return first if isinstance(first, str) else super().solution(doc)
+        answer = find_answer(self, doc)
+        return answer.text if answer is not None else None
 
     def generation(self, sample: Sample, output: Output) -> str:
         asked_for_solutions = self._config.model == Oracle.name and output.text == sample.target
-        if asked_for_solutions and self._solution_is_whole():
+        answer = find_answer(self, self.rows()[sample.index]) if asked_for_solutions else None
+        if answer is not None and answer.whole:
             return output.text  # it has nothing that would have to be taken off
         return super().generation(sample, output)
-
-    def _solution_is_whole(self) -> bool:
-        return self._has_solutions() or not self.requires_execution
-
-    def _has_solutions(self) -> bool:
-        return "get_solution" in inspect.signature(self.get_reference).parameters
 
     def _postprocessed(self, form: Form, generation: str, completion: str, index: int) -> str:
         if isinstance(form, Infilling):

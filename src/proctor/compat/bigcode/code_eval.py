@@ -11,8 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.code.execution import Trial, run_programs
+from proctor.code.sources import without_unused_crates
 from proctor.metrics.passing import TRIES, mean_pass_at_k, pass_at_k
 from proctor.sandbox import Limits, Outcome, Program
+from proctor.sandbox.endings import may_exit
+from proctor.sandbox.languages import find_language
 
 Result = dict[str, Any]
 Results = dict[int, list[tuple[int, Result]]]
@@ -51,7 +54,10 @@ def program_of(candidate: str, test: str, language: str = "python") -> Program:
     """A candidate with its test: apart, where that is Python by itself, so that a pass cannot be faked."""
     if language == "python" and test.strip() and _parses(test):
         return Program(source=candidate, tests=test)
-    return Program(source=f"{candidate}\n{test}", language=language)
+    source = f"{candidate}\n{test}"
+    if language == "rust-test":  # HumanEvalPack's, which imports crates that few programs use
+        source = without_unused_crates(source)
+    return Program(source=source, language=language, ends_with_tests=not may_exit(find_language(language), test))
 
 
 def result_of(trial: Trial, task_id: int, completion_id: int) -> Result:
