@@ -125,12 +125,12 @@ def _own_side(root: Path, asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _prove_case(proof: FileProof, path: Path, case: Case, own: dict[str, Any], folder: Path) -> None:
     data = folder / "rows.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in case.rows))
-    exam = [f"{path}:{case.variant}"]
-    exam += ["--data", str(data)] if case.rows else []
-    exam += [word for key, value in case.options.items() for word in ("--set", f"{key}={value}")]
+    task = [f"{path}:{case.variant}"]
+    task += ["--data", str(data)] if case.rows else []
+    task += [word for key, value in case.options.items() for word in ("--set", f"{key}={value}")]
     proof.tried += 1
     number = [str(case.limit)] if case.limit else []
-    shown, why = _proctor("generate", *exam, *(["-n", *number] if number else []), "--out", "-", "--quiet")
+    shown, why = _proctor("generate", *task, *(["-n", *number] if number else []), "--out", "-", "--quiet")
     proof.held["loads"] += shown is not None
     if shown is None:
         proof.notes.append(f"{case.variant}: {why}")
@@ -140,7 +140,7 @@ def _prove_case(proof: FileProof, path: Path, case: Case, own: dict[str, Any], f
         proof.held["prompts equal"] += 1
     else:
         proof.notes.append(f"{case.variant}: {own.get('error', 'prompts differ')}")
-    run = ["run", *exam, "--allow-code-execution", "--api", "completions", "--fim", "starcoder", "--workers", "1"]
+    run = ["run", *task, "--allow-code-execution", "--api", "completions", "--fim", "starcoder", "--workers", "1"]
     run += ["--store", str(folder / "runs"), "--json", "--quiet", *(["--limit", *number] if number else [])]
     generations = folder / "generations.json"
     generations.write_text(json.dumps([[text] for text in case.gold]))
