@@ -19,7 +19,7 @@ from process import HERE
 from proctor.shapes import answers
 
 REPLIES = HERE.parent / "tests" / "replies"
-PARSERS: dict[str, Callable[[str], str | None]] = {
+PARSERS: dict[str, Callable[..., str | None]] = {
     "yes_no": answers.parse_yes_no,
     "entailment": answers.parse_entailment,
     "number": answers.parse_integer,
@@ -33,7 +33,7 @@ LONG = 100_000
 def read_corpus(kind: str) -> tuple[dict[str, float], list[str]]:
     rows = [json.loads(line) for line in (REPLIES / f"{kind}.jsonl").read_text().splitlines()]
     started = time.process_time()
-    read = [PARSERS[kind](row["reply"]) for row in rows]
+    read = [PARSERS[kind](row["reply"], row.get("question", "")) for row in rows]
     spent = time.process_time() - started
     pairs = [(row["answer"], answer) for row, answer in zip(rows, read, strict=True)]
     told = [answer == given for answer, given in pairs if answer is not None]

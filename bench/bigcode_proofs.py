@@ -47,7 +47,7 @@ class Case:
 
 @dataclass
 class FileProof:
-    file: str
+    name: str
     tried: int = 0
     held: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COLUMNS, 0))
     notes: list[str] = field(default_factory=list)

@@ -41,7 +41,7 @@ Row = dict[str, Any]
 class Proof:
     """What was seen of one task."""
 
-    task: str
+    name: str
     seen: dict[str, str] = field(default_factory=dict)
     """By the kind of answer: `2 of 2` as it must be."""
     note: str = ""
@@ -184,7 +184,7 @@ def _wrong(name: str, rows: Sequence[Row] | None, samples: Sequence[Sample]) -> 
     """To the first sample."""
     target = str(samples[0].target)
     language = name.rpartition("-")[2]
-    if name.startswith("multiple-") and rows:
+    if name.startswith("multiple-") and rows and language in wrong_answers.MULTIPLE:
         begun = target[: len(target) - len(target.lstrip("\n"))]
         constant = begun + wrong_answers.MULTIPLE[language]["constant"]
         return {"constant": constant, "nearly right": _NEARLY.sub(">=", target)}

@@ -5,7 +5,8 @@
     python bench/code_proofs.py --only files --bigcode PATH
                                                       the task files of a checkout of the BigCode harness;
                                                       without a path those of its fork on PyPI
-    python bench/code_proofs.py --tasks 'multiple-*'  some of the built-in tasks
+    python bench/code_proofs.py --only builtin --tasks 'multiple-*'
+                                                      anew for some; the others are as they were last seen
     python bench/code_proofs.py --write               puts the tables into docs/code.md
 
 What is missing on this machine, a compiler or a library, is named beside the task.
@@ -17,7 +18,7 @@ import argparse
 import json
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -33,23 +34,24 @@ DOCS = HERE.parent / "docs" / "code.md"
 _LONGEST_NOTE = 160
 
 
-def prove_builtin(pattern: str, folder: Path) -> list[Proof]:
+def prove_builtin(pattern: str, folder: Path, kept: dict[str, Any]) -> list[Proof]:
+    """All proofs, of which those that match the pattern are new."""
     names = builtin_proofs.task_names(pattern)
-    return _told(builtin_proofs.prove_all(names, folder), len(names), lambda proof: f"{proof.task} {proof.seen}")
+    _keep(builtin_proofs.prove_all(names, folder), len(names), kept)
+    return [Proof(**kept[name]) for name in builtin_proofs.task_names("*") if name in kept]
 
 
-def prove_files(checkout: Path | None, pattern: str, folder: Path) -> list[FileProof]:
+def prove_files(checkout: Path | None, pattern: str, folder: Path, kept: dict[str, Any]) -> list[FileProof]:
     root = bigcode_proofs.prepare(checkout, folder)
     files = bigcode_proofs.task_files(root, pattern)
-    return _told(bigcode_proofs.prove_all(root, files, folder), len(files), lambda proof: f"{proof.file} {proof.held}")
+    _keep(bigcode_proofs.prove_all(root, files, folder), len(files), kept)
+    return [FileProof(**kept[file.stem]) for file in bigcode_proofs.task_files(root) if file.stem in kept]
 
 
-def _told(proofs: Iterable[Any], number: int, tell: Callable[[Any], str]) -> list[Any]:
-    found = []
-    for proof in proofs:
-        found.append(proof)
-        say(f"{len(found)} of {number}: {tell(proof)}")
-    return found
+def _keep(proofs: Iterable[Proof | FileProof], number: int, kept: dict[str, Any]) -> None:
+    for count, proof in enumerate(proofs, 1):
+        kept[proof.name] = asdict(proof)
+        say(f"{count} of {number}: {proof}")
 
 
 def builtin_table(proofs: Sequence[Proof]) -> str:
@@ -61,9 +63,9 @@ def builtin_table(proofs: Sequence[Proof]) -> str:
     groups: dict[tuple[str, ...], list[Proof]] = {}
     for proof in proofs:
         whole = tuple(builtin_proofs.verdict(proof.seen.get(kind, "")) for kind in KINDS)
-        groups.setdefault((_family(proof.task), *whole, _short(proof.note)), []).append(proof)
+        groups.setdefault((_family(proof.name), *whole, _short(proof.note)), []).append(proof)
     for (family, *rest), members in groups.items():
-        names = f"`{members[0].task}`" if len(members) == 1 else f"`{family}…` ({len(members)})"
+        names = f"`{members[0].name}`" if len(members) == 1 else f"`{family}…` ({len(members)})"
         lines.append(f"| {' | '.join([names, *rest])} |")
     return "\n".join(lines)
 
@@ -81,7 +83,7 @@ def files_table(proofs: Sequence[FileProof]) -> str:
     for proof in proofs:
         held = [str(proof.held[column]) if proof.tried else "–" for column in bigcode_proofs.COLUMNS]
         notes = "; ".join(dict.fromkeys(map(_short, proof.notes)))
-        lines.append(f"| `{proof.file}.py` | {proof.tried or '–'} | {' | '.join(held)} | {notes} |")
+        lines.append(f"| `{proof.name}.py` | {proof.tried or '–'} | {' | '.join(held)} | {notes} |")
     return "\n".join(lines)
 
 
@@ -107,18 +109,17 @@ def main() -> None:
     parser.add_argument("--tasks", default="*", metavar="PATTERN", help="some of the tasks, or of the files")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/code.md")
     args = parser.parse_args()
-    results: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        if args.only != "files":
-            proofs = prove_builtin(args.tasks, folder)
-            results["builtin"] = [asdict(proof) for proof in proofs]
-            _show("builtin", builtin_table(proofs), args.write)
-        if args.only != "builtin":
-            of_files = prove_files(args.bigcode, args.tasks, folder)
-            results["files"] = [asdict(proof) for proof in of_files]
-            _show("files", files_table(of_files), args.write)
-    if args.tasks == "*":
+    results: dict[str, dict[str, Any]] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            if args.only != "files":
+                proofs = prove_builtin(args.tasks, folder, results.setdefault("builtin", {}))
+                _show("builtin", builtin_table(proofs), args.write)
+            if args.only != "builtin":
+                files = prove_files(args.bigcode, args.tasks, folder, results.setdefault("files", {}))
+                _show("files", files_table(files), args.write)
+    finally:  # what was seen before a failure counts
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
 
 

@@ -1,10 +1,12 @@
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
+import msgspec
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -21,9 +23,13 @@ from proctor.shapes.answers import (
     parse_yes_no,
 )
 from proctor.shapes.canvas import LARGE
+from proctor.shapes.tasks.count import CountTask
+from proctor.task import create_task
+from proctor.types import Sample
+from shapes_settings import slow
 
 REPLIES = Path(__file__).with_name("replies")
-PARSERS: dict[str, Callable[[str], str | None]] = {
+PARSERS: dict[str, Callable[..., str | None]] = {
     "yes_no": parse_yes_no,
     "entailment": parse_entailment,
     "number": parse_integer,
@@ -78,33 +84,48 @@ MISLEADING = (
 )
 
 
-def corpus(kind: str) -> list[tuple[str, str | None]]:
+class Row(NamedTuple):
+    question: str
+    reply: str
+    answer: str | None
+
+
+def corpus(kind: str) -> list[Row]:
     lines = (REPLIES / f"{kind}.jsonl").read_text().splitlines()
-    return [(row["reply"], row["answer"]) for row in map(json.loads, lines)]
+    return [Row(row.get("question", ""), row["reply"], row["answer"]) for row in map(json.loads, lines)]
+
+
+def misread(kind: str, rows: Iterable[Row], around: str = "{}") -> list[tuple[Row, str | None]]:
+    read = ((row, PARSERS[kind](around.format(row.reply), row.question)) for row in rows)
+    return [(row, answer) for row, answer in read if answer != row.answer]
 
 
 @pytest.mark.parametrize("kind", PARSERS)
 def test_replies_are_read_as_a_person_reads_them(kind: str) -> None:
-    read = [(reply, answer, PARSERS[kind](reply)) for reply, answer in corpus(kind)]
-    assert [row for row in read if row[1] != row[2]] == []
+    assert misread(kind, corpus(kind)) == []
+
+
+AROUND = (
+    "<think>\nHmm. Yes, no, 3, left, red, small red square?\n</think>\n\n{}",
+    "Sure! {}",
+    "Let me think step by step.\n\n{}",
+    "The shapes are at (3, 4), (-5, 12) and (7, 7).\n\n{}",
+    "{}\n\nI hope this helps!",
+    "\r\n{}\r\n\r\nLet me know if you have any questions.",
+)
 
 
 @pytest.mark.parametrize("kind", PARSERS)
-@pytest.mark.parametrize(
-    "around",
-    [
-        "<think>\nHmm. Yes, no, 3, left, red, small red square?\n</think>\n\n{}",
-        "Sure! {}",
-        "Let me think step by step.\n\n{}",
-        "The shapes are at (3, 4), (-5, 12) and (7, 7).\n\n{}",
-        "{}\n\nI hope this helps!",
-        "\r\n{}\r\n\r\nLet me know if you have any questions.",
-    ],
-)
-def test_words_around_a_reply_change_nothing(kind: str, around: str) -> None:
-    replies = [(reply, answer) for reply, answer in corpus(kind) if "think" not in reply]
-    read = [(reply, answer, PARSERS[kind](around.format(reply))) for reply, answer in replies]
-    assert [row for row in read if row[1] != row[2]] == []
+def test_words_around_a_reply_change_nothing(kind: str) -> None:
+    rows = [row for row in corpus(kind) if "think" not in row.reply]
+    assert [misread(kind, rows[i :: 5 * len(AROUND)], around) for i, around in enumerate(AROUND)] == [[]] * len(AROUND)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", PARSERS)
+@pytest.mark.parametrize("around", AROUND)
+def test_words_around_any_reply_change_nothing(kind: str, around: str) -> None:
+    assert misread(kind, (row for row in corpus(kind) if "think" not in row.reply), around) == []
 
 
 STEPS = {
@@ -117,20 +138,20 @@ STEPS = {
 }
 
 
+@pytest.mark.parametrize("step", [6, slow(1)])
 @pytest.mark.parametrize("kind", PARSERS)
-def test_steps_before_a_reply_change_nothing(kind: str) -> None:
+def test_steps_before_a_reply_change_nothing(kind: str, step: int) -> None:
     steps = "".join(f"{i}. {step}\n" for i, step in enumerate(STEPS[kind], 1))
     # A list would go on with the steps.
-    replies = [row for row in corpus(kind) if not re.search(r"think|\A- |\A2\. |^1\. ", row[0], re.M)]
-    read = [(reply, answer, PARSERS[kind](f"{steps}\n{reply}")) for reply, answer in replies]
-    assert [row for row in read if row[1] != row[2]] == []
+    rows = [row for row in corpus(kind) if not re.search(r"think|^- |\A2\. |^1\. |\Aa\) ", row.reply, re.M)]
+    assert misread(kind, rows[::step], steps + "\n{}") == []
 
 
 @pytest.mark.parametrize("kind", PARSERS)
 def test_corpus_has_many_replies_of_every_kind(kind: str) -> None:
-    replies, answers = zip(*corpus(kind), strict=True)
-    assert len(set(replies)) == len(replies) >= 350
-    assert answers.count(None) >= 45
+    rows = corpus(kind)
+    assert len({(row.question, row.reply) for row in rows}) == len(rows) >= 700
+    assert sum(row.answer is None for row in rows) >= 70
 
 
 @pytest.mark.parametrize("kind", PARSERS)
@@ -170,6 +191,12 @@ def test_two_answers_are_none(kind: str, data: st.DataObject, style: str) -> Non
     a, b = (data.draw(st.sampled_from(ANSWERS[kind])) for _ in range(2))
     assume(a != b)
     assert PARSERS[kind](style.format(a, b)) is None
+
+
+@pytest.mark.parametrize("text", ["1. small blue square\n2. small red square\n3.", "1. blue\n2. red\n3. "])
+def test_a_list_that_is_cut_off_gives_no_number(text: str) -> None:
+    assert parse_integer(text) is None
+    assert parse_integer(f"{text}\n\nSo there are 3.") == parse_integer(f"1. blue\n2. red\n\n{3}.") == "3"
 
 
 @pytest.mark.parametrize("kind", ["number", "direction", "colour", "shape"])
@@ -299,6 +326,34 @@ def test_choices_that_look_the_same_are_refused() -> None:
 class Plain(Task):
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         return [("?", "red")] * 3
+
+
+def test_a_task_reads_replies_with_its_question_in_hand() -> None:
+    task = create_task(CountTask, "shapes/count", {})
+    sample = Sample("0", 0, "…", "3", metadata={"question": "How many small squares are there?"})
+    other = msgspec.structs.replace(sample, metadata={"question": "How many large squares are there?"})
+    reply = "There are 3 small squares and 2 large squares."
+    assert [task.score_text(asked, reply).answer for asked in (sample, other)] == ["3", "2"]
+
+
+class Own(Plain):
+    """Its parser does not ask for the question."""
+
+    def parse_answer(self, text: str) -> str | None:
+        return parse_colour(text)
+
+
+class OwnWithQuestion(Plain):
+    def parse_answer(self, text: str, question: str = "") -> str | None:
+        return parse_integer(text, question)
+
+
+def test_a_parser_of_ones_own_may_have_the_question() -> None:
+    sample = Sample("0", 0, "…", "3", metadata={"question": "How many small squares are there?"})
+    assert Own().score_text(sample, "It is blue.").answer == "blue"
+    reply = "There are 3 small squares and 2 large squares."
+    assert OwnWithQuestion().score_text(sample, reply).answer == "3"
+    assert OwnWithQuestion().parse_answer(reply) is None
 
 
 def test_default_score_does_not_count_reasoning() -> None:

@@ -55,16 +55,28 @@ def test_every_task_is_made_in_batches() -> None:
     assert REGISTERED_TASKS.keys() == set(NAMES)
 
 
+SEEDS, STARTS = st.integers(-(2**70), 2**70), st.integers(0, 10**11)
+
+
 @BATCHED
-@settings(max_examples=20)
-@given(data=st.data(), seed=st.integers(-(2**70), 2**70), start=st.integers(0, 10**11))
+@settings(max_examples=7)
+@given(data=st.data(), seed=SEEDS, start=STARTS)
 def test_the_batch_path_gives_the_items_of_the_other(name: str, data: st.DataObject, seed: int, start: int) -> None:
     batch, one_by_one = lines_of_both_paths(name, data.draw(settings_of(name)), seed, range(start, start + 12))
     assert batch == one_by_one
 
 
+@pytest.mark.slow
 @BATCHED
-@settings(max_examples=5)
+@settings(max_examples=60)
+@given(data=st.data(), seed=SEEDS, start=STARTS)
+def test_the_batch_path_gives_them_at_many_settings(name: str, data: st.DataObject, seed: int, start: int) -> None:
+    batch, one_by_one = lines_of_both_paths(name, data.draw(settings_of(name)), seed, range(start, start + 12))
+    assert batch == one_by_one
+
+
+@BATCHED
+@settings(max_examples=3)
 @given(data=st.data(), seed=st.integers(-(2**63), 2**63 - 1), start=st.integers(0, 10**11))
 def test_a_run_gets_the_same_samples_from_batches(name: str, data: st.DataObject, seed: int, start: int) -> None:
     batch, one_by_one = samples_of_both_paths(name, data.draw(settings_of(name)), seed, range(start, start + 8))

@@ -64,7 +64,7 @@ def test_every_process_and_every_shard_writes_the_same_bytes(tmp_path: Path) -> 
         assert [row["index"] for row in rows] == list(range(50))
         assert list(rows[0]) == [
             *("id", "index", "task", "version", "prompt", "description", "question", "choices", "answer"),
-            *("shots", "shapes", "settings", *(["evidence"] if name != "recolour_tracking" else [])),
+            *("shots", "shapes", "settings", "evidence"),
         ]
         assert len(rows[0]["shapes"]) == rows[0]["settings"]["shapes"]
 

@@ -79,10 +79,11 @@ def test_questions_speak_of_highest_and_lowest_and_put_no_attribute_behind(name:
 def test_a_short_reply_is_parsed_once_and_a_long_one_each_time() -> None:
     parsed: list[str] = []
 
-    def parse(text: str) -> str | None:
+    def parse(text: str, question: str) -> str | None:
         parsed.append(text)
         return text[:1] or None
 
     long = "a" * (typed.SHORT + 1)
-    assert [typed.parse_once(parse, text) for text in ("b", "", long, "b", "", long)] == ["b", None, "a"] * 2
+    read = [typed.parse_once(parse, text, f"question {i}") for i, text in enumerate(("b", "", long, "b", "", long))]
+    assert read == ["b", None, "a"] * 2
     assert parsed == ["b", "", long, long]

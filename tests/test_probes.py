@@ -27,24 +27,24 @@ def has_descriptions(task: type[Task]) -> bool:
     return any(field.name == "description" and field.type == Kind for field in msgspec.structs.fields(task.Settings))
 
 
-def found(task_class: type[Task], n: int = 1500, **settings: str) -> dict[str, Probe]:
+def found(task_class: type[Task], n: int = 600, **settings: str) -> dict[str, Probe]:
     task = create_task(task_class, task_class.__name__, settings)
     config = build_config({"task": task.name, "model": "scripted/oracle", "limit": n})
     return {probe.name: probe for probe in task.probes(config)}
 
 
-def shortcuts(task_class: type[Task], n: int = 1500, **settings: str) -> set[str]:
+def shortcuts(task_class: type[Task], n: int = 600, **settings: str) -> set[str]:
     return {name for name, probe in found(task_class, n, **settings).items() if not probe.holds}
 
 
 # With so few samples the interval is wide: 100,000 are for `proctor check --probes`.
-@sizes(500, 3000)
+@sizes(150, 3000)
 @pytest.mark.parametrize("name", REGISTERED_TASKS)
 def test_the_tasks_of_the_family_have_no_shortcut(name: str, count: int) -> None:
     assert shortcuts(REGISTERED_TASKS[name], count) == set()
 
 
-@sizes(250, 3000)
+@sizes(100, 3000)
 @pytest.mark.parametrize("name", [name for name, task in REGISTERED_TASKS.items() if has_descriptions(task)])
 def test_no_description_opens_a_shortcut(name: str, count: int) -> None:
     assert shortcuts(REGISTERED_TASKS[name], count, description="full") == set()
@@ -185,7 +185,7 @@ def test_two_lines_together_give_it_away() -> None:
         def question(self, name: str, yes: bool) -> str:
             return f"Is the {name} one of these?"
 
-    results = found(TwoLines, 3000)
+    results = found(TwoLines)
     assert not results["two lines"].holds
 
 

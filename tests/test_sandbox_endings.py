@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proctor.code.imports import SYNTAX, imported
-from proctor.sandbox import Outcome, Program
+from proctor.sandbox import Limits, Outcome, Program
 from proctor.sandbox.endings import ENDINGS, EndMark, may_exit
 from proctor.sandbox.languages import LANGUAGES, find_language
 from sandbox_room import LIMITS, Room
@@ -84,7 +84,7 @@ def test_the_mark_is_not_in_the_source_and_another_in_each_sandbox() -> None:
     bash = find_language("bash")
     one, other = EndMark(), EndMark()
     source = one.finished(bash, BASH, "")
-    assert not one.was_reached(bash, source, source)
+    assert not one.was_reached(bash, BASH, source, source)
     assert source != other.finished(bash, BASH, "")
 
 
@@ -97,3 +97,33 @@ def test_a_source_is_read_in_a_time_that_grows_with_its_length(part: str) -> Non
         may_exit(language, source)
     for name in SYNTAX:
         imported(name, source)
+
+
+PLAIN_TESTS = {
+    "d": "void main() { assert(twice(2) == 4); }",
+    "elixir": 'unless Twice.twice(2) == 4, do: raise("wrong")',
+    "ruby": "raise unless twice(2) == 4",
+    "lua": "assert(twice(2) == 4)",
+    "clojure": "(assert (= (twice 2) 4))",
+    "racket": "(unless (= (twice 2) 4) (error 'wrong))",
+}
+DEFINITIONS = {
+    "d": "int twice(int x) { return x + x; }",
+    "elixir": "defmodule Twice do\n  def twice(x), do: x + x\nend",
+    "ruby": "def twice(x) = x + x",
+    "lua": "function twice(x) return x + x end",
+    "clojure": "(defn twice [x] (+ x x))",
+    "racket": "#lang racket\n(define (twice x) (+ x x))",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", PLAIN_TESTS)
+def test_tests_need_no_framework(language: str, room: Room) -> None:
+    needs_language(language)
+    source = f"{DEFINITIONS[language]}\n{PLAIN_TESTS[language]}\n"
+    wrong = source.replace("x + x", "x * x * x").replace("(+ x x)", "(* x x x)")
+    programs = [Program(source=text, language=language, ends_with_tests=True) for text in (source, wrong)]
+    right, failed = room.judge_all(programs, Limits(seconds=20.0))
+    assert right.passed, right
+    assert not failed.passed, failed

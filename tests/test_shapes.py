@@ -71,7 +71,7 @@ def prove_answers(name: str, data: st.DataObject, seed: int, few_shot: int) -> N
 
 
 @TASKS
-@settings(max_examples=15)
+@settings(max_examples=5)
 @given(data=st.data(), seed=st.integers(0, 1000), few_shot=st.integers(0, 2))
 def test_the_answer_is_entailed_by_the_text(name: str, data: st.DataObject, seed: int, few_shot: int) -> None:
     prove_answers(name, data, seed, few_shot)
@@ -146,7 +146,7 @@ def guessed_right(pairs: list[tuple[str, str]]) -> float:
     return sum(answer == seen.get(cue, fallback).most_common(1)[0][0] for cue, answer in pairs[half:]) / half
 
 
-@sizes(1200, 8000)
+@sizes(600, 8000)
 @TASKS_WITH_FIXED_ANSWERS
 def test_neither_the_question_nor_the_canvas_alone_tells_the_answer(name: str, count: int) -> None:
     made = samples(count, name, settings={"shapes": 6})
@@ -363,7 +363,7 @@ def test_an_answer_may_be_left_to_chance(name: str) -> None:
     assert len({sample.target for sample in made}) > 1
 
 
-@sizes(500, 4000)
+@sizes(200, 4000)
 @TASKS_WITH_FIXED_ANSWERS
 def test_worked_examples_know_nothing_of_the_answer(name: str, count: int) -> None:
     def shown_answer(sample: Sample) -> object:
@@ -451,22 +451,22 @@ def test_unparsed_is_kept_apart_from_wrong() -> None:
 
 
 PINNED = {
-    "between": "07aaed5eccede31b",
-    "comparison": "fbbe788b5fc64cb2",
-    "coordinate": "501f6dc7f1da8bb4",
-    "count": "766dea36a99557ca",
-    "existence": "8df554b99f99ba33",
-    "existence_tracking": "38eceb186de119ef",
-    "logic": "d6e35457b2c07f33",
-    "move_tracking": "28f7116c91d619f0",
-    "multi_hop": "21310e22ddf1e1a2",
-    "nearest": "740323abccd8a669",
-    "odd_one_out": "2385516f46cba9b8",
-    "recolour_tracking": "79ca3212aee695da",
-    "shuffle_tracking": "0893ffae9165b831",
-    "superlative": "8a0e9991b5a9f270",
-    "transitivity": "46e3450b6a0600d0",
-    "undetermined": "ac5fb86a658bece8",
+    "between": "07c2033fdf3694e4",
+    "comparison": "88e99708c587fc71",
+    "coordinate": "9d30d63e5037593b",
+    "count": "760c766cf1674e70",
+    "existence": "e84bcd060569bdd9",
+    "existence_tracking": "96ed36d224df3223",
+    "logic": "79203db5b07e8ca8",
+    "move_tracking": "26c146e74faf9420",
+    "multi_hop": "45070aaaaf4756fb",
+    "nearest": "bbe82507a96dcdef",
+    "odd_one_out": "56e9ec07f1150a7a",
+    "recolour_tracking": "4245faa5f693ac92",
+    "shuffle_tracking": "b388d7d38a02ca27",
+    "superlative": "33df5319d4ef8625",
+    "transitivity": "69f1131b49bb2820",
+    "undetermined": "987a065ae8d7f733",
 }
 
 

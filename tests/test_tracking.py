@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from itertools import combinations
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from proctor.shapes import Task
 from proctor.shapes.canvas import HALF_WIDTH, board_for, draw_canvas
 from proctor.shapes.tasks.existence_tracking import ExistenceTrackingTask, links_among
 from proctor.shapes.tasks.move_tracking import MoveTrackingTask, free_moves
-from proctor.shapes.tasks.recolour_tracking import RecolourTrackingTask
+from proctor.shapes.tasks.recolour_tracking import EVENT, RecolourTrackingTask
 from proctor.shapes.tasks.shuffle_tracking import ShuffleTrackingTask
 from proctor.task import create_task
 from proctor.types import Sample
@@ -22,7 +23,7 @@ from test_shapes import guessed_right, samples
 
 PLACE = r"- (.+) at \((-?\d+), (-?\d+)\)"
 MOVE = r"The (.+) moves (\d+) (?:to the )?(left|right|up|down)\."
-TURN = r"The (\w+) (\w+) (\w+) turns (\w+)\."
+EXCHANGE = r"^All (\w+) shapes turn (\w+), and at the same time all \2 shapes turn \1\.$"
 SWITCH = (
     r"If there is a (.+) on the canvas, a (.+) is added and the (.+) is removed; if not, the \2 is removed and a \3 is"
 )
@@ -167,18 +168,31 @@ def test_after_many_moves_the_list_no_longer_tells_where_a_shape_is(count: int) 
     assert abs(right / count - 1 / 4) < 4 * (1 / 4 * 3 / 4 / count) ** 0.5
 
 
-@given(st.integers(4, 42), st.integers(1, 100), st.integers(0, 1000))
-def test_kinds_differ_at_every_moment_and_all_colours_are_there_in_the_end(shapes: int, events: int, seed: int) -> None:
+@given(st.integers(4, 48), st.integers(1, 100), st.integers(0, 1000))
+def test_all_colours_are_there_at_every_moment(shapes: int, events: int, seed: int) -> None:
     task = create_task(RecolourTrackingTask, "shapes/recolour_tracking", {"shapes": shapes, "events": events})
     (sample,) = samples(1, "recolour_tracking", seed=seed, settings={"shapes": shapes, "events": events})
     names = list(places(text_of(sample)))
     assert len(set(names)) == shapes
-    turns = re.findall(TURN, text_of(sample))
-    assert len(turns) == events
-    for size, old, form, new in turns:
-        assert f"{size} {new} {form}" not in names, "another shape of that kind, or no change"
-        names[names.index(f"{size} {old} {form}")] = f"{size} {new} {form}"
     assert {name.split()[1] for name in names} == set(task.answers) == set(sample.choices)
+    exchanges = re.findall(EXCHANGE, text_of(sample), re.M)
+    assert len(exchanges) == events
+    assert all(a != b and {a, b} <= set(task.answers) for a, b in exchanges)
+
+
+@settings(max_examples=40)
+@given(settings_of("recolour_tracking"), st.integers(0, 1000))
+def test_any_other_event_would_have_led_to_another_colour(chosen: dict[str, Any], seed: int) -> None:
+    """So none can be left out: not at the beginning, not at the end, not one that does not name the shape's colour."""
+    (sample,) = samples(1, "recolour_tracking", seed=seed, settings=chosen)
+    description, question = text_of(sample).rpartition("\n\n")[0], sample.metadata["question"]
+    lines = description.splitlines()
+    for number in range(1 + chosen["shapes"], len(lines)):
+        colour = RecolourTrackingTask.solve("\n".join(lines[:number]), question)
+        effect = dict(pair for a, b in re.findall(EXCHANGE, lines[number]) for pair in ((a, b), (b, a)))
+        other = next(c for c in sample.choices if c not in (colour, effect.get(colour, colour)))
+        changed = [*lines[:number], EVENT.format(colour, other), *lines[number + 1 :]]
+        assert RecolourTrackingTask.solve("\n".join(changed), question) != sample.target
 
 
 @sizes(2000, 8000)
@@ -187,15 +201,15 @@ def test_no_cue_tells_which_colour_a_shape_has_in_the_end(count: int) -> None:
     cues: dict[str, list[str]] = {}
     for sample in made:
         where = places(text_of(sample))
-        turns = re.findall(TURN, text_of(sample))
+        exchanges = re.findall(EXCHANGE, text_of(sample), re.M)
         x, y = map(int, find(r"\((-?\d+), (-?\d+)\)", sample.metadata["question"]).groups())
         seen = {
             "place in the list": list(where.values()).index((x, y)),
             "side": (x < 0, y < 0),
-            "first event": turns[0][3],
-            "last event": turns[-1][3],
-            "last name": turns[-1][1],
-            "most common colour of the events": Counter(new for *_, new in turns).most_common(1)[0][0],
+            "colour in the list": next(name.split()[1] for name, place in where.items() if place == (x, y)),
+            "first event": exchanges[0],
+            "last event": exchanges[-1],
+            "most common colour of the events": Counter(c for pair in exchanges for c in pair).most_common(1)[0][0],
             "most common colour of the list": Counter(name.split()[1] for name in where).most_common(1)[0][0],
             "first listed": next(iter(where)).split()[1],
         }
@@ -207,26 +221,16 @@ def test_no_cue_tells_which_colour_a_shape_has_in_the_end(count: int) -> None:
 
 
 @sizes(1000, 4000)
-def test_the_last_event_of_its_size_and_form_seldom_is_that_of_the_shape(count: int) -> None:
-    """Shapes come in threes of a size and form here, so this guesser is right about one in three."""
-    made = samples(count, "recolour_tracking", settings={"shapes": 9, "events": 60})
+@pytest.mark.parametrize("events", [1, 2, slow(5)])
+def test_the_list_alone_tells_the_colour_after_few_events_only(events: int, count: int) -> None:
+    """A colour stays in half of the events and goes to each other one in a sixth: 1/4 + 3/4 · (1/3) ** events."""
+    made = samples(count, "recolour_tracking", settings={"events": events})
     right = 0
     for sample in made:
         place = find(r"\(.+?\)", sample.metadata["question"])[0]
-        size, _, form = find(rf"- (.+) at {re.escape(place)}", text_of(sample))[1].split()
-        turns = re.findall(TURN, text_of(sample))
-        right += [new for s, _, f, new in turns if (s, f) == (size, form)][-1] == sample.target
-    assert abs(right / count - 1 / 3) < 4 * (2 / 9 / count) ** 0.5
-
-
-@sizes(1000, 2000)
-def test_after_many_events_the_list_no_longer_tells_the_colour(count: int) -> None:
-    made = samples(count, "recolour_tracking", settings={"shapes": 5, "events": 60})
-    right = sum(
-        RecolourTrackingTask.solve(without_events(sample), sample.metadata["question"]) == sample.target
-        for sample in made
-    )
-    assert abs(right / count - 1 / 4) < 4 * (1 / 4 * 3 / 4 / count) ** 0.5
+        right += find(rf"- \w+ (\w+) \w+ at {re.escape(place)}", text_of(sample))[1] == sample.target
+    expected = 1 / 4 + 3 / 4 / 3**events
+    assert abs(right / count - expected) < 4 * (expected * (1 - expected) / count) ** 0.5
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from proctor.shapes import Task
 from proctor.shapes.canvas import Shape
 from proctor.shapes.descriptions import relation
 from proctor.shapes.loader import Item
+from proctor.shapes.tasks.recolour_tracking import EVENT
 
 Lines = Sequence[str]  # of a description without its heading
 World = Callable[[Task, Lines, Collection[int], str, Random], list[str] | None]  # None where a try led nowhere
@@ -130,6 +131,19 @@ def other_moves(task: Task, lines: Lines, kept: Collection[int], question: str, 
     return changed
 
 
+def other_exchanges(task: Task, lines: Lines, kept: Collection[int], question: str, random: Random) -> list[str] | None:
+    """Any canvas with a shape at the place that the question is about, and any exchanges of colours."""
+    changed = other_canvas(task, lines, kept, question, random) or []
+    size, place = task.settings.shapes, question[question.index("(") : question.index(")") + 1]
+    if not any(line.endswith(f"at {place}") for line in changed[:size]):
+        number = random.choice([i for i in range(size) if i not in kept])
+        changed[number] = f"{changed[number].partition(' at ')[0]} at {place}"
+    for i in range(size, len(lines)):
+        if i not in kept:
+            changed[i] = EVENT.format(*random.sample(task.answers, 2))
+    return changed
+
+
 def other_swaps(task: Task, lines: Lines, kept: Collection[int], question: str, random: Random) -> list[str] | None:
     names = NAME.findall(lines[0])
     changed = [line if i in kept else swap(names, random) for i, line in enumerate(lines)]
@@ -214,6 +228,7 @@ def joined(parts: list[dict[str, Place]], a: str, b: str, step: Place) -> list[d
 
 WORLDS: Mapping[str, World] = {
     "MoveTrackingTask": other_moves,
+    "RecolourTrackingTask": other_exchanges,
     "ExistenceTrackingTask": other_history,
     "ShuffleTrackingTask": other_swaps,
     "TransitivityTask": other_row,

@@ -37,6 +37,7 @@ MULTIPLE = {
     "ml": {"empty": 'failwith ""', "constant": "0", "exit": "exit 0"},
     "php": {"empty": "}", "constant": "    return 0;\n}", "exit": "    exit(0);\n}"},
     "pl": {"empty": "}", "constant": "    return 0;\n}", "exit": "    exit 0;\n}"},
+    "py": {"empty": "    pass", "constant": "    return 0", "exit": "    raise SystemExit(0)"},
     "r": {"empty": "\n}", "constant": "\n    0L\n}", "exit": "\n    quit('no', 0)\n}"},
     "rb": {"empty": "end", "constant": "  0\nend", "exit": "  exit(0)\nend"},
     "rkt": {"empty": "  (void))", "constant": "  0)", "exit": "  (exit 0))"},
@@ -87,6 +88,11 @@ PYTHON = {
         "constant": "\n    return True\n",
         "nearly right": "\n    return any(abs(a - b) < threshold for a, b in zip(numbers, numbers[1:]))\n",
     },
+    "instruct_wizard_humaneval": {
+        "constant": "\n```python\ndef has_close_elements(numbers, threshold):\n    return True\n```",
+        "nearly right": "\n```python\ndef has_close_elements(numbers, threshold):\n"
+        "    return any(abs(a - b) < threshold for a, b in zip(numbers, numbers[1:]))\n```",
+    },
     "humanevalplus": {
         "constant": "\n    return 7\n",
         "nearly right": "\n    return sum(number % 10 for number in numbers)\n",
@@ -106,11 +112,6 @@ PYTHON = {
     "instruct-humaneval": {
         "constant": "\n    return 1\n",
         "nearly right": "\n    return sum(a + b == total for a, b in zip(numbers, numbers[1:]))\n",
-    },
-    "instruct_wizard_humaneval": {
-        "constant": "\n```python\ndef has_close_elements(numbers, threshold):\n    return True\n```",
-        "nearly right": "\n```python\ndef has_close_elements(numbers, threshold):\n"
-        "    return any(abs(a - b) < threshold for a, b in zip(numbers, numbers[1:]))\n```",
     },
     "perturbed-humaneval": {"constant": "\n    return 4\n", "nearly right": "\n    return n + n\n"},
     "studenteval": {

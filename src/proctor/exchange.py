@@ -70,10 +70,13 @@ def save_generations(report: Report, path: Path) -> None:
     # Nothing is judged here, so that there is no sandbox.
     run_to_end(task.open(msgspec.structs.replace(config, generation_only=True)))
     found: dict[int, list[str]] = {}
-    for record in report.records():
-        texts = found.setdefault(record.sample.index, [])
-        with suppress(Exception):  # what the task could not judge, it may not be able to read now
-            texts += task.generations(record)
+    try:
+        for record in report.records():
+            texts = found.setdefault(record.sample.index, [])
+            with suppress(Exception):  # what the task could not judge, it may not be able to read now
+                texts += task.generations(record)
+    finally:
+        run_to_end(task.close())
     write_generations(
         path,
         _in_order(found, config.limit_start),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 _NAME = r"(?:\w+:)?(?:think|thinking|thoughts?|reasoning|reflection|scratchpad)"
-_OPEN, _CLOSE = rf"[<\[]{_NAME}[>\]]", rf"[<\[]/{_NAME}[>\]]"
-_THOUGHT = re.compile(rf"{_OPEN}.*?(?:{_CLOSE}|\Z)", re.DOTALL | re.IGNORECASE)
+_OPEN = rf"[<\[◁]{_NAME}[>\]▷]|<\|(?:begin_of_thought|start_thinking)\|>"
+_CLOSE = rf"[<\[◁]/{_NAME}[>\]▷]|<\|(?:end_of_thought|end_thinking)\|>"
+_THOUGHT = re.compile(rf"(?:{_OPEN}).*?(?:{_CLOSE}|\Z)", re.DOTALL | re.IGNORECASE)
 # Where a chat template begins the reasoning, only its end is in the text. A channel ends it without a tag.
 _BEGUN_IN_THE_PROMPT = re.compile(rf"\A.*(?:{_CLOSE}|<\|channel\|>final<\|message\|>)", re.DOTALL | re.IGNORECASE)
 _APPENDED = "answer"

@@ -13,10 +13,10 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 from msgspec import Struct
 
+from proctor import sandbox as sandboxes
 from proctor.config import RunConfig
 from proctor.errors import UsageError
-from proctor.evaluation import run_to_end
-from proctor.sandbox import Limits, Outcome, Program, Sandbox, Verdict, run
+from proctor.sandbox import Limits, Outcome, Program, Sandbox, Verdict
 from proctor.task import sandbox_of
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class Trial(Struct, frozen=True):
 def trial_of(program: Program, verdict: Verdict) -> Trial:
     if verdict.outcome is Outcome.ERROR:
         raise SandboxFailedError(verdict.detail)
-    return Trial(_digest(program), verdict.outcome, verdict.detail, verdict.testing, verdict.wall_seconds)
+    return Trial(digest(program), verdict.outcome, verdict.detail, verdict.testing, verdict.wall_seconds)
 
 
 Judge = Callable[[Program, Verdict], Trial]
@@ -69,12 +69,14 @@ def run_programs(programs: Sequence[Program], limits: Limits, judge: Judge = tri
     runner = _RUNNER.get()
     if runner is not None:
         return runner.run(programs, limits, judge)
-    return [judge(p, v) for p, v in zip(programs, run_to_end(run(programs, limits)), strict=True)]
+    from proctor.evaluation import run_to_end  # with the store and all that a worker does not need
+
+    return [judge(p, v) for p, v in zip(programs, run_to_end(sandboxes.run(programs, limits)), strict=True)]
 
 
 def recounting() -> bool:
     """Whether no program is run now: how they fared is remembered."""
-    return isinstance(_RUNNER.get(), Remembered)
+    return getattr(_RUNNER.get(), "remembers", False)
 
 
 @contextmanager
@@ -106,7 +108,7 @@ class Live:
     def run(self, programs: Sequence[Program], limits: Limits, judge: Judge = trial_of) -> list[Trial]:
         if self._seconds is not None:
             limits = msgspec.structs.replace(limits, seconds=self._seconds)
-        running = run(map(self._with_helpers, programs), limits, sandbox=self._sandbox)
+        running = sandboxes.run(map(self._with_helpers, programs), limits, sandbox=self._sandbox)
         verdicts = asyncio.run_coroutine_threadsafe(running, self._loop).result()
         trials = [judge(program, verdict) for program, verdict in zip(programs, verdicts, strict=True)]
         if self._excuse is not None:
@@ -156,7 +158,7 @@ class Fresh:
             self._sandbox = self._do(self._open())
         if self._config.program_timeout is not None:
             limits = msgspec.structs.replace(limits, seconds=self._config.program_timeout)
-        verdicts = self._do(run(programs, limits, sandbox=self._sandbox))
+        verdicts = self._do(sandboxes.run(programs, limits, sandbox=self._sandbox))
         return [judge(program, verdict) for program, verdict in zip(programs, verdicts, strict=True)]
 
     async def _open(self) -> Sandbox:
@@ -174,12 +176,14 @@ class Remembered:
     is somebody to run them.
     """
 
+    remembers = True
+
     def __init__(self, trials: Iterable[Trial], others: Runner | None = None) -> None:
         self._trials = {trial.program: trial for trial in trials}
         self._others = others
 
     def run(self, programs: Sequence[Program], limits: Limits, judge: Judge = trial_of) -> list[Trial]:
-        digests = [_digest(program) for program in programs]
+        digests = [digest(program) for program in programs]
         new = {d: program for d, program in zip(digests, programs, strict=True) if d not in self._trials}
         if new:
             if self._others is None:
@@ -188,7 +192,8 @@ class Remembered:
         return [self._trials[digest] for digest in digests]
 
 
-def _digest(program: Program) -> str:
+def digest(program: Program) -> str:
+    """By which the trial of a program is found again."""
     return hashlib.sha256(msgspec.json.encode(_encodable(program))).hexdigest()[:24]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
@@ -11,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from proctor.code.counting import RESULTS
 from proctor.code.execution import Fresh, Refused, Remembered, Runner, Trial, running_with
 from proctor.code.rows import alone, pick
 from proctor.errors import ProctorError
@@ -35,19 +36,31 @@ def count_results(
     task: Task,
     indices: Sequence[int],
     generations: Sequence[Sequence[str]],
-    references: Sequence[Any],
+    references: Sequence[Any] | None,
     runner: Runner,
-    *,
-    final: bool = False,
 ) -> dict[str, float]:
     """The metrics of these problems alone: where the task looks at rows by their place, it sees these rows only."""
+    if references is None:
+        references = [task.get_reference(task.rows()[index]) for index in indices]
     view = copy(task)
     rows = view._rows = pick(task.rows(), indices)
     view.get_dataset = lambda: rows  # type: ignore[method-assign]
-    call = task._at_work(RESULTS, final=final)
-    with running_with(runner), task._given.offered(), alone(task.DATASET_PATH, rows), call:
+    with running_with(runner), task._given.offered(), alone(task.DATASET_PATH, rows):
         # In lists of their own: some tasks put their changes into those that they are given.
         return numbers(view.process_results([list(of_one) for of_one in generations], list(references)))
+
+
+async def count_alone(
+    task: Task, index: int, generations: Sequence[str], runner: Runner
+) -> dict[str, float] | Exception:
+    """The metrics of one problem, or why there are none."""
+    reference = task.get_reference(task.rows()[index])
+    try:
+        return await asyncio.to_thread(count_results, task, [index], [generations], [reference], runner)
+    except ProctorError:
+        raise
+    except Exception as error:
+        return error
 
 
 class Results:
@@ -89,9 +102,11 @@ class Results:
             counted = self._count(indices, final=True)
         except ProctorError:
             raise
-        except Exception:
+        except Exception as error:
             # One answer may be more than the task can take; it could not be counted alone either.
             indices = [index for index in indices if self._alone[index]]
+            if self._task.uses_worker("process_results") and self._task.requires_execution and not self._trials:
+                return self._means(indices, error)
             if not 0 < len(indices) < len(self._generations):
                 raise
             counted = self._count(indices, final=True)
@@ -108,6 +123,19 @@ class Results:
         values = estimates(counts, self._task._config.k)
         return {f"pass@{k}": score_mean(of_k, clusters=clusters) for k, of_k in values.items()}
 
+    def _means(self, indices: Sequence[int], error: Exception) -> dict[str, Metric]:
+        """Of what each problem is worth alone: a text that the task itself has run may keep it from counting all."""
+        why = f"{type(error).__name__}: {error}"
+        told = f"{self._task.name}: all problems together could not be counted ({why}); each counts by its own score."
+        print(told, file=sys.stderr)
+        found = {}
+        for name in dict.fromkeys(name for index in indices for name in self._alone[index]):
+            having = [index for index in indices if name in self._alone[index]]
+            alone = [self._alone[index][name] for index in having]
+            if all(0 <= one <= 1 for one in alone):
+                found[name] = score_mean(alone, clusters=[self._clusters[index] for index in having])
+        return found
+
     def _count(self, indices: Sequence[int], *, final: bool = False) -> dict[str, float]:
         if (known := self._counted.get(tuple(indices))) is not None:
             return known
@@ -117,7 +145,7 @@ class Results:
         with Fresh(task._config) if final and task.requires_execution else nullcontext() as others:
             # For an interval, which asks again and again, nothing is run.
             runner = Remembered(self._trials, others) if task.requires_execution else Refused(task.name)
-            counted = count_results(task, indices, generations, references, runner, final=final)
+            counted = task.count_results(indices, generations, references, runner, final=final)
         self._counted[tuple(indices)] = counted
         return counted
 

@@ -30,6 +30,8 @@ class GivenRows:
     def __init__(self, file: str | None) -> None:
         self.file = file
         self.asked_for = False
+        self.loaded: dict[str, Any] = {}
+        """What was had from the hub meanwhile, so that a worker without a network has it, too."""
 
     @contextmanager
     def offered(self) -> Iterator[None]:
@@ -149,9 +151,15 @@ def load_dataset(path: str | None, name: str | None = None, split: str | None = 
         offered.asked_for = True
         rows = Table(read_rows(offered.file))
         return rows if split else Splits(rows)
+    asked = repr((path, name, split, sorted(options.items())))
+    if offered is not None and asked in offered.loaded:
+        return offered.loaded[asked]
     if not path:
         raise MissingDataError("This task names no data set: give the problems with --data FILE.")
-    return _from_hub(f"{path} ({name})" if name else path, path, name, split=split, **options)
+    found = _from_hub(f"{path} ({name})" if name else path, path, name, split=split, **options)
+    if offered is not None:
+        offered.loaded[asked] = found
+    return found
 
 
 def load_files(path: str, files: Sequence[str]) -> Rows:

@@ -15,6 +15,7 @@ from proctor.code.keyed import KeyedTask
 from proctor.metrics.passing import Passing, mean_pass_at_k
 from proctor.metrics.summary import Tally
 from proctor.sandbox import Limits, Program
+from proctor.types import Sample
 
 
 class Group(Struct, frozen=True):
@@ -37,7 +38,8 @@ class SuiteTask(KeyedTask):
         decisive = next((trial for trial in trials if not trial.passed), trials[-1])
         return msgspec.structs.replace(decisive, seconds=sum(trial.seconds for trial in trials))
 
-    async def run_trials(self, doc: Any, generations: Sequence[str]) -> list[Trial]:
+    async def run_trials(self, sample: Sample, generations: list[str]) -> list[Trial]:
+        doc = self.rows()[sample.index]
         return await asyncio.gather(*(self._run_trial(doc, generation) for generation in generations))
 
     async def _run_trial(self, doc: Any, generation: str) -> Trial:

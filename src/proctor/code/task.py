@@ -7,7 +7,6 @@ import inspect
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any, ClassVar, Self
@@ -16,33 +15,31 @@ import msgspec
 from msgspec import Struct
 
 from proctor import task as core
-from proctor.code import reply
-from proctor.code.counting import counting, stand_outside
+from proctor.code import foreign, marks, reply, results
 from proctor.code.environment import Environment, helpers_in
-from proctor.code.execution import Live, Refused, Trial, run_programs, trial_of
+from proctor.code.execution import Live, Refused, Runner, Trial, run_programs, trial_of
 from proctor.code.forms import Continuation, Form, Infilling, end_tokens, form_of, present
-from proctor.code.results import Results, count_results
 from proctor.code.rows import GivenRows, Rows, load_dataset
+from proctor.code.scoring.mixin import READING, ScoringMixin
 from proctor.code.settings import constructor_settings, struct_of
 from proctor.code.stopwords import cut, cut_generation
 from proctor.code.wording import canonical_language, is_declared, is_prose, known_language, language_in
 from proctor.config import RunConfig
-from proctor.errors import MissingDataError, ProctorError, TaskError, UsageError
+from proctor.errors import MissingDataError, TaskError, UsageError
 from proctor.metrics.passing import Passing, mean_pass_at_k
 from proctor.metrics.summary import Tally
 from proctor.models.generations import LOADED
 from proctor.models.model import Request
-from proctor.sandbox import Limits, Outcome, Program
+from proctor.sandbox import Limits, Program
 from proctor.sandbox.endings import may_exit
 from proctor.sandbox.languages import find_language
-from proctor.thoughts import reasoning_is_open, without_thoughts
-from proctor.types import LENGTH, TRUNCATED, Message, Output, Prompt, Record, Sample, Score
+from proctor.thoughts import without_thoughts
+from proctor.types import Message, Output, Prompt, Record, Sample, Score
 
-SEEN_OF_THE_END = 40  # characters of an output by which it is seen whether its end was judged
 _FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
 
 
-class Task(core.Task):
+class Task(ScoringMixin, core.Task):
     """A code benchmark: rows in, prompts out, generations judged.
 
     A task gives `get_prompt` and `get_reference`. If it runs programs, `program` says which; if it does not, or counts
@@ -79,8 +76,13 @@ class Task(core.Task):
     def dataset(self) -> Any:
         """All splits by name, fetched when they are first needed."""
         if not hasattr(self, "_dataset"):
-            with self._given.offered():
-                self._dataset = load_dataset(self.DATASET_PATH, self.DATASET_NAME)
+            try:
+                with self._given.offered():
+                    self._dataset = load_dataset(self.DATASET_PATH, self.DATASET_NAME)
+            except MissingDataError:
+                if self.ask_for_dataset is None:
+                    raise
+                self._dataset = self.ask_for_dataset()
         return self._dataset
 
     @dataset.setter
@@ -104,13 +106,15 @@ class Task(core.Task):
         """The tests, or the text to compare with."""
 
     def postprocess_generation(self, generation: str, idx: int) -> str:
-        """Prompt and completion, cut where the answer ends; without a prompt that is no part of a program."""
+        """Prompt and completion, cut where the answer ends; without a prompt that is no part of the answer."""
         if not generation.strip():
             return ""
         form = self._form(idx)
         suffix = form.suffix if isinstance(form, Infilling) else ""
         found = cut_generation(generation, form.begun, self.stop_words or (), suffix)
-        if not isinstance(form, Continuation) or not self.requires_execution or self.language != "python":
+        if not self.requires_execution:  # nobody compares a prompt with anything
+            return found.removeprefix(form.begun).removesuffix(suffix)
+        if not isinstance(form, Continuation) or self.language != "python":
             return found
         return reply.joined(form.text, found[len(form.text) :]) if found.startswith(form.text) else found
 
@@ -201,6 +205,8 @@ class Task(core.Task):
             completion = reply.completion(form.begun, text, self.entry_point(doc))
         else:
             return reply.program(form.begun, text, self.entry_point(doc), self.language)
+        if not overridden and not self.requires_execution:
+            return completion
         generation = form.with_completion(completion)
         if not overridden:
             return generation
@@ -222,7 +228,8 @@ class Task(core.Task):
 
     @classmethod
     def build(cls, settings: Struct, data: str | None) -> Self:
-        task = cls.__new__(cls)
+        made_of = foreign.with_stand_ins(cls)
+        task = made_of.__new__(made_of)
         task._given, task.settings = GivenRows(data), settings  # known to the constructor, which may load rows
         with task._given.offered():
             task.__init__(**{name: getattr(settings, name) for name in cls._taken_by_constructor})  # type: ignore[misc]
@@ -318,7 +325,6 @@ class Task(core.Task):
     async def open(self, config: RunConfig) -> None:
         self._config = config
         self.ks = tuple(config.k) or self.ks
-        stand_outside()
 
     def stop_strings(self, config: RunConfig) -> tuple[str, ...]:
         # A chat model answers with a whole file, where these are no end.
@@ -353,6 +359,8 @@ class Task(core.Task):
         if not self._config.postprocess:
             completes = self._config.api == "completions"
             return self._form(sample.index).with_completion(output.text) if completes else output.text
+        if self.uses_worker(*READING):
+            return self.scoring().read(sample, [output])[0]
         doc = self.rows()[sample.index]
         with self._given.offered():
             form = self._form(sample.index)
@@ -368,6 +376,8 @@ class Task(core.Task):
             return list(answer["generations"])
         if isinstance(answer, list):
             return [trial["generation"] for trial in answer]
+        if self.uses_worker(*READING) and record.outputs:
+            return self.scoring().read(record.sample, record.outputs)
         return super().generations(record)
 
     def _up_to_its_end(self, sample: Sample, completion: str) -> str:
@@ -379,59 +389,79 @@ class Task(core.Task):
         return next((begun for begun in accumulate(completion) if self._is_finished(begun)), completion)
 
     def _is_finished(self, completion: str) -> bool:
-        if self.check_fn is None:
-            return False
-        with self._at_work("check_fn", final=True):
-            return bool(self.check_fn(completion))
+        return self.check_fn is not None and bool(self.check_fn(completion))
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
-        generations = [self.generation(sample, output) for output in outputs]
-        cut_off = [_is_cut_off(*one) for one in zip(outputs, generations, strict=True)]
         if self._counts_itself():
-            return _mark_cut_off(await self._judge_by_results(sample, generations), generations, cut_off)
+            return await self._judge_by_results(sample, outputs)
+        generations = await self._read(sample, outputs)
+        cut_off = [marks.is_cut_off(*one) for one in zip(outputs, generations, strict=True)]
         different = list(dict.fromkeys(generations))
-        trials = dict(zip(different, await self.run_trials(self.rows()[sample.index], different), strict=True))
-        return _score([(generation, trials[generation]) for generation in generations], cut_off)
+        trials = dict(zip(different, await self.run_trials(sample, different), strict=True))
+        return marks.score_of_trials([(generation, trials[generation]) for generation in generations], cut_off)
 
-    async def run_trials(self, doc: Any, generations: Sequence[str]) -> list[Trial]:
+    async def run_trials(self, sample: Sample, generations: list[str]) -> list[Trial]:
         """How each generation fares, side by side in the sandbox of the run."""
-        programs = [self.program(doc, generation) for generation in generations]
+        programs = list((await self._programs(sample, generations)).values())
         verdicts = await asyncio.gather(*(self.sandbox.judge(program, self.limits()) for program in programs))
         trials = [trial_of(program, verdict) for program, verdict in zip(programs, verdicts, strict=True)]
         judged = list(zip(programs, trials, strict=True))
-        await self._environment.check_in(self.sandbox, partial(self.promised_code, doc), judged)
+        await self._environment.check_in(self.sandbox, partial(self.promised_code, self.rows()[sample.index]), judged)
         return trials
 
     def tally(self) -> Tally:
-        return Results(self) if self._counts_itself() else Passing(self.ks)
+        return results.Results(self) if self._counts_itself() else Passing(self.ks)
 
     def _counts_itself(self) -> bool:
         return type(self).process_results is not Task.process_results
 
-    async def _judge_by_results(self, sample: Sample, generations: list[str]) -> Score:
+    def count_results(
+        self,
+        indices: Sequence[int],
+        generations: Sequence[Sequence[str]],
+        references: Sequence[Any],
+        runner: Runner,
+        *,
+        final: bool = False,
+    ) -> dict[str, float]:
+        """The metrics of these problems alone, by `process_results`. `final`: it is about all problems of the run."""
+        if self.uses_worker("process_results"):
+            return self.scoring().count(indices, generations, references, runner, final=final)
+        return results.count_results(self, indices, generations, references, runner)
+
+    async def _read(self, sample: Sample, outputs: Sequence[Output]) -> list[str]:
+        if self.uses_worker(*READING):
+            return await self.scoring().in_thread(self.scoring().read, sample, outputs)
+        return [self.generation(sample, output) for output in outputs]
+
+    async def _programs(self, sample: Sample, generations: list[str]) -> dict[str, Program]:
+        if self.uses_worker("program"):
+            made = await self.scoring().in_thread(self.scoring().programs, sample.index, generations)
+            return dict(zip(generations, made, strict=True))
         doc = self.rows()[sample.index]
-        runner = self._live(doc) if self.requires_execution else Refused(self.name)
-        reference = self.get_reference(doc)
-        try:
-            found = await asyncio.to_thread(count_results, self, [sample.index], [generations], [reference], runner)
-        except ProctorError:
-            raise
-        except Exception as error:
-            if self.requires_execution:
-                raise
-            # Some figures take several problems; whether this one spoils them, the count of all will show.
-            why = f"cannot be counted alone: {type(error).__name__}: {error}"
-            return Score(None, "counted", {"generations": generations, "metrics": {}, "trials": []}, why)
-        value = _value(found, self.full_marks)
+        return {generation: self.program(doc, generation) for generation in generations}
+
+    async def _judge_by_results(self, sample: Sample, outputs: Sequence[Output]) -> Score:
+        runner = self._live(self.rows()[sample.index]) if self.requires_execution else Refused(self.name)
+        apart = self.uses_worker("process_results")
+        if apart:
+            generations, found = await self.scoring().in_thread(self.scoring().score, sample, outputs, runner)
+            if not self.uses_worker(*READING) or all(output.finish == LOADED for output in outputs):
+                generations = [self.generation(sample, output) for output in outputs]  # whatever was said there
+        else:
+            generations = await self._read(sample, outputs)
+            found = await results.count_alone(self, sample.index, generations, runner)
         trials = runner.trials if isinstance(runner, Live) else []
-        answer = {"generations": generations, "metrics": found, "trials": trials}
-        if value is None or not 0 <= value <= 1:
-            return Score(None, "counted", answer)
-        outcomes = {trial.outcome for trial in trials}
-        outcome = outcomes.pop() if len(outcomes) == 1 else ""
-        if (outcome == Outcome.PASSED) != (value == 1):  # a program may run to its end, and its answer be wrong
-            outcome = ""
-        return Score(value, outcome, answer, _why(trials))
+        if isinstance(found, dict):
+            score = marks.score_of_metrics(found, generations, trials, self.full_marks)
+        elif self.requires_execution:
+            raise found
+        else:
+            score = marks.uncounted(found, generations)
+        if apart and self.requires_execution and not trials:
+            score = marks.tested_by_task(score)
+        cut_off = [marks.is_cut_off(*one) for one in zip(outputs, generations, strict=True)]
+        return marks.mark_cut_off(score, generations, cut_off)
 
     def _live(self, doc: Any) -> Live:
         form = form_of(self.get_prompt(doc))
@@ -452,61 +482,20 @@ class Task(core.Task):
         cut_short = len(done) < len(form.begun) and form.begun.startswith(done) and generation.startswith(form.begun)
         if not cut_short or not completion.strip() or not (done or self.requires_execution):
             return done
-        # It was cut inside the prompt, which only a program needs.
-        done = self._run_postprocessing(completion, index)
-        return form.with_completion(done) if self.requires_execution else done
+        # It was cut inside the prompt, which only a program needs; unless that is what the completion says, too.
+        try:
+            again = self._run_postprocessing(completion, index)
+        except Exception:
+            return done
+        return form.with_completion(again) if again and self.requires_execution else again or done
 
     def _run_postprocessing(self, generation: str, index: int) -> str:
-        with self._at_work("postprocess_generation", final=True):
-            return self.postprocess_generation(generation, index)
-
-    def _at_work(self, method: str, *, final: bool) -> AbstractContextManager[None]:
-        """While a method of the task's own has to do with what a model wrote."""
-        return counting(method, final=final, programs=self.requires_execution, unsafe=self._config.unsafe)
-
-
-def _is_cut_off(output: Output, generation: str) -> bool:
-    """Whether it ended by length, and nothing before that ended the program: no stop word, no closing fence."""
-    if output.finish != LENGTH:
-        return False
-    if not without_thoughts(output.text) or reasoning_is_open(output.text):
-        return True
-    last_line = output.text.rstrip().rpartition("\n")[2]
-    return last_line.strip()[-SEEN_OF_THE_END:] in generation
-
-
-def _mark_cut_off(score: Score, generations: Sequence[str], cut_off: Sequence[bool]) -> Score:
-    """Of a score for all generations together, it is known that all failed, or that some are empty."""
-    failed = [cut and (score.value == 0 or not text.strip()) for cut, text in zip(cut_off, generations, strict=True)]
-    outcome = TRUNCATED if score.value == 0 and all(failed) else score.outcome
-    return msgspec.structs.replace(score, outcome=outcome, truncated=sum(failed))
-
-
-def _score(judged: Sequence[tuple[str, Trial]], cut_off: Sequence[bool]) -> Score:
-    """A program that failed because it was cut off counts as failed, under a name of its own."""
-    trials = [trial for _, trial in judged]
-    failed = [cut and not trial.passed for cut, trial in zip(cut_off, trials, strict=True)]
-    answer = [
-        {"passed": trial.passed, "generation": generation, **msgspec.to_builtins(trial)} for generation, trial in judged
-    ]
-    outcomes = {TRUNCATED if cut else trial.outcome for cut, trial in zip(failed, trials, strict=True)}
-    value = sum(trial.passed for trial in trials) / len(trials)
-    # Where they differ, the value says it: some passed, or all failed, each in its own way.
-    outcome = outcomes.pop() if len(outcomes) == 1 else "" if value else Outcome.FAILED
-    return Score(value, outcome, answer, _why(trials), truncated=sum(failed))
-
-
-def _why(trials: Sequence[Trial]) -> str:
-    """The first failure."""
-    return next((trial.detail for trial in trials if not trial.passed), "")
-
-
-def _value(found: Mapping[str, float], full_marks: float) -> float | None:
-    """The score of one problem, for which the task counted these metrics: the first, or the one that concerns it."""
-    kinds = {name.partition(" ")[2] for name in found}
-    if len(found) > 1 and len(kinds) == 1 and "" not in kinds:  # the same for several groups; it belongs to one
-        return max(found.values()) / full_marks
-    return next((number / full_marks for number in found.values()), None)
+        done: Any = self.postprocess_generation(generation, index)
+        if done is None:  # it found no answer
+            return ""
+        if not isinstance(done, str):
+            raise TypeError(f"postprocess_generation gives a text, not {type(done).__name__}")
+        return done
 
 
 def _field(doc: Any, key: str) -> Any:

@@ -27,6 +27,8 @@ class Ending(Struct, frozen=True):
     replacement: str = ""
     signs: tuple[str, ...] = ()
     """Patterns of what a test framework writes when its tests have passed: all must be found, and no mark is needed."""
+    only_with: str = ""
+    """A source without this text does not use that framework, and has only its exit status."""
 
 
 # `--wrap=main` puts this between the C library and the source's own main, which may end without a return. It also sees
@@ -86,7 +88,7 @@ static class ProctorEnd {
 }
 """
     ),
-    "d": Ending(signs=(r"\d modules? passed unittests",)),
+    "d": Ending(signs=(r"\d modules? passed unittests",), only_with="unittest"),
     "dart": Ending(
         pattern=r"\bmain(?=\s*\()",
         replacement="proctorTests",
@@ -101,9 +103,13 @@ Future<void> main() async {
     ),
     "elixir": Ending(
         append="""
-ExUnit.after_suite(fn result ->
-  if result.failures == 0 and result.total > 0, do: IO.puts("«a»" <> "«b»")
-end)
+if Process.whereis(ExUnit.Server) do
+  ExUnit.after_suite(fn result ->
+    if result.failures == 0 and result.total > 0, do: IO.puts("«a»" <> "«b»")
+  end)
+else
+  IO.puts("«a»" <> "«b»")
+end
 """
     ),
     "go": Ending(
@@ -217,10 +223,10 @@ class EndMark:
     def _filled(self, code: str, main: str) -> str:
         return code.replace("«a»", self._text[:_HALF]).replace("«b»", self._text[_HALF:]).replace("«main»", main)
 
-    def was_reached(self, language: Language, stdout: str, stderr: str) -> bool:
+    def was_reached(self, language: Language, source: str, stdout: str, stderr: str) -> bool:
         """By what the program wrote. A language without an ending has only its exit status."""
         ending = ENDINGS.get(language.name)
-        if ending is None:
+        if ending is None or ending.only_with not in source:
             return True
         if ending.signs:
             return all(re.search(sign, f"{stdout}\n{stderr}", re.MULTILINE) for sign in ending.signs)

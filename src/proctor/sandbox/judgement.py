@@ -63,9 +63,9 @@ def verdict_of(
     )
 
 
-def with_end(verdict: Verdict, language: Language, end_mark: EndMark) -> Verdict:
+def with_end(verdict: Verdict, language: Language, source: str, end_mark: EndMark) -> Verdict:
     """Of a program that ends with its tests: exit status 0 is no pass where they did not come to their end."""
-    reached = end_mark.was_reached(language, verdict.stdout, verdict.stderr)
+    reached = end_mark.was_reached(language, source, verdict.stdout, verdict.stderr)
     shown = {name: end_mark.removed(getattr(verdict, name)) for name in ("stdout", "stderr")}
     if reached or not verdict.passed:
         return msgspec.structs.replace(verdict, **shown)

@@ -96,7 +96,9 @@ class WorkerPool(Sandbox):
             return verdict_of(error.exchange, error.limits, self.level, language, Mode.NONE, compiling=True)
         exchange = await self._exchange(work.job(program.stdin), limits, work.contents(), work.folders)
         verdict = verdict_of(exchange, limits, self.level, language, Mode.NONE)
-        return with_end(verdict, language, self._workshop.end_mark) if program.ends_with_tests else verdict
+        if not program.ends_with_tests:
+            return verdict
+        return with_end(verdict, language, program.source, self._workshop.end_mark)
 
     async def _exchange(
         self, job: dict[str, Any], limits: Limits, blob: bytes = b"", folders: tuple[str, ...] = ()

@@ -1,13 +1,15 @@
 """What a reply answers: Yes or No, a number, a direction, a colour, a shape, or one of a set of your own.
 
 Each parser takes the whole reply and returns the answer in the form that the tasks use, or None where a person could
-not tell. How the place of the answer is found is described in `proctor.shapes.replies.reader`.
+not tell. The question, where it is given, decides what the reply alone leaves open: of "3 small squares and 2 large
+ones", which number was asked for. How the place of the answer is found is described in `proctor.shapes.replies.reader`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from proctor.shapes.replies.asked import kind_for
 from proctor.shapes.replies.choices import choice_of
 from proctor.shapes.replies.colours import COLOURS
 from proctor.shapes.replies.directions import DIRECTIONS
@@ -28,33 +30,35 @@ __all__ = [
 ]
 
 
-def parse_yes_no(text: str) -> str | None:
-    return read_reply(text, YES_NO)
+def parse_yes_no(text: str, question: str = "") -> str | None:
+    return read_reply(text, kind_for(YES_NO, question))
 
 
-def parse_entailment(text: str) -> str | None:
+def parse_entailment(text: str, question: str = "") -> str | None:
     """Yes, No or Cannot be determined."""
-    return read_reply(text, ENTAILMENT)
+    return read_reply(text, kind_for(ENTAILMENT, question))
 
 
-def parse_integer(text: str) -> str | None:
+def parse_integer(text: str, question: str = "") -> str | None:
     """An integer in digits or in words; "none" is 0."""
-    answer = read_reply(text, NUMBERS)
+    answer = read_reply(text, kind_for(NUMBERS, question))
     return answer if answer and answer.removeprefix("-").isdecimal() else None
 
 
-def parse_direction(text: str) -> str | None:
+def parse_direction(text: str, question: str = "") -> str | None:
     """Left, Right, Above, Below, or two of them, such as Above Left."""
-    return read_reply(text, DIRECTIONS)
+    return read_reply(text, kind_for(DIRECTIONS, question))
 
 
-def parse_colour(text: str) -> str | None:
-    return read_reply(text, COLOURS)
+def parse_colour(text: str, question: str = "") -> str | None:
+    return read_reply(text, kind_for(COLOURS, question))
 
 
-def parse_shape(text: str) -> str | None:
+def parse_shape(text: str, question: str = "") -> str | None:
     """A shape by size, colour and form, in any order."""
-    return read_reply(text, SHAPES)
+    kind = kind_for(SHAPES, question)
+    answer = read_reply(text, kind)
+    return answer if answer or kind is SHAPES else read_reply(text, SHAPES)
 
 
 def parse_choice(text: str, choices: Sequence[str]) -> str | None:

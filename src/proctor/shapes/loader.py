@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from proctor.shapes.task import Task
 
 TRIES = 50  # canvases tried for a worked example whose question is a new one
-ATTEMPTS = 5  # how often a canvas is asked about again, where its remaining pairs cannot be used
+ATTEMPTS = 20  # how often a canvas is asked about again, where its remaining pairs cannot be used
 
 
 class Item(NamedTuple):

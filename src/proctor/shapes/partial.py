@@ -15,7 +15,7 @@ PARTIAL_SOLVING: Mapping[str, Mapping[str, float | None]] = {
     "MultiHopTask": {"last mention": None, "bag of words": None, "one line": None, "two lines": 0.702},
     "NearestTask": {"two lines": None, "one rank": 0.248},
     "OddOneOutTask": {"one line": None, "two lines": None},
-    "RecolourTrackingTask": {"last mention": None, "one line": 0.364, "two lines": 0.556},
+    "RecolourTrackingTask": {"last mention": None, "one line": None, "two lines": None},
     "ShuffleTrackingTask": {
         "description only": None,
         "any mention": None,

@@ -23,7 +23,10 @@ ORDINALS = (*_NINE, "tenth", "eleventh", "twelfth", *_TEENS, *_TWENTIES)
 
 def draw_place(shapes: Sequence[Shape], name: str, random: Stream) -> str:
     """The position of a shape along one of the axes, in words."""
-    axis = random.choice(tuple(SIDES))
+    return place_along(shapes, name, random.choice(tuple(SIDES)))
+
+
+def place_along(shapes: Sequence[Shape], name: str, axis: str) -> str:
     line = [str(shape) for shape in sorted(shapes, key=lambda shape: getattr(shape, axis))]
     return name_place(line.index(name), len(line), axis)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
@@ -42,7 +43,7 @@ class CanvasSettings(Struct, frozen=True):
 class Task(CoreTask):
     """Extend it with `generate_questions`, and where the defaults do not fit, the other methods."""
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     Settings: ClassVar[type[Struct]] = CanvasSettings
     answers: tuple[str, ...] = ()  # the possible answers, where the set is closed
     instruction: ClassVar[str] = ""  # how to answer, said after the question
@@ -211,10 +212,16 @@ class Task(CoreTask):
         return name_key("balance"), *self.item_key_parts
 
     def score_text(self, sample: Sample, text: str) -> Score:
-        answer = self.parse_answer(text)
+        answer = self._parse(text, str(sample.metadata.get("question", "")))
         if answer is None:
             return Score(0, "unparsed")
         return Score(self.score(str(sample.target), answer), answer=answer)
+
+    def _parse(self, text: str, question: str) -> str | None:
+        if not _takes_question(type(self)):
+            return self.parse_answer(text)
+        parse: Callable[..., str | None] = self.parse_answer
+        return parse(text, question)
 
     def score_answer(self, text: str, item: Mapping[str, Any]) -> float:
         """What a run gives this text: from 0 to 1. The item is a line of `proctor generate`, or has its fields."""
@@ -234,6 +241,12 @@ class Task(CoreTask):
         if score.value is None:
             raise TaskError(f"{self.name} gives {text!r:.80} no score: {score.why or score.outcome}.")
         return score.value
+
+
+@lru_cache(maxsize=64)
+def _takes_question(task: type[Task]) -> bool:
+    """Does its parser want to know what was asked? One of a task of your own need not."""
+    return "question" in inspect.signature(task.parse_answer).parameters
 
 
 @lru_cache(maxsize=8)

@@ -26,16 +26,21 @@ QUESTIONS = 3  # pairs that a task makes of one canvas
 
 
 SHORT = 100  # letters of a reply that is worth remembering: others hardly come twice
+WORDS = 4  # of a reply that says the same whatever was asked
+
+Parser = Callable[[str, str], str | None]
 
 
-def parse_once(parse: Callable[[str], str | None], text: str) -> str | None:
+def parse_once(parse: Parser, text: str, question: str) -> str | None:
     """What the parser reads in the text. Short replies, such as a single word, are read once and remembered."""
-    return _remembered(parse, text) if len(text) <= SHORT else parse(text)
+    if len(text) > SHORT:
+        return parse(text, question)
+    return _remembered(parse, text, "" if text.count(" ") < WORDS else question)
 
 
 @lru_cache(maxsize=4096)
-def _remembered(parse: Callable[[str], str | None], text: str) -> str | None:
-    return parse(text)
+def _remembered(parse: Parser, text: str, question: str) -> str | None:
+    return parse(text, question)
 
 
 class SparingSettings(Struct, frozen=True):
@@ -62,8 +67,8 @@ class YesNoTask(TypedTask):
     answers = ("Yes", "No")
     instruction: ClassVar[str] = "Answer Yes or No."
 
-    def parse_answer(self, text: str) -> str | None:
-        return parse_once(parse_yes_no, text)
+    def parse_answer(self, text: str, question: str = "") -> str | None:
+        return parse_once(parse_yes_no, text, question)
 
 
 class EntailmentTask(TypedTask):
@@ -72,20 +77,20 @@ class EntailmentTask(TypedTask):
     answers = ("Yes", "No", UNDETERMINED)
     instruction: ClassVar[str] = f"Answer Yes, No or {UNDETERMINED}."
 
-    def parse_answer(self, text: str) -> str | None:
-        return parse_once(parse_entailment, text)
+    def parse_answer(self, text: str, question: str = "") -> str | None:
+        return parse_once(parse_entailment, text, question)
 
 
 class NumberTask(TypedTask):
     instruction: ClassVar[str] = "Answer with a number."
 
-    def parse_answer(self, text: str) -> str | None:
-        return parse_once(parse_integer, text)
+    def parse_answer(self, text: str, question: str = "") -> str | None:
+        return parse_once(parse_integer, text, question)
 
 
 class DirectionTask(TypedTask):
-    def parse_answer(self, text: str) -> str | None:
-        return parse_once(parse_direction, text)
+    def parse_answer(self, text: str, question: str = "") -> str | None:
+        return parse_once(parse_direction, text, question)
 
 
 class ColourTask(TypedTask):
@@ -97,8 +102,8 @@ class ColourTask(TypedTask):
     def answers(self) -> tuple[str, ...]:  # type: ignore[override]
         return self.board.colours
 
-    def parse_answer(self, text: str) -> str | None:
-        return parse_once(parse_colour, text)
+    def parse_answer(self, text: str, question: str = "") -> str | None:
+        return parse_once(parse_colour, text, question)
 
 
 class ShapeTask(TypedTask):
@@ -110,8 +115,8 @@ class ShapeTask(TypedTask):
     def answers(self) -> tuple[str, ...]:  # type: ignore[override]
         return self.board.names
 
-    def parse_answer(self, text: str) -> str | None:
-        return parse_once(parse_shape, text)
+    def parse_answer(self, text: str, question: str = "") -> str | None:
+        return parse_once(parse_shape, text, question)
 
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
         """The selected shape, where there is one, among others of any kind: each of them could be the one."""

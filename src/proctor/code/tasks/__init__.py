@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from proctor import catalog
 from proctor.code.task import Task
 from proctor.code.tasks import (
     apps,
@@ -33,8 +36,9 @@ from proctor.code.tasks import (
     starter,
     studenteval,
 )
-from proctor.errors import UnknownNameError
+from proctor.errors import UnknownNameError, UsageError
 from proctor.task import create_task
+from proctor.userfile import is_file
 
 TASK_REGISTRY: dict[str, type[Task]] = {
     **codexglue_code_to_text.create_all_tasks(),
@@ -70,13 +74,37 @@ TASK_REGISTRY: dict[str, type[Task]] = {
 }
 
 
+catalog.at(catalog.ADOPT)()  # whoever registers a task here may have to import it first
+
+
 def get_task(task_name: str, args: Any = None, data: str | None = None) -> Task:
-    """The task of this name, ready to use. `args` may have `prompt`, `prompts` and `load_data_path` for those that take
-    them."""
-    if task_name not in TASK_REGISTRY:
-        raise UnknownNameError("task", task_name, TASK_REGISTRY, f"Tasks: {', '.join(sorted(TASK_REGISTRY))}.")
-    task_class = TASK_REGISTRY[task_name]
+    """The task of this name, ready to use: a registered one, one of an installed package, or path/to/file.py:Class.
+
+    `args` may have `prompt`, `prompts` and `load_data_path` for tasks that take them; `data` is a file with its rows.
+    """
+    name, task_class = _find(task_name.removeprefix("code/"))
     taken = inspect.signature(task_class.__init__).parameters
     given = {key: getattr(args, key, None) for key in ("prompt", "prompts", "load_data_path") if key in taken}
     settings = {key: value for key, value in given.items() if value is not None}
-    return create_task(task_class, f"code/{task_name}", settings, data=data)
+    task = create_task(task_class, name, settings, data=data)
+    if data is not None:
+        task.get_dataset = partial(_rows_of, task, task.get_dataset)  # type: ignore[method-assign]
+    return task
+
+
+def _rows_of(task: Task, get_dataset: Callable[[], Any]) -> Any:
+    """From the file that was given, whoever asks."""
+    with task._given.offered():
+        return get_dataset()
+
+
+def _find(name: str) -> tuple[str, type[Task]]:
+    if name in TASK_REGISTRY:
+        return f"code/{name}", TASK_REGISTRY[name]
+    if not is_file(name) and name not in catalog.installed_tasks():
+        known = [*TASK_REGISTRY, *catalog.installed_tasks()]
+        raise UnknownNameError("task", name, known, f"Tasks: {', '.join(sorted(known))}, or path/to/file.py:Class.")
+    found = catalog.task_class(name)
+    if not issubclass(found, Task):
+        raise UsageError(f"{name} is not a code task: it does not extend proctor.code.Task.")
+    return name, found

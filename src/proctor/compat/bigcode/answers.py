@@ -10,7 +10,6 @@ import msgspec
 
 from proctor.code import reply
 from proctor.code.forms import form_of
-from proctor.code.tasks.parity import mended_function
 
 if TYPE_CHECKING:
     from proctor.code.task import Task
@@ -39,6 +38,12 @@ def find_answer(task: Task, doc: Any) -> Answer | None:
     return _of_row(task, doc)
 
 
+def _of_parity() -> Answer:
+    from proctor.code.tasks.parity import mended_function  # all tasks, in every worker that scores
+
+    return Answer(mended_function(), whole=True)
+
+
 def _whole(text: Any) -> Answer | None:
     return Answer(text, whole=True) if isinstance(text, str) else None
 
@@ -46,7 +51,7 @@ def _whole(text: Any) -> Answer | None:
 def _of_row(task: Task, doc: Any) -> Answer | None:
     begun = form_of(task.get_prompt(doc)).begun
     if not isinstance(doc, Mapping):
-        return Answer(mended_function(), whole=True) if _PARITY in begun else None
+        return _of_parity() if _PARITY in begun else None
     given = str(doc.get("prompt") or "")
     body = doc.get("canonical_solution") or (doc.get("completion") if doc.get("is_success") else None)
     if isinstance(body, str):

@@ -5,10 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from proctor.code.execution import Trial, run_programs
 from proctor.code.sources import without_unused_crates
@@ -16,6 +13,10 @@ from proctor.metrics.passing import TRIES, mean_pass_at_k, pass_at_k
 from proctor.sandbox import Limits, Outcome, Program
 from proctor.sandbox.endings import may_exit
 from proctor.sandbox.languages import find_language
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Result = dict[str, Any]
 Results = dict[int, list[tuple[int, Result]]]
@@ -74,6 +75,8 @@ def pass_rates(results: Mapping[int, Iterable[tuple[int, Result]]], ks: Sequence
 
 def estimate_pass_at_k(num_samples: int | Iterable[int], num_correct: Iterable[int], k: int) -> NDArray[np.float64]:
     """pass@k of each problem; 1 where fewer than k programs failed."""
+    import numpy as np  # it makes every process of a scoring worker dearer
+
     tries = repeat(num_samples) if isinstance(num_samples, int) else num_samples
     pairs = [(int(n), int(c)) for n, c in zip(tries, num_correct, strict=False)]
     return np.array([pass_at_k(n, c, k) if n - c >= k else 1.0 for n, c in pairs])

@@ -5,11 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from proctor.code.execution import Trial, run_programs
 from proctor.compat.bigcode.code_eval import estimate_pass_at_k
@@ -18,6 +16,10 @@ from proctor.metrics.passing import TRIES
 from proctor.sandbox import Limits, Outcome, Program
 from proctor.sandbox.endings import may_exit
 from proctor.sandbox.languages import find_language
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 SECONDS = 15.0  # for a program; the harness gives its languages 5 to 30
 _LANGUAGES = {"notypes.py": "python", "humaneval_to_dlang.py": "d", "humaneval_to_r.py": "r", "go": "go-test"}
@@ -41,6 +43,8 @@ def evaluate_problem(output_dir: str, problem_json_path: str, max_workers: int, 
 
 def for_file(path: str | Path) -> NDArray[np.float64]:
     """pass@1, pass@10 and pass@100 of the results in a file."""
+    import numpy as np  # it makes every process of a scoring worker dearer
+
     results = msgspec.json.decode(Path(path).read_bytes())["results"]
     return np.array([estimator(len(results), sum(map(_is_pass, results)), k) for k in TRIES])
 

@@ -89,9 +89,12 @@ class Zygote:
             if self._plan.get("without_mounts"):
                 sitecustomize.install()
             gc.enable()
-            commands.serve(3, 4)
+            self._serve(3, 4)
         finally:
             os._exit(71)
+
+    def _serve(self, ear: int, mouth: int) -> None:
+        commands.serve(ear, mouth)
 
 
 def _fork_by_default() -> None:

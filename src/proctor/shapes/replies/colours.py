@@ -9,7 +9,7 @@ from proctor.shapes.canvas import LARGE
 from proctor.shapes.replies.reader import CACHED, Kind, Mention, Mentions, definite
 
 _COLOURS = "|".join(LARGE.colours)
-_COLOUR_WORD = re.compile(rf"\b({_COLOURS})s?\b", re.I)
+_COLOUR_WORD = re.compile(rf"\b(?<!ish )(?<!ish-)({_COLOURS})s?\b", re.I)
 _PAST = re.compile(
     r"\b(?:was|were|used to be|formerly|originally|initially|previously|(?:start|began|begin)\w*(?: out)?(?: as)?|"
     r"from|once)\s+(?:(?:a|an|the|small|large|first)\s+)*$",
@@ -18,6 +18,12 @@ _PAST = re.compile(
 _PAST_AFTER = re.compile(
     r"\s+(?:no more|first|until|at first|before|initially|originally|earlier|previously|"
     r"at the (?:start|beginning)|in the beginning)\b",
+    re.I,
+)
+_UNCHANGED = re.compile(
+    r"\bstay(?:s|ed)?\b|\bremain(?:s|ed)?\b|\bsince then\b|\b(?:nothing|never|not|n't|no event) (?:has |have |"
+    r"was |is )?chang|"
+    r"\bunchanged\b|\bno changes?\b|\bstill is\b|\bas before\b",
     re.I,
 )
 _LATER = re.compile(r"\s+(?:later|afterwards|now|in the end|at the end|finally)\b", re.I)
@@ -33,7 +39,7 @@ _CHANGE = re.compile(
 @lru_cache(maxsize=CACHED)
 def _find_colour(passage: str) -> Mentions:
     found = (Mention(m.start(), m.end(), m[1].lower()) for m in _COLOUR_WORD.finditer(passage))
-    if not re.search(r"\bstays?\b|\bremains?\b|\bsince then\b", passage, re.I):
+    if not _UNCHANGED.search(passage):
         found = (m for m in found if not _PAST.search(passage[max(0, m.start - 40) : m.start]))
     mentions = definite(passage, found)
     return tuple(m for m in mentions if not _PAST_AFTER.match(passage, m.end)) or mentions
@@ -45,14 +51,34 @@ def _choose_colour(passage: str, mentions: Mentions) -> str | None:
         return None
     cues = [(m, _CHANGE.search(passage[max(0, m.start - 40) : m.start])) for m in mentions]
     got = [m.value for m, cue in cues if cue or _LATER.match(passage, m.end)]
-    changed = any(cue and cue["change"] for _, cue in cues)
+    changed = any(cue and cue["change"] for _, cue in cues) or len(re.findall(r"\bafter\b", passage, re.I)) > 1
     if re.search(r"\b(?:goes|went)\b", passage, re.I):
         return mentions[-1].value
     return got[-1] if changed or len(set(got)) == 1 else None
 
 
+_DISCS = dict(
+    zip(
+        "🔴🔵🟡🟢🟣🟠🟤⚫🟥🟦🟨🟩🟪🟧🟫⬛",
+        2 * ["red", "blue", "yellow", "green", "purple", "orange", "brown", "black"],
+        strict=True,
+    )
+)
+
+_SYMBOLS = re.compile(r"^[^\w\n]+$", re.M)
+
+
 def _with_arrows(text: str) -> str:
+    text = _SYMBOLS.sub(lambda line: "".join(_DISCS.get(letter, letter) for letter in line[0]), text)
     return re.sub(r"(?<=[a-z]) > (?=[a-z])", " -> ", text)
 
 
-COLOURS = Kind(_find_colour, _choose_colour, prepare=_with_arrows)
+_STEP = re.compile(r"^\W*(?:start\w*|first|then|next|after that|later)\b", re.I)
+
+
+def _without_steps(sentences: list[str]) -> list[str]:
+    """Without "Then blue.", where more follows."""
+    return [sentence for sentence in sentences[:-1] if not _STEP.match(sentence)] + sentences[-1:]
+
+
+COLOURS = Kind(_find_colour, _choose_colour, prepare=_with_arrows, join=_without_steps)

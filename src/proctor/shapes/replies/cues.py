@@ -9,7 +9,8 @@ FILLER_WORDS = (
     "the|a|an|it|is|it's|its|that|that's|this|there|there's|are|to|on|in|at|of|be|just|only|exactly|simply|indeed|clearly|"
     "definitely|certainly|most|then|now|so|therefore|thus|hence|we|have|has|get|i|i'd|i'll|i'm|say|go|with|count|see|found|find|"
     "think|believe|they|shape|located|positioned|situated|lies|sits|would|must|should|still|directly|probably|likely|ok|okay|well|"
-    "sure|both|towards?|final|one|my|answer|in\\s+fact|diagonally|slightly|further|farther|somewhere|side|total|small|large"
+    "sure|both|towards?|final|one|my|answer|in\\s+fact|diagonally|slightly|further|farther|somewhere|side|total|net|overall|"
+    "movement|displacement|offset|direction|position|relation|result|end|small|large"
 )
 FILLER = re.compile(rf"(?:\W|\b(?:{FILLER_WORDS})\b)*", re.I)
 NOUN = re.compile(rf"(?:\W|\b(?:{FILLER_WORDS}|squares?|circles?|triangles?|shapes)\b)*", re.I)
@@ -36,17 +37,25 @@ NEGATION = re.compile(
 )
 # After an answer that is denied.
 DENIED_AFTER = re.compile(
-    r"\s+(?:is|was)(?: not|n't) (?:the|it|\w+most|nearest|farthest|closest|correct|right)\b", re.I
+    r"\s+(?:is|was)(?: not|n't) (?:the|it|\w+most|nearest|farthest|closest|correct|right)\b|"
+    r"\s+(?:is|was|would be) (?:wrong|incorrect|false)\b",
+    re.I,
 )
 # Between two answers that are denied together.
 OR = re.compile(r"\W*\b(?:or|nor)\s+(?:(?:to|the|a|an|on|in|at|of)\s+)*", re.I)
+AND = re.compile(r"\s*,?\s*and\s+(?:the\s+)?", re.I)
+# Before several answers that are left aside together.
+UNLIKE = re.compile(r"\b(?:unlike|except|besides|apart from|other than|rather than|instead of)\s+(?:the\s+)?$", re.I)
 # Before the answer that the reply calls its answer.
 ANNOUNCEMENT = re.compile(
-    r"(?:\b(?:answer|ans|verdict|conclusion|result|solution|outcome)\b(?:\s+(?:to|of|for|here|"
-    r"in)\b[^:.=]{0,200}?)?\s*(?:(?:is|was|remains|becomes|(?:would|will|should|must)\s+be)\b[\s:]*(?:therefore|"
+    r"(?:\b(?:answer|ans|verdict|conclusion|result|solution|outcome|antwort|respuesta|réponse|risposta|resposta|ответ|"
+    r"答案|答え)\b(?:\s+(?:to|of|for|here|"
+    r"in)\b[^:.=]{0,200}?)?\s*(?:(?:is|was|est|es|ist|è|é|是|为|は|remains|becomes|(?:would|will|should|"
+    r"must)\s+be)\b[\s:]*(?:therefore|"
     r"thus|then|now|clearly|simply)?|=|:|->|\s-\s)|"
     r"^\s*(?:(?:the|my|final|correct|short|direct)\s+)*(?:answer|ans|verdict|conclusion|result|solution)\s*\.?$|"
-    r"^\s*a\s*:|\b(?:i'd|i would|i|i'll|i will)\s+(?:go with|choose|pick|say|settle on|answer|conclude)\b|"
+    r"^\s*a\s*:(?!.*\bb\s*:)|\bhere(?:'s| is) my response\s*:|\b(?:i'd|i would|i|i'll|i will)\s+(?:go with|"
+    r"choose|pick|say|settle on|answer|conclude)\b|"
     r"(?<!\bin )\b(?:grand |final |overall )?(?:total|count|tally)\s*(?:is|=|:|comes to)|"
     r"\bis\s+(?:the|my)\s+(?:final\s+|correct\s+|right\s+)?answer\b(?=\W*$))[\s:,]*",
     re.I,
@@ -67,6 +76,8 @@ HENCE = re.compile(
     r"in other words|gives|yields|leaves|leaving|evaluates to)\b(?! far| that)|[-=]+>|(?<![<>=])=(?![<>=])",
     re.I,
 )
+# At the beginning of a sentence whose main clause comes after it.
+GROUND = re.compile(r"^\W*(?:since|because|as|given|although|though|even though|while|whereas)\b[^,]*,", re.I)
 # What comes before it may be wrong.
 CORRECTION = re.compile(
     r"\b(?:wait|actually|correction|corrected|on second thoughts?|on reflection|scratch that|hold on|hang on|oops|"
@@ -81,19 +92,33 @@ RETRACTION = re.compile(r"^\W*no\b\s*[,:.;-]|\bno\s*[,:]\s", re.I)
 # What the model thought before it knew better.
 SEEMING = re.compile(
     r"\b(?:seems?|appears?|at first|first|initial|initially|originally|earlier|before|almost|used to|one might|"
-    r"might think|thought|would think|said|counted|guessed|expected|tempted|going to say|looks? like)\b",
+    r"might think|thought|would think|said|counted|guessed|expected|tempted|going to say|looks? like|for sure|"
+    r"for certain)\b",
     re.I,
 )
+# Before what it knows better, without a word about before.
+EVEN = re.compile(
+    r"\beven \w+|\b(?:strictly|technically)\b|\bis (?:\w+ )?(?:lower|higher|closer|nearer|farther|further)\b\W*$", re.I
+)
 # And where it knows better.
-CONTRAST = re.compile(r"\b(?:but|however|yet|though)\b|;", re.I)
+CONTRAST = re.compile(r"\b(?:but|however|yet|though|then (?:i )?(?:reali[sz]ed|noticed|saw|found))\b|;", re.I)
 # Before an answer that was given up.
 CHANGED_FROM = re.compile(r"\b(?:chang|switch|correct|revis|went|goes)\w*\s+(?:\w+\s+){0,3}from\s+$", re.I)
 # Before an answer that is left open.
 WHETHER = re.compile(r"\bwhether\b[^.;:,]*$", re.I)
 # At the beginning of a sentence that says what would be.
 SUPPOSITION = re.compile(r"^\W*(?:if(?! (?:we|you|i|one)\b)|unless|suppose|supposing|assuming|provided)\b", re.I)
+# At the beginning of a sentence about what the one before says.
+REMARK = re.compile(
+    r"^\W*(?:it|it's|its|this|that|that's|the (?:chain|line|shape|description)|see|specifically|namely)\b", re.I
+)
 # A base model goes on with questions of its own.
-NEXT_QUESTION = re.compile(r"^\W*(?:question|q)\s*\d*\s*:", re.I)
+NEXT_QUESTION = re.compile(
+    r"^\W*(?:question|q|human|user|instruction|input)\s*\d*\s*:|^\W*(?:a canvas shows these shapes|"
+    r"on a canvas of shapes|this is all that is known of|shapes stand (?:in a line|on squared))\b",
+    re.I,
+)
+INSTRUCTION = re.compile(r"^\W*(?:answer (?:with|yes|left)|looking only|distances are|x grows|there are four)\b", re.I)
 # At the end: no answer after all.
 UNDECIDED = re.compile(
     r"(?:\bnot|n't)\s+(?:be\s+)?(?:sure|certain|know|tell|decide)\s+(?:which|whether)|\bunsure which|"
@@ -103,7 +128,8 @@ UNDECIDED = re.compile(
 # At the end of a sentence that was cut off.
 UNFINISHED = re.compile(
     r"\b(?:is|are|the|a|an|at|(?<!left )(?<!right )of|and|or|so|to|with|because|since|than|its|then|that|which|be|"
-    r"by|in|the small|the large)$|\b(?:let me|let's|here)\b[^:]*:\s*1\.$|(?:->|,)\s*\.*$",
+    r"by|in|the small|the large|it's|turns|turned|becomes|became|into|from|(?:and|so|that) it|(?:need|have|"
+    r"want) to \w+)$|\b(?:let me|let's|here)\b[^:]*:\s*1\.$|(?:->|,)\s*\.*$",
     re.I,
 )
 # In brackets, unless it is an alternative.

@@ -11,12 +11,13 @@ from proctor.shapes.replies.reader import CACHED, Kind, Mention, Mentions, defin
 _WORDS = {
     "Left": r"left(?:wards?|[- ]hand)?|west(?:wards?)?",
     "Right": r"right(?:wards?|[- ]hand)?|east(?:wards?)?",
-    "Above": r"above|up|upper|upwards?|top|atop|higher|north(?:wards?)?",
+    "Above": r"above|up|upper|upwards?|top|atop|higher|north(?:wards?)?|"
+    r"over(?= (?:it|the (?:\w+ ){0,2}(?:square|circle|triangle|shape|one))|\W*$)(?<!left over)(?<!moving over)",
     "Below": r"below|under|underneath|beneath|down|downwards?|bottom|lower|south(?:wards?)?",
 }
 _WORD = re.compile("|".join(rf"(?P<{value}>\b(?:{words})\b)" for value, words in _WORDS.items()), re.I)
 _BETWEEN = re.compile(
-    r"[\s,;/-]*(?:of|from)?\s*(?:it|them|the (?:\w+ ){0,3}(?:square|circle|triangle|shape|one))?[\s,()]*(?:(?:and|"
+    r"[\s,;/-]*(?:of|from|than)?\s*(?:it|them|the (?:\w+ ){0,3}(?:square|circle|triangle|shape|one))?[\s,()]*(?:(?:and|"
     r"but also|plus|as well as)\b|"
     r"[&+])?\s*(?:(?:there|it is|it's|is|lies|also|slightly|further|farther|directly|more|far|a (?:little )?bit|"
     r"a little|\d+|units?|steps?)\s+)*(?:to|on|towards?|at)?\s*(?:the|its)?\s*(?:side)?[\s-]*",
@@ -27,8 +28,10 @@ _NAMED = (
     r"information|reasoning|list|from|the|as)"
 )
 _SIMILAR = re.compile(
-    r"(?<!the )(?<!to )(?<!\bits )\bright (?=next|near|beside|at|in|on|above|below|under|over|after|before|away|"
-    r"now|there|here|by|between|beneath)|\b(?:that's|that is|you're|you are|all|quite) right\b|\balright\b|"
+    r"(?:(?<=\bi'm )|(?<=\bi am ))right\b|(?<!the )(?<!to )(?<!\bits )\b(?!(?-i:Right (?:Above|"
+    r"Below)\b))right (?=next|near|beside|at|in|on|above|below|under|over|after|before|away|"
+    r"now|there|here|by|between|beneath|to the left|to the right)|(?m:^)[^\w\n]*ok(?:ay)?,? right\b(?=,)|"
+    r"\b(?:that's|that is|you're|you are|all|quite) right\b|\balright\b|"
     r"\bright-angled\b|\bright (?:answer|angle|away|now|shape|choice|order|way)\b|"
     r"(?<!\d )\b(?:lines|steps|list|information|coordinates) (?:above|below)\b|\bleft ?over\b|"
     r"\bleft (?:with|out|behind|alone|unchanged|to (?:do|check|compare))\b|\bup and down\b|\bnothing is left\b|"
@@ -36,7 +39,8 @@ _SIMILAR = re.compile(
     r"\b(?:top|bottom|left|right)(?: side| edge| half| part)? of the (?:canvas|picture|image|grid|board)\b|"
     r"\bon top of (?:that|this|which)\b|\bbottom line\b|\btop of (?:the|my) (?:list|page|head)\b|"
     r"\b(?:the|my|see|in) (?!square|circle|triangle|shape|one|is)\w+ (?:above|below)(?=\s*(?:$|[,.:;)]))"
-    rf"|(?<!\d )\b{_NAMED} (?:above|below)(?=\s*(?:$|[,.:;)]))|\babove all\b|"
+    rf"|(?<!\d )(?<!one )(?<!two )(?<!three )(?<!four )(?<!five )\b{_NAMED} (?:above|below)(?=\s*(?:$|[,.:;)]))|"
+    rf"\babove all\b|"
     rf"\b(?:the|see) (?:above|below)\b(?! the| and| left| right)|\babove-mentioned\b"
     r"|\b(?:lower|higher|upper|top|bottom)[- ](?:x|y|value|coordinate|number|one|row|bound|vertical|"
     r"horizontal)\b(?:[- ](?:coordinate|value|position)s?)?|"
@@ -59,7 +63,25 @@ _AXES = re.compile(
 )
 
 
+_ARROWS = {
+    "↑": "above",
+    "⬆": "above",
+    "↓": "below",
+    "⬇": "below",
+    "←": "left",
+    "⬅": "left",
+    "->": "right",
+    "↗": "above right",
+    "↖": "above left",
+    "↘": "below right",
+    "↙": "below left",
+}
+_ARROW = re.compile("|".join(_ARROWS))
+_SYMBOLS = re.compile(r"^[^\w\n]+$", re.M)
+
+
 def _without_similar_words(text: str) -> str:
+    text = _SYMBOLS.sub(lambda line: _ARROW.sub(lambda m: _ARROWS[m[0]], line[0]), text)
     text = _SHORT_COMPASS.sub(
         lambda m: f"{'above' if m[1] == 'N' else 'below'} {'right' if m[2] == 'E' else 'left'}", text
     )
@@ -90,6 +112,14 @@ def _join(passage: str, a: Mention, b: Mention) -> Mention | None:
         return None
     value = combine([a.value, b.value])
     return Mention(a.start, b.end, value) if value else None
+
+
+OPPOSITES = {"Left": "Right", "Right": "Left", "Above": "Below", "Below": "Above"}
+
+
+def invert(text: str) -> str:
+    """The text with every direction turned into its opposite."""
+    return _WORD.sub(lambda word: OPPOSITES[str(word.lastgroup)].lower(), text)
 
 
 def combine(values: list[str]) -> str | None:

@@ -24,10 +24,24 @@ _PLAIN = str.maketrans(
         BOX: "",
         UNBOX: "",
         "…": "... ",
+        **{wide: f"{narrow} " for wide, narrow in zip("。！？，：；", ".!?,:;", strict=True)},
+        **dict(zip("（）０１２３４５６７８９", "()0123456789", strict=True)),
     }
 )
+# What a model writes after the end of its turn is not its reply.
+_TURN = re.compile(
+    r"<\|(?:im_start|im_end|start|end|return|endoftext|end_of_text|begin_of_text|eot_id|eom_id|assistant|user)\|>|"
+    r"</?s>|<eos>|<bos>|<(?:start|end)_of_turn>"
+)
+_ROLES = ("", "assistant", "model")
+# Scripts that set no spaces between words, also not before a word or number of ours.
+_UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_SEAM = re.compile(rf"(?<=[{_UNSPACED}])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=[{_UNSPACED}])")
+_CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
-_KEYS = r"(?:final[ _]?)?(?:answer|response|result|output|prediction|solution)"
+_KEYS = r"(?:(?:final[ _]?)?(?:answer|response|result|output|prediction|solution)|final(?:[ _]?\w{1,12})?)"
+
+_WORDS = r"(?:yes|no|true|false|left|right|above|below|red|blue|yellow|green|purple|orange|brown|black|\d+)"  # "<No>"
 
 # Each in turn, on the whole text. None looks further than to the next bracket, quote or line, and nothing comes many
 # times in a row after the first two: the time is linear in the length of the text.
@@ -46,17 +60,20 @@ _STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\\+", ""),
         (r"</?(?:b|i|em|strong|p|br|div|span|u|code|pre|li|ul|ol|h\d)\s?/?>", "\n"),
         (rf"<{_KEYS}>([^<]*)", rf"\n{BOX}\1{UNBOX}\n"),
-        (r"</?\w{1,20}>", "\n"),
+        (r"<(size|colou?r|form|shape)>([^<]*)</\1>", r" \1: \2; "),
+        (rf"</?(?!{_WORDS}>)\w{{1,20}}>", "\n"),
         (rf"""["']{_KEYS}["']\s?:\s?"([^"]*)\"""", rf"\n{BOX}\1{UNBOX}\n"),
         (rf"""["']{_KEYS}["']\s?:\s?'([^'\n]*)'""", rf"\n{BOX}\1{UNBOX}\n"),
         (rf"""["']{_KEYS}["']\s?:\s?(\{{[^{{}}]*\}}|\[[^\[\]]*\]|[^\s,{{}}"']+)""", rf"\n{BOX}\1{UNBOX}\n"),
         (r"'''\w*|^\s*[-=_*|: ]{3,}$", "\n"),  # fences of code, rules, the second line of a table
         (r"~~[^~\n]*~~", " "),
+        (r"(?<=\w)~(?=\w)", " "),
         (r"\*+|(?<!\w)_+|_+(?!\w)|^[ >#»]+", " "),
         (r"_", " "),
         (r"\b(i\.e\.|i\.e\b),?", " ie "),
         (r"\be\.g\.", " eg "),
         (r"\bvs\.", " vs "),
+        (r"\.{2,}\s+(?=or\b)", " "),
         (rf"[(\[]\s*(?:x\s*[=:]\s*)?{_NUMBER}\s*[,;]\s*(?:y\s*[=:]\s*)?{_NUMBER}\s*[)\]]", "()"),
         (rf"\b([xy])(?:[- ](?:coordinate|value|position))?s?\s*(?:=|:|\bof\b|\bis\b)\s*{_NUMBER}", r"\1 ()"),
         (rf"(?<![\w.]){_NUMBER}(?:\s?(?:<=|>=|[<>≤≥])\s?[-+\w.]{{1,12}}){{1,3}}", "()"),
@@ -68,6 +85,9 @@ _STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     )
 )
 _LIST_MARK = re.compile(r"^\s*(?:[-+]|\(?\d{1,2}[.)]|\(?[a-h]\))[ ]+(?=\S)", re.M)
+_LAST_MARK = re.compile(
+    r"^[ \t]*(\d{1,2})[.)][ \t]\S.*\n[ \t]*(\d{1,2})[.)]\s*\Z", re.M
+)  # before an item that was cut off
 _END = re.compile(r"\n|(?<=[.!?])\s+")
 _PIECE = re.compile(r".{1,600}(?:\s|$)|.{1,600}")  # a longer sentence is read in pieces
 _COURTESY = re.compile(
@@ -84,8 +104,20 @@ _OPENING = re.compile(
 )
 
 
+def _first_turn(text: str) -> str:
+    return next((turn for turn in _TURN.split(text) if turn.strip() not in _ROLES), "")
+
+
+def _without_cut_off_item(text: str) -> str:
+    """Without the 3 of a list that ends with "3."."""
+    last = _LAST_MARK.search(text[-1000:])
+    cut_off = last is not None and int(last[2]) == int(last[1]) + 1
+    return text.rstrip().rpartition("\n")[0] if cut_off else text
+
+
 def plain_sentences(text: str, prepare: Callable[[str], str] = str) -> list[str]:
-    text = without_thoughts(text).translate(_PLAIN)
+    text = _without_cut_off_item(_first_turn(without_thoughts(text))).translate(_PLAIN)
+    text = _CAMEL_CASE.sub(" ", _SEAM.sub(" ", text))
     for pattern, replacement in _STEPS:
         text = pattern.sub(replacement, text)
     marks = _LIST_MARK.findall(text)

@@ -12,6 +12,7 @@ _TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
 _UNITS = f"zero one two three four five six seven eight nine {_TEENS}".split()
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _WORDS = {
+    "one hundred": 100,
     **{
         f"{ten} {unit}": 20 + 10 * i + j
         for (i, ten), (j, unit) in product(enumerate(_TENS), enumerate(_UNITS[:10]))
@@ -27,8 +28,10 @@ _WORDS = {
 _THING = r"(?:shapes?|squares?|circles?|triangles?|ones?|objects?|items?|matches|such|match)"
 _NUMERAL = re.compile(
     r"(?P<digits>(?:(?<![\w.])-)?(?<![\w.])[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?![\w%]))"
-    rf"|(?P<zero>\bno(?= (?:\w+ ){{0,3}}{_THING}\b)(?! other)|(?:\bnot|n't) (?:any|a single|one)|"
-    rf"\bnothing matches)\b|\b(?P<word>{'|'.join(word.replace(' ', '[ -]') for word in _WORDS)})\b",
+    rf"|(?P<zero>\bno(?= (?:\w+ ){{0,3}}{_THING}\b)(?! other)|(?:\bnot|n't|\bcannot) (?:(?:see|find|"
+    rf"spot) )?(?:any(?! image| picture| canvas)|a single|one)|"
+    rf"\bnothing matches)\b|(?P<only>\b(?:that|this|it)(?: is|'s) the only one)\b|"
+    rf"\b(?P<word>{'|'.join(word.replace(' ', '[ -]') for word in _WORDS)})\b",
     re.I,
 )
 _VAGUE = re.compile(
@@ -50,6 +53,7 @@ _N = rf"(?:\d+|{'|'.join(_UNITS)})"
 _ELSE = re.compile(
     rf"\b{_N} \w+(?=,? of (?:which|whom)\b|,? (?:but |and )?only {_N} of (?:them|these|those)\b)|"
     r"(?:^|(?<=[\s,:;]))\d{1,2}\)(?=\s+[a-z])|"
+    rf"\bout of a total of {_N}\b|\b{_N} \w+: (?={_N} \w+,? (?:\w+ )?of (?:which|them|these|those)\b)|"
     rf"\b{_N}\b[^,.;\n]{{0,30}},\s(?={_N}\b(?<!one) of (?:which|whom))|"
     rf"\b(?:step|shape|line|event|item|case|option|figure|image|row|statement|swap|move|rule)\s#?\d+\b|#\d+|"
     rf"\b(?:out of|of|among|from|all|all of)(?: all)?(?: of)?(?: the| these| those|"
@@ -61,18 +65,30 @@ _ELSE = re.compile(
 
 _BESIDES = re.compile(r"\b(?:and|but|with)\s+$", re.I)
 _AND = re.compile(r"(?:\s+\w+){1,5}\s*(?:,|,?\s*\b(?:and|plus)\b)\s*(?:\w+\s+)?", re.I)
+# Counting aloud, before the number that it leads to.
+_ALOUD = re.compile(
+    r"\b(?:1|one)\b(?:[\s,.]{1,5}(?:and )?(?:\d+|two|three|four|five|six|seven|eight|nine|ten)\b){1,20}(?=\W+\w)", re.I
+)
 _SUM_OF = re.compile(r"(?:total|count|number|sum|tally)\s*$", re.I)
 
 
 def _without_other_numbers(text: str) -> str:
+    text = _ALOUD.sub(lambda found: " " if _is_counting(found[0]) else found[0], text)
     return _ELSE.sub(
         lambda found: found[0] if _SUM_OF.search(text, max(0, found.start() - 8), found.start()) else " ", text
     )
 
 
+def _is_counting(sequence: str) -> bool:
+    numbers = [_WORDS.get(word, word) for word in re.findall(r"\w+", sequence.lower()) if word != "and"]
+    return len(numbers) > 2 and [str(number) for number in numbers] == [str(i + 1) for i in range(len(numbers))]
+
+
 def _value(found: re.Match[str]) -> str:
     if found["zero"]:
         return "0"
+    if found["only"]:
+        return "1"
     if found["word"]:
         return str(_WORDS[re.sub(r"[ -]", " ", found["word"].lower())])
     whole, _, decimals = found["digits"].replace(",", "").partition(".")
@@ -95,16 +111,29 @@ def _is_vague(passage: str, found: re.Match[str]) -> bool:
 
 
 @lru_cache(maxsize=CACHED)
-def _find(passage: str) -> Mentions:
+def find_numbers(passage: str) -> Mentions:
     found = [
         match for match in _NUMERAL.finditer(passage) if not (_is_pronoun(passage, match) or _is_vague(passage, match))
     ]
     mentions = definite(passage, (Mention(match.start(), match.end(), _value(match)) for match in found))
-    others = [
-        m for m in mentions if not (passage[m.start : m.end].lower() == "one" and _OF_THEM_AFTER.match(passage, m.end))
-    ]
-    others = [m for m in others if not (m.value == "0" and _BESIDES.search(passage[max(0, m.start - 10) : m.start]))]
+    others = [m for m in mentions if not _is_one_of_them(passage, m)]
     return _apart(passage, tuple(others) or mentions)
+
+
+@lru_cache(maxsize=CACHED)
+def _find(passage: str) -> Mentions:
+    """Without what is said besides: of "3 large ones and no small ones", the 3."""
+    found = find_numbers(passage)
+    besides = [m.value == "0" and _BESIDES.search(passage[max(0, m.start - 10) : m.start]) for m in found]
+    return tuple(m for m, aside in zip(found, besides, strict=True) if not aside) or found
+
+
+def _is_one_of_them(passage: str, mention: Mention) -> bool:
+    """Is it the first one in "two: one at the top, one below", and not a part of "two here and one is there"?"""
+    if passage[mention.start : mention.end].lower() != "one" or not _OF_THEM_AFTER.match(passage, mention.end):
+        return False
+    joined = re.search(r"\band $", passage[: mention.start], re.I) is not None
+    return not joined or len(re.findall(r"\bone\b", passage, re.I)) > 1
 
 
 def _apart(passage: str, mentions: Mentions) -> Mentions:

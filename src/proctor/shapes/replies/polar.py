@@ -17,11 +17,19 @@ _YES = re.compile(
     re.I,
 )
 _NO = re.compile(
-    r"\b(?:nope|nah|negative|untrue)\b|\b(?<!not )(?<!n't )(?:false|incorrect)\b|"
+    r"\b(?:nope|nah|negative|untrue)\b|\bno way(?=\s*[,.!]|\s*$)|\b(?:don't|do not) (?:think|believe) so\b|"
+    r"\b(?<!not )(?<!n't )(?:false|incorrect)\b|"
     r"(?:\bnot|n't)\s+(?:true|correct|the case)\b|\b(?:definitely|certainly|absolutely|of course|clearly) not\b|"
-    r"\bnot at all\b|(?<=\byes or )no\b|(?<=\byes/)no\b|"
+    r"\bnot at all\b|\b(?:neither|none)(?: \w+){0,5} (?:is|are) true\b|\bit (?:cannot|can't|"
+    r"can not) be (?:between|to the|above|below|left|right|on the|true|so|the case)\b|"
+    r"(?<=\byes or )no\b|(?<=\byes/)no\b|"
     r"\bno(?=\s*(?:$|[^\w\s'-])|\s+-|\s+(?:and|or|because|since|as|it|there|this|that|they|i|we|but|is|if|from|"
     r"yes|would|are|seem)\b)(?!\.\s*\d)",
+    re.I,
+)
+_EITHER = re.compile(
+    r"\byes and no (?:are|were|remain|would be)\b|\b(?:both|neither) yes (?:and|nor) no\b|\b(?:either|says?|"
+    r"saying|tells?|simple|with|answer|be)\s+yes\s*(?:,|/|or)\s*no\b(?:,? or cannot be determined\b)?",
     re.I,
 )
 _LETTER = re.compile(r"^\W*([yn])\W*$", re.I)
@@ -31,47 +39,70 @@ _LETTER = re.compile(r"^\W*([yn])\W*$", re.I)
 def _find_polar(passage: str) -> Mentions:
     if letter := _LETTER.match(passage):
         return (Mention(letter.start(1), letter.end(1), "Yes" if letter[1] in "yY" else "No"),)
-    found = [Mention(match.start(), match.end(), "Yes") for match in _YES.finditer(passage)]
-    found += [Mention(match.start(), match.end(), "No") for match in _NO.finditer(passage)]
-    return definite(passage, (m for m in sorted(found) if not WHETHER.search(passage[max(0, m.start - 80) : m.start])))
+    found = [Mention(match.start(), match.end(), "No") for match in _NO.finditer(passage)]
+    yes = (Mention(match.start(), match.end(), "Yes") for match in _YES.finditer(passage))
+    found += [m for m in yes if not any(no.start < m.start < no.end for no in found)]
+    return definite(passage, (m for m in sorted(found) if not _is_open(passage, m)))
+
+
+def _is_open(passage: str, mention: Mention) -> bool:
+    """Is it left open, as in "whether it is yes" and "nothing says yes or no"?"""
+    before = passage[max(0, mention.start - 80) : mention.start]
+    return _is_offered(passage, mention) or WHETHER.search(before) is not None
+
+
+def _is_offered(passage: str, mention: Mention) -> bool:
+    """Is it one of the answers that may be given, as in "The answer should be yes or no"?"""
+    return any(offer.start() <= mention.start < offer.end() for offer in _EITHER.finditer(passage))
 
 
 _THERE = r"\bthere(?:'s| is| are| was| were| exists?| still is| still are)\b"
 _DENIAL = re.compile(
     rf"{_THERE}(?: now| currently| still)*(?: no| not| none)\b(?! doubt| need| other| way| one else| more need)|"
     r"\bthere (?:is|are|was|were|does)n't\b|\b(?:is|are|does|do)(?: not|n't)\W*$|"
-    r"\b(?:is|are|does|do)(?: not|n't) (?:between|present|exist|there|contain|hold|satisfied|met|on the canvas|"
+    r"\b(?:is|are|does|do)(?: not|n't) (?:among|listed|in the list|between|present|exist|there|contain|hold|"
+    r"satisfied|met|on the canvas|"
     r"in the canvas)\b|\bno longer (?:present|there|exists?|on|in)\b|"
     r"\b(?:do not|don't|cannot|can't) (?:see|find) (?:an?|any|one|such)\b(?! image| picture| canvas)|"
     r"\b(?:shape|square|circle|triangle|it) is (?:absent|missing|gone)\W*$|"
     r"\b(?:see|sees|find|found|contains?|has|have|includes?|shows?) no (?:\w+ ){0,3}(?:shape|square|circle|"
-    r"triangle)s?\b|^\W*(?:no|none of)\b(?! other)[^.]*\b(?:shape|square|circle|triangle)s?\b",
+    r"triangle)s?\b|^\W*(?:no|none of)\b(?! other)[^.]*\b(?:shape|square|circle|triangle)s?\b|"
+    r"^\W*(?:none|absent|missing|gone|nothing matches|i (?:found|see|saw) none|"
+    r"(?:it(?: is|'s) )?not (?:present|there|found|on the canvas|on it|that i can see))\W*$",
     re.I,
 )
 _ASSERTION = re.compile(
     rf"{_THERE}(?: now| currently| still| indeed)*(?:\W*$| (?:an?|one|two|three|four|five|\d+|exactly|at least|"
     rf"such)\b)|"
-    r"^\W*it (?:is|does)\W*$|^\W*such an? [\w ]{1,40} exists\b|"
-    r"\b(?:is|lies|sits)(?: still| indeed| now)? (?:between|present|there|on the canvas|in the canvas)\b|"
+    r"^\W*(?:there (?:most |very )?(?:\w+ly|indeed) is|it (?:is|does)|(?:it )?exists|(?:it's )?there|present|"
+    r"found)\W*$|"
+    r"^\W*i (?:found|see|can see|spotted) (?:it|one|two|three)\b|^\W*such an? [\w ]{1,40} exists\b|"
+    r"\b(?:is|lies|sits)(?: still| indeed| now)? (?:among|listed|in the list|between|present|there|"
+    r"on the canvas|in the canvas)\b|"
     r"\b(?:statement|claim|condition) holds\b|"
     r"\b(?:canvas|list|description|picture|image) (?:contains|includes|has|shows) (?:an?|one|two|\d+)\b[^,;]*$|"
     r"\b(?:conditions?|statement|claim|parts?) (?:is|are)(?: both)? (?:met|satisfied|fulfilled)\b",
     re.I,
 )
+_NOUN = re.compile(r"\b(?:shape|square|circle|triangle|one|match)s?\b", re.I)
 _COMPARISON = re.compile(r"\b(?:more|fewer|less|as many|same|equal)\b", re.I)
 
 
-def _state(sentence: str) -> str | None:
+def state_existence(sentence: str) -> str | None:
     """A bare statement, taken for the answer to "Is there …?" or "Is it …?"; half a statement is none."""
     if re.search(r"\b(?:whether|if|let me|let's|need to)\b", sentence, re.I):
         return None
     denied, asserted = _DENIAL.search(sentence), _ASSERTION.search(sentence)
+    if denied and re.match(r"\W*(?:no|none)\b", sentence, re.I):
+        return "No"
     if bool(denied) == bool(asserted) or (asserted and _COMPARISON.search(sentence)):
+        return None
+    if asserted and asserted[0].endswith((" a", " an")) and not _NOUN.search(sentence, asserted.end()):  # cut off
         return None
     return "No" if denied else "Yes"
 
 
-YES_NO = Kind(_find_polar, state=_state, polar=True)
+YES_NO = Kind(_find_polar, state=state_existence, polar=True)
 
 _KNOW = (
     r"(?:be\s+)?(?:\w+ly\s+)?(?:determined?|known?|inferred|infer|deduced?|established?|concluded?|decided|tell|"
@@ -88,21 +119,48 @@ _OPEN = re.compile(
     r"(?:\binsufficient|\btoo little|(?:\bnot|n't)(?: \w+){0,2} enough|\binadequate) (?:info|information|data|"
     r"evidence|details)\b|\binconclusive\b|\bundecidable\b"
     rf"|\b(?:no|neither|nothing) (?:\w+ ){{0,6}}can (?:be drawn|be made|{_KNOW})\b"
-    r"|\bmay or may not\b|\b(?:could be|it's|it is) either\b",
+    r"|\bmay or may not\b|\b(?:could be|it's|it is) either\b"
+    r"|\b(?:not|non|un)[- ]?(?:inferable|inferrable|deducible|derivable|knowable|provable)\b"
+    r"|\b(?:does not|doesn't|do not|don't) follow\b[^.]*\b(?:opposite|converse|reverse|either|neither)\b",
     re.I,
 )
 _PERHAPS_OPEN = re.compile(
-    r"\b(?:unknown|unclear|ambiguous|insufficient|not (?:specified|stated|given))\b"
-    r"|\b(?:text|description|lines?|information|statements?|facts?) (?:do(?:es)?(?: not|n't)) "
-    r"(?:say|tell|specify|state|mention|reveal|settle)\b(?! that\b)",
+    r"\b(?:unknown|unclear|ambiguous|insufficient|undefined|unspecified|uncertain|incomparable)\b"
+    r"|(?:\bnot|n't) (?:specified|stated|given|mentioned|fixed|comparable|known|sufficient|be (?:sure|certain))\b"
+    r"|\b(?:is|are|remains?|stays?|left) open\b|\bno (?:definite|definitive|clear|certain|unique) (?:answer|"
+    r"conclusion)\b"
+    r"|\bnothing is (?:said|known|stated|told)\b|\bno line(?: \w+)? (?:tells|says|states)\b|\b(?:do not|"
+    r"don't) know (?:whether|if)\b"
+    r"|\b(?:doesn't|does not) (?:tell|say|show|reveal) (?:us )?(?:how|which|whether|if|where)\b"
+    r"|\b(?:nobody|no one|no-one) (?:can|could) (?:tell|say|know)\b|\bno conclusion\b|\bneither (?:yes nor no|"
+    r"one) (?:follows|can)\b"
+    r"|\beither way\b|\b(?:either|both)(?: \w+)? (?:is|are|remain|would be) (?:possible|consistent)\b"
+    r"|\b(?:text|description|lines?|information|statements?|facts?|clues?|premises?) (?:do(?:es)?(?: not|n't)) "
+    r"(?:say|tell|specify|state|mention|reveal|settle|relate|connect|link|compare|give|provide)\b(?! that\b)"
+    r"|\b(?:no|not any|n't any) (?:\w+ ){0,2}(?:information|info|data|clue)\b"
+    r"|\b(?:nothing|none)(?: \w+){0,4} (?:relates?|links?|connects?|compares?|says?|tells?)\b"
+    r"|\bno (?:\w+ ){0,2}(?:line|chain|path|link|relation|connection|statement|fact)s?(?: \w+){0,3} (?:between|"
+    r"to compare|"
+    r"relat\w+|link\w*|connect\w*|compar\w+)\b",
+    re.I,
+)
+
+
+# "No, it cannot be determined" denies that there is an answer.
+_NO_TO_THE_QUESTION = re.compile(
+    r"^\W*no,? (?:that |it |this |we |one |you |i )?(?:cannot|can't|can not|is not|isn't|does not|doesn't|don't|do not|"
+    r"there is|there's|there isn't|not)\b",
     re.I,
 )
 
 
 @lru_cache(maxsize=CACHED)
 def _find_entailment(passage: str) -> Mentions:
-    opened = definite(passage, (Mention(match.start(), match.end(), UNDETERMINED) for match in _OPEN.finditer(passage)))
+    found = (Mention(match.start(), match.end(), UNDETERMINED) for match in _OPEN.finditer(passage))
+    opened = definite(passage, (mention for mention in found if not _is_offered(passage, mention)))
     polar = [m for m in _find_polar(passage) if not any(o.start <= m.start < o.end for o in opened)]
+    if opened and _NO_TO_THE_QUESTION.match(passage):
+        polar = polar[1:]
     if not opened and not polar:
         return tuple(Mention(match.start(), match.end(), UNDETERMINED) for match in _PERHAPS_OPEN.finditer(passage))
     return tuple(sorted([*opened, *polar]))
@@ -114,4 +172,13 @@ def _state_briefly(sentence: str) -> str | None:
     return None if brief is None else "No" if brief[1] else "Yes"
 
 
-ENTAILMENT = Kind(_find_entailment, state=_state_briefly, polar=True, exclusive=True)
+def _without_refusal(sentences: list[str]) -> list[str]:
+    """Without the No of "No, that does not follow. It cannot be determined."."""
+    if len(sentences) < 2 or not re.match(r"\W*no\b", sentences[-2], re.I):
+        return sentences
+    no, last = ({mention.value for mention in _find_entailment(sentence)} for sentence in sentences[-2:])
+    refused = (no, last) == ({"No"}, {UNDETERMINED}) and _OPEN.search(sentences[-1])
+    return [*sentences[:-2], sentences[-1]] if refused else sentences
+
+
+ENTAILMENT = Kind(_find_entailment, state=_state_briefly, join=_without_refusal, polar=True, exclusive=True)

@@ -62,16 +62,17 @@ def _read_short(text: str, kind: Kind) -> str | None:
 
 def _read_reply(text: str, kind: Kind) -> str | None:
     sentences = kind.join(plain_sentences(text, kind.prepare))
-    own = _own_part(sentences)
+    own = _own_part(sentences, kind)
     if len(own) < len(sentences) and (answer := _read(own, kind)):
         return answer
     return _read([s for s in sentences if not cues.NEXT_QUESTION.match(s)], kind)
 
 
-def _own_part(sentences: list[str]) -> list[str]:
+def _own_part(sentences: list[str], kind: Kind) -> list[str]:
     """The reply up to where a base model goes on with a question of its own."""
-    for i, sentence in enumerate(sentences):
-        if i and cues.NEXT_QUESTION.match(sentence):
+    for i, sentence in enumerate(sentences[1:], 1):
+        asked = sentence.endswith("?") and cues.INSTRUCTION.match(" ".join(sentences[i + 1 : i + 2]))
+        if cues.NEXT_QUESTION.match(sentence) or (asked and _is_bare(sentences[i - 1], kind)):
             return sentences[:i]
     return sentences
 
@@ -91,7 +92,12 @@ def _read(sentences: list[str], kind: Kind) -> str | None:
 
 
 def _state(sentences: list[str], kind: Kind) -> str | None:
-    """What the last sentence states, unless the one before states the opposite of something."""
+    """What the last sentence states, unless the one before states the opposite of something.
+
+    Where the last one remarks on the one before, as in "There is one. It is at the top.", what that one states.
+    """
+    while len(sentences) > 1 and cues.REMARK.match(sentences[-1]) and kind.state(sentences[-1]) is None:
+        sentences = sentences[:-1]
     states = [None if cues.UNFINISHED.search(sentence) else kind.state(sentence) for sentence in sentences[-2:]]
     if len(set(states) - {None}) == 2 and not re.search(
         r"\b(?:so|now|therefore|thus|hence|end)\b", sentences[-1], re.I
@@ -168,13 +174,22 @@ def _stated(sentences: list[str], kind: Kind) -> str | None:
     cut_off = cues.UNFINISHED.search(closing)
     first = None if opening.startswith(ITEM) else _read_sentence(opening, kind)
     last = None if cut_off else _read_sentence(closing, kind)
+    if last and opening.endswith("..."):  # it goes on
+        return last
     if last and closing.startswith(ITEM):
         return first if first == last else AMBIGUOUS
     if first in (None, AMBIGUOUS, last):
         return last or first
+    if last is None and not cut_off and _named_later(sentences, kind) not in (None, first):
+        return first if opening is sentences[0] and _is_bare(opening, kind) else AMBIGUOUS
     if _is_bare(opening, kind):
         return AMBIGUOUS if last and last != AMBIGUOUS and _is_bare(closing, kind) else first
     return AMBIGUOUS if cut_off else last or first
+
+
+def _named_later(sentences: list[str], kind: Kind) -> str | None:
+    """The answer of the last sentence that names one."""
+    return next(filter(None, (_read_sentence(sentence, kind) for sentence in reversed(sentences))), None)
 
 
 def _is_bare(sentence: str, kind: Kind) -> bool:
@@ -197,8 +212,10 @@ def _read_sentence(sentence: str, kind: Kind) -> str | None:
         return None
     if len(values := {mention.value for mention in kind.find(short)}) < 2:
         return values.pop() if values else None
+    if cues.GROUND.match(short) and (answer := _decide(short.rpartition(",")[2], kind)) not in (None, AMBIGUOUS):
+        return answer
     parts = cues.CONTRAST.split(short)
-    if cues.SEEMING.search(parts[0]) and kind.find(parts[-1]):
+    if _knows_better(parts, kind):
         short = parts[-1]
     label, _, end = short.rpartition(":")
     own = _is_followed_by_reason(short, kind)
@@ -211,9 +228,18 @@ def _read_sentence(sentence: str, kind: Kind) -> str | None:
     ):
         return _decide(end, kind)
     *before, conclusion = cues.HENCE.split(short)
-    if before and not own and (answer := _read_passage(conclusion, kind)):
+    if before and (not own or _is_one(conclusion, kind)) and (answer := _read_passage(conclusion, kind)):
         return answer
     return _read_passage(short, kind)
+
+
+def _knows_better(parts: list[str], kind: Kind) -> bool:
+    """Does the last part of a sentence give the answer that the first one only seemed to give?"""
+    if not kind.find(parts[-1]):
+        return False
+    if cues.SEEMING.search(parts[0]) or cues.EVEN.search(parts[-1]):
+        return True
+    return kind.exclusive and len(parts) > 1 and not _is_bare(parts[0], kind)
 
 
 def _is_other(sentence: str, aside: re.Match[str], kind: Kind) -> bool:
@@ -224,6 +250,7 @@ def _is_other(sentence: str, aside: re.Match[str], kind: Kind) -> bool:
         mentions
         and mentions[-1].end == len(before)
         and _is_one(aside[0], kind)
+        and cues.FILLER.fullmatch(aside[0], kind.find(aside[0])[0].end)
         and _decide(aside[0], kind) != mentions[-1].value
     )
 
@@ -292,14 +319,16 @@ def definite(text: str, mentions: Iterable[Mention]) -> Mentions:
     """The mentions that say what is, not what is not or what could be."""
     kept: list[Mention] = []
     denied_end = -1
+    joint = cues.OR
     for mention in mentions:
         before = text[max(0, mention.start - 60) : mention.start]
         after = text[mention.end : mention.end + 30]
         if (
             _is_denied(before, text)
             or cues.DENIED_AFTER.match(after)
-            or (denied_end >= 0 and cues.OR.fullmatch(text[denied_end : mention.start]))
+            or (denied_end >= 0 and joint.fullmatch(text[denied_end : mention.start]))
         ):
+            joint = cues.AND if cues.UNLIKE.search(before) or (joint is cues.AND and denied_end >= 0) else cues.OR
             denied_end = mention.end
         else:
             kept.append(mention)

@@ -17,6 +17,8 @@ _ATTRIBUTES = {
     **{word: (0, plain) for word, plain in _SPELLED.items()},
     **{colour: (1, colour) for colour in LARGE.colours},
     **{form: (2, form) for form in FORMS},
+    "triangular": (2, "triangle"),
+    "circular": (2, "circle"),
 }
 _ATTRIBUTE = re.compile(rf"(?<![a-z])({'|'.join(_ATTRIBUTES)})s?(?![a-z])", re.I)
 _LABEL = re.compile(r"\b(?:sized?|colou?r(?:ed)?|form|shape|type|kind)\b", re.I)
@@ -68,16 +70,34 @@ def _name(words: Words) -> str:
     return "~".join(kinds[sort] for sort in range(3)) if len(words) == len(kinds) == 3 else ""
 
 
+# Before a shape with which another one is compared.
+_REFERENCE = re.compile(r"\b(?:than|compared (?:to|with)|relative to|seen from)\s+(?:the |a )?$", re.I)
+
+
 @lru_cache(maxsize=CACHED)
 def _find_shape(passage: str) -> Mentions:
-    return definite(passage, (Mention(m.start(), m.end(), m[0].replace("~", " ")) for m in _NAME.finditer(passage)))
+    found = definite(passage, (Mention(m.start(), m.end(), m[0].replace("~", " ")) for m in _NAME.finditer(passage)))
+    return () if all(_is_reference(passage, mention) for mention in found) else found
+
+
+_PREPOSITION = re.compile(
+    r"\b(?:below|above|under|over|beside|behind|after|before|near|of|next to|from|to|with)\s+(?:the |a )?$", re.I
+)
+
+
+def _follows_preposition(passage: str, mention: Mention) -> bool:
+    return _PREPOSITION.search(passage[max(0, mention.start - 30) : mention.start]) is not None
+
+
+def _is_reference(passage: str, mention: Mention) -> bool:
+    return _REFERENCE.search(passage[max(0, mention.start - 30) : mention.start]) is not None
 
 
 _BEFORE_PREDICATE = re.compile(
     r"(?:\b(?:is|be|are)|'s|:|=|->)\s*(?:(?:the|a|an|now|then|therefore|thus|indeed)\s+)*$", re.I
 )
 _SUBJECT = re.compile(
-    r"\s*(?:,[^,]{1,60},)?\s*(?:is|was|comes|has|would be|must be|makes|becomes|"
+    r"\s*(?:,[^,]{1,60},)?\s*(?:,? which\s+)?(?:is|was|comes|has|would be|must be|makes|becomes|"
     r"ends)\b(?!\s+(?:\w+ly\s+|just\s+)?(?:to the (?:left|right)|above|below|left of|right of|higher|lower|"
     r"further|farther|closer|nearer|next to|before|after)\b)",
     re.I,
@@ -94,14 +114,16 @@ def _choose_shape(passage: str, mentions: Mentions) -> str | None:
     }
     if " or " in passage:
         return None
-    if re.search(r"\bso it(?:'s| is)\b", passage):
+    if re.search(r"\bso it(?:'s| is)\b", passage) and not _is_reference(passage, mentions[-1]):
         return mentions[-1].value
     predicates = [m for m in mentions if _BEFORE_PREDICATE.search(passage[max(0, m.start - 40) : m.start])]
     if predicates:
         rest = passage[predicates[0].end : predicates[-1].start]
         named = {m.value for m in predicates[: 1 if re.search(r"\b(?:next|others?|remaining)\b", rest) else None]}
         return named.pop() if len(named) == 1 and not named & listed else None
-    subjects = {m.value for m in mentions if _SUBJECT.match(passage, m.end)} - listed
+    subjects = {
+        m.value for m in mentions if _SUBJECT.match(passage, m.end) and not _follows_preposition(passage, m)
+    } - listed
     return subjects.pop() if len(subjects) == 1 else None
 
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from proctor.shapes.canvas import HALF_WIDTH, Shape
-from proctor.shapes.places import draw_place, read_place
+from proctor.shapes.places import SIDES, place_along, read_place
 from proctor.shapes.reading import places_in_text
 from proctor.shapes.typed import ShapeTask
 
@@ -46,8 +46,11 @@ class MoveTrackingTask(ShapeTask):
         self.evidence = self.lines_needed
         now = list(shapes)
         self.description = "\n".join(self._move(now) for _ in range(self.settings.events))
-        names = self.wanted_shapes([str(shape) for shape in now], selected_answer)
-        return [(QUESTION.format(draw_place(now, name, self.random)), name) for name in names]
+        first, *others = self.wanted_shapes([str(shape) for shape in now], selected_answer)
+        axis = self.random.choice(tuple(SIDES))
+        # Along the other axis every shape may stand anywhere: what stands where tells nothing about the first answer.
+        asked = [(first, axis), *((name, ACROSS[axis]) for name in others)]
+        return [(QUESTION.format(place_along(now, name, axis)), name) for name, axis in asked]
 
     def _move(self, shapes: list[Shape]) -> str:
         """Moves one of those that can, each as likely as the others."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -82,7 +82,17 @@ class MultiHopTask(DirectionTask):
         steps = self.random.shuffled(steps)
         lines = [_tell(b, a) if self.random.below(2) else _tell(a, b) for a, b in steps]
         self.description = "\n".join([HEADING, *lines])
-        return [(_ask(answer, path[0], path[-1]), answer) for answer in self.wanted_answers(selected_answer)]
+        first, *further = self.wanted_answers(selected_answer)
+        ends = path[0], path[-1]
+        asked = [(first, ends), *((answer, self._other_pair(shapes, ends, answer)) for answer in further)]
+        return [(_ask(answer, *pair), answer) for answer, pair in asked]
+
+    def _other_pair(self, shapes: list[Shape], ends: tuple[Shape, Shape], answer: str) -> tuple[Shape, Shape]:
+        """Two for another question: not level on the axis of its answer, and not neighbours, if there are such."""
+        axis = next(axis for axis, answers in AXES.items() if answer in answers)
+        pairs = [p for p in combinations(shapes, 2) if p != ends and getattr(p[0], axis) != getattr(p[1], axis)]
+        apart = [pair for pair in pairs if not _are_neighbours(*pair)]
+        return self.random.choice(apart or pairs or [ends])
 
     def choices(self, shapes: list[Shape], question: str) -> tuple[str, ...]:
         return next(AXES[axis] for axis, words in ALTERNATIVES.items() if words in question)

@@ -18,6 +18,7 @@ from proctor.shapes.reading import nearer_pairs
 from proctor.shapes.typed import QUESTIONS, ShapeTask
 
 TRIES = 500  # of six shapes, every eighth canvas will do
+OTHER_TRIES = 20  # of seven shapes, every third three will do
 SEARCHED = 7  # shapes among which the three are searched for, while a canvas is drawn; others may see them, too
 QUESTION = (
     "Seen from the {}, two of these three shapes are in the same direction and one is in another: "
@@ -85,7 +86,18 @@ class OddOneOutTask(ShapeTask):
         triple = self.random.choice(views.triples_with(selected))
         pivots = dict(zip(triple, views.pivots(triple), strict=True))
         odd_ones = [selected, *(self.random.choice(triple) for _ in range(1, QUESTIONS))]
-        return [(self._question(names, triple, pivots[odd]), names[odd]) for odd in odd_ones]
+        first, *others = [(self._question(names, triple, pivots[odd]), names[odd]) for odd in odd_ones]
+        return [first, *(self._other_question(names, triple, views) or pair for pair in others)]
+
+    def _other_question(self, names: list[str], triple: Triple, views: Views) -> tuple[str, str] | None:
+        """About three shapes of which one at most is of the first three; None where none are found."""
+        for _ in range(OTHER_TRIES):
+            other = tuple(self.random.sample(range(len(names)), 3))
+            seen = [(odd, pivots) for odd, pivots in zip(other, views.pivots(other), strict=True) if pivots]
+            if seen and len(set(other) & set(triple)) < 2:
+                odd, pivots = self.random.choice(seen)
+                return self._question(names, other, pivots), names[odd]
+        return None
 
     def _question(self, names: list[str], triple: Triple, pivots: int) -> str:
         pivot = self.random.choice([name for i, name in enumerate(names) if pivots >> i & 1])

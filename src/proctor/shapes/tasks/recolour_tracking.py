@@ -1,95 +1,83 @@
-"""Shapes turn to other colours: which one has the shape at this place in the end?"""
+"""Colours change places: which one has the shape at this place in the end?"""
 
 from __future__ import annotations
 
-import math
 import re
-from itertools import product
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
 from proctor.randomness import Stream
-from proctor.shapes.canvas import FORMS, SIZES, Board, Kind, Shape, place_kinds
+from proctor.shapes.canvas import Board, Kind, Shape, place_kinds
 from proctor.shapes.typed import ColourTask
 
-EVENT = "The {} turns {}."
+EVENT = "All {0} shapes turn {1}, and at the same time all {1} shapes turn {0}."
 QUESTION = "What colour is the shape at ({}, {}) now?"
-GROUPS = tuple(product(SIZES, FORMS))
 
 
 class RecolourSettings(Struct, frozen=True):
-    shapes: Annotated[int, Meta(ge=4, le=42)] = 9  # at least one of each colour
+    shapes: Annotated[int, Meta(ge=4, le=48)] = 9  # at least one of each colour
     events: Annotated[int, Meta(ge=1, le=100)] = 15
     description: Literal["coordinates"] = "coordinates"
 
 
 class RecolourTrackingTask(ColourTask):
-    """Every colour is there in the end, whatever the answer will be; asked about is any shape that has the one wanted.
+    """Every colour is on the canvas, at the end as at the beginning; asked about is any shape that has the one wanted.
 
-    The history is drawn backwards, from a canvas of all colours. Kinds are different at every moment, so that a
-    shape can be named by the kind it has just then; and many shapes have the same size and form, so that it takes
-    the whole history to know which of them it is. The questions need the canvas that was drawn last, with its history.
+    An event exchanges two colours. Whatever came before and comes after, another pair would have led to another
+    answer: no event can be left out, and none tells anything about the others.
     """
 
-    summary = "shapes turn to other colours; what colour is the one at this place now? (a colour)"
+    summary = "colours change places; what colour is the shape at this place now? (a colour)"
     maker = "proctor.shapes.batch.recolour_tracking:RecolourTrackingMaker"
     Settings = RecolourSettings
     extends_description = True
-    absent_kinds = len(GROUPS)  # one of each, so that every shape can turn at every moment
 
-    recolourings: list[tuple[int, str]]  # which shape turns to which colour, of the canvas drawn last
+    exchanges: list[list[str]]  # which two colours change places, on the canvas drawn last
 
     @property
     def lines_needed(self) -> int:
-        return int(self.settings.shapes + self.settings.events)
+        """The shape's own line, and every event."""
+        return 1 + int(self.settings.events)
 
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
-        """The canvas before the events; they are found on the way back to it."""
-        kinds = draw_kinds(self.settings.shapes, random, self.board)
-        self.recolourings = []
-        for _ in range(self.settings.events):
-            index = random.below(len(kinds))
-            size, colour, form = kinds[index]
-            self.recolourings.insert(0, (index, colour))
-            kinds[index] = size, random.choice(free_colours(size, form, kinds, self.board)), form
-        return place_kinds(kinds, random, self.board)
+        """The canvas before the events, which are drawn with it: all questions about it are about one history."""
+        shapes = place_kinds(draw_kinds(self.settings.shapes, random, self.board), random, self.board)
+        self.exchanges = [random.sample(self.board.colours, 2) for _ in range(self.settings.events)]
+        return shapes
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
-        now, lines = list(shapes), []
-        for index, colour in self.recolourings:
-            lines.append(EVENT.format(now[index], colour))
-            now[index] = msgspec.structs.replace(now[index], colour=colour)
+        colours, lines = [shape.colour for shape in shapes], []
+        for a, b in self.exchanges:
+            lines.append(EVENT.format(a, b))
+            colours = [b if colour == a else a if colour == b else colour for colour in colours]
         self.description = "\n".join(lines)
+        self.evidence = self.lines_needed
         pairs = []
         for answer in self.wanted_answers(selected_answer):
-            asked = self.random.choice([shape for shape in now if shape.colour == answer])
+            asked = self.random.choice([s for s, colour in zip(shapes, colours, strict=True) if colour == answer])
             pairs.append((QUESTION.format(asked.x, asked.y), answer))
         return pairs
 
     @staticmethod
     def solve(description: str, question: str) -> str:
-        """The answer from the words alone: keeps where each name is to be found, event by event."""
-        places = dict(re.findall(r"- (.+) at (\(.+\))", description))
-        for size, old, form, new in re.findall(r"The (\w+) (\w+) (\w+) turns (\w+)\.", description):
-            places[f"{size} {new} {form}"] = places.pop(f"{size} {old} {form}")
-        return next(
-            (name.split()[1] for name, place in places.items() if f"at {place} now" in question), "(no shape there)"
-        )
+        """The answer from the words alone: the colour that goes back, event by event, to the one in the list."""
+        place = question[question.index("(") : question.index(")") + 1]
+        began = next((line.split()[2] for line in description.splitlines() if line.endswith(f" at {place}")), None)
+        events = re.findall(r"^All (\w+) shapes turn (\w+),", description, re.M)
+        colours: dict[str, None] = dict.fromkeys(re.findall(r"^- \w+ (\w+) ", description, re.M))
+        for colour in colours:
+            earlier = colour
+            for a, b in reversed(events):
+                earlier = {a: b, b: a}.get(earlier, earlier)
+            if earlier == began:
+                return colour
+        return "(no shape there)"
 
 
 def draw_kinds(n: int, random: Stream, board: Board) -> list[Kind]:
-    """n kinds with all colours among them, of as few sizes and forms as leave every shape a colour to turn to."""
-    together = len(board.colours) - 1
-    groups = random.sample(GROUPS, math.ceil(n / together))
-    groups = random.shuffled([groups[i % len(groups)] for i in range(n)])
-    kinds = [(size, colour, form) for (size, form), colour in zip(groups, random.shuffled(board.colours), strict=False)]
-    for size, form in groups[len(kinds) :]:
-        kinds.append((size, random.choice(free_colours(size, form, kinds, board)), form))
-    return random.shuffled(kinds)
-
-
-def free_colours(size: str, form: str, kinds: list[Kind], board: Board) -> list[str]:
-    """What a shape can turn to, without becoming of the same kind as another."""
-    return [colour for colour in board.colours if (size, colour, form) not in kinds]
+    """n kinds with all colours among them."""
+    drawn = random.sample(board.kinds, len(board.kinds))
+    firsts = [next(kind for kind in drawn if kind[1] == colour) for colour in board.colours]
+    others = [kind for kind in drawn if kind not in firsts]
+    return random.shuffled([*firsts, *others[: n - len(firsts)]])

@@ -43,8 +43,11 @@ class TransitivityTask(DirectionTask):
         row = sorted(shapes, key=lambda shape: getattr(shape, axis))
         self._describe(row, axis)
         pairs: list[tuple[str, str]] = []
+        used: list[tuple[int, int]] = []
         for answer in [first, *(self.random.choice(AXES[axis]) for _ in range(1, QUESTIONS))]:
-            places = self.random.choice(pairs_apart(len(row)))
+            apart = pairs_apart(len(row))
+            places = self.random.choice([pair for pair in apart if pair not in used] or apart)
+            used.append(places)
             if not pairs:
                 self.evidence = places[1] - places[0]
             low, high = (row[place] for place in places)

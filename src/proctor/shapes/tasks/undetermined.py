@@ -56,12 +56,16 @@ class UndeterminedTask(EntailmentTask):
         follows, turns = pairs_apart(tree)
         distances = [distance for distance in sorted(follows) if distance in turns]
         pairs: list[tuple[str, str]] = []
+        used: list[tuple[int, int]] = []
         for answer in self.wanted_answers(selected_answer):
             distance = self.random.choice(distances)
             if not pairs:
                 # Any line that was not read could have told which of the two is lower.
                 self.evidence = len(lines) if answer == UNDETERMINED else distance
-            pair = self.random.choice(turns[distance] if answer == UNDETERMINED else follows[distance])
+            fitting = turns if answer == UNDETERMINED else follows
+            others = [pair for pairs_at in fitting.values() for pair in pairs_at if pair not in used]
+            pair = self.random.choice(others if used and others else fitting[distance])
+            used.append(pair)
             by_chance = bool(self.random.below(2))
             swapped = by_chance if answer == UNDETERMINED else answer == "No"
             asked = self._relate(axis, names, *(reversed(pair) if swapped else pair))

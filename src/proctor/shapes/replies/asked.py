@@ -1,0 +1,287 @@
+"""What a question asks about: with it in hand, a person reads a reply that could answer several questions.
+
+"There are 3 small squares and 2 large ones" tells both numbers; "the circle is left of the square" says where the
+square is, too; "there is a large circle" does not say whether there is a small one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache, partial
+from itertools import pairwise
+
+from proctor.shapes.canvas import FORMS, LARGE, SIZES
+from proctor.shapes.replies.colours import COLOURS
+from proctor.shapes.replies.directions import DIRECTIONS, OPPOSITES, invert
+from proctor.shapes.replies.numbers import NUMBERS, find_numbers
+from proctor.shapes.replies.polar import ENTAILMENT, YES_NO, state_existence
+from proctor.shapes.replies.reader import Kind, Mention, Mentions
+from proctor.shapes.replies.shapes import SHAPES
+
+Attributes = frozenset[str]
+
+_SPELLED = {"big": "large", "little": "small", "tiny": "small"}
+_SORTS = (frozenset(SIZES), frozenset(LARGE.colours), frozenset(FORMS))
+_ATTRIBUTE = re.compile(rf"\b({'|'.join((*SIZES, *_SPELLED, *LARGE.colours, *FORMS))})s?\b", re.I)
+_PHRASE = re.compile(
+    rf"\b(?:(?:{'|'.join((*SIZES, *_SPELLED))})[ ,~]+)?(?:(?:{'|'.join(LARGE.colours)})[ ,~]+)?"
+    rf"(?:{'|'.join(FORMS)}|shape|one)s?\b",
+    re.I,
+)
+
+
+def _attributes(text: str) -> Attributes:
+    return frozenset(_SPELLED.get(word.lower(), word.lower()) for word in _ATTRIBUTE.findall(text.replace("~", " ")))
+
+
+def _contradict(a: Attributes, b: Attributes) -> bool:
+    """Can nothing be both, as nothing is small and large?"""
+    return any(sort & a and sort & b and not sort & a & b for sort in _SORTS)
+
+
+# -- numbers ------------------------------------------------------------------------------------------------------
+
+_LABEL = re.compile(r"([^,.;:()]*)(?:[:=]|\b(?:is|are))\s*(?:(?:exactly|only|just)\s+)?$", re.I)
+_COUNTED = re.compile(r"[^,.;:()\d]*")
+
+
+def _counted(passage: str, mentions: Mentions, asked: Attributes) -> Mentions:
+    """The numbers that count what was asked for; those that could, where none surely does."""
+    counted = []
+    form: Attributes = frozenset()
+    for i, mention in enumerate(mentions):
+        end = mentions[i + 1].start if i + 1 < len(mentions) else len(passage)
+        things = _attributes(_COUNTED.match(passage[mention.end : end])[0].partition(" and ")[0])  # type: ignore[index]
+        if not things and (label := _LABEL.search(passage[max(0, mention.start - 60) : mention.start])):
+            things = _attributes(label[1])
+        things = things if not things or things & _SORTS[2] else things | form
+        form = things & _SORTS[2] or form
+        counted.append(things)
+    if asked in counted:
+        return tuple(m for m, things in zip(mentions, counted, strict=True) if things in (asked, frozenset()))
+    return tuple(m for m, things in zip(mentions, counted, strict=True) if not _contradict(things, asked))
+
+
+_ITEMISED = re.compile(rf"\(([^()]*\d[^()]*\b(?:{'|'.join((*SIZES, *LARGE.colours, *FORMS))})s?\b[^()]*)\)", re.I)
+
+
+def numbers_about(question: str) -> Kind:
+    if not (asked := _attributes(question)):
+        return NUMBERS
+
+    def find(passage: str) -> Mentions:
+        exact = _counted(passage, find_numbers(passage), asked)
+        return exact if len({m.value for m in exact}) == 1 else _counted(passage, NUMBERS.find(passage), asked)
+
+    return replace(NUMBERS, find=find, prepare=lambda text: _ITEMISED.sub(r", \1", NUMBERS.prepare(text)))
+
+
+# -- yes and no ---------------------------------------------------------------------------------------------------
+
+_CLAIM = r"\b(?:claim|statement|sentence|conditions?|parts?|whole|it|both|which)"
+_CLAIM_HOLDS = re.compile(rf"{_CLAIM} (?:holds?|(?:is|are)(?: both)? (?:met|satisfied|fulfilled))\b", re.I)
+_CLAIM_FAILS = re.compile(
+    rf"{_CLAIM} (?:fails?|(?:does|do)(?:n't| not) hold|(?:is|are)(?:n't| not)(?: both)? (?:met|satisfied|fulfilled))\b",
+    re.I,
+)
+_EQUAL = re.compile(
+    r"\bas many\b|\bequal(?:ly)?\b|\bsame (?:number|amount|count|quantity)\b|\b(?:counts|numbers) match\b", re.I
+)
+_UNEQUAL = re.compile(
+    r"(?:\bnot|n't)\b[^,;]*\b(?:as many|equal(?:ly)?|the same|match)\b|\bunequal\b|\bdiffer(?:ent|s)?\b|"
+    r"\b(?:more|fewer|less)\b[^,;]*\bthan\b|≠",
+    re.I,
+)
+
+
+def _state_claim(sentence: str) -> str | None:
+    return "No" if _CLAIM_FAILS.search(sentence) else "Yes" if _CLAIM_HOLDS.search(sentence) else None
+
+
+def _state_equality(sentence: str) -> str | None:
+    return "No" if _UNEQUAL.search(sentence) else "Yes" if _EQUAL.search(sentence) else None
+
+
+def _state_about(asked: Attributes, sentence: str) -> str | None:
+    """What the sentence says about shapes like this one; nothing where it is about others."""
+    answer = state_existence(sentence)
+    found = [(_attributes(m[0]), _NO.search(sentence, 0, m.start())) for m in _PHRASE.finditer(sentence)]
+    phrases = [(phrase, no) for phrase, no in found if phrase]
+    if answer is None or not phrases:
+        return answer
+    if any(phrase <= asked and (no or answer == "No") for phrase, no in phrases):
+        return "No"
+    return "Yes" if answer == "Yes" and any(asked <= phrase and not no for phrase, no in phrases) else None
+
+
+def _state_between(subject: Attributes, ends: tuple[Attributes, ...], sentence: str) -> str | None:
+    answer = state_existence(sentence)
+    before = [_attributes(phrase[0]) for phrase in _PHRASE.finditer(sentence.partition("between")[0])]
+    if not answer or not before or before[-1] <= subject:
+        return answer
+    return "No" if answer == "Yes" and before[-1] in ends else None
+
+
+_NO = re.compile(r"(?:\bno|(?:\bnot|n't) (?:an?|any)|\bwithout (?:an?|any))\s+$", re.I)
+_IS_BETWEEN = re.compile(r"\bis the (\w+ \w+ \w+) between the (\w+ \w+ \w+) and the (\w+ \w+ \w+)\?", re.I)
+_IS_THERE = re.compile(r"^is there an? ([^?]*)\?", re.I)
+
+
+def yes_no_about(question: str) -> Kind:
+    state: Callable[[str], str | None] = YES_NO.state
+    if found := _IS_BETWEEN.search(question):
+        subject, *ends = map(_attributes, found.groups())
+        state = partial(_state_between, subject, tuple(ends))
+    elif found := _IS_THERE.search(question):
+        state = partial(_state_about, _attributes(found[1]))
+    elif question.startswith("Are there as many"):
+        state = _state_equality
+    elif question.startswith("Is it true"):
+        state = _state_claim
+    return replace(YES_NO, state=state)
+
+
+# -- where one shape is, seen from another ------------------------------------------------------------------------
+
+_TWO = re.compile(
+    r"\b(?:is|where is) the (?P<a>\w+ \w+ \w+) (?P<relation>relative to|to the left or to the right of|above or below|"
+    r"to the left of|to the right of|above|below) the (?P<b>\w+ \w+ \w+)\?",
+    re.I,
+)
+_CLAUSE = re.compile(r"[^.,;:\n]+")
+
+
+def _turned(text: str, a: Attributes, b: Attributes) -> str:
+    """The text with "B is left of A" read as "B is right of A": what it says of A."""
+    return _CLAUSE.sub(lambda clause: _turn_clause(clause[0], a, b), text)
+
+
+def _turn_clause(clause: str, a: Attributes, b: Attributes) -> str:
+    for first, second in pairwise(_PHRASE.finditer(clause)):
+        if _means(first[0], b, a) and _means(second[0], a, b):
+            middle = clause[first.end() : second.start()]
+            return clause[: first.end()] + invert(middle) + clause[second.start() :]
+    return clause
+
+
+def _means(phrase: str, shape: Attributes, other: Attributes) -> bool:
+    return _attributes(phrase) <= shape and not _attributes(phrase) <= other
+
+
+def directions_about(question: str) -> Kind:
+    if not (found := _TWO.search(question)):
+        return DIRECTIONS
+    a, b = _attributes(found["a"]), _attributes(found["b"])
+    return replace(DIRECTIONS, prepare=lambda text: _turned(DIRECTIONS.prepare(text), a, b))
+
+
+def _state_relation(asked: str, a: Attributes, b: Attributes, sentence: str) -> str | None:
+    """What a sentence about the two says: the relation asked about, or its opposite."""
+    for first, second in pairwise(_PHRASE.finditer(sentence)):
+        middle = sentence[first.end() : second.start()]
+        if _means(first[0], b, a) and _means(second[0], a, b):
+            middle = invert(middle)
+        elif not (_means(first[0], a, b) and _means(second[0], b, a)):
+            continue
+        denied = re.search(r"\bnot\b|n't\b", middle, re.I) is not None
+        values = {mention.value for mention in DIRECTIONS.find(re.sub(r"\bnot\b|n't\b", "", middle))}
+        if values == {asked}:
+            return "No" if denied else "Yes"
+        if values == {OPPOSITES[asked]} and not denied:
+            return "No"
+    return None
+
+
+def entailment_about(question: str) -> Kind:
+    if not (found := _TWO.search(question)) or " or " in found["relation"]:
+        return ENTAILMENT
+    asked = DIRECTIONS.find(found["relation"])[0].value
+    relation = partial(_state_relation, asked, _attributes(found["a"]), _attributes(found["b"]))
+    return replace(ENTAILMENT, state=lambda sentence: ENTAILMENT.state(sentence) or relation(sentence))
+
+
+# -- shapes -------------------------------------------------------------------------------------------------------
+
+_REFERENCE = re.compile(r"\b(?:nearest to|farthest from|seen from) the (\w+ \w+ \w+)\b", re.I)
+_SAME = {
+    "closest": "nearest",
+    "furthest": "farthest",
+    "left": "leftmost",
+    "right": "rightmost",
+    "top": "highest",
+    "bottom": "lowest",
+    "topmost": "highest",
+    "uppermost": "highest",
+    "bottommost": "lowest",
+    "2nd": "second",
+    "3rd": "third",
+    "4th": "fourth",
+    "5th": "fifth",
+    "6th": "sixth",
+    "first": "",
+    "1st": "",
+}
+_RANK = re.compile(
+    r"\b(?:(?P<number>first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|1st|2nd|3rd|\d+th)[ -])?"
+    r"(?:(?P<end>nearest|closest|farthest|furthest|highest|lowest|leftmost|rightmost|topmost|uppermost|bottommost)|"
+    r"from (?:the )?(?P<side>left|right|top|bottom))\b",
+    re.I,
+)
+_BEFORE_SHAPE = re.compile(
+    r"(?:\s+(?:shape|one))?(?:\s+(?:to|from) the \S+)?\s*(?:\(\s*\)\s*)?(?:(?:is|was|must be|"
+    r"would be)(?:\s+(?:now|then|"
+    r"therefore))?|[:=(]|->)\s*(?:the |a )?",
+    re.I,
+)
+_AFTER_SHAPE = re.compile(
+    r"\s*(?:\([^()]*\)\s*)?,?\s*(?:is|was|as|being)\s+(?:(?:now|indeed|clearly|only)\s+)?(?:the )?", re.I
+)
+
+Rank = tuple[str, str]
+
+
+def _rank(found: re.Match[str]) -> Rank:
+    number, end = (found["number"] or "").lower(), (found["end"] or found["side"]).lower()
+    return _SAME.get(number, number), _SAME.get(end, end)
+
+
+def _rank_of(passage: str, mention: Mention) -> Rank | None:
+    """The rank that the passage gives to a shape: "the second lowest is the …", "the … is the second lowest"."""
+    after = _AFTER_SHAPE.match(passage, mention.end)
+    if after and (found := _RANK.match(passage, after.end())):
+        return _rank(found)
+    before = passage[max(0, mention.start - 80) : mention.start]
+    *_, last = (None, *_RANK.finditer(before))
+    return _rank(last) if last and _BEFORE_SHAPE.fullmatch(before, last.end()) else None
+
+
+def shapes_about(question: str) -> Kind:
+    """Without the shape from which is measured, and without those that are said to have another rank."""
+    reference, asked = _REFERENCE.search(question), _RANK.search(question)
+    if not reference and not asked:
+        return SHAPES
+    measured = reference[1].lower() if reference else ""
+    rank = _rank(asked) if asked else None
+
+    def find(passage: str) -> Mentions:
+        others = tuple(mention for mention in SHAPES.find(passage) if mention.value != measured)
+        return tuple(m for m in others if _rank_of(passage, m) in (None, rank)) if rank else others
+
+    return replace(SHAPES, find=find)
+
+
+ABOUT: dict[Kind, Callable[[str], Kind]] = {
+    NUMBERS: numbers_about,
+    YES_NO: yes_no_about,
+    ENTAILMENT: entailment_about,
+    DIRECTIONS: directions_about,
+    SHAPES: shapes_about,
+    COLOURS: lambda question: COLOURS,
+}
+
+
+@lru_cache(maxsize=64)
+def kind_for(kind: Kind, question: str) -> Kind:
+    return ABOUT[kind](question)
