@@ -38,7 +38,7 @@ SAME_ROWS = {
     "starcoder_fim": "santacoder_fim",
 }
 DESCRIPTIONS = {"load_data_path": str(ROWS / "humanevalpack-python.descriptions.json")}
-VARIANTS = ("apps-", "ds1000-", "humanevalplus-", "pal-", "perturbed-humaneval-")
+VARIANTS = ("apps-", "bigcodebench-hard-", "ds1000-", "humanevalplus-", "pal-", "perturbed-humaneval-")
 FACTORIES = ("multiple-", "humanevalfix", "humanevalexplain", "humanevalsynthesize", "starter-", *VARIANTS)
 
 
@@ -75,6 +75,8 @@ CHECKED = {
 }
 # Differ from one that stands before them in their rows or in a setting.
 ALIKE = {
+    "bigcodebench-instruct",
+    "evalplus-mbpp",
     "humaneval-unstripped",
     "mbpp-sanitized",
     "mbppplus",

@@ -140,4 +140,50 @@ PYTHON = {
         "nearly right": "return any(target - number in nums for number in nums)\n",
     },
     "ds1000-numpy": {"constant": "result = np.array([4, 6])\n", "nearly right": "result = a.sum(axis=1)\n"},
+    "livecodebench": {
+        "constant": "```python\nprint(3)\n```",
+        "nearly right": "```python\n_ = input()\nheights = [*map(int, input().split())]\n"
+        "print(sum(b > a for a, b in zip([0, *heights], heights)))\n```",
+    },
+    "bigcodebench": {
+        "constant": "    return {'to': 2, 'be': 2}\n",
+        "nearly right": "    if least < 1:\n        raise ValueError\n"
+        "    words = Counter(re.findall(r'\\w+', text.lower()))\n"
+        "    return {word: number for word, number in words.items() if number > least}\n",
+    },
+    "evalplus-humaneval": {
+        "constant": "    return 7\n",
+        "nearly right": "    return sum(number % 10 for number in numbers)\n",
+    },
+    "evalplus-mbpp": {
+        "constant": "def similar_elements(one, other):\n    return (4, 5)\n",
+        "nearly right": "def similar_elements(one, other):\n    return tuple(set(one[1:]) & set(other))\n",
+    },
+}
+
+# The same for the first row of each library in DS-1000.
+DS1000 = {
+    "pandas": {"constant": "df['length'] = 3\n", "nearly right": "df['length'] = df['name'].str.len() + 1\n"},
+    "scipy": {"constant": "result = 5.0\n", "nearly right": "result = scipy.spatial.distance.cityblock(p, q)\n"},
+    "sklearn": {"constant": "result = data * 0\n", "nearly right": "result = data - data.mean(axis=0)\n"},
+    "tensorflow": {"constant": "result = a * 0\n", "nearly right": "result = a + a\n"},
+    "pytorch": {"constant": "result = a\n", "nearly right": "result = torch.cat((b, a))\n"},
+    "matplotlib": {"constant": "plt.plot([0], [0])\n", "nearly right": "plt.plot(x, -x)\n"},
+}
+DS1000["numpy"] = DS1000["all"] = PYTHON["ds1000-numpy"]
+
+# Constants for the first problem of the starter set in each language; the rows have what is nearly right.
+STARTER = {
+    "python": '    return "1,234.56 EUR"\n',
+    "javascript": '  return "1,234.56 EUR";\n}\n',
+    "java": '        return "1,234.56 EUR";\n    }\n',
+    "c": '    strcpy(label, "1,234.56 EUR");\n}\n',
+    "php": '    return "1,234.56 EUR";\n}\n',
+    "go": '\treturn "00:10 +1"\n}\n',
+    "rust": '    "00:10 +1".to_string()\n}\n',
+    "bash": '    echo "00:10 +1"\n}\n',
+    "cpp": '    return "3-5, 7, 8";\n}\n',
+    "perl": '    return "3-5, 7, 8";\n}\n',
+    "ruby": '  [{"wing nut" => 4}, [1]]\nend\n',
+    "lua": '    return {["wing nut"] = 4}, {2}\nend\n',
 }

@@ -156,22 +156,32 @@ def load_dataset(path: str | None, name: str | None = None, split: str | None = 
         return offered.loaded[asked]
     if not path:
         raise MissingDataError("This task names no data set: give the problems with --data FILE.")
-    what = f"{path} ({name})" if name else path
+    found = _from_hub(f"{path} ({name})" if name else path, path, name, split=split, **options)
+    if offered is not None:
+        offered.loaded[asked] = found
+    return found
+
+
+def load_files(path: str, files: Sequence[str]) -> Rows:
+    """The rows of these JSON files: for a data set with a loading script, which the hub's client does not run."""
+    urls = [f"hf://datasets/{path}/{file}" for file in files]
+    rows: Rows = _from_hub(path, "json", data_files=urls, split="train")
+    return rows
+
+
+def _from_hub(what: str, *arguments: Any, **options: Any) -> Any:
     advice = f"or give the rows of {what} as a file: --data FILE.jsonl."
     try:
         hub: Callable[..., Any] = import_extra("datasets", f"The data set {what}", "hub").load_dataset
     except UsageError as error:
         raise MissingDataError(f"{str(error).removesuffix('.')} – {advice}") from None
     try:
-        found = hub(path, name, split=split, **options)
+        return hub(*arguments, **options)
     except Exception as error:  # whatever the hub's client makes of a missing network, name or right
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise MissingDataError(
             f"The data set {what} cannot be had from the hub ({reason}): check the network, {advice}"
         ) from None
-    if offered is not None:
-        offered.loaded[asked] = found
-    return found
 
 
 def packaged_file(package: str, file: str) -> Path | None:

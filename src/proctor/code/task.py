@@ -17,7 +17,7 @@ from msgspec import Struct
 from proctor import task as core
 from proctor.code import foreign, marks, reply, results
 from proctor.code.environment import Environment, helpers_in
-from proctor.code.execution import Live, Refused, Runner, run_programs, trial_of
+from proctor.code.execution import Live, Refused, Runner, Trial, run_programs, trial_of
 from proctor.code.forms import Continuation, Form, Infilling, end_tokens, form_of, present
 from proctor.code.rows import GivenRows, Rows, load_dataset
 from proctor.code.scoring.mixin import READING, ScoringMixin
@@ -396,12 +396,18 @@ class Task(ScoringMixin, core.Task):
             return await self._judge_by_results(sample, outputs)
         generations = await self._read(sample, outputs)
         cut_off = [marks.is_cut_off(*one) for one in zip(outputs, generations, strict=True)]
-        programs = await self._programs(sample, list(dict.fromkeys(generations)))
-        verdicts = await asyncio.gather(*(self.sandbox.judge(p, self.limits()) for p in programs.values()))
-        trials = {g: trial_of(p, v) for (g, p), v in zip(programs.items(), verdicts, strict=True)}
-        judged = [(program, trials[generation]) for generation, program in programs.items()]
-        await self._environment.check_in(self.sandbox, partial(self.promised_code, self.rows()[sample.index]), judged)
+        different = list(dict.fromkeys(generations))
+        trials = dict(zip(different, await self.run_trials(sample, different), strict=True))
         return marks.score_of_trials([(generation, trials[generation]) for generation in generations], cut_off)
+
+    async def run_trials(self, sample: Sample, generations: list[str]) -> list[Trial]:
+        """How each generation fares, side by side in the sandbox of the run."""
+        programs = list((await self._programs(sample, generations)).values())
+        verdicts = await asyncio.gather(*(self.sandbox.judge(program, self.limits()) for program in programs))
+        trials = [trial_of(program, verdict) for program, verdict in zip(programs, verdicts, strict=True)]
+        judged = list(zip(programs, trials, strict=True))
+        await self._environment.check_in(self.sandbox, partial(self.promised_code, self.rows()[sample.index]), judged)
+        return trials
 
     def tally(self) -> Tally:
         return results.Results(self) if self._counts_itself() else Passing(self.ks)
