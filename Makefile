@@ -83,4 +83,4 @@ lock: setup
 	@$(COMPILE) pyproject.toml --extra reasoning-gym --constraints requirements.lock --output-file requirements-reasoning-gym.lock
 
 clean:
-	rm -rf .venv .venv-bench .venv-vllm .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
+	rm -rf .venv .venv-bench .venv-bigcode .venv-vllm .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*

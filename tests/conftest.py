@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from proctor.sandbox import Verdict
 
 # The same examples every time and no clock: a test must not fail because the machine is busy or the day is bad.
-# HYPOTHESIS_PROFILE=default looks for new ones.
-hypothesis.settings.register_profile("proctor", derandomize=True, deadline=None)
-hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "proctor"))
+# HYPOTHESIS_PROFILE=default looks for new ones. `make test` takes fewer than `make test-all`.
+hypothesis.settings.register_profile("few", derandomize=True, deadline=None, max_examples=30)
+hypothesis.settings.register_profile("many", derandomize=True, deadline=None, max_examples=100)
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and all that they start too: here it is sent.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -67,6 +67,8 @@ class Adding(Task):
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    profile = "few" if config.option.markexpr == "not slow" else "many"
+    hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", profile))
     if "COVERAGE_FILE" in os.environ:  # by `make coverage`
         from killed_coverage import KilledCoverage
 

@@ -79,9 +79,9 @@ class KilledCoverage:
         source = f"from __future__ import annotations\n{inspect.getsource(trace)}\n{call}\ndel trace\n"
         launch = worker._launch
 
-        def launch_traced(command: list[str], handed: list[int], environment: dict[str, str]) -> Any:
-            traced = [source + word if word == worker._START else word for word in command]
-            return launch(traced, [*handed, self._descriptor], environment)
+        def launch_traced(command: list[str], handed: list[int], environment: dict[str, str], stderr: int) -> Any:
+            traced = [source + word if word.startswith(worker._START) else word for word in command]
+            return launch(traced, [*handed, self._descriptor], environment, stderr)
 
         worker._launch = launch_traced
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -17,7 +20,7 @@ from bigcode_tasks import FUNCTIONS, ROWS, RUNNING, code_task, values, write_row
 from code_tasks import prompt_text
 from conftest import Command
 from proctor import catalog
-from proctor.code.tasks import get_task
+from proctor.code.tasks import TASK_REGISTRY, get_task
 from proctor.compat.bigcode.evaluate import load
 from proctor.errors import UsageError
 
@@ -74,6 +77,12 @@ class Compared(Custom):
         found = load("bleu").compute(predictions=predictions, references=[[one] for one in references])
         return {"bleu": found["bleu"]}
 
+class Plain(Compared):
+    def get_reference(self, doc):
+        return doc["canonical_solution"]
+
+    postprocess_generation = Task.postprocess_generation
+
 class FewShot(Custom):
     def __init__(self):
         super().__init__()
@@ -127,29 +136,116 @@ def create_task_class(name):
 """
 
 
-@pytest.mark.parametrize(
-    ("package", "api"),
-    [
-        ("bigcode_eval", "completions"),
-        ("proctor.code", "chat"),
-        pytest.param("bigcode_eval", "chat", marks=pytest.mark.slow),
-        pytest.param("proctor.code", "completions", marks=pytest.mark.slow),
-    ],
-)
-def test_what_the_guide_teaches_runs(proctor: Command, tmp_path: Path, package: str, api: str) -> None:
-    path = write_task(GUIDED.replace("PACKAGE", package))
-    (tmp_path / "tasks" / "few_shot_examples").mkdir()
-    examples = [{"problem": "twice", "solution": "def twice(x):\n    return 2 * x"}] * 2
-    (tmp_path / "tasks" / "few_shot_examples" / "adding.json").write_text(json.dumps(examples))
-    names = ["Custom", "Careful", "Compared", "FewShot", "Infilling", "adding-one"]
+NAMES = ["Custom", "Careful", "Compared", "Plain", "FewShot", "Infilling", "adding-one"]
+
+
+@pytest.fixture
+def guided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], list[str]]]:
+    """The guide's tasks, to be found in some way: what they are called then."""
+    before = set(sys.modules)
+
+    def make(package: str, way: str) -> list[str]:
+        path = write_task(GUIDED.replace("PACKAGE", package), name="guided.py")
+        (tmp_path / "tasks" / "few_shot_examples").mkdir()
+        examples = [{"problem": "twice", "solution": "def twice(x):\n    return 2 * x"}] * 2
+        (tmp_path / "tasks" / "few_shot_examples" / "adding.json").write_text(json.dumps(examples))
+        if way == "by path":
+            return [f"{path}:{name}" for name in NAMES]
+        monkeypatch.syspath_prepend(tmp_path / "tasks")
+        if way == "installed":
+            info = tmp_path / "tasks" / "guided-1.dist-info"
+            info.mkdir()
+            (info / "METADATA").write_text("Metadata-Version: 2.1\nName: guided\nVersion: 1\n")
+            points = [f"guided/{name} = guided:{name}" for name in NAMES if name != "adding-one"]
+            (info / "entry_points.txt").write_text("\n".join(["[proctor.tasks]", *points]))
+            return [f"guided/{name}" for name in NAMES if name != "adding-one"]
+        module = importlib.import_module("guided")
+        tasks = {name: getattr(module, name) for name in NAMES if name != "adding-one"}
+        for name, cls in {**tasks, **module.create_all_tasks()}.items():
+            monkeypatch.setitem(TASK_REGISTRY, name, cls)
+        return [f"code/{name}" for name in NAMES]
+
+    yield make
+    for name in set(sys.modules) - before:
+        if name.partition(".")[0] == "guided":
+            del sys.modules[name]
+
+
+EXPECTED = dict(zip(NAMES, ["pass@1", "pass@1", "bleu", "bleu", "pass@1", "exact_match", "pass@1"], strict=True))
+WAYS = [
+    ("bigcode_eval", "completions", "by path", NAMES),
+    ("proctor.code", "chat", "registered", ["Plain", "adding-one"]),
+    ("bigcode_eval", "completions", "installed", ["FewShot"]),
+    *(
+        pytest.param(package, api, way, NAMES, marks=pytest.mark.slow)
+        for package in ("bigcode_eval", "proctor.code")
+        for api in ("chat", "completions")
+        for way in ("by path", "registered", "installed")
+    ),
+]
+
+
+@pytest.mark.parametrize(("package", "api", "way", "wanted"), WAYS)
+def test_what_the_guide_teaches_runs(
+    proctor: Command, guided: Callable[[str, str], list[str]], package: str, api: str, way: str, wanted: list[str]
+) -> None:
+    names = [name for name in guided(package, way) if re.split("[:/]", name)[-1] in wanted]
     options = ["--data", write_rows(), "--api", api, "--allow_code_execution", "--json", "-q"]
-    done = proctor("run", *(f"{path}:{name}" for name in names), "--model", "scripted/oracle", *options)
+    done = proctor("run", *names, "--model", "scripted/oracle", *options)
     assert done.returncode == 0, done.stderr
     runs = json.loads(done.stdout)["runs"]
     marks = [next(iter(run["metrics"].items())) for run in runs]
-    assert [name for name, _ in marks] == ["pass@1", "pass@1", "bleu", "pass@1", "exact_match", "pass@1"]
-    assert [metric["value"] for _, metric in marks] == [1.0] * 6
-    assert [run["n"] for run in runs] == [3] * 6
+    assert [name for name, _ in marks] == [EXPECTED[re.split("[:/]", name)[-1]] for name in names]
+    assert [metric["value"] for _, metric in marks] == [1.0] * len(names)
+    assert [run["n"] for run in runs] == [3] * len(names)
+
+
+@pytest.mark.parametrize("way", ["by path", "registered", "installed"])
+def test_the_guides_own_tests_of_a_task(guided: Callable[[str, str], list[str]], way: str) -> None:
+    name, *_ = guided("bigcode_eval", way)
+    assert importlib.import_module("bigcode_eval.tasks").get_task is get_task, (
+        "which is where the guide imports it from"
+    )
+    task = get_task(name, data=write_rows())
+    assert task is not None
+    dataset = task.get_dataset()
+    assert len(dataset) > 0
+    prompt = task.get_prompt(dataset[0])
+    assert isinstance(prompt, str)
+    assert len(prompt) > 0
+    assert "class Bar" not in task.postprocess_generation("def foo():\n    return 1\n\nclass Bar:", 0)
+
+
+@pytest.mark.parametrize(("package", "way"), [("bigcode_eval", "by path"), ("proctor.code", "registered")])
+def test_the_guides_comparison_of_texts_passes_the_check(
+    proctor: Command, guided: Callable[[str, str], list[str]], package: str, way: str
+) -> None:
+    """A prompt is no part of a text that is compared with another."""
+    name = next(name for name in guided(package, way) if "Plain" in name)
+    done = proctor("check", name, "--data", write_rows())
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_module_that_was_imported_before_finds_the_same(guided: Callable[[str, str], list[str]]) -> None:
+    """Whoever registers a task may have imported it before anything of ours, with the packages that there were."""
+    guided("proctor.code", "registered")
+    script = """
+        import sys, types
+        sys.modules["evaluate"] = types.SimpleNamespace(load=None)
+        import guided
+        from proctor.code import TASK_REGISTRY, get_task
+        TASK_REGISTRY["mine"] = guided.Custom
+        import proctor
+        report = proctor.evaluate("code/mine", "scripted/oracle", data=DATA, allow_code_execution=True, store="store")
+        assert report.metrics["pass@1"].value == 1
+        assert len(get_task("mine", data=DATA).get_dataset()) == 3
+    """
+    source = textwrap.dedent(script).replace("DATA", repr(write_rows()))
+    path = {"PYTHONPATH": f"tasks:{Path(proctor.__file__).parents[1]}"}
+    done = subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, text=True, timeout=100, check=False, env=os.environ | path
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(

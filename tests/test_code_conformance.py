@@ -18,6 +18,7 @@ import proctor
 from proctor import catalog
 from proctor.check import check_task
 from proctor.code import TASK_REGISTRY
+from proctor.code.shots import OWN, HarnessShots
 from proctor.code.tasks.multiple import LANGUAGES as MULTIPLE_LANGUAGES
 from proctor.config import build_config
 from proctor.task import create_task
@@ -36,10 +37,8 @@ SAME_ROWS = {
     "instruct-humaneval-nocontext": "instruct-humaneval",
     "starcoder_fim": "santacoder_fim",
 }
-SETTINGS = {
-    "humanevalexplainsynthesize-python": {"load_data_path": str(ROWS / "humanevalpack-python.descriptions.json")}
-}
-VARIANTS = ("apps-", "ds1000-", "humanevalplus-", "pal-", "perturbed-humaneval-")
+DESCRIPTIONS = {"load_data_path": str(ROWS / "humanevalpack-python.descriptions.json")}
+VARIANTS = ("apps-", "bigcodebench-hard-", "ds1000-", "humanevalplus-", "pal-", "perturbed-humaneval-")
 FACTORIES = ("multiple-", "humanevalfix", "humanevalexplain", "humanevalsynthesize", "starter-", *VARIANTS)
 
 
@@ -48,6 +47,13 @@ def rows_of(name: str) -> str | None:
     while not (file := ROWS / f"{name}.jsonl").exists() and "-" in name:
         name = name.rpartition("-")[0]
     return str(file) if file.exists() else None
+
+
+def settings_of(name: str) -> dict[str, str]:
+    """The examples of the BigCode harness, where it shows some; those of ROWS are invented."""
+    if name == "humanevalexplainsynthesize-python":
+        return DESCRIPTIONS
+    return {"prompts": str(ROWS)} if issubclass(TASK_REGISTRY[name], HarnessShots) and OWN not in name else {}
 
 
 def has_rows_of_its_own(name: str) -> bool:
@@ -69,6 +75,8 @@ CHECKED = {
 }
 # Differ from one that stands before them in their rows or in a setting.
 ALIKE = {
+    "bigcodebench-instruct",
+    "evalplus-mbpp",
     "humaneval-unstripped",
     "mbpp-sanitized",
     "mbppplus",
@@ -76,6 +84,8 @@ ALIKE = {
     "humanevalfixtests-python",
     "instruct-humaneval-nocontext",
     "starcoder_fim",
+    "mercury-zero-shot",
+    *(name for name in TASK_REGISTRY if name.endswith(OWN)),
 }
 
 
@@ -91,7 +101,7 @@ def needs_tools_of(name: str) -> None:
 @pytest.mark.parametrize("name", walked(lambda name: name not in CHECKED))
 def test_check(name: str) -> None:
     needs_tools_of(name)
-    findings = check_task(f"code/{name}", SETTINGS.get(name, {}), n=20, data=rows_of(name))
+    findings = check_task(f"code/{name}", settings_of(name), n=20, data=rows_of(name))
     assert [f"{finding.claim}: {finding.fault}" for finding in findings if not finding.holds] == []
 
 
@@ -113,7 +123,7 @@ def test_the_whole_path_with_the_scripted_candidates(name: str, api: str) -> Non
         "limit": 20,
         "fim": "starcoder",
     }
-    options |= {"settings": SETTINGS.get(name, {}), "workers": 1}  # one is started sooner than two
+    options |= {"settings": settings_of(name), "workers": 1}  # one is started sooner than two
     right = proctor.evaluate(f"code/{name}", "scripted/oracle", **options)
     assert right.run.errors == 0
     assert all(record.score is not None and record.score.value == 1 for record in right.records())
@@ -125,7 +135,7 @@ def test_the_whole_path_with_the_scripted_candidates(name: str, api: str) -> Non
 def test_every_variant_asks(api: str) -> None:
     for name in TASK_REGISTRY:
         if name.startswith(VARIANTS):
-            task = create_task(TASK_REGISTRY[name], f"code/{name}", {}, data=rows_of(name))
+            task = create_task(TASK_REGISTRY[name], f"code/{name}", settings_of(name), data=rows_of(name))
             config = build_config({"task": f"code/{name}", "model": "m", "api": api, "fim": "starcoder"})
             samples = list(task.samples(config))
             assert samples, name

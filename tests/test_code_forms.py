@@ -206,6 +206,12 @@ def test_a_chat_is_told_what_to_do_with_begun_code() -> None:
     assert asked.endswith("```cpp\n// p\nint f() {\n```")
 
 
+def test_a_chat_is_told_no_language_that_nobody_knows() -> None:
+    asked = asked_in_chat(Continuation("f :: Int\n"), "")
+    assert asked.startswith("Complete the following code. Reply")
+    assert asked.endswith("```\nf :: Int\n```")
+
+
 def test_a_chat_is_told_where_the_gap_is() -> None:
     asked = asked_in_chat(Infilling("a = ", " + 1\n"), prefix="# p\n")
     assert asked.endswith("```python\n# p\na = <FILL IN HERE> + 1\n\n```")
@@ -265,11 +271,11 @@ def test_an_instruction_without_code_is_answered_with_a_program() -> None:
 
 
 @pytest.mark.parametrize("executes", [False, True])
-def test_a_middle_is_put_in_its_gap(executes: bool) -> None:
+def test_a_middle_is_put_in_its_gap_to_be_run_and_left_alone_to_be_compared(executes: bool) -> None:
     prompt = {"prefix": "def f(x):\n    return ", "suffix": "\n\ndef g(): pass\n"}
     task = Asks(prompt, executes)
     whole = "def f(x):\n    return 2 * x\n\ndef g(): pass\n"
     for text in ("2 * x", "`2 * x`", "```\n2 * x\n```", "```\n    return 2 * x\n```", f"```\n{whole}```"):
-        assert task.read_chat({}, form_of(prompt), text, 0) == whole
-    assert task.postprocess_generation(whole, 0) == whole
-    assert task.postprocess_generation(whole.replace("2 * x", "2 * x\ndef h(): pass"), 0) == whole
+        assert task.read_chat({}, form_of(prompt), text, 0) == (whole if executes else "2 * x")
+    for text in (whole, whole.replace("2 * x", "2 * x\ndef h(): pass")):
+        assert task.postprocess_generation(text, 0) == (whole if executes else "2 * x")

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from code_tasks import chat_prompt, make_task, prompt_parts, read, results, rows
+from code_tasks import chat_prompt, make_task, prompt_text, read, results, rows
 from proctor.code.tasks.gsm import same_number, vote
 
 pytestmark = pytest.mark.usefixtures("one_sandbox")
 
 REAL = Path(__file__).parents[2] / "shared" / "data" / "gsm8k-test.jsonl"
+GREEDY, VOTING = "pal-gsm8k-greedy-own-shots", "pal-gsm8k-majority_voting-own-shots"
 PENCILS = rows("pal-gsm8k")[0]
 
 
@@ -44,7 +45,16 @@ def solution(value: str) -> str:
     ],
 )
 def test_how_answers_are_read(program: str, accuracy: float) -> None:
-    assert results(make_task("pal-gsm8k-greedy", PENCILS), program) == {"accuracy": accuracy}
+    assert results(make_task(GREEDY, PENCILS), program)["accuracy"] == accuracy
+
+
+@pytest.mark.parametrize("name", [GREEDY, VOTING])
+def test_problems_without_a_number_are_counted(name: str) -> None:
+    task = make_task(name, PENCILS)
+    programs = [[solution("27")], ["1 / 0"], [solution("'many'"), ""], ["1 / 0", solution("28")]]
+    found = task.process_results(programs, [28.0] * 4)
+    assert found["num_failed_execution"] == 2
+    assert isinstance(found["num_failed_execution"], int)
 
 
 @pytest.mark.parametrize(
@@ -79,27 +89,27 @@ def test_votes(answers: list[float | None], elected: float | None) -> None:
 
 def test_the_majority_decides() -> None:
     programs = [solution("28"), solution("27"), "1 / 0", solution("28.0"), solution("26"), "1 / 0", "1 / 0"]
-    assert results(make_task("pal-gsm8k-majority_voting", PENCILS), *programs) == {"accuracy": 1}
-    assert results(make_task("pal-gsm8k-greedy", PENCILS), *programs) == {"accuracy": pytest.approx(2 / 7)}
-    assert results(make_task("pal-gsm8k-majority_voting", PENCILS), solution("27"), "") == {"accuracy": 0}
+    assert results(make_task(VOTING, PENCILS), *programs)["accuracy"] == 1
+    assert results(make_task(GREEDY, PENCILS), *programs)["accuracy"] == pytest.approx(2 / 7)
+    assert results(make_task(VOTING, PENCILS), solution("27"), "")["accuracy"] == 0
 
 
 @pytest.mark.parametrize(("row", "target"), [*zip(rows("pal-gsm8k"), [28, 16200, -2], strict=True)])
 def test_targets_stand_behind_the_reasoning(row: dict[str, Any], target: float) -> None:
-    assert make_task("pal-gsm8k-greedy", row).get_reference(row) == target
+    assert make_task(GREEDY, row).get_reference(row) == target
 
 
 def test_the_prompt_has_eight_examples_and_ends_where_the_program_begins() -> None:
-    task = make_task("pal-gsm8k-greedy", PENCILS)
-    prompt = prompt_parts(task, PENCILS)["instruction"] + "\n"
+    task = make_task(GREEDY, PENCILS)
+    prompt = prompt_text(task, PENCILS)
     assert prompt.count("# solution in Python:\n\n\ndef solution():") == 8
     assert prompt.endswith(f"Q: {PENCILS['question']}\n\n# solution in Python:\n\n\n")
     assert chat_prompt(task, PENCILS).count("```python\ndef solution():") == 8
-    assert prompt_parts(make_task("pal-gsm8k-greedy", PENCILS, shots=2), PENCILS)["instruction"].count("Q: ") == 3
+    assert prompt_text(make_task(GREEDY, PENCILS, shots=2), PENCILS).count("Q: ") == 3
 
 
 def test_the_examples_are_right() -> None:
-    examples = make_task("pal-gsm8k-greedy", PENCILS).fewshot_examples()
+    examples = make_task(GREEDY, PENCILS).fewshot_examples()
     answers = []
     for lines in examples["solutions"]:
         space: dict[str, Any] = {}
@@ -109,17 +119,17 @@ def test_the_examples_are_right() -> None:
 
 
 def test_the_function_is_found_in_a_reply() -> None:
-    task = make_task("pal-gsm8k-greedy", PENCILS)
+    task = make_task(GREEDY, PENCILS)
     reply = f"First:\n```\n3 * 12 = 36, and then 36 - 8 = 28, which is the answer\n```\n```python\n{solution('28')}```"
-    assert read(task, reply) == solution("28").rstrip()
+    assert read(task, reply).strip() == solution("28").rstrip()
 
 
 @pytest.mark.skipif(not REAL.exists(), reason="there is no ../shared/data/gsm8k-test.jsonl beside the project")
 def test_the_real_questions() -> None:
     """The reasoning of the rows has its sums in brackets; the last one, computed by a program, is the right answer."""
     real = [json.loads(line) for line in REAL.read_text().splitlines()]
-    task = make_task("pal-gsm8k-greedy", *real)
-    assert len({prompt_parts(task, row)["instruction"] for row in real}) >= 1318
+    task = make_task(GREEDY, *real)
+    assert len({prompt_text(task, row) for row in real}) >= 1318
     targets = [task.get_reference(row) for row in real]
     sums = [re.findall(r"<<([\d+*/().-]+)=[^>]*>>", row["answer"]) for row in real]
     computed = [(found[-1], target) for found, target in zip(sums, targets, strict=True) if found]

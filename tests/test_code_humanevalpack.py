@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import proctor
-from code_tasks import chat_prompt
+from code_tasks import chat_prompt, solution_of
 from proctor.code import TASK_REGISTRY, get_task
+from proctor.code.execution import run_programs
+from proctor.code.patches import first_hunks
+from proctor.code.rows import read_rows
 from proctor.code.tasks.humanevalpack import LANGUAGES
 from proctor.errors import UsageError
 from proctor.exchange import save_generations
@@ -19,6 +23,7 @@ ROWS = Path(__file__).parent / "code_rows"
 PYTHON = str(ROWS / "humanevalpack-python.jsonl")
 ROW = json.loads(Path(PYTHON).read_text().splitlines()[0])
 BUGGY = ROW["declaration"] + ROW["buggy_solution"]
+ASKED = f"Fix bugs in largest_gap.\n{BUGGY}\n{ROW['test']}"
 
 
 class Arguments:
@@ -59,15 +64,93 @@ def test_what_is_wrong_is_shown_with_tests_or_with_the_description() -> None:
             f"<file_name>\nlargest_gap.py\n<commit_before>\n{BUGGY}\n{ROW['test']}\n<commit_msg>\n"
             f"Fix bugs in largest_gap.<commit_after>\n{ROW['declaration']}",
         ),
+        ("zephyr", f"<|user|>\n{ASKED}</s>\n<|assistant|>\n{ROW['declaration']}"),
+        ("tulu", f"<|user|>\n{ASKED}\n<|assistant|>\n{ROW['declaration']}"),
+        ("gritlm", f"<|user|>\n{ASKED}\n<|assistant|>\n{ROW['declaration']}"),
+        *(
+            (name, f"<|im_start|>user\n{ASKED}<|im_end|>\n<|im_start|>assistant\n{ROW['declaration']}")
+            for name in ("yi", "starchat2", "codeqwen")
+        ),
+        ("codegemma", f"<start_of_turn>user\n{ASKED}<end_of_turn>\n<start_of_turn>model\n{ROW['declaration']}"),
+        ("aurora-m", f"### Instruction:\n{ASKED}\n### Response:\n{ROW['declaration']}"),
+        (
+            "issue",
+            f"<issue_start>username_0: Fix bugs in largest_gap.\n\n```{BUGGY}\n{ROW['test']}```\nUpvotes: 100"
+            f"<issue_comment>username_1: Sure, here is the fixed code.\n\n```{ROW['declaration']}",
+        ),
+        (
+            "diff-carper",
+            f"<NME> largest_gap.py\n<BEF> {BUGGY}\n{ROW['test']}\n<MSG> Fix bugs in largest_gap.\n<DFF>",
+        ),
     ],
 )
 def test_models_are_asked_as_they_were_trained(prompt: str, expected: str) -> None:
     assert prompt_of("humanevalfixtests-python", prompt=prompt) == expected.strip()
 
 
+def test_deepseek_is_told_who_it_is() -> None:
+    prompt = prompt_of("humanevalsynthesize-python", prompt="deepseek")
+    assert prompt.startswith("You are an AI programming assistant, utilizing the Deepseek Coder model, developed by")
+    begun = ROW["prompt"].rstrip()
+    assert prompt.endswith(f"refuse to answer\n### Instruction:\n{ROW['instruction'].strip()}\n### Response:\n{begun}")
+
+
+# The forms in which the answer is a patch.
+
+
+@pytest.mark.parametrize("prompt", ["diff", "diff-carper"])
+@pytest.mark.parametrize("kind", ["humanevalfixtests", "humanevalfixdocs"])
+def test_a_patch_is_applied_to_the_buggy_function(kind: str, prompt: str, one_sandbox: None) -> None:
+    if prompt == "diff":
+        pytest.importorskip("diff_match_patch")
+    task = get_task(f"{kind}-python", Arguments(prompt=prompt), data=PYTHON)
+    for index, row in enumerate(task.rows()):
+        patch, asked = solution_of(task, row), task.get_prompt(row)
+        further = "<commit_before>" if prompt == "diff" else "\n<NME> other.py"
+        right = task.postprocess_generation(f"{asked}{patch}{further}", index)
+        assert "@@" in right
+        assert further.strip() not in right
+        nothing = task.postprocess_generation(f"{asked} I see no bug.", index)
+        programs = [task.program(row, text) for text in (right, nothing, "")]
+        assert [trial.passed for trial in run_programs(programs, task.limits())] == [True, False, False]
+
+
+def test_a_chat_is_asked_for_the_function_in_any_form() -> None:
+    task = get_task("humanevalfixdocs-python", Arguments(prompt="diff-carper"), data=PYTHON)
+    fixed = ROW["prompt"] + ROW["canonical_solution"]
+    generation = task.read_chat(ROW, task._form(0), f"```python\n{fixed}```", 0)
+    assert fixed.strip() in task.program(ROW, generation).source
+
+
+def test_a_form_that_needs_a_package_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "diff_match_patch", None)
+    with pytest.raises(UsageError, match=r"The prompt form diff needs .*proctor\[diff\]"):
+        get_task("humanevalfixdocs-python", Arguments(prompt="diff"), data=PYTHON)
+
+
+@pytest.mark.parametrize(
+    ("completion", "hunks"),
+    [
+        (" @@ -1 +1 @@\n-a\n+b\n", "@@ -1 +1 @@\n-a\n+b\n"),
+        ("\n@@ -1,2 +1,2 @@ def f\n a\n-b\n+c\nThat is all.\n-d", "@@ -1,2 +1,2 @@ def f\n a\n-b\n+c"),
+        ("@@ -1 +1 @@\n-a\n+b\n\n@@ -9 +9 @@\n-x", "@@ -1 +1 @@\n-a\n+b"),
+        ("Here is the fix: a + b", ""),
+        ("", ""),
+    ],
+)
+def test_a_patch_ends_where_no_hunk_goes_on(completion: str, hunks: str) -> None:
+    assert first_hunks(completion) == hunks
+
+
+def test_bugs_are_counted_by_their_kind() -> None:
+    options: dict[str, Any] = {"data": PYTHON, "allow_code_execution": True, "workers": 1}
+    report = proctor.evaluate("code/humanevalfixdocs-python", "scripted/oracle", **options)
+    assert set(report.run.groups["bug_type"]) == {row["bug_type"] for row in read_rows(PYTHON)}
+
+
 def test_a_prompt_that_a_kind_does_not_know() -> None:
     assert prompt_of("humanevalsynthesize-python", prompt="continue") == ROW["prompt"].strip()
-    with pytest.raises(UsageError, match=r"'continue' is not one of instruct, octocoder, .*codellama-70b, file"):
+    with pytest.raises(UsageError, match=r"'continue' is not one of instruct, octocoder, .*codellama-70b, .*file"):
         prompt_of("humanevalfixtests-python", prompt="continue")
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from code_tasks import make_task, prompt_text, read
 from proctor.code import get_task
 
 DATA = str(Path(__file__).parent / "code_rows" / "instruct-humaneval.jsonl")
@@ -39,3 +41,34 @@ def test_without_context_the_function_is_found_and_gets_its_helpers(answer: str)
         namespace: dict[str, object] = {}
         exec(generation, namespace)
         assert namespace["side_of"](namespace["area"](3.0)) == 3.0  # type: ignore[operator]
+
+
+WIZARD = {
+    "task_id": "W/0",
+    "prompt": 'import math\n\n\ndef root(x):\n    """The root."""\n',
+    "canonical_solution": "    return math.sqrt(x)\n",
+    "test": "def check(candidate):\n    assert candidate(9) == 3\n",
+    "entry_point": "root",
+}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "\n```python\nimport math\n\ndef root(x):\n\treturn math.sqrt(x)\n\nprint(root(4))\n```\nThat is it.</s>def",
+        "\ndef root(x):\n    return math.sqrt(x)</s>",
+        "Here's the script:\n\n```python\ndef root(x):\n    return x ** 0.5\n```",
+    ],
+)
+def test_wizardcoder_is_asked_for_a_script(answer: str) -> None:
+    task = make_task("instruct_wizard_humaneval", WIZARD)
+    prompt = prompt_text(task, WIZARD)
+    assert prompt == (
+        "Below is an instruction that describes a task. Write a response that appropriately completes the request."
+        "\n\n\n### Instruction:\nCreate a Python script for this problem:\n"
+        'import math\n\n\ndef root(x):\n\t"""The root."""\n\n\n### Response:'
+    )
+    for generation in (task.postprocess_generation(prompt + answer, 0), read(task, answer.partition("</s>")[0])):
+        namespace: dict[str, Any] = {}
+        exec(task.program(WIZARD, generation).source, namespace)
+        assert namespace["root"](9) == 3

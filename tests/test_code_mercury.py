@@ -53,7 +53,7 @@ def noise_aside(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_fast_program_is_worth_more_than_a_slow_one() -> None:
     """They differ many times over, whatever else the machine does."""
     fast, _, slow = solutions(PAIR)
-    task = make_task("mercury", PAIR)
+    task = make_task("mercury-zero-shot", PAIR)
     of_fast, of_slow = results(task, f"{fast}\n"), results(task, f"{slow}\n")
     assert (of_fast["pass@1"], of_fast["timed"]) == (of_slow["pass@1"], of_slow["timed"]) == (1, 1)
     assert of_fast["beyond@1"] > 0.5 > of_slow["beyond@1"]
@@ -66,21 +66,21 @@ def test_a_fast_program_is_worth_more_than_a_slow_one() -> None:
 def test_what_a_program_says_of_its_time_does_not_count() -> None:
     _, _, slow = solutions(PAIR)
     liar = f"import time\ntime.process_time = time.perf_counter = time.time = lambda: 0.0\n{slow}"
-    assert results(make_task("mercury", PAIR), liar)["beyond@1"] < 0.5
+    assert results(make_task("mercury-zero-shot", PAIR), liar)["beyond@1"] < 0.5
 
 
 @pytest.mark.usefixtures("noise_aside")
 def test_a_hopelessly_slow_program_does_not_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
     timed: list[str] = []
-    measure = mercury.Mercury._times
+    measure = mercury.ZeroShotMercury._times
 
-    def times(self: mercury.Mercury, doc: Any, sources: list[str], repetitions: int) -> dict[str, list[float]]:
+    def times(self: mercury.ZeroShotMercury, doc: Any, sources: list[str], repetitions: int) -> dict[str, list[float]]:
         timed.extend(sources)
         return measure(self, doc, sources, repetitions)
 
-    monkeypatch.setattr(mercury.Mercury, "_times", times)
+    monkeypatch.setattr(mercury.ZeroShotMercury, "_times", times)
     slow = solutions(PAIR)[0].replace("seen = set()", "seen = set()\n        sum(range(3 * 10**7))")
-    found = results(make_task("mercury", PAIR), slow)
+    found = results(make_task("mercury-zero-shot", PAIR), slow)
     assert (found["pass@1"], found["beyond@1"], found["timed"]) == (1, 0, 1)
     assert slow not in timed
     assert timed
@@ -88,35 +88,39 @@ def test_a_hopelessly_slow_program_does_not_take_part(monkeypatch: pytest.Monkey
 
 def test_where_nothing_can_be_told_a_right_program_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Course, "tells_apart", False)
-    assert results(make_task("mercury", PAIR), solutions(PAIR)[1]) == {"pass@1": 1, "beyond@1": 1, "timed": 0}
+    assert results(make_task("mercury-zero-shot", PAIR), solutions(PAIR)[1]) == {"pass@1": 1, "beyond@1": 1, "timed": 0}
 
 
 def test_one_reference_is_no_course() -> None:
     lonely = {**PAIR, "solutions": PAIR["solutions"][:1]}
-    assert results(make_task("mercury", lonely), solutions(PAIR)[1]) == {"pass@1": 1, "beyond@1": 1, "timed": 0}
+    assert results(make_task("mercury-zero-shot", lonely), solutions(PAIR)[1]) == {
+        "pass@1": 1,
+        "beyond@1": 1,
+        "timed": 0,
+    }
 
 
 def test_references_that_fail_here_are_left_out() -> None:
     broken = {"hash": 9, "runtime": "1ms", "solution": "class Solution:\n    def pairSum(self, a, b): return 1 / 0"}
     row = {**PAIR, "solutions": [broken, *PAIR["solutions"]]}
-    assert results(make_task("mercury", row), solutions(PAIR)[0])["beyond@1"] > 0.5
+    assert results(make_task("mercury-zero-shot", row), solutions(PAIR)[0])["beyond@1"] > 0.5
 
 
 def test_speed_can_be_left_out() -> None:
-    assert results(make_task("mercury", PAIR, runs=0), solutions(PAIR)[1]) == {"pass@1": 1}
+    assert results(make_task("mercury-zero-shot", PAIR, runs=0), solutions(PAIR)[1]) == {"pass@1": 1}
     with pytest.raises(UsageError, match="runs"):
-        make_task("mercury", PAIR, runs=1)
+        make_task("mercury-zero-shot", PAIR, runs=1)
 
 
 def test_lists_changed_in_place_are_looked_at() -> None:
-    task = make_task("mercury", TURN, runs=0)
+    task = make_task("mercury-zero-shot", TURN, runs=0)
     assert [results(task, solution)["pass@1"] for solution in solutions(TURN)] == [1, 1]
     copied = "class Solution:\n    def turn(self, nums):\n        nums = nums[::-1]"
     assert results(task, copied)["pass@1"] == 0
 
 
 def test_linked_lists() -> None:
-    task = make_task("mercury", LIST, runs=0)
+    task = make_task("mercury-zero-shot", LIST, runs=0)
     assert [results(task, solution)["pass@1"] for solution in solutions(LIST)] == [1, 1]
     own = "class ListNode:\n    def __init__(self, val=0, next=None):\n        self.val, self.next = val, next\n\n"
     assert results(task, own + solutions(LIST)[0])["pass@1"] == 1
@@ -150,7 +154,7 @@ def test_shapes_of_lists_and_trees(nodes: Any) -> None:
 def test_a_conversion_that_is_not_known_is_an_error_of_the_row() -> None:
     row = {**LIST, "convert_offline": LIST["convert_offline"].replace("linkedList", "graph")}
     with pytest.raises(ValueError, match=r"lctk\.graph"):
-        results(make_task("mercury", row), solutions(LIST)[0])
+        results(make_task("mercury-zero-shot", row), solutions(LIST)[0])
 
 
 def test_a_reference_becomes_a_completion() -> None:
@@ -169,13 +173,13 @@ def test_a_reference_becomes_a_completion() -> None:
 
 def test_the_text_of_a_problem_is_no_part_of_the_program() -> None:
     row = {**TURN, "pretty_content": ["'''\\N and more"]}
-    task = make_task("mercury", row, runs=0)
+    task = make_task("mercury-zero-shot", row, runs=0)
     generation = prompt_text(task, row) + "nums.reverse()\n"
     assert results(task, generation)["pass@1"] == 1
 
 
 def test_a_class_in_a_reply() -> None:
-    task = make_task("mercury", TURN, runs=0)
+    task = make_task("mercury-zero-shot", TURN, runs=0)
     reply = f"Like this:\n```python\n{solutions(TURN)[1]}\n```"
     assert results(task, read(task, reply))["pass@1"] == 1
 
@@ -188,7 +192,7 @@ def test_the_report_counts_what_was_measured() -> None:
             chosen = [*outputs, outputs[0]] if epoch else [outputs[0], {"text": ""}, {"text": "class Solution: pass"}]
             file.write(json.dumps({"id": row["slug_name"], "epoch": epoch, "outputs": chosen}) + "\n")
     report = proctor.evaluate(
-        "code/mercury",
+        "code/mercury-zero-shot",
         "scripted/replay:replay.jsonl",
         data=str(ROWS / "mercury.jsonl"),
         samples=3,

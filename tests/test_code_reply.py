@@ -465,6 +465,11 @@ EXAMPLE = "Q: one\n\n# solution:\n\ndef solution():\n    return 1\n\n\nQ: two of
         (EXAMPLE, "def solution():\n    return 2", "def solution():\n    return 2\n"),
         ("# wrong\ndef add(a, b):\n    return 0\n# right\ndef", WHOLE, f"{WHOLE.removeprefix('def')}\n"),
         ("QUESTION: what?\nANSWER:\n", "print(1)", "print(1)\n"),
+        # A heading after the function ends it: the answer is a whole one.
+        (f"Do it:\n{BEGUN}\n\n### Response:", WHOLE, f"{WHOLE}\n"),
+        (f"{BEGUN.replace('    ', chr(9))}\n\n### Response:", WHOLE, f"\n{WHOLE}\n"),
+        ("# Adds.\ndef add(a, b)\n", "def add(a, b)\n  a + b\nend", "\n  a + b\nend\n"),  # Ruby
+        ("-- Adds.\nlocal function add(a, b)\n", "local function add(a, b)\n  return a\nend", "\n  return a\nend\n"),
         ("// Adds.\nfunction add(a, b) {\n", "function add(a, b) {\n  return a + b;\n}", "\n  return a + b;\n}\n"),
     ],
 )

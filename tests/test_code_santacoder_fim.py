@@ -9,6 +9,7 @@ import pytest
 
 import proctor
 from proctor.code import get_task
+from proctor.code.rows import read_rows
 from proctor.config import build_config
 from proctor.types import Message
 
@@ -56,6 +57,14 @@ def test_a_chat_model_sees_the_hole() -> None:
     (message,) = asked
     assert isinstance(message, Message)
     assert "while n > 1:\n<FILL IN HERE>        count += 1" in str(message.content)
+
+
+def test_a_chat_model_sees_the_hole_in_the_language_of_its_row() -> None:
+    asked = [str(record.sample.input[0].text) for record in evaluate("starcoder_fim", api="chat").records()]  # type: ignore[union-attr]
+    fences = [text.partition("```")[2].partition("\n")[0] for text in asked]
+    languages = {"py": "python", "js": "javascript", "java": "java"}
+    assert fences == [languages[row["language"]] for row in read_rows(DATA)]
+    assert len(set(fences)) == 3
 
 
 def test_each_language_is_counted_apart() -> None:

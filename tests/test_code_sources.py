@@ -96,12 +96,23 @@ def test_a_lonely_method_gets_its_class() -> None:
     assert sources.within_class(wrapped, "f", prompt) == wrapped
 
 
-def test_helpers_are_given_only_where_they_are_missing() -> None:
-    given = "fn main(){}\nuse a::b;\nfn helper(x: i32) -> i32 {\n    x\n}\n\nfn f(x: i32) -> i32{\n"
-    assert sources.with_helpers("fn f() {}", given, "f").startswith("fn main(){}\nuse a::b;\nfn helper")
-    both = "fn helper(x: i32) -> i32 { x }\nfn f() {}"
-    assert sources.with_helpers(both, given, "f") == both
+HELPER = "fn helper(x: i32) -> i32 {\n    if (x > 0) { x } else { 0 }\n}"
+
+
+def test_helpers_are_the_given_ones() -> None:
+    given = f"fn main(){{}}\nuse a::b;\n{HELPER}\n\nfn f(x: i32) -> i32{{\n"
+    assert sources.with_helpers("fn f() {}", given, "f") == f"fn main(){{}}\nuse a::b;\n{HELPER}\n\n\nfn f() {{}}"
+    own = "fn helper(x: i32) -> i32 { 0 }\nfn f() { if (a) { b } }"
+    assert sources.with_helpers(own, given, "f") == f"{HELPER}\nfn f() {{ if (a) {{ b }} }}"
     assert sources.with_helpers("fn f() {}", "fn main(){}\nfn f() -> i32{\n", "f") == "fn f() {}"
+
+
+def test_in_a_class_only_helpers_that_are_there_become_the_given_ones() -> None:
+    given = "class S {\n    int helper(int x) { return x; }\n    int f(int x) {\n"
+    own = "class S {\n    int helper(int x) { return 0; }\n    int f(int x) { return helper(x); }\n}\n"
+    assert sources.with_helpers(own, given, "f") == own.replace("return 0;", "return x;")
+    alone = "class S {\n    int f(int x) { return x; }\n}\n"
+    assert sources.with_helpers(alone, given, "f") == alone
 
 
 def test_go_imports_what_is_used_once_and_nothing_else() -> None:

@@ -109,7 +109,7 @@ def test_pass_at_k_from_the_trials(exam: Exam, tmp_path: Path) -> None:
     assert values == pytest.approx(expected)
     records = list(report.records())
     assert [score_of(record).value for record in records] == pytest.approx([2 / 3, 2 / 3, 0, 1])
-    assert [record.outcome for record in records] == ["mixed", "mixed", "failed", "passed"]
+    assert [record.outcome for record in records] == ["partly", "partly", "failed", "passed"]
     assert "NameError" in score_of(records[0]).why
     assert [trial["testing"] for trial in score_of(records[3]).answer] == ["split"] * 3
 
@@ -230,6 +230,37 @@ def test_an_answer_that_cannot_be_counted_does_not_spoil_the_others(exam: Exam, 
     report = evaluate(exam(body), generations(tmp_path, texts), settings={"executes": False})
     assert report.metrics["inverse"].value == pytest.approx(1.75 / 3)
     assert report.metrics["inverse"].n == 3
+
+
+@pytest.mark.parametrize("right", [1.0, 0.5])
+def test_figures_that_are_called_after_places_have_no_interval(exam: Exam, tmp_path: Path, right: float) -> None:
+    """Alone each problem is the first: what is left out moves the others to other names."""
+    body = f"""
+    def process_results(self, generations, references):
+        return {{f"{{place}} bugs": {{"pass@1": {right}}} for place, _ in enumerate(generations, 1)}}
+"""
+    report = evaluate(exam(body), generations(tmp_path, [["a"]] * 4), settings={"executes": False})
+    found = {name: (metric.value, metric.low) for name, metric in report.metrics.items()}
+    assert found == {f"{place} bugs pass@1": (right, None) for place in range(1, 5)}
+
+
+@pytest.mark.parametrize("limit", [1, 4])
+def test_counts_and_ratios_have_no_interval_of_a_proportion(exam: Exam, tmp_path: Path, limit: int) -> None:
+    """Though they lie between 0 and 1 here, and are what the mean over the problems would be."""
+    body = """
+    def process_results(self, generations, references):
+        return {"right": 1.0, "share": 1.0, "num_failed_execution": 0, "failures": 0, "n correct num": 0.0,
+                "length_ratio": 1.0, "all": {"share": 1.0}, "brevity_penalty": 1.0}
+"""
+    texts = [["a"]] * 4
+    report = evaluate(exam(body), generations(tmp_path, texts), settings={"executes": False}, limit=limit)
+    assert next(iter(report.metrics)) == "all share", "what concerns all groups comes first"
+    methods = {name: (metric.method, metric.low is None) for name, metric in report.metrics.items()}
+    assert methods == {
+        **dict.fromkeys(("all share", "right", "share"), ("wilson", False)),
+        **dict.fromkeys(("num_failed_execution", "failures", "n correct num"), ("count", True)),
+        **dict.fromkeys(("length_ratio", "brevity_penalty"), ("jackknife", True)),
+    }
 
 
 def test_outside_of_a_run_programs_have_a_sandbox_of_their_own() -> None:

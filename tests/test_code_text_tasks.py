@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import proctor
-from code_tasks import score_of
+from code_tasks import make_task, score_of
 from proctor.code import TASK_REGISTRY, get_task
 from proctor.code.forms import Continuation
 from proctor.code.rows import read_rows
@@ -25,6 +25,7 @@ from proctor.task import take_samples
 ROWS = Path(__file__).parent / "code_rows"
 PYTHON, JAVA = str(ROWS / "codexglue_code_to_text-python.jsonl"), str(ROWS / "codexglue_code_to_text.jsonl")
 TRANSLATIONS = str(ROWS / "codexglue_text_to_text.jsonl")
+CONALA = str(ROWS / "conala.jsonl")
 
 
 def task(name: str, data: str = "") -> Any:
@@ -40,7 +41,7 @@ def shown(name: str, data: str, **options: Any) -> list[Any]:
 
 
 def test_the_prompt_of_conala() -> None:
-    conala = task("conala")
+    conala = task("conala-own-shots", CONALA)
     first, second, _ = conala.rows()
     prompt = conala.get_prompt(first)
     assert prompt.startswith(
@@ -55,7 +56,7 @@ def test_the_prompt_of_conala() -> None:
 
 
 def test_the_prompt_of_concode_has_the_sentence_alone() -> None:
-    concode = task("concode")
+    concode = task("concode-own-shots", str(ROWS / "concode.jsonl"))
     assert concode.SPLIT == "validation"
     prompts = [concode.get_prompt(doc) for doc in concode.rows()]
     assert prompts[0].endswith("\nInstruction:\ntells whether the box has no content\nSolution:\n")
@@ -66,7 +67,7 @@ def test_the_prompt_of_concode_has_the_sentence_alone() -> None:
     ("pair", "language"), [("da_en", "Danish"), ("lv_en", "Latvian"), ("no_en", "Norwegian"), ("zh_en", "Chinese")]
 )
 def test_the_prompt_of_a_translation(pair: str, language: str) -> None:
-    translation = task(f"codexglue_text_to_text-{pair}", TRANSLATIONS)
+    translation = task(f"codexglue_text_to_text-{pair}-own-shots", TRANSLATIONS)
     assert pair == translation.DATASET_NAME
     doc = translation.rows()[0]
     prompt = translation.get_prompt(doc)
@@ -78,7 +79,7 @@ def test_the_prompt_of_a_translation(pair: str, language: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, cls in TASK_REGISTRY.items() if issubclass(cls, TwoShotTask)])
 def test_the_examples_are_two_and_answer_in_one_line(name: str) -> None:
-    examples = TASK_REGISTRY[name]().fewshot_examples()
+    examples = make_task(name, prompts=str(ROWS)).worked() if "own" not in name else make_task(name).worked()  # type: ignore[attr-defined]
     assert len(examples) == 2
     assert all("\n" not in answer and answer.strip() for _, answer in examples)
 
@@ -94,7 +95,7 @@ def test_the_examples_are_two_and_answer_in_one_line(name: str) -> None:
     ],
 )
 def test_a_completion_ends_with_its_line(completion: str, answer: str) -> None:
-    conala = task("conala")
+    conala = task("conala-own-shots", CONALA)
     prompt = conala.get_prompt(conala.rows()[0])
     assert conala.postprocess_generation(prompt + completion, 0) == answer
 
@@ -112,20 +113,20 @@ def test_a_completion_ends_with_its_line(completion: str, answer: str) -> None:
     ],
 )
 def test_a_reply_in_a_chat(reply: str) -> None:
-    conala = task("conala")
+    conala = task("conala-own-shots", CONALA)
     doc = conala.rows()[0]
     assert conala.read_chat(doc, Continuation(conala.get_prompt(doc)), reply, 0) == "x.sort()"
 
 
 def test_a_reply_may_need_more_than_a_line() -> None:
-    conala = task("conala")
+    conala = task("conala-own-shots", CONALA)
     doc = conala.rows()[0]
     text = "```python\nimport re\nre.sub('a', 'b', x)\n```"
     assert conala.read_chat(doc, Continuation(conala.get_prompt(doc)), text, 0) == "import re\nre.sub('a', 'b', x)"
 
 
 def test_bleu_is_that_of_the_corpus() -> None:
-    conala = task("conala")
+    conala = task("conala-own-shots", CONALA)
     references = [conala.get_reference(doc) for doc in conala.rows()]
     answers = ["{v: k for k, v in prices.items()}", references[1], ""]
     found = conala.process_results([[answer] for answer in answers], references)
@@ -143,14 +144,30 @@ def test_bleu_is_that_of_the_corpus() -> None:
 
 
 def test_the_prompt_of_a_python_function_has_no_docstring() -> None:
+    """As the BigCode harness shows it, down to the space that a docstring leaves and the quotes that go with it."""
     functions = task("codexglue_code_to_text-python", PYTHON)
     prompts = [functions.get_prompt(doc) for doc in functions.rows()]
     assert prompts[0] == (
-        "def shorten(text, width=20):\n    if len(text) <= width:\n        return text\n"
+        "def shorten(text, width=20):\n    \n    if len(text) <= width:\n        return text\n"
         '    return text[: width - 1] + "…"\n""" The goal of this function is to:\n'
     )
-    assert prompts[1].startswith('def books(self):\n    query = """SELECT * FROM books"""\n')  # other strings stay
-    assert prompts[2] == 'def pattern(word):\n    return re.escape(word)\n""" The goal of this function is to:\n'
+    assert prompts[1].startswith("def books(self):\n    query = SELECT * FROM books\n")
+    assert prompts[2] == 'def pattern(word):\n    \n    return re.escape(word)\n""" The goal of this function is to:\n'
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "whole", "left"),
+    [
+        ('def f():\n    """', '"""\n    return 1', "def f():\n    return 1", 'def f():\n    """'),
+        ("def f():\n    '''", "'''\n    x = '''a'''", "def f():\n    x = a", 'def f():\n    """'),
+        ('def f():\n    r"""', '"""\n    1', "def f():\n    r\n    1", 'def f():\n    r"""'),
+        ("def f():\n    '", "'\n    1", "def f():'\n    1", 'def f():\n   """'),  # a space goes with the quote
+    ],
+)
+def test_quotes_of_a_docstring_as_the_harness_takes_them(before: str, after: str, whole: str, left: str) -> None:
+    doc = {"code": f"{before}Do it.{after}", "docstring": "Do it."}
+    prompts = [task(f"codexglue_code_to_text-{kind}", PYTHON).get_prompt(doc) for kind in ("python", "python-left")]
+    assert prompts == [f'{whole}\n""" The goal of this function is to:\n', left]
 
 
 @pytest.mark.parametrize("language", ["java", "javascript", "php", "go", "ruby"])
@@ -296,7 +313,7 @@ def test_the_split_that_has_answers(hub: Hub, name: str, path: str, subset: str 
 
 
 def test_conala_is_fetched_as_rows_and_not_as_a_script(hub: Hub) -> None:
-    get_task("conala").get_dataset()
+    get_task("conala-own-shots", CONALA).get_dataset()
     files = {"test": "curated/test/*.parquet"}
     assert hub.asked == [("neulab/conala", None, "test", {"revision": "refs/convert/parquet", "data_files": files})]
 
@@ -314,7 +331,7 @@ def test_figures_with_intervals(tmp_path: Path) -> None:
     data = str(ROWS / "conala.jsonl")
     rows = read_rows(data)
     answers = [row["snippet"] for row in rows[:2]] + ["lines = [x for x in lines]"]
-    report = replayed(tmp_path, "conala", data, answers)
+    report = replayed(tmp_path, "conala-own-shots", data, answers)
     assert list(report.metrics) == ["bleu", "brevity_penalty", "length_ratio"]
     metric = report.metrics["bleu"]
     assert metric.value == bleu(answers, [row["snippet"] for row in rows], smooth=True)["bleu"]

@@ -162,7 +162,7 @@ def test_the_results_of_lm_evaluation_harness(tmp_path: Path, capsys: pytest.Cap
         }
     }
     assert results["n-shot"] == {"count": 1}
-    assert results["versions"] == {"count": 2}
+    assert results["versions"] == {"count": 3}
     assert results["higher_is_better"] == {"count": {"accuracy": True}}
     assert results["n-samples"] == {"count": {"original": 8, "effective": 8}}
     assert results["configs"]["count"]["repeats"] == 2
@@ -195,11 +195,11 @@ def test_what_has_no_score_is_left_out(tmp_path: Path) -> None:
     save_results(run, records, tmp_path)
     results, samples = exported(tmp_path)
     assert [sample["doc_id"] for sample in samples] == [0]
-    assert results["n-samples"] == {"file": {"original": 2, "effective": 1}}
-    assert results["versions"] == {"file": "1a"}
-    figures = results["results"]["file"]
+    assert results["n-samples"] == {"Exam": {"original": 2, "effective": 1}}
+    assert results["versions"] == {"Exam": "1a"}
+    figures = results["results"]["Exam"]
     assert figures["a;b,none"] == figures["a;b_stderr,none"] == "N/A"
-    assert results["higher_is_better"] == {"file": {"a;b": True, "late": None}}
+    assert results["higher_is_better"] == {"Exam": {"a;b": True, "late": None}}
     assert next(tmp_path.iterdir()).name == "openai__a__b"
 
 

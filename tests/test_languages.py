@@ -15,7 +15,7 @@ import pytest
 from conftest import RunInLanguages
 from language_programs import PROGRAMS
 from proctor.errors import MissingToolchainError, UnknownNameError
-from proctor.sandbox import Limits, Outcome, Program, Verdict, run
+from proctor.sandbox import Limits, Outcome, Program, Verdict, languages, run
 from proctor.sandbox.languages import LANGUAGES, Language, find_language
 from proctor.sandbox.toolchain import Names, Toolchain, locate
 from toolchains import marks, needs_language
@@ -88,6 +88,28 @@ def test_the_libraries_of_benchmarks_are_linked(judge: RunInLanguages) -> None:
         }
     """
     (verdict,) = judge("cpp", (source, ""))
+    assert verdict.passed, verdict
+
+
+VENDORED = """
+    mkdir -p registry/rand-0.4.9/src
+    printf '[package]\\nname = "rand"\\nversion = "0.4.9"\\n' > registry/rand-0.4.9/Cargo.toml
+    echo 'pub fn four() -> u32 { 4 }' > registry/rand-0.4.9/src/lib.rs
+    echo '{"files": {}, "package": "none"}' > registry/rand-0.4.9/.cargo-checksum.json
+"""
+
+
+@pytest.mark.slow
+def test_a_crate_that_cargo_vendor_has_brought_is_built_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_language("rust-test", libraries=True)
+    language = find_language("rust-test")
+    pattern, extra = next(iter(language.extras.items()))
+    script = VENDORED + extra.prepare.replace("/usr/local/share/cargo/registry", '"$PWD/registry"')
+    extras = {pattern: msgspec.structs.replace(extra, prepare=script)}
+    changed = msgspec.structs.replace(language, extras=extras)
+    monkeypatch.setitem(vars(languages)["_BY_NAME"], "rust-test", changed)
+    source = "use rand;\n#[test]\nfn four() { assert_eq!(rand::four(), 4); }\n"
+    (verdict,) = asyncio.run(run([Program(source=source, language="rust-test")], LIMITS, workers=1))
     assert verdict.passed, verdict
 
 

@@ -153,7 +153,7 @@ def test_quick_answers_wait_for_those_before_them() -> None:
 
 def judged(index: int, verdicts: list[bool]) -> Record:
     answer = [{"passed": passed} for passed in verdicts]
-    return Record(Sample(str(index), index, "?"), score=Score(sum(verdicts) / len(verdicts), "mixed", answer))
+    return Record(Sample(str(index), index, "?"), score=Score(sum(verdicts) / len(verdicts), "partly", answer))
 
 
 def test_no_other_metric_keeps_an_interval_that_does_not_hold() -> None:

@@ -268,7 +268,7 @@ def test_one_failed_completion_calls_off_the_others(adding: str, serve: Serve) -
     async def reply(body: dict[str, Any], number: int) -> Any:
         if number == 0:
             return web.json_response({"error": {"message": "no"}}, status=400)
-        if number < 8:
+        if body["messages"][-1]["content"].startswith("0+"):  # of the same sample: none of them is ever answered
             await server.gate.wait()
         return right_sum(body, number)
 

@@ -313,7 +313,7 @@ def test_programs_do_not_see_each_other(room: Room) -> None:
         "os.makedirs('deep/er')\nos.mkdir('sticky')\nopen('sticky/note', 'w')\nos.chmod('sticky', 0o1777)\n"
         "os.chmod('deep', 0)"
     )
-    look = "import os\nassert os.listdir('.') == os.listdir('/dev/shm') == [], os.listdir('.')"
+    look = "import os\nassert (os.listdir('.'), os.listdir('/dev/shm')) == (['solution.py'], ['program'])"
     for _ in range(4):
         verdict = room.judge(leave)
         assert verdict.passed, verdict.detail

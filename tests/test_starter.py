@@ -13,6 +13,7 @@ import pytest
 
 import proctor
 from conftest import RunInLanguages
+from proctor.code import TASK_REGISTRY
 from proctor.sandbox import Limits, Mode, Outcome, Program, Verdict
 from proctor.sandbox.languages import find_language
 from toolchains import marks, needs_language
@@ -44,15 +45,26 @@ NOTHING = {
     "perl": "}\n",
     "bash": "    :\n}\n",
 }
+# Ends the function, and leaves with exit status 0 before the tests are over.
+LEAVING = {
+    "python": "    raise SystemExit(0)\n",
+    "javascript": "  process.exit(0);\n}\n",
+    "java": "        System.exit(0);\n        throw new RuntimeException();\n    }\n",
+    "c": "    __builtin_exit(0);\n}\n",
+    "cpp": "    __builtin_exit(0);\n}\n",
+    "rust": "    std::process::exit(0)\n}\n",
+    "php": "    exit(0);\n}\n",
+    "ruby": "  exit(0)\nend\n",
+    "lua": "    os.exit(0)\nend\n",
+    "perl": "    exit 0;\n}\n",
+    "bash": "    :\n}\nexit 0\n",
+}
 by_row = pytest.mark.parametrize("row", ROWS, ids=[row["task_id"] for row in ROWS])
 
 
 def as_program(row: Row, completion: str) -> Program:
-    source = row["prompt"] + completion
-    if row["language"] != "python":
-        return Program(language=row["language"], source=source + row["test"])
-    tests = f"{row['test']}\ncheck({row['entry_point']})\n"
-    return Program(source=source, tests=tests, entry_point=row["entry_point"])
+    name = "starter" if row["language"] == "python" else f"starter-{row['language']}"
+    return TASK_REGISTRY[name]().program(row, row["prompt"] + completion)
 
 
 @pytest.fixture
@@ -71,11 +83,14 @@ def test_references_pass_and_nothing_else_does(language: str, judge: RunInLangua
     completions += [(row, "blank", "") for row in rows]
     completions += [(row, "nothing", NOTHING[language]) for row in rows if language in NOTHING]
     completions += [(row, "wrong", wrong) for row in rows for wrong in row["wrong"]]
+    completions += [(rows[0], "leaving", LEAVING[language])] if language in LEAVING else []
     verdicts = judge(language, [as_program(row, completion) for row, _, completion in completions])
     for (row, kind, completion), verdict in zip(completions, verdicts, strict=True):
         told = f"{row['task_id']}, {kind}:\n{completion}\n{verdict}"
         if kind == "reference":
             assert verdict.outcome is Outcome.PASSED, told
+        elif kind == "leaving":
+            assert verdict.outcome is Outcome.EXITED, told
         else:
             assert verdict.outcome in (Outcome.FAILED, Outcome.CRASHED), told
         if kind == "wrong":  # for what it does, not because it cannot be run

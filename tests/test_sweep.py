@@ -165,10 +165,11 @@ def test_a_sweep_that_cannot_be_run_is_one_sentence_and_no_run(
 
 
 def test_a_wildcard_leaves_out_what_does_not_go_together(proctor: Command) -> None:
-    done = proctor("run", "shapes/*", *RANDOM, "--limit", "2", "--sweep", "shapes=3,48,7", "--json", "--quiet")
+    tasks = "shapes/[est]*"
+    done = proctor("run", tasks, *RANDOM, "--limit", "2", "--sweep", "shapes=3,48,7", "--json", "--quiet")
     assert done.returncode == 0, done.stderr
     values = {c["task"]: [p["value"] for p in c["points"]] for c in json.loads(done.stdout)["curves"]}
-    assert list(values) == catalog.expand("shapes/*")
+    assert list(values) == catalog.expand(tasks)
     assert values["shapes/existence"] == [3, 7]
     assert values["shapes/transitivity"] == [48, 7]
     assert values["shapes/shuffle_tracking"] == [3, 48, 7]

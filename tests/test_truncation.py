@@ -255,7 +255,7 @@ def test_of_several_completions_each_is_looked_at(serve: Serve) -> None:
     server = serve(lambda body, number: reply(texts[number % 4]))
     options: dict[str, Any] = {"base_url": server.url, "limit": 3, "samples": 4, "temperature": 1, "concurrency": 1}
     run = proctor.evaluate("shapes/existence", "openai/m", **options).run
-    assert run.outcomes == {"mixed": 3}
+    assert run.outcomes == {"partly": 3}
     assert (run.outputs, run.truncated) == (12, 6)
     assert run.metrics["accuracy"].value == 0.25
 

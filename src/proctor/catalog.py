@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import inspect
 import sys
+from abc import ABC
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
@@ -36,6 +37,8 @@ GUESTS = {"reasoning-gym": "proctor.compat.reasoning_gym:DATA_SETS", "gym": "pro
 
 # Imports a user's file, in which tasks of other harnesses may find what they are used to.
 FILE_LOADER = "proctor.compat.bigcode.loader:TaskFileLoader"
+# Lets the modules of a package find the same.
+ADOPT = "proctor.compat.bigcode.loader:adopt"
 
 
 def expand(pattern: str) -> list[str]:
@@ -50,7 +53,7 @@ def expand(pattern: str) -> list[str]:
         if not found:
             raise UsageError(f"No task matches {pattern!r}. `proctor list tasks` shows all.")
         return found
-    if short not in _registry(family) and pattern not in _installed_tasks():
+    if short not in _registry(family) and pattern not in installed_tasks():
         raise UnknownNameError(
             "task",
             pattern,
@@ -77,7 +80,7 @@ def single(pattern: str) -> str:
 def task_names(guest: str = "") -> list[str]:
     """All names, with those of a guest family if it is asked for."""
     families = [*REGISTRIES, *({guest} & GUESTS.keys())]
-    return sorted({f"{family}/{name}" for family in families for name in _registry(family)} | _installed_tasks().keys())
+    return sorted({f"{family}/{name}" for family in families for name in _registry(family)} | installed_tasks().keys())
 
 
 def task_class(name: str) -> type[Task]:
@@ -85,9 +88,8 @@ def task_class(name: str) -> type[Task]:
     if is_file(name):
         return _from_file(name)
     name = single(name)
-    family, _, short = name.partition("/")
-    found = _registry(family).get(short)
-    return found if found is not None else _from_entry_point(_installed_tasks()[name])
+    found = registered(name)
+    return found if found is not None else _from_entry_point(installed_tasks()[name])
 
 
 def resolve(task: str | type[Task]) -> tuple[str, type[Task]]:
@@ -109,6 +111,20 @@ def name_of(cls: type[Task]) -> str:
     return f"{file}:{cls.__qualname__}" if file else cls.__qualname__
 
 
+def name_elsewhere(name: str, cls: type[Task]) -> str:
+    """A name under which another process finds the task, too: what a user's own code has registered is in its file."""
+    home = module_of(cls)
+    if registered(name) is None or home.partition(".")[0] == __name__.partition(".")[0]:
+        return name
+    file = getattr(sys.modules.get(home), "__file__", None)
+    return f"{file}:{cls.__qualname__}" if file else name
+
+
+def module_of(cls: type) -> str:
+    """Where a class is defined; of one that a call of `type` has made, which says "abc", where its base is."""
+    return next(base.__module__ for base in cls.__mro__ if base.__module__ != ABC.__module__)
+
+
 def _registry(family: str) -> Mapping[str, type[Task]]:
     """The tasks of one family by short name; the others need not be imported for it."""
     place = REGISTRIES.get(family) or GUESTS.get(family)
@@ -124,13 +140,21 @@ def at(place: str) -> Any:
     return getattr(import_module(module), attribute)
 
 
-def _installed_tasks() -> dict[str, EntryPoint]:
+def registered(name: str) -> type[Task] | None:
+    """The class that a family has under this name."""
+    family, _, short = name.partition("/")
+    return _registry(family).get(short)
+
+
+def installed_tasks() -> dict[str, EntryPoint]:
+    """What installed packages offer, by name."""
     from importlib.metadata import entry_points  # takes longer to import than all the rest here, and is seldom needed
 
     return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 
 def _from_entry_point(point: EntryPoint) -> type[Task]:
+    at(ADOPT)(point.module)
     try:
         found = point.load()
     except (Exception, SystemExit) as error:
@@ -142,18 +166,38 @@ def is_wildcard(pattern: str) -> bool:
     return not is_file(pattern) and any(c in pattern for c in "*?[")
 
 
-def _from_file(name: str) -> type[Task]:
-    file, _, class_name = name.partition(":")
+def variant(name: str) -> str:
+    """What tells a task of a file from the others in it: '' where it is the only one."""
+    file, _, chosen = name.partition(":")
+    try:
+        module = _import_file(file)
+        made, classes = made_by(module), _classes_in(module)
+    except UsageError:  # a run may have outlived its file
+        return chosen
+    if chosen in made:
+        return chosen
+    return f"{Path(file).stem}_{chosen}" if chosen and len(made) + len(classes) > 1 else ""
+
+
+def _import_file(file: str) -> ModuleType:
     path = user_path(file)
     if not path.is_file():
         raise UsageError(f"No task file {file}: expected path/to/file.py:Class.")
-    module = import_file(path, at(FILE_LOADER))
-    classes = {
+    return import_file(path, at(FILE_LOADER))
+
+
+def _classes_in(module: ModuleType) -> dict[str, type[Task]]:
+    return {
         n: c
         for n, c in vars(module).items()
         if inspect.isclass(c) and issubclass(c, Task) and c.__module__ == module.__name__
     }
-    made = _made_by(module)
+
+
+def _from_file(name: str) -> type[Task]:
+    file, _, class_name = name.partition(":")
+    module = _import_file(file)
+    classes, made = _classes_in(module), made_by(module)
     if not class_name and not made and len(classes) == 1:
         return next(iter(classes.values()))
     if not class_name:
@@ -168,7 +212,7 @@ def _from_file(name: str) -> type[Task]:
 
 
 @cache
-def _made_by(module: ModuleType) -> dict[str, Any]:
+def made_by(module: ModuleType) -> dict[str, Any]:
     """The tasks that a file makes in a function, or lists under other names than their classes'."""
     try:
         made = module.create_all_tasks() if hasattr(module, "create_all_tasks") else {}

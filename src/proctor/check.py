@@ -112,7 +112,8 @@ class _Subject:
 
     def faults_of_processes(self) -> Iterator[str]:
         # The other hash seed shows up any order that comes from a set or from hash().
-        command = [sys.executable, "-m", "proctor.check", self.name, str(self.n or _ALL), str(self.seed)]
+        name = catalog.name_elsewhere(self.name, type(self.task))
+        command = [sys.executable, "-m", "proctor.check", name, str(self.n or _ALL), str(self.seed)]
         settings = msgspec.json.encode(self.settings).decode()
         done = subprocess.run(
             [*command, settings, *([self.data] if self.data else [])],

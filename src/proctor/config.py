@@ -56,6 +56,10 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     )
     epochs: Annotated[Positive, Meta(description="how often each sample is asked, as a record of its own")] = 1
     samples: Annotated[int, Meta(ge=1, le=10_000, description="completions per sample, judged together")] = 1
+    k: Annotated[
+        list[Annotated[int, Meta(ge=1, le=10_000)]],
+        Meta(description="which pass@k and pass^k are reported, as far as the completions go (default: the task's)"),
+    ] = []
     temperature: Annotated[float, Meta(ge=0, description="0 is greedy")] = 0.0
     top_p: Annotated[Annotated[float, Meta(gt=0, le=1)] | None, Meta(description="nucleus sampling")] = None
     top_k: Annotated[Count | None, Meta(description="sample among the k likeliest tokens; 0 is among all")] = None
@@ -78,6 +82,13 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     fim: Annotated[
         FimFamily | None, Meta(description="tokens for filling in the middle (default: by the model's name)")
     ] = None
+    postprocess: Annotated[bool, Meta(description="judge what a code task makes of an output, not the output")] = True
+    generations: Annotated[
+        str | None, Meta(description="file of generations to judge; the model is not asked, but named as the candidate")
+    ] = None
+    partial_generations: Annotated[
+        str | None, Meta(description="file of generations of some of the problems; the model is asked for the others")
+    ] = None
     batch_size: Annotated[
         Positive | None,
         Meta(
@@ -89,6 +100,13 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     device_map: Annotated[
         Literal["auto", "balanced", "sequential"] | None,
         Meta(description="spread one copy of a local model over all GPUs, and how: for one that none can hold (hf/)"),
+    ] = None
+    max_memory_per_gpu: Annotated[
+        str | None,
+        Meta(
+            description="memory of each GPU that a local model may take, as in 20GiB, or auto; what does not fit lies "
+            "elsewhere (hf/)"
+        ),
     ] = None
     precision: Annotated[
         Literal["fp32", "fp16", "bf16"] | None, Meta(description="numbers of a local model (default: as stored)")
@@ -194,12 +212,14 @@ OPERATIONAL = frozenset(
         "batch_size",
         "devices",
         "device_map",
+        "max_memory_per_gpu",
         "generation_only",
         "allow_code_execution",
         "sandbox",
         "workers",
         "unsafe",
         "cache",
+        "k",
         "group_by",
         "store",
         "tags",
@@ -220,6 +240,8 @@ def build_config(options: Mapping[str, Any]) -> RunConfig:
             raise UsageError(f"Unknown option {key!r}{did_you_mean(key, FIELDS)} Options: {', '.join(FIELDS)}.")
     if isinstance(options.get("time_limit"), str):
         options["time_limit"] = _seconds(options["time_limit"])
+    if options.get("generations") and not options.get("model") and not options.get("agent"):
+        options["model"] = f"scripted/generations:{options['generations']}"
     if not options.get("task"):
         raise UsageError("No task given: a run needs a task, and a model or an agent.")
     if bool(options.get("model")) == bool(options.get("agent")):
@@ -239,10 +261,15 @@ def build_config(options: Mapping[str, Any]) -> RunConfig:
     for key in ("ray_address", "model_cpus"):
         if config.engine != "ray" and getattr(config, key) is not None:
             raise UsageError(f"{key}: only a Ray cluster needs it: say --engine ray.")
-    if config.device_map is not None and config.devices > 1:
-        raise UsageError("device_map: it spreads one copy of a model over all GPUs: leave out --devices.")
-    if config.device_map is not None and config.engine == "ray":
-        raise UsageError("device_map: on a Ray cluster each copy of a model has one GPU: leave it out.")
+    for key in ("device_map", "max_memory_per_gpu"):
+        if getattr(config, key) is not None and config.devices > 1:
+            raise UsageError(f"{key}: it spreads one copy of a model over all GPUs: leave out --devices.")
+        if getattr(config, key) is not None and config.engine == "ray":
+            raise UsageError(f"{key}: on a Ray cluster each copy of a model has one GPU: leave it out.")
+    if config.generations is not None and config.partial_generations is not None:
+        raise UsageError("generations, partial_generations: with the one nothing is asked, with the other the rest is.")
+    if config.agent and (config.generations is not None or config.partial_generations is not None):
+        raise UsageError("generations, partial_generations: they are a model's; an agent has none.")
     if config.base_url is not None:
         _check_base_url(config.base_url)
     if config.max_cost is not None and config.price_input is None and config.price_output is None:

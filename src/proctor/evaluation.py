@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from proctor import catalog, machine, provenance
+from proctor import catalog, machine, provenance, userfile
 from proctor.budget import Budget
 from proctor.candidate import Candidate
 from proctor.catalog import at
@@ -57,6 +57,11 @@ def evaluate(
 
     A budget that several runs share can be given in place of max_cost, max_tokens_total and time_limit.
     """
+    if userfile.in_worker:
+        raise UsageError(
+            "A script that defines its own task is imported once more to score it: put what it runs under "
+            'if __name__ == "__main__":'
+        )
     name, task_class = catalog.resolve(task)
     config = build_config({"task": name, "model": model, **options})
     return run_to_end(_start(task_class, config, observer or Observer(), budget or budget_of(config)))

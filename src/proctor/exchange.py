@@ -17,6 +17,7 @@ from proctor.evaluation import run_to_end
 from proctor.models.generations import write_generations, write_json
 from proctor.report import Report
 from proctor.task import create_task
+from proctor.types import Metric
 from proctor.userfile import is_file
 
 
@@ -40,14 +41,20 @@ _NO_NAME = re.compile(r"[^\w.,+-]+")
 
 
 def _short_name(task: str) -> str:
-    """Without its family, or folder and class."""
-    return Path(task.partition(":")[0]).stem if is_file(task) else task.rpartition("/")[2]
+    """Without its family or folder; the variants of one file never share a name, whether they run together or not."""
+    if not is_file(task):
+        return task.rpartition("/")[2]
+    return _NO_NAME.sub("-", catalog.variant(task)) or _stem(task)
 
 
 def _long_name(task: str) -> str:
     if not is_file(task):
         return task.replace("/", "_")
-    return f"{_short_name(task)}_{task.rpartition(':')[2]}" if ":" in task else _short_name(task)
+    return f"{_stem(task)}_{_NO_NAME.sub('-', task.rpartition(':')[2])}" if ":" in task else _stem(task)
+
+
+def _stem(task: str) -> str:
+    return Path(task.partition(":")[0]).stem
 
 
 def path_for(template: str, name: str) -> Path:
@@ -63,15 +70,18 @@ def save_generations(report: Report, path: Path) -> None:
     # Nothing is judged here, so that there is no sandbox.
     run_to_end(task.open(msgspec.structs.replace(config, generation_only=True)))
     found: dict[int, list[str]] = {}
-    for record in report.records():
-        texts = found.setdefault(record.sample.index, [])
-        with suppress(Exception):  # what the task could not judge, it may not be able to read now
-            texts += task.generations(record)
+    try:
+        for record in report.records():
+            texts = found.setdefault(record.sample.index, [])
+            with suppress(Exception):  # what the task could not judge, it may not be able to read now
+                texts += task.generations(record)
+    finally:
+        run_to_end(task.close())
     write_generations(
         path,
         _in_order(found, config.limit_start),
         task=config.task,
-        model=config.model,
+        model=config.candidate,
         limit_start=config.limit_start,
         config=report.run.config,
     )
@@ -85,12 +95,24 @@ def save_references(report: Report, path: Path) -> None:
 def save_metrics(reports: Mapping[str, Report], path: Path) -> None:
     """The figures of all tasks, by their names, and the configuration that they share."""
     content: dict[str, Any] = {
-        name: {metric: found.value for metric, found in report.metrics.items()} for name, report in reports.items()
+        name: _values(report.metrics) | _values_of_groups(report) for name, report in reports.items()
     }
     first = next(iter(reports.values()), None)
     shared = {key: value for key, value in first.run.config.items() if key != "task"} if first else {}
     config = {**shared, **_as_called_there(shared), "tasks": ",".join(reports)}
     write_json(path, {**content, "config": config}, readable=True)
+
+
+def _values(metrics: Mapping[str, Metric]) -> dict[str, Any]:
+    return {name: metric.value for name, metric in metrics.items()}
+
+
+def _values_of_groups(report: Report) -> dict[str, Any]:
+    """The same by what the report is broken down by: "by language": {"py": {…}}."""
+    return {
+        f"by {key}": {value: _values(metrics) for value, metrics in groups.items()}
+        for key, groups in report.run.groups.items()
+    }
 
 
 def _as_called_there(config: Mapping[str, Any]) -> dict[str, Any]:

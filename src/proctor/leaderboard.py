@@ -20,7 +20,7 @@ _ITS_OWN = frozenset(
     {
         *("temperature", "top_p", "top_k", "max_tokens", "max_length", "stop", "samples", "epochs"),
         *("prefix", "instruction_tokens", "fim", "precision", "load_in_8bit", "load_in_4bit"),
-        *("revision", "trust_remote_code", "peft_model", "modeltype"),
+        *("revision", "trust_remote_code", "peft_model", "modeltype", "generations", "partial_generations"),
     }
 )
 # What the samples themselves say, whose digest is compared.

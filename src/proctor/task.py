@@ -241,7 +241,7 @@ def average(scores: Sequence[Score]) -> Score:
         return Score(None, unvalued.outcome, answers, unvalued.why, truncated)
     outcomes = {score.outcome for score in scores}
     value = math.fsum(score.value or 0 for score in scores) / len(scores)
-    return Score(value, outcomes.pop() if len(outcomes) == 1 else "mixed", answers, truncated=truncated)
+    return Score(value, outcomes.pop() if len(outcomes) == 1 else "", answers, truncated=truncated)
 
 
 def take_samples(task: Task, config: RunConfig) -> Iterator[Sample]:

@@ -11,6 +11,7 @@ from types import ModuleType
 from proctor.errors import UsageError
 
 PREFIX = "proctor_task_"
+in_worker = False  # whether this process has the file to score for a run of another one
 
 
 def is_file(name: str) -> bool:

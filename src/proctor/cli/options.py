@@ -36,6 +36,7 @@ GROUPS = {
         "modality",
         "epochs",
         "samples",
+        "k",
         "group_by",
     ),
     "sampling": ("temperature", "top_p", "top_k", "max_tokens", "max_length", "stop"),
@@ -178,6 +179,8 @@ def _add_flag(parser: Any, name: str) -> None:
         parser.add_argument("--set", action="append", metavar="KEY=VALUE", **common)
     elif kind is bool:
         parser.add_argument(*flags, action=argparse.BooleanOptionalAction, **common)
+    elif get_origin(kind) is list and _kind(get_args(kind)[0]) is int:
+        parser.add_argument(*flags, type=_integers, metavar="N,N,…", **common)
     elif get_origin(kind) is list:
         parser.add_argument(*flags, action="append", metavar="TEXT", **common)
     elif get_origin(kind) is Literal:
@@ -185,6 +188,14 @@ def _add_flag(parser: Any, name: str) -> None:
     else:
         metavar = {int: "N", float: "X"}.get(kind, name.upper())
         parser.add_argument(*flags, metavar=metavar, **common)
+
+
+def _integers(text: str) -> list[int]:
+    """1,5,10"""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected whole numbers such as 1,5,10, got {text!r}") from None
 
 
 def _kind(annotation: Any) -> Any:

@@ -9,10 +9,10 @@ import argparse
 import sys
 from contextlib import nullcontext, redirect_stdout
 
-from proctor.cli import harness
 from proctor.cli.options import add_config_flags, add_output_flags, given_options
 from proctor.cli.progress import open_display
 from proctor.cli.run import exit_code, print_report, print_reports
+from proctor.compat.bigcode import flags as bigcode
 from proctor.evaluation import resume
 from proctor.exchange import Names
 
@@ -20,7 +20,7 @@ from proctor.exchange import Names
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="id of the run, the start of it, or `latest`")
     add_config_flags(parser)
-    harness.add_file_arguments(parser)
+    bigcode.add_file_arguments(parser)
     add_output_flags(parser)
 
 
@@ -30,7 +30,7 @@ def call(args: argparse.Namespace) -> int:
         options.pop(key, None)
     with redirect_stdout(sys.stderr) if args.json else nullcontext(), open_display(args.quiet) as display:
         report = resume(args.run, options, display)
-    harness.write_files(args, [report], Names([report.run.task]))
+    bigcode.write_files(args, [report], Names([report.run.task]))
     print_report(report, args)
     if args.json:
         print_reports([report])

@@ -15,7 +15,6 @@ import msgspec
 
 from proctor import catalog
 from proctor.budget import Budget
-from proctor.cli import harness
 from proctor.cli.options import (
     add_config_flags,
     add_output_flags,
@@ -25,6 +24,7 @@ from proctor.cli.options import (
 )
 from proctor.cli.output import print_json, say
 from proctor.cli.progress import open_display
+from proctor.compat.bigcode import flags as bigcode
 from proctor.config import RunConfig, build_config
 from proctor.curve import Curve, trace_curves
 from proctor.errors import MissingDataError, ProctorError, SettingError, UsageError
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tasks", nargs="*", metavar="TASK", help="what to run")
     add_sweep_flag(parser)
     add_config_flags(parser)
-    harness.add_arguments(parser)
+    bigcode.add_arguments(parser)
     add_window_flags(parser)
     add_output_flags(parser)
 
@@ -50,10 +50,10 @@ def call(args: argparse.Namespace) -> int:
     # With --json, stdout is for the JSON alone, whatever a task's code prints.
     with redirect_stdout(sys.stderr) if args.json else nullcontext():
         configurations, swept = _configurations(args)
-        names = harness.name_files(args, configurations, swept)
+        names = bigcode.name_files(args, configurations, swept)
         reports, code = _run_all(configurations, swept, args)
         curves = trace_curves(swept, reports) if swept else None
-        harness.write_files(args, reports, names)
+        bigcode.write_files(args, reports, names)
     if args.json:
         print_reports(reports, curves)
     else:
@@ -67,8 +67,8 @@ def _configurations(args: argparse.Namespace) -> tuple[list[RunConfig], str]:
     options = given_options(args)
     in_file = options.pop("tasks", []) or [options.get("task", "")]
     options.pop("task", None)
-    harness.add_options(args, options)
-    patterns = [*args.tasks, *harness.named_tasks(args)] or [pattern for pattern in in_file if pattern]
+    bigcode.add_options(args, options)
+    patterns = [*args.tasks, *bigcode.named_tasks(args)] or [pattern for pattern in in_file if pattern]
     if not patterns:
         raise UsageError("No task given. `proctor list tasks` shows what there is.")
     if not options.get("model") and not options.get("agent"):
@@ -77,10 +77,10 @@ def _configurations(args: argparse.Namespace) -> tuple[list[RunConfig], str]:
             "takes --agent module:Class."
         )
     names = [name for pattern in patterns for name in catalog.expand(pattern)]
-    if args.load_generations_path and len(names) > 1:
+    if len(names) > 1 and (options.get("generations") or options.get("partial_generations")):
         raise UsageError("A file of generations belongs to one task: name one.")
     named = {name for name in patterns if not catalog.is_wildcard(name)}
-    options_of = harness.options_of(args, options, names)
+    options_of = bigcode.options_of(args, options, names)
     if "sweep" in options:
         return _sweep(names, options_of, named)
     return [config for name in names if (config := _configuration(name, options_of[name], name in named))], ""
@@ -154,10 +154,16 @@ def exit_code(report: Report) -> int:
 
 def _comment(report: Report, config: RunConfig) -> None:
     """What the user may have overlooked."""
-    if config.temperature == 0 and config.model.partition("/")[0] not in ("", "scripted"):
+    asked = config.generations is None and config.model.partition("/")[0] not in ("", "scripted")
+    if config.temperature == 0 and asked:
         for what, number in (("epochs", config.epochs), ("samples", config.samples)):
             if number > 1:
                 print(f"note: at temperature 0 the {what} mostly repeat each other.", file=sys.stderr)
+    for k in config.k:
+        if report.metrics and f"pass@{k}" not in report.metrics:
+            enough = config.samples * config.epochs >= k
+            why = "the task has none" if enough else f"it takes --n-samples {k}"
+            print(f"note: there is no pass@{k}: {why}.", file=sys.stderr)
     for key in config.group_by:
         if key not in report.run.groups:
             record = next(report.records(), None)

@@ -13,13 +13,14 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 from msgspec import Struct
 
+from proctor import sandbox as sandboxes
 from proctor.config import RunConfig
 from proctor.errors import UsageError
-from proctor.evaluation import run_to_end
-from proctor.sandbox import Limits, Outcome, Program, Sandbox, Verdict, run
+from proctor.sandbox import Limits, Outcome, Program, Sandbox, Verdict
 from proctor.task import sandbox_of
 
 T = TypeVar("T")
+_LATER = frozenset({"ends_with_tests"})
 
 
 class SandboxFailedError(Exception):
@@ -46,11 +47,14 @@ class Trial(Struct, frozen=True):
 def trial_of(program: Program, verdict: Verdict) -> Trial:
     if verdict.outcome is Outcome.ERROR:
         raise SandboxFailedError(verdict.detail)
-    return Trial(_digest(program), verdict.outcome, verdict.detail, verdict.testing, verdict.wall_seconds)
+    return Trial(digest(program), verdict.outcome, verdict.detail, verdict.testing, verdict.wall_seconds)
 
 
 Judge = Callable[[Program, Verdict], Trial]
 """What a task makes of a verdict, where the sandbox alone cannot say whether a program has passed."""
+
+
+Excuse = Callable[[Sequence[tuple[Program, Trial]]], Coroutine[Any, Any, None]]
 
 
 class Runner(Protocol):
@@ -65,7 +69,14 @@ def run_programs(programs: Sequence[Program], limits: Limits, judge: Judge = tri
     runner = _RUNNER.get()
     if runner is not None:
         return runner.run(programs, limits, judge)
-    return [judge(p, v) for p, v in zip(programs, run_to_end(run(programs, limits)), strict=True)]
+    from proctor.evaluation import run_to_end  # with the store and all that a worker does not need
+
+    return [judge(p, v) for p, v in zip(programs, run_to_end(sandboxes.run(programs, limits)), strict=True)]
+
+
+def recounting() -> bool:
+    """Whether no program is run now: how they fared is remembered."""
+    return getattr(_RUNNER.get(), "remembers", False)
 
 
 @contextmanager
@@ -78,22 +89,38 @@ def running_with(runner: Runner) -> Iterator[None]:
 
 
 class Live:
-    """Runs programs in an open sandbox, for a thread beside its event loop; remembers how they fared."""
+    """Runs programs in an open sandbox, for a thread beside its event loop; remembers how they fared.
 
-    def __init__(self, sandbox: Sandbox, seconds: float | None = None) -> None:
+    All that it runs belongs to one problem. ``helpers`` are functions of its prompt: tests of unknown make use
+    these, and not what a program has under their names. ``excuse`` raises where programs cannot be judged here.
+    """
+
+    def __init__(
+        self, sandbox: Sandbox, seconds: float | None = None, helpers: str = "", excuse: Excuse | None = None
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._sandbox = sandbox
         self._seconds = seconds
+        self._helpers = helpers
+        self._excuse = excuse
         self.trials: list[Trial] = []
 
     def run(self, programs: Sequence[Program], limits: Limits, judge: Judge = trial_of) -> list[Trial]:
         if self._seconds is not None:
             limits = msgspec.structs.replace(limits, seconds=self._seconds)
-        running = run(programs, limits, sandbox=self._sandbox)
+        running = sandboxes.run(map(self._with_helpers, programs), limits, sandbox=self._sandbox)
         verdicts = asyncio.run_coroutine_threadsafe(running, self._loop).result()
         trials = [judge(program, verdict) for program, verdict in zip(programs, verdicts, strict=True)]
+        if self._excuse is not None:
+            excusing = self._excuse(list(zip(programs, trials, strict=True)))
+            asyncio.run_coroutine_threadsafe(excusing, self._loop).result()
         self.trials += trials
         return trials
+
+    def _with_helpers(self, program: Program) -> Program:
+        if not (self._helpers and program.language == "python" and program.tests) or program.prelude:
+            return program
+        return msgspec.structs.replace(program, prelude=self._helpers)
 
 
 class Refused:
@@ -131,7 +158,7 @@ class Fresh:
             self._sandbox = self._do(self._open())
         if self._config.program_timeout is not None:
             limits = msgspec.structs.replace(limits, seconds=self._config.program_timeout)
-        verdicts = self._do(run(programs, limits, sandbox=self._sandbox))
+        verdicts = self._do(sandboxes.run(programs, limits, sandbox=self._sandbox))
         return [judge(program, verdict) for program, verdict in zip(programs, verdicts, strict=True)]
 
     async def _open(self) -> Sandbox:
@@ -149,12 +176,14 @@ class Remembered:
     is somebody to run them.
     """
 
+    remembers = True
+
     def __init__(self, trials: Iterable[Trial], others: Runner | None = None) -> None:
         self._trials = {trial.program: trial for trial in trials}
         self._others = others
 
     def run(self, programs: Sequence[Program], limits: Limits, judge: Judge = trial_of) -> list[Trial]:
-        digests = [_digest(program) for program in programs]
+        digests = [digest(program) for program in programs]
         new = {d: program for d, program in zip(digests, programs, strict=True) if d not in self._trials}
         if new:
             if self._others is None:
@@ -163,13 +192,18 @@ class Remembered:
         return [self._trials[digest] for digest in digests]
 
 
-def _digest(program: Program) -> str:
+def digest(program: Program) -> str:
+    """By which the trial of a program is found again."""
     return hashlib.sha256(msgspec.json.encode(_encodable(program))).hexdigest()[:24]
 
 
 def _encodable(program: Program) -> dict[str, Any]:
-    """A generation may hold half a character, which no JSON can."""
+    """A generation may hold half a character, which no JSON can.
+
+    What came later than the digests that are kept with scores counts only where it is used.
+    """
     return {
         key: value.encode(errors="surrogatepass") if isinstance(value, str) else value
         for key, value in msgspec.structs.asdict(program).items()
+        if value or key not in _LATER
     }

@@ -56,9 +56,10 @@ class Continuation(Struct, frozen=True):
         return config.prefix + self.text
 
     def ask_to_answer(self, config: RunConfig, language: str) -> str:
+        code = f"{reply.title(language)} code".lstrip()
         return (
-            f"Complete the following {reply.title(language)} code. Reply with the complete code, including what is "
-            f"given, in one code block.\n\n{fenced(config.prefix + self.text.rstrip(), language)}"
+            f"Complete the following {code}. Reply with the complete code, including what is given, in one code "
+            f"block.\n\n{fenced(config.prefix + self.text.rstrip(), language)}"
         )
 
     def with_completion(self, completion: str) -> str:

@@ -9,15 +9,12 @@ from typing import Any, ClassVar
 import msgspec
 
 from proctor.code.execution import Trial, run_programs, trial_of
+from proctor.code.imports import missing
 from proctor.code.task import Task
 from proctor.config import RunConfig
 from proctor.sandbox import Limits, Program, Verdict
 
 _IMPORT = re.compile(r"^[ \t]*(?:import[ \t]+(?P<modules>[^#;\n]+)|from[ \t]+(?P<module>\w+))", re.MULTILINE)
-
-
-class MissingLibraryError(Exception):
-    """A program cannot be judged: what it needs is not there. It is not to blame."""
 
 
 class LibraryTask(Task):
@@ -26,10 +23,14 @@ class LibraryTask(Task):
     LIBRARIES: ClassVar[Mapping[str, str]] = {}  # by the name that is imported: the package that brings it along
     _missing: frozenset[str] | None = None  # not looked for yet
 
+    def libraries(self) -> Mapping[str, str]:
+        """The benchmark's environment. Whatever else a program imports is its own mistake."""
+        return self.LIBRARIES
+
     async def open(self, config: RunConfig) -> None:
         await super().open(config)
         if not config.generation_only:
-            program = _search(self.LIBRARIES)
+            program = _search(self.libraries())
             self._missing = _missing(_searched(program, await self.sandbox.judge(program, Limits())))
 
     def program(self, doc: Any, generation: str) -> Program:
@@ -40,12 +41,9 @@ class LibraryTask(Task):
     def require(self, *sources: str) -> None:
         """Raises where a library that the sources import is not there."""
         if self._missing is None:
-            self._missing = _missing(*run_programs([_search(self.LIBRARIES)], Limits(), _searched))
+            self._missing = _missing(*run_programs([_search(self.libraries())], Limits(), _searched))
         if absent := sorted(self._missing & imported(*sources)):
-            raise MissingLibraryError(
-                f"{' and '.join(absent)} cannot be imported where programs run: install "
-                f"{' '.join(self.LIBRARIES[name] for name in absent)} there."
-            )
+            raise missing("python", absent, self.libraries())
 
 
 def imported(*sources: str) -> set[str]:

@@ -14,6 +14,7 @@ from proctor.thoughts import without_thoughts
 _FENCE = re.compile(r"(?P<before>.*?)(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)")
 _SPAN = re.compile(r"(`+)[ \t]*([^`\n]+?)[ \t]*\1")
 _TITLES = {
+    "": "",
     "cpp": "C++",
     "csharp": "C#",
     "javascript": "JavaScript",
@@ -97,14 +98,14 @@ def code_in(text: str, entry_point: str = "") -> str:
     defining = [place for place, block in enumerate(found) if entry_point and defines(block, entry_point)]
     if not defining:
         return max(found, key=len)
-    place = next((place for place in reversed(defining) if _compiles(found[place])), defining[-1])
+    place = next((place for place in reversed(defining) if compiles(found[place])), defining[-1])
     return _with_helpers(found[place], found[:place])
 
 
 def _with_helpers(code: str, before: list[str]) -> str:
     """Python with what it uses of the imports and definitions in other blocks."""
     for block in reversed(before):
-        tree, rest = _parsed(block), _parsed(code)
+        tree, rest = parsed(block), parsed(code)
         if tree and rest and all(map(_only_defines, tree.body)):
             own = _names_of(rest.body)
             used = {node.id for node in ast.walk(rest) if isinstance(node, ast.Name)} - own
@@ -190,7 +191,7 @@ def _with_imports(prompt: str, code: str) -> str:
 
 
 def _python_program(prompt: str, code: str, entry_point: str) -> str:
-    if not entry_point or not _defines_at_top(code, entry_point):
+    if not entry_point or not defines_at_top(code, entry_point):
         return joined(prompt, _as_body(prompt, code))
     # The function is there as a whole. The prompt stays before it for its imports and helpers; the half function at
     # its end is finished with nothing, and then replaced. What concerns the compiler has to come first.
@@ -199,7 +200,7 @@ def _python_program(prompt: str, code: str, entry_point: str) -> str:
     last = prompt.rstrip().rpartition("\n")[2]
     indent = last[: len(last) - len(last.lstrip())]
     ways = (f"{future}{prompt.rstrip()}{ending}" for ending in ("", f"\n{indent}    pass", f"\n{indent}pass"))
-    begun = next(filter(_compiles, ways), future.rstrip("\n"))
+    begun = next(filter(compiles, ways), future.rstrip("\n"))
     return f"{begun}\n\n\n{code}\n" if begun else f"{code}\n"
 
 
@@ -209,7 +210,7 @@ _FUTURE = re.compile(r"^from __future__ import .*\n", re.MULTILINE)
 def joined(prompt: str, completion: str) -> str:
     """A Python program in two pieces; the second alone, if only that is one: then the prompt was prose."""
     whole = prompt + completion
-    return completion if not _compiles(whole) and completion.strip() and _compiles(completion) else whole
+    return completion if not compiles(whole) and completion.strip() and compiles(completion) else whole
 
 
 def completion(prompt: str, text: str, entry_point: str) -> str:
@@ -219,7 +220,7 @@ def completion(prompt: str, text: str, entry_point: str) -> str:
         return code
     if code.lstrip().startswith(prompt.strip()):
         return code.lstrip()[len(prompt.strip()) :]
-    begun = _begun_function(prompt)
+    begun = begun_function(prompt)
     if begun is None:
         return _without_repetition(prompt, code)
     name, function = begun  # what stands before it may be prose
@@ -227,13 +228,13 @@ def completion(prompt: str, text: str, entry_point: str) -> str:
     return body if body is not None else _as_body(function, code)
 
 
-def _begun_function(prompt: str) -> tuple[str, str] | None:
+def begun_function(prompt: str) -> tuple[str, str] | None:
     """The Python function at the end of a prompt, of which there is nothing but its signature and its docstring."""
     places = [(match.start(), match[1]) for match in _DEF.finditer(prompt)]
-    for start, name in places[-1:]:
+    for start, name in places[-1:] if _is_open(prompt) else ():
         function = prompt[start:]
         for ending in ("", "\n    pass", "\n\tpass", "\n  pass"):
-            tree = _parsed(function.rstrip() + ending)
+            tree = parsed(function.rstrip() + ending)
             match tree and tree.body:
                 case [ast.FunctionDef(body=[*_, last]) | ast.AsyncFunctionDef(body=[*_, last]) as found]:
                     statements = found.body[ast.get_docstring(found) is not None :]
@@ -245,14 +246,36 @@ def _begun_function(prompt: str) -> tuple[str, str] | None:
 _DEF = re.compile(r"^(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
 
 
+def _is_open(prompt: str) -> bool:
+    """Whether a function at the end of a prompt can go on: a comment at the margin, or a heading, is behind it."""
+    return not prompt.rstrip().rpartition("\n")[2].startswith("#")
+
+
+def begins_python(prompt: str) -> bool:
+    """Whether it is Python as far as it goes; its last line may be half of one."""
+    whole, last = prompt.rstrip(), prompt.rstrip().rpartition("\n")
+    indent = last[2][: len(last[2]) - len(last[2].lstrip())]
+    endings = ("", f"\n{indent}    pass", f"\n{indent}pass")
+    return any(parsed(whole + ending) is not None for ending in endings) or (
+        bool(last[0].strip()) and parsed(last[0]) is not None and _HALF.fullmatch(last[2]) is not None
+    )
+
+
+_HALF = re.compile(r"[ \t]*(?:@|def|class|async|return|for|while|if|import|from)\b.*")
+
+
 def _without_repetition(prompt: str, code: str) -> str:
-    """A reply to a prompt that ends in the middle of a line, or with the line that begins a block in braces."""
+    """A reply to a prompt that ends in the middle of a line, or with a line that begins a block in any language."""
     half = prompt.rpartition("\n")[2].strip()
     if half and code.lstrip().startswith(half):
         return code.lstrip()[len(half) :] + "\n"
     signature = prompt.rstrip().rpartition("\n")[2].strip()
     if signature.endswith("{") and signature in code:
         return code.partition(signature)[2] + "\n"
+    lines = code.split("\n")
+    repeated = [place for place, line in enumerate(lines) if line.strip() == signature]
+    if repeated and re.search(r"\w", signature) and not signature.startswith("#"):
+        return "\n" + "\n".join(lines[repeated[0] + 1 :]) + "\n"
     return _as_body(prompt, code)
 
 
@@ -282,7 +305,7 @@ def _indented(code: str, indent: str) -> str:
 
 def _body_of(prompt: str, code: str, name: str) -> str | None:
     """The statements of a Python function, and whatever follows it; what stands before it is made a part of it."""
-    tree = _parsed(code)
+    tree = parsed(code)
     functions = [n for n in tree.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)] if tree else []
     found = next((node for node in functions if node.name == name), functions[-1] if functions and not name else None)
     if found is None:
@@ -319,9 +342,9 @@ def _as_body(prompt: str, code: str) -> str:
 
 def _wants_a_body(prompt: str) -> bool:
     """Whether the prompt ends with a function of which there is nothing but its signature and its docstring."""
-    tree = _parsed(prompt)
-    if tree is None:
-        return True
+    tree = parsed(prompt)
+    if tree is None or not _is_open(prompt):
+        return tree is None
     match tree.body:
         case [*_, ast.FunctionDef(body=[_]) | ast.AsyncFunctionDef(body=[_]) as last]:
             return ast.get_docstring(last) is not None
@@ -330,10 +353,10 @@ def _wants_a_body(prompt: str) -> bool:
 
 def _first_to_compile(prompt: str, ways: Iterable[str], otherwise: str) -> str:
     joined = (glue + way for way in ways for glue in ("", "\n"))
-    return next((way for way in joined if _compiles(prompt + way)), otherwise)
+    return next((way for way in joined if compiles(prompt + way)), otherwise)
 
 
-def _defines_at_top(code: str, name: str) -> bool:
+def defines_at_top(code: str, name: str) -> bool:
     name = re.escape(name)
     return (
         re.search(rf"^(?:async\s+def|def|class)\s+{name}\b|^{name}\s*(?::[^=\n]+)?=(?!=)", code, re.MULTILINE)
@@ -341,7 +364,7 @@ def _defines_at_top(code: str, name: str) -> bool:
     )
 
 
-def _parsed(code: str) -> ast.Module | None:
+def parsed(code: str) -> ast.Module | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the code, which is not ours
         try:
@@ -350,7 +373,7 @@ def _parsed(code: str) -> ast.Module | None:
             return None
 
 
-def _compiles(code: str) -> bool:
+def compiles(code: str) -> bool:
     """Parsing is not enough: a `return` outside of every function parses."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

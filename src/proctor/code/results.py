@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
+import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
@@ -10,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from proctor.code.counting import RESULTS
 from proctor.code.execution import Fresh, Refused, Remembered, Runner, Trial, running_with
 from proctor.code.rows import alone, pick
 from proctor.errors import ProctorError
 from proctor.metrics.jackknife import grouped_jackknife
+from proctor.metrics.passing import estimates
 from proctor.metrics.statistics import score_mean
 from proctor.types import Metric, Record
 
@@ -22,25 +25,42 @@ if TYPE_CHECKING:
     from proctor.code.task import Task
 
 _EQUAL = 1e-9  # of a mean of means and the mean of all
+# Words in the names of figures that are no means of scores, even where they lie between 0 and 1.
+_COUNTS = frozenset({"count", "counts", "num", "number", "total"})
+_RATIOS = frozenset({"length", "penalty", "ratio"})
+_OVERALL = ("all ", "overall ")
+_NUMBER = re.compile(r"\d+")
 
 
 def count_results(
     task: Task,
     indices: Sequence[int],
     generations: Sequence[Sequence[str]],
-    references: Sequence[Any],
+    references: Sequence[Any] | None,
     runner: Runner,
-    *,
-    final: bool = False,
 ) -> dict[str, float]:
     """The metrics of these problems alone: where the task looks at rows by their place, it sees these rows only."""
+    if references is None:
+        references = [task.get_reference(task.rows()[index]) for index in indices]
     view = copy(task)
     rows = view._rows = pick(task.rows(), indices)
     view.get_dataset = lambda: rows  # type: ignore[method-assign]
-    call = task._at_work(RESULTS, final=final)
-    with running_with(runner), task._given.offered(), alone(task.DATASET_PATH, rows), call:
+    with running_with(runner), task._given.offered(), alone(task.DATASET_PATH, rows):
         # In lists of their own: some tasks put their changes into those that they are given.
         return numbers(view.process_results([list(of_one) for of_one in generations], list(references)))
+
+
+async def count_alone(
+    task: Task, index: int, generations: Sequence[str], runner: Runner
+) -> dict[str, float] | Exception:
+    """The metrics of one problem, or why there are none."""
+    reference = task.get_reference(task.rows()[index])
+    try:
+        return await asyncio.to_thread(count_results, task, [index], [generations], [reference], runner)
+    except ProctorError:
+        raise
+    except Exception as error:
+        return error
 
 
 class Results:
@@ -53,12 +73,16 @@ class Results:
         self._alone: dict[int, dict[str, float]] = {}
         self._clusters: dict[int, str] = {}
         self._trials: list[Trial] = []
+        self._passed: dict[int, tuple[int, float]] = {}  # tries at a problem, and how many of them passed
         self._counted: dict[tuple[int, ...], dict[str, float]] = {}
 
     def add(self, record: Record) -> None:
         if record.score is None:
             return
         answer, index = record.score.answer, record.sample.index
+        tries, passed = self._passed.get(index, (0, 0.0))
+        new = len(answer["generations"])
+        self._passed[index] = tries + new, passed + new * answer["metrics"].get("pass@1", math.nan)
         self._trials += msgspec.convert(answer["trials"], list[Trial])
         if index in self._generations:  # another epoch: together they are worth something else than each alone
             self._generations[index] += answer["generations"]
@@ -78,13 +102,39 @@ class Results:
             counted = self._count(indices, final=True)
         except ProctorError:
             raise
-        except Exception:
+        except Exception as error:
             # One answer may be more than the task can take; it could not be counted alone either.
             indices = [index for index in indices if self._alone[index]]
+            if self._task.uses_worker("process_results") and self._task.requires_execution and not self._trials:
+                return self._means(indices, error)
             if not 0 < len(indices) < len(self._generations):
                 raise
             counted = self._count(indices, final=True)
-        return {name: self._with_interval(name, value, indices) for name, value in counted.items()}
+        found = {name: self._with_interval(name, value, indices) for name, value in counted.items()}
+        return found | {name: metric for name, metric in self._chosen(indices).items() if name not in found}
+
+    def _chosen(self, indices: Sequence[int]) -> dict[str, Metric]:
+        """pass@k of the k that the run asks for, where the task says of each problem how often it was passed."""
+        passed = [self._passed[index] for index in indices]
+        if not all(math.isfinite(count) for _, count in passed):
+            return {}
+        counts = [(tries, round(count)) for tries, count in passed]
+        clusters = [self._clusters[index] for index in indices]
+        values = estimates(counts, self._task._config.k)
+        return {f"pass@{k}": score_mean(of_k, clusters=clusters) for k, of_k in values.items()}
+
+    def _means(self, indices: Sequence[int], error: Exception) -> dict[str, Metric]:
+        """Of what each problem is worth alone: a text that the task itself has run may keep it from counting all."""
+        why = f"{type(error).__name__}: {error}"
+        told = f"{self._task.name}: all problems together could not be counted ({why}); each counts by its own score."
+        print(told, file=sys.stderr)
+        found = {}
+        for name in dict.fromkeys(name for index in indices for name in self._alone[index]):
+            having = [index for index in indices if name in self._alone[index]]
+            alone = [self._alone[index][name] for index in having]
+            if all(0 <= one <= 1 for one in alone):
+                found[name] = score_mean(alone, clusters=[self._clusters[index] for index in having])
+        return found
 
     def _count(self, indices: Sequence[int], *, final: bool = False) -> dict[str, float]:
         if (known := self._counted.get(tuple(indices))) is not None:
@@ -95,23 +145,26 @@ class Results:
         with Fresh(task._config) if final and task.requires_execution else nullcontext() as others:
             # For an interval, which asks again and again, nothing is run.
             runner = Remembered(self._trials, others) if task.requires_execution else Refused(task.name)
-            counted = count_results(task, indices, generations, references, runner, final=final)
+            counted = task.count_results(indices, generations, references, runner, final=final)
         self._counted[tuple(indices)] = counted
         return counted
 
     def _with_interval(self, name: str, value: float, indices: list[int]) -> Metric:
         alone = [self._alone[i].get(name, math.nan) for i in indices]
         mean = math.fsum(alone) / len(alone)
-        if abs(mean - value) <= _EQUAL and all(0 <= one <= 1 for one in alone):
-            return score_mean(alone, clusters=[self._clusters[i] for i in indices])
+        # By contract, the first one is the score; the others may be counts or ratios of something.
+        is_first = name == next(iter(self._count(indices)))
+        words = set() if is_first else set(re.findall(r"[a-z]+", name.lower()))
+        is_count = not is_first and (isinstance(value, int) or bool(words & _COUNTS))
+        is_mean = abs(mean - value) <= _EQUAL and all(0 <= one <= 1 for one in alone)
         units = self._units(indices)
-        unknown = Metric(value, None, None, None, len(units), "jackknife")
-        if any(self._alone.values()) and all(map(math.isnan, alone)):
-            return unknown  # a figure that only all have is called after their number, or their places
-        # By contract, the first one is the score; the others may be counts of something.
-        first = next(iter(self._count(indices)))
+        unknown = Metric(value, None, None, None, len(units), "count" if is_count else "jackknife")
+        if is_count or self._is_called_after_a_place(name, indices):
+            return unknown
+        if is_mean and not words & _RATIOS:
+            return score_mean(alone, clusters=[self._clusters[i] for i in indices])
         marks = (0.0, self._task.full_marks)
-        is_score = name == first and all(marks[0] <= one <= marks[1] for one in (value, *alone))
+        is_score = is_first and all(marks[0] <= one <= marks[1] for one in (value, *alone))
         bounds = marks if is_score else (-math.inf, math.inf)
         try:
             return grouped_jackknife(
@@ -119,6 +172,12 @@ class Results:
             )
         except Exception:  # without some of the problems, the figure is not there, or the task cannot count
             return unknown
+
+    def _is_called_after_a_place(self, name: str, indices: list[int]) -> bool:
+        """Whether the name has the number of a problem in it, as in `3 bugs`: alone, each is the first."""
+        known = {one for found in self._alone.values() for one in found}
+        only_of_all = {_NUMBER.sub("#", one) for one in self._count(indices) if one not in known}
+        return bool(known) and _NUMBER.sub("#", name) in only_of_all
 
     def _units(self, indices: Sequence[int]) -> list[list[int]]:
         """Problems that are left out together: those of a cluster."""
@@ -129,17 +188,22 @@ class Results:
 
 
 def numbers(counted: Any) -> dict[str, float]:
-    """The metrics among what was counted, also by groups or as a table; details of single problems are none."""
+    """The metrics among what was counted, also by groups or as a table; details of single problems are none.
+
+    A count stays a whole number. Figures of all groups together come first.
+    """
     found: dict[str, float] = {}
     for name, value in _entries(counted):
         figures = value.items() if isinstance(value, Mapping) else [("", value)]
         for part, figure in figures:
             if not isinstance(figure, str | bytes):
                 try:
-                    found[f"{name} {part}".strip()] = float(figure)
+                    number = figure if type(figure) is int else float(figure)
                 except (TypeError, ValueError):
                     continue
-    return {name: value for name, value in found.items() if math.isfinite(value)}
+                found[f"{name} {part}".strip()] = number
+    names = sorted(found, key=lambda name: not name.startswith(_OVERALL))
+    return {name: found[name] for name in names if math.isfinite(found[name])}
 
 
 def _entries(counted: Any) -> Iterable[tuple[str, Any]]:

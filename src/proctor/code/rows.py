@@ -30,6 +30,8 @@ class GivenRows:
     def __init__(self, file: str | None) -> None:
         self.file = file
         self.asked_for = False
+        self.loaded: dict[str, Any] = {}
+        """What was had from the hub meanwhile, so that a worker without a network has it, too."""
 
     @contextmanager
     def offered(self) -> Iterator[None]:
@@ -149,16 +151,32 @@ def load_dataset(path: str | None, name: str | None = None, split: str | None = 
         offered.asked_for = True
         rows = Table(read_rows(offered.file))
         return rows if split else Splits(rows)
+    asked = repr((path, name, split, sorted(options.items())))
+    if offered is not None and asked in offered.loaded:
+        return offered.loaded[asked]
     if not path:
         raise MissingDataError("This task names no data set: give the problems with --data FILE.")
-    what = f"{path} ({name})" if name else path
+    found = _from_hub(f"{path} ({name})" if name else path, path, name, split=split, **options)
+    if offered is not None:
+        offered.loaded[asked] = found
+    return found
+
+
+def load_files(path: str, files: Sequence[str]) -> Rows:
+    """The rows of these JSON files: for a data set with a loading script, which the hub's client does not run."""
+    urls = [f"hf://datasets/{path}/{file}" for file in files]
+    rows: Rows = _from_hub(path, "json", data_files=urls, split="train")
+    return rows
+
+
+def _from_hub(what: str, *arguments: Any, **options: Any) -> Any:
     advice = f"or give the rows of {what} as a file: --data FILE.jsonl."
     try:
         hub: Callable[..., Any] = import_extra("datasets", f"The data set {what}", "hub").load_dataset
     except UsageError as error:
         raise MissingDataError(f"{str(error).removesuffix('.')} – {advice}") from None
     try:
-        return hub(path, name, split=split, **options)
+        return hub(*arguments, **options)
     except Exception as error:  # whatever the hub's client makes of a missing network, name or right
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise MissingDataError(

@@ -26,6 +26,13 @@ _GO_PACKAGE = re.compile(r"^package[ \t]+(\w+)[^\n]*\n?", re.MULTILINE)
 _GO_IMPORT = re.compile(r'^import[ \t]*(?:\(([^)]{0,1000})\)|((?:[\w.]+[ \t]+)?"[^"\n]+"))[^\n]*\n?', re.MULTILINE)
 _GO_SPEC = re.compile(r'(?:([\w.]+)[ \t]+)?"([^"\n]+)"')
 
+# The crates that every row of HumanEvalPack imports, and a sign that one is used.
+_CRATES = {
+    "use rand::Rng;": r"\brand::|\bgen_range\b",
+    "use regex::Regex;": r"\bRegex\b",
+    "use md5;": r"\bmd5::",
+}
+
 
 class Definition(Struct, frozen=True):
     """Where a function or class with a body in braces is. All are places in the source."""
@@ -130,12 +137,40 @@ def within_class(source: str, name: str, prompt: str) -> str:
 
 
 def with_helpers(source: str, given: str, name: str) -> str:
-    """The source with the functions that were given before the one to write, unless it has them itself."""
-    found = find_definition(given, name)
-    before = given[: found.start] if found else ""
-    words = dict.fromkeys(re.findall(r"\w+", opaque_blanked(before)))
-    helpers = [word for word in words if word != "main" and find_definition(before, word)]
-    return source if all(find_definition(source, helper) for helper in helpers) else f"{before}\n{source}"
+    """The source with the functions that were given before the one to write, in place of its own of their names.
+
+    The tests may use them too: a program must not decide what they do.
+    """
+    begun = find_definition(given, name)
+    before = given[: begun.start] if begun else ""
+    helpers = _helpers(before)
+    missing = [helper for helper in helpers if not _defined(source, helper)]
+    for helper, definition in helpers.items():
+        own = _defined(source, helper)
+        if own is not None and own.closing is not None:
+            source = source[: own.start] + ("" if missing else definition) + source[own.closing + 1 :]
+    # In a class they cannot stand before the source.
+    return f"{before}\n{source}" if missing and not _depth(before, len(before)) else source
+
+
+def _helpers(before: str) -> dict[str, str]:
+    """The functions in it, by name; not what merely looks like one inside their bodies."""
+    found = {}
+    for word in dict.fromkeys(re.findall(r"\w+", opaque_blanked(before))):
+        definition = find_definition(before, word) if word != "main" else None
+        if definition and definition.closing and _depth(before, definition.start) == _depth(before, len(before)):
+            found[word] = before[definition.start : definition.closing + 1]
+    return found
+
+
+def _defined(source: str, name: str) -> Definition | None:
+    found = find_definition(source, name)
+    return found if found and _depth(source, found.start) <= 1 else None
+
+
+def _depth(source: str, place: int) -> int:
+    clear = opaque_blanked(source)[:place]
+    return clear.count("{") - clear.count("}")
 
 
 def _top_of(prompt: str) -> Iterator[str]:
@@ -178,6 +213,14 @@ def ada_unclosed(source: str, name: str, prompt: str) -> str:
 def haskell_without_main(source: str) -> str:
     """Without the program around the functions: the tests are the program."""
     return _HASKELL_MAIN.sub("", _HASKELL_MODULE.sub("", source))
+
+
+def without_unused_crates(source: str) -> str:
+    """A source of Rust without the crates that it imports, as all rows of HumanEvalPack do, but does not use."""
+    for line, sign in _CRATES.items():
+        if not re.search(sign, source.replace(line, "")):
+            source = source.replace(line, "")
+    return source
 
 
 def go_source(parts: Iterable[str], offered: Iterable[str] = ()) -> str:

@@ -7,9 +7,7 @@ import inspect
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from copy import copy
-from functools import partial
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any, ClassVar, Self
 
@@ -17,30 +15,31 @@ import msgspec
 from msgspec import Struct
 
 from proctor import task as core
-from proctor.code import reply
-from proctor.code.counting import counting, stand_outside
-from proctor.code.execution import Live, Refused, Trial, run_programs, trial_of
+from proctor.code import foreign, marks, reply, results
+from proctor.code.environment import Environment, helpers_in
+from proctor.code.execution import Live, Refused, Runner, Trial, run_programs, trial_of
 from proctor.code.forms import Continuation, Form, Infilling, end_tokens, form_of, present
-from proctor.code.results import Results, count_results
 from proctor.code.rows import GivenRows, Rows, load_dataset
+from proctor.code.scoring.mixin import READING, ScoringMixin
+from proctor.code.settings import constructor_settings, struct_of
 from proctor.code.stopwords import cut, cut_generation
+from proctor.code.wording import canonical_language, is_declared, is_prose, known_language, language_in
 from proctor.config import RunConfig
-from proctor.errors import MissingDataError, ProctorError, TaskError, UsageError
+from proctor.errors import MissingDataError, TaskError, UsageError
 from proctor.metrics.passing import Passing, mean_pass_at_k
 from proctor.metrics.summary import Tally
 from proctor.models.generations import LOADED
 from proctor.models.model import Request
-from proctor.sandbox import Limits, Outcome, Program
-from proctor.thoughts import reasoning_is_open, without_thoughts
-from proctor.types import LENGTH, TRUNCATED, Message, Output, Prompt, Record, Sample, Score
+from proctor.sandbox import Limits, Program
+from proctor.sandbox.endings import may_exit
+from proctor.sandbox.languages import find_language
+from proctor.thoughts import without_thoughts
+from proctor.types import Message, Output, Prompt, Record, Sample, Score
 
-SEEN_OF_THE_END = 40  # characters of an output by which it is seen whether its end was judged
-_SETTABLE = (str, bool, int, float, list, tuple, dict, type(None))
-_ALWAYS_PASSED = {"prompt": "prompt", "load_data_path": None}  # where a constructor has them without a default
 _FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
 
 
-class Task(core.Task):
+class Task(ScoringMixin, core.Task):
     """A code benchmark: rows in, prompts out, generations judged.
 
     A task gives `get_prompt` and `get_reference`. If it runs programs, `program` says which; if it does not, or counts
@@ -64,8 +63,8 @@ class Task(core.Task):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "Settings" not in vars(cls) and "__init__" in vars(cls):
-            defaults = _constructor_settings(cls)
-            cls.Settings, cls._taken_by_constructor = _struct_of(defaults), tuple(defaults)
+            defaults = constructor_settings(cls)
+            cls.Settings, cls._taken_by_constructor = struct_of(defaults), tuple(defaults)
 
     def __init__(self, stop_words: Sequence[str] | None = None, requires_execution: bool = False) -> None:
         self.stop_words = list(stop_words or [])
@@ -77,8 +76,13 @@ class Task(core.Task):
     def dataset(self) -> Any:
         """All splits by name, fetched when they are first needed."""
         if not hasattr(self, "_dataset"):
-            with self._given.offered():
-                self._dataset = load_dataset(self.DATASET_PATH, self.DATASET_NAME)
+            try:
+                with self._given.offered():
+                    self._dataset = load_dataset(self.DATASET_PATH, self.DATASET_NAME)
+            except MissingDataError:
+                if self.ask_for_dataset is None:
+                    raise
+                self._dataset = self.ask_for_dataset()
         return self._dataset
 
     @dataset.setter
@@ -102,13 +106,15 @@ class Task(core.Task):
         """The tests, or the text to compare with."""
 
     def postprocess_generation(self, generation: str, idx: int) -> str:
-        """Prompt and completion, cut where the answer ends; without a prompt that is no part of a program."""
+        """Prompt and completion, cut where the answer ends; without a prompt that is no part of the answer."""
         if not generation.strip():
             return ""
         form = self._form(idx)
         suffix = form.suffix if isinstance(form, Infilling) else ""
         found = cut_generation(generation, form.begun, self.stop_words or (), suffix)
-        if not isinstance(form, Continuation) or not self.requires_execution or self.language != "python":
+        if not self.requires_execution:  # nobody compares a prompt with anything
+            return found.removeprefix(form.begun).removesuffix(suffix)
+        if not isinstance(form, Continuation) or self.language != "python":
             return found
         return reply.joined(form.text, found[len(form.text) :]) if found.startswith(form.text) else found
 
@@ -130,7 +136,11 @@ class Task(core.Task):
             [self.program(rows[index], generation) for generation in of_one] for index, of_one in enumerate(generations)
         ]
         trials = iter(run_programs([program for of_one in programs for program in of_one], self.limits()))
-        passed = [[next(trials).passed for _ in of_one] for of_one in programs]
+        passed = []
+        for doc, of_one in zip(rows, programs, strict=False):
+            judged = [(program, next(trials)) for program in of_one]
+            self._environment.check(partial(self.promised_code, doc), judged)
+            passed.append([trial.passed for _, trial in judged])
         return mean_pass_at_k([(len(of_one), sum(of_one)) for of_one in passed], self.ks)
 
     # What a program is, for tasks that run some.
@@ -139,10 +149,19 @@ class Task(core.Task):
         """What is run to judge a generation. A Python solution is called by its tests, others end with them."""
         reference = str(self.get_reference(doc))
         if self.language != "python":
-            return Program(source=f"{generation}\n{reference}", language=self.language)
+            return Program(
+                source=f"{generation}\n{reference}",
+                language=self.language,
+                ends_with_tests=not may_exit(find_language(self.language), reference),
+            )
         form = form_of(self.get_prompt(doc))
         prelude = form.text if isinstance(form, Continuation) else ""
         return Program(source=generation, tests=reference, entry_point=self.entry_point(doc), prelude=prelude)
+
+    def promised_code(self, doc: Any) -> list[str]:
+        """Code of the benchmark's own: a library that it imports, and that is missing, excuses a program."""
+        texts = *msgspec.structs.astuple(form_of(self.get_prompt(doc))), self.get_reference(doc), self.solution(doc)
+        return [text for text in texts if isinstance(text, str)]
 
     def limits(self) -> Limits:
         return Limits(seconds=self._config.program_timeout or self.timeout, memory_mib=self.memory_mib)
@@ -164,6 +183,13 @@ class Task(core.Task):
         form = form_of(self.get_prompt(doc))
         return found.removeprefix(form.text) if isinstance(form, Continuation) and isinstance(found, str) else found
 
+    def language_of(self, doc: Any) -> str:
+        """The programming language of a problem; '' where neither the task nor its rows say it."""
+        runs = self.requires_execution and not self._counts_itself()  # programs in its own language
+        if runs or self._is_ours() or is_declared("language", self, Task):
+            return canonical_language(self.language)
+        return known_language(_field(doc, "language")) or known_language(self.DATASET_NAME)
+
     def chat_prompt(self, doc: Any) -> str | None:
         """What a chat model is asked, where the prompt is not code that it could be asked to complete."""
         return None
@@ -179,8 +205,16 @@ class Task(core.Task):
             completion = reply.completion(form.begun, text, self.entry_point(doc))
         else:
             return reply.program(form.begun, text, self.entry_point(doc), self.language)
+        if not overridden and not self.requires_execution:
+            return completion
         generation = form.with_completion(completion)
-        return self._postprocessed(form, generation, completion, index) if overridden else generation
+        if not overridden:
+            return generation
+        done = self._postprocessed(form, generation, completion, index)
+        if completion.strip() and done.strip() in ("", form.begun.strip()):
+            said = without_thoughts(text)  # nothing is left of the code: the task looks for the fence around it
+            return self._postprocessed(form, form.with_completion(said), said, index)
+        return done
 
     # The core's contract.
 
@@ -194,7 +228,8 @@ class Task(core.Task):
 
     @classmethod
     def build(cls, settings: Struct, data: str | None) -> Self:
-        task = cls.__new__(cls)
+        made_of = foreign.with_stand_ins(cls)
+        task = made_of.__new__(made_of)
         task._given, task.settings = GivenRows(data), settings  # known to the constructor, which may load rows
         with task._given.offered():
             task.__init__(**{name: getattr(settings, name) for name in cls._taken_by_constructor})  # type: ignore[misc]
@@ -261,7 +296,14 @@ class Task(core.Task):
         asked = self.chat_prompt(doc) if config.api != "completions" else None
         if asked is not None:
             return (Message("user", config.prefix + asked),)
-        return present(form_of(self.get_prompt(doc)), config, self.language, wrapped=self.requires_execution)
+        form = form_of(self.get_prompt(doc))
+        language = self.language_of(doc) or language_in(form.begun)
+        begins_code = self._is_ours() or not is_prose(form.begun)
+        return present(form, config, language, wrapped=self.requires_execution and begins_code)
+
+    def _is_ours(self) -> bool:
+        """Whether it is part of the package, where prompts that are no code have a `chat_prompt`."""
+        return type(self).__module__.startswith("proctor.")
 
     def identify(self, doc: Any, index: int) -> str:
         found = (_field(doc, key) for key in ("task_id", "id", "name"))
@@ -269,15 +311,20 @@ class Task(core.Task):
 
     def describe(self, doc: Any) -> dict[str, Any]:
         """Metadata of a problem, by which the metrics can be broken down."""
-        return {"language": self.language} if self.requires_execution else {}
+        language = self.language_of(doc) if self.requires_execution else ""
+        return {"language": language} if language else {}
 
     def cluster_of(self, doc: Any) -> str:
         """Names what a problem shares with others, such as the problem that they are variants of; '' if nothing."""
         return ""
 
+    @cached_property
+    def _environment(self) -> Environment:
+        return Environment()
+
     async def open(self, config: RunConfig) -> None:
         self._config = config
-        stand_outside()
+        self.ks = tuple(config.k) or self.ks
 
     def stop_strings(self, config: RunConfig) -> tuple[str, ...]:
         # A chat model answers with a whole file, where these are no end.
@@ -309,6 +356,11 @@ class Task(core.Task):
         """What is judged of an output, and what a file of generations holds."""
         if output.finish == LOADED:
             return output.text
+        if not self._config.postprocess:
+            completes = self._config.api == "completions"
+            return self._form(sample.index).with_completion(output.text) if completes else output.text
+        if self.uses_worker(*READING):
+            return self.scoring().read(sample, [output])[0]
         doc = self.rows()[sample.index]
         with self._given.offered():
             form = self._form(sample.index)
@@ -324,6 +376,8 @@ class Task(core.Task):
             return list(answer["generations"])
         if isinstance(answer, list):
             return [trial["generation"] for trial in answer]
+        if self.uses_worker(*READING) and record.outputs:
+            return self.scoring().read(record.sample, record.outputs)
         return super().generations(record)
 
     def _up_to_its_end(self, sample: Sample, completion: str) -> str:
@@ -335,51 +389,84 @@ class Task(core.Task):
         return next((begun for begun in accumulate(completion) if self._is_finished(begun)), completion)
 
     def _is_finished(self, completion: str) -> bool:
-        if self.check_fn is None:
-            return False
-        with self._at_work("check_fn", final=True):
-            return bool(self.check_fn(completion))
+        return self.check_fn is not None and bool(self.check_fn(completion))
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
-        generations = [self.generation(sample, output) for output in outputs]
-        cut_off = [_is_cut_off(*one) for one in zip(outputs, generations, strict=True)]
         if self._counts_itself():
-            return _mark_cut_off(await self._judge_by_results(sample, generations), generations, cut_off)
-        doc = self.rows()[sample.index]
-        programs = {generation: self.program(doc, generation) for generation in generations}
-        verdicts = await asyncio.gather(*(self.sandbox.judge(p, self.limits()) for p in programs.values()))
-        trials = {g: trial_of(p, v) for (g, p), v in zip(programs.items(), verdicts, strict=True)}
-        return _score([(generation, trials[generation]) for generation in generations], cut_off)
+            return await self._judge_by_results(sample, outputs)
+        generations = await self._read(sample, outputs)
+        cut_off = [marks.is_cut_off(*one) for one in zip(outputs, generations, strict=True)]
+        different = list(dict.fromkeys(generations))
+        trials = dict(zip(different, await self.run_trials(sample, different), strict=True))
+        return marks.score_of_trials([(generation, trials[generation]) for generation in generations], cut_off)
+
+    async def run_trials(self, sample: Sample, generations: list[str]) -> list[Trial]:
+        """How each generation fares, side by side in the sandbox of the run."""
+        programs = list((await self._programs(sample, generations)).values())
+        verdicts = await asyncio.gather(*(self.sandbox.judge(program, self.limits()) for program in programs))
+        trials = [trial_of(program, verdict) for program, verdict in zip(programs, verdicts, strict=True)]
+        judged = list(zip(programs, trials, strict=True))
+        await self._environment.check_in(self.sandbox, partial(self.promised_code, self.rows()[sample.index]), judged)
+        return trials
 
     def tally(self) -> Tally:
-        return Results(self) if self._counts_itself() else Passing(self.ks)
+        return results.Results(self) if self._counts_itself() else Passing(self.ks)
 
     def _counts_itself(self) -> bool:
         return type(self).process_results is not Task.process_results
 
-    async def _judge_by_results(self, sample: Sample, generations: list[str]) -> Score:
-        runner = Live(self.sandbox, self._config.program_timeout) if self.requires_execution else Refused(self.name)
-        reference = self.get_reference(self.rows()[sample.index])
-        try:
-            found = await asyncio.to_thread(count_results, self, [sample.index], [generations], [reference], runner)
-        except ProctorError:
-            raise
-        except Exception as error:
-            if self.requires_execution:
-                raise
-            # Some figures take several problems; whether this one spoils them, the count of all will show.
-            why = f"cannot be counted alone: {type(error).__name__}: {error}"
-            return Score(None, "counted", {"generations": generations, "metrics": {}, "trials": []}, why)
-        value = _value(found, self.full_marks)
+    def count_results(
+        self,
+        indices: Sequence[int],
+        generations: Sequence[Sequence[str]],
+        references: Sequence[Any],
+        runner: Runner,
+        *,
+        final: bool = False,
+    ) -> dict[str, float]:
+        """The metrics of these problems alone, by `process_results`. `final`: it is about all problems of the run."""
+        if self.uses_worker("process_results"):
+            return self.scoring().count(indices, generations, references, runner, final=final)
+        return results.count_results(self, indices, generations, references, runner)
+
+    async def _read(self, sample: Sample, outputs: Sequence[Output]) -> list[str]:
+        if self.uses_worker(*READING):
+            return await self.scoring().in_thread(self.scoring().read, sample, outputs)
+        return [self.generation(sample, output) for output in outputs]
+
+    async def _programs(self, sample: Sample, generations: list[str]) -> dict[str, Program]:
+        if self.uses_worker("program"):
+            made = await self.scoring().in_thread(self.scoring().programs, sample.index, generations)
+            return dict(zip(generations, made, strict=True))
+        doc = self.rows()[sample.index]
+        return {generation: self.program(doc, generation) for generation in generations}
+
+    async def _judge_by_results(self, sample: Sample, outputs: Sequence[Output]) -> Score:
+        runner = self._live(self.rows()[sample.index]) if self.requires_execution else Refused(self.name)
+        apart = self.uses_worker("process_results")
+        if apart:
+            generations, found = await self.scoring().in_thread(self.scoring().score, sample, outputs, runner)
+            if not self.uses_worker(*READING) or all(output.finish == LOADED for output in outputs):
+                generations = [self.generation(sample, output) for output in outputs]  # whatever was said there
+        else:
+            generations = await self._read(sample, outputs)
+            found = await results.count_alone(self, sample.index, generations, runner)
         trials = runner.trials if isinstance(runner, Live) else []
-        answer = {"generations": generations, "metrics": found, "trials": trials}
-        if value is None or not 0 <= value <= 1:
-            return Score(None, "counted", answer)
-        outcomes = {trial.outcome for trial in trials}
-        outcome = outcomes.pop() if len(outcomes) == 1 else ""
-        if (outcome == Outcome.PASSED) != (value == 1):  # a program may run to its end, and its answer be wrong
-            outcome = ""
-        return Score(value, outcome, answer, _why(trials))
+        if isinstance(found, dict):
+            score = marks.score_of_metrics(found, generations, trials, self.full_marks)
+        elif self.requires_execution:
+            raise found
+        else:
+            score = marks.uncounted(found, generations)
+        if apart and self.requires_execution and not trials:
+            score = marks.tested_by_task(score)
+        cut_off = [marks.is_cut_off(*one) for one in zip(outputs, generations, strict=True)]
+        return marks.mark_cut_off(score, generations, cut_off)
+
+    def _live(self, doc: Any) -> Live:
+        form = form_of(self.get_prompt(doc))
+        excuse = partial(self._environment.check_in, self.sandbox, partial(self.promised_code, doc))
+        return Live(self.sandbox, self._config.program_timeout, helpers_in(form.begun), excuse)
 
     def _form(self, index: int) -> Form:
         return form_of(self.get_prompt(self.rows()[index]))
@@ -395,84 +482,21 @@ class Task(core.Task):
         cut_short = len(done) < len(form.begun) and form.begun.startswith(done) and generation.startswith(form.begun)
         if not cut_short or not completion.strip() or not (done or self.requires_execution):
             return done
-        # It was cut inside the prompt, which only a program needs.
-        done = self._run_postprocessing(completion, index)
-        return form.with_completion(done) if self.requires_execution else done
+        # It was cut inside the prompt, which only a program needs; unless that is what the completion says, too.
+        try:
+            again = self._run_postprocessing(completion, index)
+        except Exception:
+            return done
+        return form.with_completion(again) if again and self.requires_execution else again or done
 
     def _run_postprocessing(self, generation: str, index: int) -> str:
-        with self._at_work("postprocess_generation", final=True):
-            return self.postprocess_generation(generation, index)
-
-    def _at_work(self, method: str, *, final: bool) -> AbstractContextManager[None]:
-        """While a method of the task's own has to do with what a model wrote."""
-        return counting(method, final=final, programs=self.requires_execution, unsafe=self._config.unsafe)
-
-
-def _is_cut_off(output: Output, generation: str) -> bool:
-    """Whether it ended by length, and nothing before that ended the program: no stop word, no closing fence."""
-    if output.finish != LENGTH:
-        return False
-    if not without_thoughts(output.text) or reasoning_is_open(output.text):
-        return True
-    last_line = output.text.rstrip().rpartition("\n")[2]
-    return last_line.strip()[-SEEN_OF_THE_END:] in generation
-
-
-def _mark_cut_off(score: Score, generations: Sequence[str], cut_off: Sequence[bool]) -> Score:
-    """Of a score for all generations together, it is known that all failed, or that some are empty."""
-    failed = [cut and (score.value == 0 or not text.strip()) for cut, text in zip(cut_off, generations, strict=True)]
-    outcome = TRUNCATED if score.value == 0 and all(failed) else score.outcome
-    return msgspec.structs.replace(score, outcome=outcome, truncated=sum(failed))
-
-
-def _score(judged: Sequence[tuple[str, Trial]], cut_off: Sequence[bool]) -> Score:
-    """A program that failed because it was cut off counts as failed, under a name of its own."""
-    trials = [trial for _, trial in judged]
-    failed = [cut and not trial.passed for cut, trial in zip(cut_off, trials, strict=True)]
-    answer = [
-        {"passed": trial.passed, "generation": generation, **msgspec.to_builtins(trial)} for generation, trial in judged
-    ]
-    outcomes = {TRUNCATED if cut else trial.outcome for cut, trial in zip(failed, trials, strict=True)}
-    value = sum(trial.passed for trial in trials) / len(trials)
-    outcome = outcomes.pop() if len(outcomes) == 1 else "mixed"
-    return Score(value, outcome, answer, _why(trials), truncated=sum(failed))
-
-
-def _why(trials: Sequence[Trial]) -> str:
-    """The first failure."""
-    return next((trial.detail for trial in trials if not trial.passed), "")
-
-
-def _value(found: Mapping[str, float], full_marks: float) -> float | None:
-    """The score of one problem, for which the task counted these metrics: the first, or the one that concerns it."""
-    kinds = {name.partition(" ")[2] for name in found}
-    if len(found) > 1 and len(kinds) == 1 and "" not in kinds:  # the same for several groups; it belongs to one
-        return max(found.values()) / full_marks
-    return next((number / full_marks for number in found.values()), None)
+        done: Any = self.postprocess_generation(generation, index)
+        if done is None:  # it found no answer
+            return ""
+        if not isinstance(done, str):
+            raise TypeError(f"postprocess_generation gives a text, not {type(done).__name__}")
+        return done
 
 
 def _field(doc: Any, key: str) -> Any:
     return doc.get(key) if isinstance(doc, Mapping) else None
-
-
-def _constructor_settings(cls: type[Task]) -> dict[str, Any]:
-    """The arguments of the constructor that can be given on a command line, with their defaults, if they have any."""
-    found: dict[str, Any] = {}
-    for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]:
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            continue
-        if parameter.default is parameter.empty:
-            found[name] = _ALWAYS_PASSED.get(name, msgspec.NODEFAULT)
-        elif isinstance(parameter.default, _SETTABLE):
-            found[name] = parameter.default
-    return found
-
-
-def _struct_of(defaults: dict[str, Any]) -> type[Struct]:
-    fields: list[Any] = [
-        (name, Any)
-        if default is msgspec.NODEFAULT
-        else (name, Any, msgspec.field(default_factory=partial(copy, default)))
-        for name, default in defaults.items()
-    ]
-    return msgspec.defstruct("Settings", fields, frozen=True, kw_only=True)

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import lru_cache
 from typing import Any
-
-import msgspec
 
 from proctor.code import reply
 from proctor.code.forms import Form
+from proctor.code.shots import HarnessShots
 from proctor.code.stopwords import cut
 from proctor.code.task import Task
 from proctor.metrics.bleu import Overlap, bleu_of, overlap
-
-_EXAMPLES = Path(__file__).parent / "tasks" / "few_shot_examples"
 
 
 class TextTask(Task):
@@ -55,28 +51,54 @@ class TwoShotTask(TextTask):
     headline: str
     labels: tuple[str, str]
     """Of what is given, and of what is asked for."""
-
-    def __init__(self) -> None:
-        super().__init__(stop_words=["\n"])
+    gap: str = ""  # between a part and the next label
 
     @abstractmethod
     def question(self, doc: Any) -> str:
         """What is given."""
 
+    @abstractmethod
+    def worked(self) -> list[tuple[str, str]]:
+        """The solved problems."""
+
     def get_prompt(self, doc: Any) -> str:
         given, asked = self.labels
-        shown = [*self.fewshot_examples(), (self.question(doc), "")]
-        return f"{self.headline}\n" + "".join(f"\n{given}:\n{text}\n{asked}:\n{answer}" for text, answer in shown)
+        shown = "".join(f"\n{given}:\n{text}{self.gap}\n{asked}:\n{answer}{self.gap}" for text, answer in self.worked())
+        return f"{self.headline}\n{shown}\n{given}:\n{self.question(doc)}{self.gap}\n{asked}:\n"
 
     def answer(self, text: str) -> str:
         """In a chat it may have the label once more."""
         return text.strip().removeprefix(f"{self.labels[1]}:").strip()
 
 
-@cache
-def examples(name: str) -> Any:
-    """The file of this name in few_shot_examples."""
-    return msgspec.json.decode((_EXAMPLES / f"{name}.json").read_bytes())
+class HarnessTwoShots(HarnessShots, TwoShotTask):
+    """With the two examples of the BigCode harness, and the spaces that its prompts have at the ends of lines."""
+
+    version = "2"
+    gap = " " * 19
+    keys: tuple[str, str] = ("instruction", "solution")
+
+    def __init__(self, prompts: str = "") -> None:
+        """`prompts`: a checkout or the installed package of the BigCode harness."""
+        super().__init__(stop_words=["\n"])
+        self.prompts = prompts
+
+    def worked(self) -> list[tuple[str, str]]:
+        examples = self.chosen(self.fewshot_examples())
+        given, asked = self.keys
+        return [(examples[f"{given}{number}"], examples[f"{asked}{number}"]) for number in (1, 2)]
+
+    def chosen(self, examples: Any) -> Any:
+        """Those of this task, where the file has several."""
+        return examples
+
+
+class OwnTwoShots(TwoShotTask):
+    def __init__(self) -> None:
+        super().__init__(stop_words=["\n"])
+
+    def worked(self) -> list[tuple[str, str]]:
+        return [(given, asked) for given, asked in self.fewshot_examples()]
 
 
 def pairs(generations: list[list[str]], references: list[Any]) -> Iterable[tuple[str, str]]:

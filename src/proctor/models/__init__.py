@@ -35,6 +35,11 @@ def open_model(config: RunConfig, budget: Budget | None = None, foreseen: bool =
         from proctor.models.cluster import ClusterModel
 
         model = ClusterModel(model, config, _open)
+    if config.partial_generations is not None:
+        from proctor.models.generations import PartialGenerations
+
+        path = user_path(config.partial_generations)
+        model = PartialGenerations(model, path, config.limit_start, config.samples * config.epochs)
     cache = None
     if config.cache and not config.model.startswith("scripted/"):
         from proctor.models.cache import ResponseCache
@@ -47,6 +52,10 @@ def open_model(config: RunConfig, budget: Budget | None = None, foreseen: bool =
 def _open(config: RunConfig, foreseen: bool = False) -> Model:
     # Each backend is imported only when it is asked for: most runs need one of them.
     family, _, rest = config.model.partition("/")
+    if config.generations is not None:
+        from proctor.models.generations import Generations
+
+        return Generations(user_path(config.generations), config.task, config.model)
     if config.model == "smollm2" or (family == "gguf" and rest):
         from proctor.models.embedded import Embedded
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from proctor.config import RunConfig, user_path
 from proctor.errors import MissingExtraError, UsageError
 from proctor.extras import import_extra
+from proctor.machine import available_mib
 
 PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
 PRECISIONS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
@@ -84,7 +85,7 @@ def load(name: str, plan: Plan, config: RunConfig, device: str) -> Checkpoint:
             tokenizer.chat_template = processor.chat_template or tokenizer.chat_template
         if config.api == "chat" and not tokenizer.chat_template:
             raise UsageError(f"hf/{name} has no chat template: use --api completions.")
-        placement = _placement(config, device, transformers)
+        placement = _placement(config, device, torch, transformers)
         model, found = _kind(config, processor, transformers).from_pretrained(
             source.place,
             dtype=getattr(torch, PRECISIONS[config.precision]) if config.precision else "auto",
@@ -180,16 +181,23 @@ def _refuse_missing_extras(config: RunConfig) -> None:
         raise MissingExtraError("A quantized model", "bitsandbytes")
     if config.peft_model and not _installed("peft"):
         raise MissingExtraError("An adapter (peft_model)", "peft")
-    if config.device_map and not _installed("accelerate"):
-        raise MissingExtraError("A model on several devices (device_map)", "accelerate")
+    for key in ("device_map", "max_memory_per_gpu"):
+        if getattr(config, key) and not _installed("accelerate"):
+            raise MissingExtraError(f"A model on several devices ({key})", "accelerate")
 
 
-def _placement(config: RunConfig, device: str, transformers: Any) -> dict[str, Any]:
+def _placement(config: RunConfig, device: str, torch: Any, transformers: Any) -> dict[str, Any]:
     """How the library puts the weights where they belong; nothing where it leaves that to us."""
     quantized = config.load_in_8bit or config.load_in_4bit
-    if not (quantized or config.device_map):
+    # Without a GPU there is nothing to share.
+    memory = config.max_memory_per_gpu if device != "cpu" else None
+    if not (quantized or config.device_map or memory):
         return {}
-    placement: dict[str, Any] = {"device_map": config.device_map or {"": device}}
+    placement: dict[str, Any] = {"device_map": config.device_map or ("auto" if memory else {"": device})}
+    if memory not in (None, "auto"):
+        placement["max_memory"] = dict.fromkeys(range(torch.cuda.device_count()), memory) | {
+            "cpu": f"{available_mib()}MiB"
+        }
     if quantized:
         placement["quantization_config"] = transformers.BitsAndBytesConfig(
             load_in_8bit=config.load_in_8bit, load_in_4bit=config.load_in_4bit

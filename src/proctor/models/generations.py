@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -13,6 +14,9 @@ from msgspec import Struct
 from proctor.errors import ModelError, StoreWriteError, UsageError
 from proctor.models.model import Model, Request
 from proctor.types import Output, Sample
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 LOADED = "loaded"  # why an output ends that was made elsewhere
 
@@ -34,8 +38,9 @@ class Generations(Model):
     These are whole programs or texts, to be judged as they are.
     """
 
-    def __init__(self, path: Path, task: str) -> None:
-        self.name = f"scripted/generations:{path}"
+    def __init__(self, path: Path, task: str, name: str = "") -> None:
+        """``name``: of whoever has made them."""
+        self.name = name or f"scripted/generations:{path}"
         self._path, self._task, self._first = path, task, 0
         self._texts, self._sha256 = _read_generations(path)
 
@@ -67,6 +72,55 @@ class Generations(Model):
         return Output(text=texts[request.number], finish=LOADED)
 
 
+class PartialGenerations(Model):
+    """Hands over what a file has, and asks a model for the rest.
+
+    Of a problem that has fewer generations than the run needs, all are asked for: what is missing of a list cannot be
+    told from its end.
+    """
+
+    def __init__(self, model: Model, path: Path, first: int, needed: int) -> None:
+        self.name, self._model, self._needed = model.name, model, needed
+        self._texts, self._sha256 = _read_partial(path, first)
+        self._copy_traits()
+        complete = sum(len(texts) >= needed for texts in self._texts.values())
+        logger.warning("note: %d problems have their generations in %s; the others are asked.", complete, path)
+
+    async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
+        await self._model.prepare(samples)
+        self._copy_traits()
+
+    def identity(self) -> dict[str, str]:
+        return self._model.identity() | {"generations": self._sha256}
+
+    def findings(self) -> dict[str, Any]:
+        return self._model.findings()
+
+    async def generate(self, request: Request) -> Output:
+        texts = self._texts.get(request.sample.index, [])
+        if len(texts) < self._needed:
+            return await self._model.generate(request)
+        return Output(text=texts[request.number], finish=LOADED)
+
+    async def close(self) -> None:
+        await self._model.close()
+
+    def _copy_traits(self) -> None:
+        """Those of the model, of which some are known only when it is prepared."""
+        for trait in ("blind", "gathers", "in_process", "places", "reasoning_tokens", "server", "usual_api"):
+            setattr(self, trait, getattr(self._model, trait))
+
+
+def _read_partial(path: Path, first: int) -> tuple[dict[int, list[str]], str]:
+    """By the numbers of the problems. A file that is not there yet has none, as at the start of a chain of jobs."""
+    if not path.exists():
+        return {}, ""
+    lists, sha256 = _read_lists(path, list[list[str | None] | None])
+    note = _read_note(path, sha256)
+    texts = [[text for text in of_one or () if text is not None] for of_one in lists]
+    return dict(enumerate(texts, note.limit_start if note else first)), sha256
+
+
 def read_generations(path: Path) -> dict[int, list[str]]:
     """The lists of a file, by the numbers of the problems that they belong to."""
     texts, sha256 = _read_generations(path)
@@ -87,9 +141,13 @@ def count_generations(path: Path) -> int:
 
 def _read_generations(path: Path) -> tuple[list[list[str]], str]:
     """With the digest of the file."""
+    return _read_lists(path, list[list[str]])
+
+
+def _read_lists(path: Path, kind: type[T]) -> tuple[T, str]:
     try:
         content = path.read_bytes()
-        return msgspec.json.decode(content, type=list[list[str]]), hashlib.sha256(content).hexdigest()
+        return msgspec.json.decode(content, type=kind), hashlib.sha256(content).hexdigest()
     except OSError as error:
         raise UsageError(f"Cannot read the generations {path}: {error.strerror}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -238,8 +238,9 @@ def _package() -> bytes:
     with zipfile.ZipFile(file, "w") as archive:
         for name in ("proctor/__init__.py", "proctor/sandbox/__init__.py"):
             archive.writestr(name, "")
-        for source in sorted((Path(__file__).parent / "inside").glob("*.py")):
-            archive.write(source, f"proctor/sandbox/inside/{source.name}")
+        inside = Path(__file__).parent / "inside"
+        for source in sorted(inside.rglob("*.py")):
+            archive.write(source, f"proctor/sandbox/inside/{source.relative_to(inside)}")
     return file.getvalue()
 
 

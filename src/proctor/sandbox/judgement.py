@@ -5,8 +5,10 @@ from __future__ import annotations
 import signal
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
+from proctor.sandbox.endings import EndMark
 from proctor.sandbox.languages import Language
 from proctor.sandbox.program import Limits
 from proctor.sandbox.verdict import Mode, Outcome, Verdict
@@ -59,6 +61,16 @@ def verdict_of(
         wall_seconds=end.wall,
         memory_mib=end.memory / 1024,
     )
+
+
+def with_end(verdict: Verdict, language: Language, source: str, end_mark: EndMark) -> Verdict:
+    """Of a program that ends with its tests: exit status 0 is no pass where they did not come to their end."""
+    reached = end_mark.was_reached(language, source, verdict.stdout, verdict.stderr)
+    shown = {name: end_mark.removed(getattr(verdict, name)) for name in ("stdout", "stderr")}
+    if reached or not verdict.passed:
+        return msgspec.structs.replace(verdict, **shown)
+    detail = "The program ended with exit status 0, but its tests did not run to their end."
+    return msgspec.structs.replace(verdict, outcome=Outcome.EXITED, detail=detail, **shown)
 
 
 def _outcome(

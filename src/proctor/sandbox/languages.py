@@ -9,6 +9,15 @@ from msgspec import Struct
 from proctor.errors import UnknownNameError
 
 
+class Extra(Struct, frozen=True):
+    """A library that few programs need, and that takes long to prepare: done when the first of them comes."""
+
+    prepare: str
+    """A shell script, run once in an empty folder. Where it fails, programs do not find the library."""
+    compile: tuple[str, ...]
+    """Further words for the compiler; ``{extra}`` is the folder that the script filled."""
+
+
 class Language(Struct, frozen=True, kw_only=True):
     """One row of the table.
 
@@ -30,6 +39,8 @@ class Language(Struct, frozen=True, kw_only=True):
     """Further words for the compiler when the source contains a text."""
     prepare: str = ""
     """A shell script, run once in an empty folder. What it leaves there makes later compilations faster."""
+    extras: Mapping[str, Extra] = {}
+    """By a pattern that is found in the sources that need them."""
     tools: tuple[str, ...] = ()
     """What is needed beyond the first words of the commands: programs, or patterns of files."""
     libraries: tuple[str, ...] = ()
@@ -92,13 +103,49 @@ _CLOJURE_TESTS = """
   nil)
 """
 
+# Where modules are that were installed for all users: by Debian's packages, by `npm install --global`.
+_NODE = {"NODE_PATH": "/usr/local/lib/node_modules:/usr/lib/node_modules:/usr/share/nodejs"}
 _NODE_MEMORY = ("heap out of memory", "process out of memory", "Array buffer allocation failed")
 _NODE_FAILURES = ("Assertion failed",)  # of console.assert
 
-_CPP = ("g++", "-std=c++17", "-O1")
+# As the benchmarks build it, without optimisation, which makes a function that forgets its return value do anything at
+# all, and drops the assertion that would have seen it. Even so such a function returns whatever lies in a register:
+# here it is stopped.
+_CPP = ("g++", "-std=c++17", "-fsanitize=return", "-fsanitize-undefined-trap-on-error")
+_WRAPPED = {"__wrap_main": ("-Wl,--wrap=main",)}  # see `endings`
 
 # As MultiPL-E and `cargo test` build it: arithmetic that overflows panics.
 _RUST = ("rustc", "--edition=2021", "-Copt-level=1", "-Cdebug-assertions=on", "-Ccodegen-units=1")
+
+
+def _crate(name: str, version: str) -> Extra:
+    """Built by cargo from sources that lie on this machine: Debian's packages, or what `cargo vendor` has made."""
+    local = "--config 'source.crates-io.replace-with=\"here\"' --config \"source.here.directory='$registry'\""
+    script = f"""
+        mkdir -p work/src; : > work/src/lib.rs
+        printf '[package]\\nname = "work"\\nversion = "0.0.0"\\n' > work/Cargo.toml
+        printf '[dependencies]\\n{name} = {version}\\n' >> work/Cargo.toml
+        export CARGO_HOME="$PWD/home"
+        for registry in {" ".join(_REGISTRIES)}; do
+            if (cd work; cargo build -q --offline {local}); then break; fi
+        done
+        mv work/target/debug/deps/*.rlib .
+        mv lib{name}-*.rlib lib{name}.rlib
+        rm -rf work home
+    """
+    return Extra(script, ("-L", "dependency={extra}", "--extern", f"{name}={{extra}}/lib{name}.rlib"))
+
+
+_REGISTRIES = ("/usr/local/share/cargo/registry", "/usr/share/cargo/registry")
+# What HumanEvalPack's rows import, in the versions that they are written for. Debian has no such version of rand.
+_CRATES = {
+    rf"\b{name}(?:::|;)": _crate(name, version)
+    for name, version in (
+        ("rand", '"0.4"'),
+        ("regex", '{ version = "1", default-features = false, features = ["std", "unicode"] }'),  # Debian's has no more
+        ("md5", '"0.7"'),
+    )
+}
 
 _GO = {
     "CGO_ENABLED": "0",
@@ -129,6 +176,7 @@ LANGUAGES = (
         file="main.js",
         run=("node", "--max-old-space-size={heap}", "main.js"),
         packages="nodejs",
+        environment=_NODE,
         memory_signs=_NODE_MEMORY,
         failure_signs=_NODE_FAILURES,
     ),
@@ -139,6 +187,7 @@ LANGUAGES = (
         compile=("tsc", "--target", "esnext", "--module", "commonjs", "--skipLibCheck", "main.ts"),
         run=("node", "--max-old-space-size={heap}", "main.js"),
         packages="node-typescript nodejs",
+        environment=_NODE,
         memory_signs=_NODE_MEMORY,
         failure_signs=_NODE_FAILURES,
     ),
@@ -160,7 +209,8 @@ LANGUAGES = (
     Language(
         name="c",
         file="main.c",
-        compile=("gcc", "-std=gnu17", "-O1", "-o", "main", "main.c", "-lm"),
+        compile=("gcc", "-std=gnu17", "-o", "main", "main.c", "-lm"),
+        compile_with=_WRAPPED,
         run=("./main",),
         packages="gcc libc6-dev",
         memory_signs=("Cannot allocate memory",),
@@ -171,7 +221,7 @@ LANGUAGES = (
         file="main.cpp",
         compile=(*_CPP, "-I{prepared}", "-o", "main", "main.cpp"),
         # A precompiled header is used only when it comes first, so it is put there: three quarters of the time saved.
-        compile_with={"<bits/stdc++.h>": ("-include", "bits/stdc++.h"), "<openssl/": ("-lcrypto",)},
+        compile_with={"<bits/stdc++.h>": ("-include", "bits/stdc++.h"), "<openssl/": ("-lcrypto",), **_WRAPPED},
         run=("./main",),
         prepare="mkdir bits; echo '#include_next <bits/stdc++.h>' > bits/stdc++.h; "
         + " ".join((*_CPP, "-x", "c++-header", "bits/stdc++.h")),
@@ -195,8 +245,10 @@ LANGUAGES = (
         file="main.rs",
         compile=(*_RUST, "--test", "-o", "main", "main.rs"),
         run=("./main", "--test-threads=1", "--nocapture"),
+        extras=_CRATES,
         tools=("cc",),
-        packages="rustc gcc libc6-dev",
+        libraries=("cargo", *(f"{_REGISTRIES[1]}/{crate}*" for crate in ("md5-0.7", "regex-1"))),
+        packages="rustc gcc libc6-dev cargo librust-md5-dev librust-regex-dev",
         sysroot=("rustc", "--print", "sysroot"),
         memory_signs=("memory allocation of ",),
     ),
@@ -217,7 +269,7 @@ LANGUAGES = (
         aliases=("go_test.go",),
         file="main_test.go",
         compile=("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", "main", "main_test.go"),
-        run=("./main",),
+        run=("./main", "-test.v"),  # else nothing tells a source without tests from one whose tests passed
         prepare=f"go build {_GO_PACKAGES} github.com/stretchr/testify/assert || true; "
         "echo 'package main_test' > main_test.go; go test -c -vet=off -o main main_test.go",
         libraries=("/usr/share/gocode/src/github.com/stretchr/testify",),
@@ -335,6 +387,7 @@ LANGUAGES = (
         aliases=("cs", "c#"),
         file="main.cs",
         compile=("mcs", "-d:DEBUG", "-r:System.Numerics.dll", "-out:main.exe", "main.cs"),
+        compile_with={"class ProctorEnd": ("-main:ProctorEnd",)},
         run=("mono", "main.exe"),
         packages="mono-mcs mono-runtime",
         folders=("/etc/mono",),
@@ -356,7 +409,8 @@ LANGUAGES = (
         name="haskell",
         aliases=("hs",),
         file="main.hs",
-        compile=("ghc", "-v0", "-O1", "-rtsopts", "-o", "main", "main.hs"),
+        compile=("ghc", "-v0", "-O0", "-fno-ignore-asserts", "-rtsopts", "-o", "main", "main.hs"),
+        compile_with={"proctorEnd ::": ("-main-is", "proctorEnd")},
         run=("./main", "+RTS", "-M{heap}m", "-RTS"),
         packages="ghc",
         folders=("/var/lib/ghc",),
@@ -391,7 +445,8 @@ LANGUAGES = (
         compile=(
             "sh",
             "-ec",
-            "gnatchop -q -w main.ada .; gnatmake -q -gnatW8 -gnata -gnateE -gnat2022 -o main main.adb -bargs -Es",
+            "gnatchop -q -w main.ada .; unit=main; if [ -f proctor_end.adb ]; then unit=proctor_end; fi; "
+            "gnatmake -q -gnatW8 -gnata -gnateE -gnat2022 -o main $unit.adb -bargs -Es",
         ),
         run=("./main",),
         tools=("gnatchop", "gnatmake"),
@@ -419,7 +474,7 @@ LANGUAGES = (
     Language(
         name="dart",
         file="main.dart",
-        run=("dart", "--old_gen_heap_size={heap}", "main.dart"),
+        run=("dart", "--old_gen_heap_size={heap}", "--enable-asserts", "main.dart"),
         site="https://dart.dev/get-dart",
         memory_signs=("Out of Memory",),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping
@@ -15,6 +16,7 @@ from proctor.sandbox.inside.walls import DEVICE_LINKS, DEVICES
 
 SCRATCH = "/tmp"
 SCRATCH_BYTES = 512 << 20
+_MOST_PARTS = 200  # each is mounted by itself
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime")
 _FILES = {
@@ -51,8 +53,11 @@ class Layout(Struct, frozen=True):
     """Folders beneath those that are visible, with what no program may read: the answers to exams."""
 
 
-def plan_layout(more: Iterable[str] = ()) -> Layout:
-    """The usual room, with more folders to be seen in it, such as a compiler that is installed elsewhere."""
+def plan_layout(more: Iterable[str] = (), *, with_answers: bool = False) -> Layout:
+    """The usual room, with more to be seen in it, such as a compiler that is installed elsewhere.
+
+    `with_answers`: also Proctor itself and what is hidden from programs, for code that scores them.
+    """
     places = [*SYSTEM_FOLDERS, *(f"/etc/{name}" for name in _ETC)]
     links = [(place, os.readlink(place)) for place in places if os.path.islink(place)]
     links += [("/var/tmp", SCRATCH)]
@@ -60,11 +65,12 @@ def plan_layout(more: Iterable[str] = ()) -> Layout:
     package = str(Path(__file__).resolve().parents[1])
     packages = sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
     folders += _not_beneath([sys.prefix, sys.base_prefix, package, *packages, *more], folders)
-    hidden = _hidden(package, packages, folders)
+    hidden = () if with_answers else _hidden(package, packages, folders)
     return Layout(tuple(folders), tuple(links), _FILES, tuple(packages), islands_of(folders), hidden)
 
 
 def islands_of(folders: Iterable[str]) -> tuple[str, ...]:
+    folders = [folder for folder in folders if not os.path.isfile(folder) or os.path.dirname(folder) != SCRATCH]
     beneath = [Path(folder).relative_to(SCRATCH) for folder in folders if Path(folder).is_relative_to(SCRATCH)]
     return tuple(sorted({f"{SCRATCH}/{path.parts[0]}" for path in beneath}))
 
@@ -109,6 +115,16 @@ def _but(folder: str, hidden: Iterable[str]) -> list[str]:
     return [place for path in within for place in _but(path, hidden)]
 
 
+def parts_open_to_all(place: str) -> list[str]:
+    """The place, if every user may look into it; else what lies in it, for a room that has a folder of that name."""
+    mode = os.stat(place).st_mode
+    if not stat.S_ISDIR(mode) or mode & 0o005 == 0o005:
+        return [place]
+    with os.scandir(place) as entries:
+        parts = [part for entry in entries if not entry.is_symlink() for part in parts_open_to_all(entry.path)]
+    return parts if len(parts) <= _MOST_PARTS else [place]
+
+
 def open_to_all(layout: Layout) -> bool:
     """Whether another user could see all of it where it lies."""
     places = {parent for folder in layout.folders for parent in Path(folder).parents}
@@ -137,6 +153,8 @@ def bubblewrap_command(bubblewrap: str, layout: Layout, as_root: bool, files: Ma
     for place in layout.hidden:
         command += ["--size", "4096", "--tmpfs", place]
     for link, target in layout.links:
+        if len(Path(link).parents) > 1:
+            command += ["--perms", "0755", "--dir", str(Path(link).parent)]
         command += ["--symlink", target, link]
     command += ["--proc", "/proc", "--dir", "/dev"]
     for name in DEVICES:

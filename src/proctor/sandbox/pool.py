@@ -7,9 +7,11 @@ import hashlib
 from abc import abstractmethod
 from typing import Any
 
+import msgspec
+
 from proctor import machine
 from proctor.errors import MissingToolchainError, UsageError
-from proctor.sandbox.judgement import Exchange, verdict_of
+from proctor.sandbox.judgement import Exchange, verdict_of, with_end
 from proctor.sandbox.ladder import Level
 from proctor.sandbox.languages import Language, find_language
 from proctor.sandbox.program import Limits, Program
@@ -70,6 +72,8 @@ class WorkerPool(Sandbox):
             return Verdict(outcome=Outcome.ERROR, detail=str(error), level=self.level)
 
     async def _judge_python(self, program: Program, language: Language, limits: Limits) -> Verdict:
+        if program.ends_with_tests and not program.tests:
+            program = msgspec.structs.replace(program, tests="pass")  # whoever leaves before the end does not get there
         testing = Mode.SPLIT if program.tests else Mode.NONE
         tests = hashlib.sha256(program.tests.encode(errors="surrogatepass")).digest()
         if program.beside or tests in self._beside:
@@ -87,11 +91,14 @@ class WorkerPool(Sandbox):
                 f"Tests in Python cannot call a program in {language.name}: put its tests into its source."
             )
         try:
-            work = await self._workshop.prepare(language, program.source, limits.memory_mib)
+            work = await self._workshop.prepare(language, program.source, limits.memory_mib, program.ends_with_tests)
         except CompilationError as error:
             return verdict_of(error.exchange, error.limits, self.level, language, Mode.NONE, compiling=True)
         exchange = await self._exchange(work.job(program.stdin), limits, work.contents(), work.folders)
-        return verdict_of(exchange, limits, self.level, language, Mode.NONE)
+        verdict = verdict_of(exchange, limits, self.level, language, Mode.NONE)
+        if not program.ends_with_tests:
+            return verdict
+        return with_end(verdict, language, program.source, self._workshop.end_mark)
 
     async def _exchange(
         self, job: dict[str, Any], limits: Limits, blob: bytes = b"", folders: tuple[str, ...] = ()

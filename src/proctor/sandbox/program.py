@@ -10,7 +10,8 @@ class Program(Struct, frozen=True, kw_only=True):
 
     With ``tests``, which are Python, the source is loaded as a module and the tests are run against it: in a process
     of their own whenever plain data is all that passes between the two, else beside it.
-    Without tests the source is a whole program: it passes when it ends with exit status 0.
+    Without tests the source is a whole program: it passes when it ends with exit status 0. With ``ends_with_tests`` it
+    also has to come to its end: one that exits in the middle of its tests, or before them, has not passed them.
     """
 
     source: str
@@ -23,6 +24,8 @@ class Program(Struct, frozen=True, kw_only=True):
     stdin: str = ""
     beside: bool = False
     """The tests run in the source's own process in any case: that is where they execute what they test."""
+    ends_with_tests: bool = False
+    """The source brings its tests along, as its last part."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):

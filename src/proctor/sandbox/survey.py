@@ -52,7 +52,7 @@ async def best_level(unsafe: bool = False) -> Level:
         findings.append(finding)
         if finding.works and (finding.level.safe or unsafe):
             return finding.level
-    raise SandboxUnavailableError(_refusal(findings))
+    raise SandboxUnavailableError(refusal(findings))
 
 
 async def _try(level: Level) -> Finding:
@@ -64,11 +64,13 @@ async def _try(level: Level) -> Finding:
     return Finding(level, verdict.passed, verdict.detail)
 
 
-def _refusal(findings: list[Finding]) -> str:
+def refusal(findings: list[Finding]) -> str:
+    """Why nothing can be contained here, and what to do about it."""
     if not sys.platform.startswith("linux"):
         return "The sandbox needs Linux. Elsewhere run programs in containers: --sandbox docker (or podman)."
     tried = "; ".join(f"{finding.level.name}: {finding.obstacle}" for finding in findings if not finding.works)
+    cure = findings[0].cure if findings else ""
     return (
-        f"Programs cannot be contained on this machine ({tried}). {findings[0].cure}"
+        f"Programs cannot be contained on this machine ({tried}). {cure}"
         " `proctor doctor` says more. To run them without protection, say --unsafe."
     )

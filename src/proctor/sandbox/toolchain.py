@@ -21,6 +21,9 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NOT_PREPARED = "/tmp/.prepared"
 """Stands for the prepared folder where nothing was prepared: the tools look there in vain, or fill it themselves."""
 
+END_CLASS = "ProctorEnd"
+"""On a JVM, the class that calls the main method of a source with tests: see `endings`."""
+
 
 class Recipe(Struct, frozen=True):
     """What to write and to execute for one program. Commands begin with a full path or ``./``."""
@@ -43,7 +46,10 @@ class Toolchain(Struct, frozen=True):
     """PATH inside the sandbox."""
     home: str
 
-    def recipe(self, source: str, memory_mib: int, prepared: str = NOT_PREPARED) -> Recipe:
+    def recipe(
+        self, source: str, memory_mib: int, prepared: str = NOT_PREPARED, extras: tuple[str, ...] = ()
+    ) -> Recipe:
+        """``extras``: further words for the compiler."""
         language = self.language
         names = Names.of(source) if "{" in language.file else Names()
         file = language.file.replace("{public}", names.public)
@@ -51,18 +57,18 @@ class Toolchain(Struct, frozen=True):
         further = [word for text, words in language.compile_with.items() if text in source for word in words]
         return Recipe(
             file=file,
-            compile=self._command((*language.compile, *further), values) if language.compile else (),
+            compile=self._command((*language.compile, *further, *extras), values) if language.compile else (),
             run=self._command(language.run, values),
             environment={name: _fill(value, values) for name, value in language.environment.items()},
         )
 
-    def preparation(self, memory_mib: int) -> Recipe:
-        """Runs the language's ``prepare`` in the working directory, which is then the prepared folder."""
+    def preparation(self, script: str, memory_mib: int) -> Recipe:
+        """Runs a script in the working directory, which is then the prepared folder."""
         values = self._values(memory_mib, prepared="/tmp")
         return Recipe(
             file="",
             compile=(),
-            run=("/bin/sh", "-ec", _fill(self.language.prepare, values)),
+            run=("/bin/sh", "-ec", _fill(script, values)),
             environment={name: _fill(value, values) for name, value in self.language.environment.items()},
         )
 
@@ -92,7 +98,7 @@ class Names(Struct, frozen=True):
                 public = public or (outermost if token["public"] else "")
             elif token["main"] and depth <= 1:
                 main = main or outermost
-        main = main or public or outermost or "Main"
+        main = END_CLASS if outermost == END_CLASS else main or public or outermost or "Main"
         return cls(public or main, package + main)
 
 

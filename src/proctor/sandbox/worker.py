@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ _SOURCES = str(Path(__file__).resolve().parents[2])
 # Imported here too, so that Python writes its compiled form down: inside, where the sources are read-only, it cannot,
 # and every worker would compile them anew.
 _INSIDE = "proctor.sandbox.inside.warden"
-_START = f"import sys; sys.path.insert(0, {_SOURCES!r}); from {_INSIDE} import main; main()"
+_START = f"import sys; sys.path.insert(0, {_SOURCES!r}); "
 # Far above any that a system hands out, and so many that two harnesses do not draw the same: the kernel counts
 # processes by user.
 _FIRST_USER = 1_900_000_000
@@ -144,25 +144,14 @@ class LocalWorker(Worker):
     @classmethod
     async def start(cls, level: Level, folders: Iterable[str]) -> LocalWorker:
         layout = plan_layout(folders)
-        if not level.namespaces and level.safe and os.getuid() == 0 and not open_to_all(layout):
-            raise WorkerError(
-                "this Python lies in a folder that other users cannot enter, so programs would run as root"
-            )
-        scratch = None if level.namespaces else _scratch_folder()
+        scratch = make_scratch(level, layout)
         theirs_jobs, ours_jobs = socket.socketpair()
         theirs_verdicts, ours_verdicts = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         harness = os.pidfd_open(os.getpid())
-        handed = [theirs_jobs.fileno(), theirs_verdicts.fileno(), harness]
-        environment = ENVIRONMENT if scratch is None else {**ENVIRONMENT, "HOME": str(scratch), "TMPDIR": str(scratch)}
-        files = _files_in_memory(layout) if level.walls is Walls.BUBBLEWRAP else {}
-        importlib.import_module(_INSIDE)
         try:
-            process = _launch(_command(level, layout, handed, scratch, files), [*handed, *files], environment)
-        except OSError as error:
-            raise WorkerError(str(error)) from None
+            process = launch(_INSIDE, level, layout, [theirs_jobs.fileno(), theirs_verdicts.fileno(), harness], scratch)
         finally:
-            for descriptor in (harness, *files):
-                os.close(descriptor)
+            os.close(harness)
             theirs_jobs.close()
             theirs_verdicts.close()
         ours_jobs.setblocking(False)
@@ -238,17 +227,51 @@ class LocalWorker(Worker):
                 os.close(descriptor)
 
 
-def _launch(command: list[str], handed: list[int], environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        command, pass_fds=handed, env=environment, start_new_session=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-    )  # fmt: skip
-
-
-def _scratch_folder() -> Path:
+def make_scratch(level: Level, layout: Layout) -> Path | None:
+    """A working folder on the machine's own disk, where no namespace has one; checks that the level can be had."""
+    if level.namespaces:
+        return None
+    if level.safe and os.getuid() == 0 and not open_to_all(layout):
+        raise WorkerError("this Python lies in a folder that other users cannot enter, so programs would run as root")
     folder = Path(tempfile.mkdtemp(prefix="proctor-"))
     folder.chmod(0o1777)  # like the system's own: the program may be another user
     return folder
+
+
+def launch(
+    inside: str,
+    level: Level,
+    layout: Layout,
+    handed: list[int],
+    scratch: Path | None,
+    more: Mapping[str, Any] | None = None,
+    path: str = ENVIRONMENT["PATH"],
+    stderr: int = subprocess.PIPE,
+) -> subprocess.Popen[bytes]:
+    """Starts a Python that goes behind the walls of this level and calls `main` of a module of ours there.
+
+    `handed`: descriptors, in ascending order. `more`: what that module wants to find in its plan.
+    """
+    environment = {**ENVIRONMENT, "PATH": path}
+    if scratch is not None:
+        environment |= {"HOME": str(scratch), "TMPDIR": str(scratch)}
+    files = _files_in_memory(layout) if level.walls is Walls.BUBBLEWRAP else {}
+    importlib.import_module(inside)
+    command = _command(inside, level, layout, handed, scratch, files, more or {})
+    try:
+        return _launch(command, [*handed, *files], environment, stderr)
+    except OSError as error:
+        raise WorkerError(str(error)) from None
+    finally:
+        for descriptor in files:
+            os.close(descriptor)
+
+
+def _launch(command: list[str], handed: list[int], environment: dict[str, str], stderr: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command, pass_fds=handed, env=environment, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr,
+    )  # fmt: skip
 
 
 def _files_in_memory(layout: Layout) -> dict[int, str]:
@@ -262,7 +285,15 @@ def _files_in_memory(layout: Layout) -> dict[int, str]:
     return files
 
 
-def _command(level: Level, layout: Layout, handed: list[int], scratch: Path | None, files: dict[int, str]) -> list[str]:
+def _command(
+    inside: str,
+    level: Level,
+    layout: Layout,
+    handed: list[int],
+    scratch: Path | None,
+    files: dict[int, str],
+    more: Mapping[str, Any],
+) -> list[str]:
     as_root = os.getuid() == 0
     own_users = as_root and (level.namespaces or open_to_all(layout))
     examiner_user = _FIRST_USER + 2 * secrets.randbelow(_USERS // 2)
@@ -283,10 +314,13 @@ def _command(level: Level, layout: Layout, handed: list[int], scratch: Path | No
         "subject_user": examiner_user + 1 if own_users else None,
         "seccomp": level.seccomp,
         "landlock": bool(level.landlock),
+        "without_mounts": bool(level.landlock) and not level.namespaces,
         "readable": ["/"] if level.namespaces else [*readable(layout), "/proc"],
         "listable": [] if level.namespaces else layout.folders,
+        **more,
     }
-    command = [os.path.abspath(sys.executable), "-I", "-S", "-c", _START, msgspec.json.encode(plan).decode()]
+    start = f"{_START}from {inside} import main; main()"
+    command = [os.path.abspath(sys.executable), "-I", "-S", "-c", start, msgspec.json.encode(plan).decode()]
     if level.walls is Walls.BUBBLEWRAP:
         bubblewrap = shutil.which("bwrap")
         assert bubblewrap is not None

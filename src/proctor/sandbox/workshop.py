@@ -7,6 +7,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
@@ -15,11 +16,12 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from proctor.errors import MissingToolchainError
+from proctor.sandbox.endings import EndMark
 from proctor.sandbox.inside.commands import lay_out
 from proctor.sandbox.judgement import Exchange
 from proctor.sandbox.languages import Language
 from proctor.sandbox.program import Limits
-from proctor.sandbox.toolchain import NOT_PREPARED, Recipe, Toolchain
+from proctor.sandbox.toolchain import NOT_PREPARED, Names, Recipe, Toolchain
 
 _REMEMBERED = 200
 _COMPILER = Limits(seconds=60.0, memory_mib=4096, processes=256, output_kib=256)
@@ -62,14 +64,19 @@ class Workshop:
         self._locate = locate
         self._toolchains: dict[str, asyncio.Task[tuple[Toolchain, str]]] = {}
         self._works: dict[str, asyncio.Task[Work]] = {}
+        self._extras: dict[str, asyncio.Task[str]] = {}
+        self.end_mark = EndMark()
 
     @functools.cached_property
     def _folder(self) -> tempfile.TemporaryDirectory[str]:
         """Made when it is needed: a harness that is killed leaves it behind."""
         return tempfile.TemporaryDirectory(prefix="proctor-")
 
-    async def prepare(self, language: Language, source: str, memory_mib: int) -> Work:
+    async def prepare(self, language: Language, source: str, memory_mib: int, ends_with_tests: bool = False) -> Work:
         """Programs with the same source share one compilation, also when they come at the same time."""
+        if ends_with_tests:
+            main = Names.of(source).main if "{" in language.file else ""
+            source = self.end_mark.finished(language, source, main)
         key = f"{language.name}-{memory_mib}-{hashlib.sha256(_encoded(source)).hexdigest()}"
         if key not in self._works:
             self._forget_the_oldest()
@@ -77,7 +84,7 @@ class Workshop:
 
     async def close(self) -> None:
         """Also ends what nobody waits for any more: it has a worker."""
-        tasks = [*self._works.values(), *self._toolchains.values()]
+        tasks = [*self._works.values(), *self._extras.values(), *self._toolchains.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -93,13 +100,15 @@ class Workshop:
 
     async def _make(self, key: str, language: Language, source: str, memory_mib: int) -> Work:
         toolchain, prepared = await self._toolchain(language)
+        extras = await self._extras_of(toolchain, source)
         recipe = toolchain.recipe(source, memory_mib, prepared)
-        folders = toolchain.folders if prepared == NOT_PREPARED else (*toolchain.folders, prepared)
+        folders = (*toolchain.folders, *(folder for folder in (prepared, *extras) if folder != NOT_PREPARED))
         content = _encoded(source)
         work = Work(recipe, toolchain.path, folders, [(recipe.file, 0o644, len(content))], content)
         if not recipe.compile:
             return work
-        compiler = toolchain.recipe(source, _COMPILER.memory_mib, prepared)
+        words = tuple(word for of_one in extras.values() for word in of_one)
+        compiler = toolchain.recipe(source, _COMPILER.memory_mib, prepared, words)
         exchange = await self._run(_job(compiler.compile, work, collect=True), _COMPILER, content, folders)
         if exchange.end.status != 0 or exchange.end.stopped or not exchange.product:
             raise CompilationError(exchange)
@@ -116,16 +125,31 @@ class Workshop:
     async def _get_ready(self, language: Language) -> tuple[Toolchain, str]:
         """Finds the tools, and lets them prepare what makes every later compilation faster."""
         toolchain = await self._locate(language)
-        if not language.prepare:
-            return toolchain, NOT_PREPARED
-        work = Work(toolchain.preparation(_COMPILER.memory_mib), toolchain.path, toolchain.folders, [])
+        return toolchain, await self._prepared(toolchain, language.prepare)
+
+    async def _extras_of(self, toolchain: Toolchain, source: str) -> dict[str, tuple[str, ...]]:
+        """The folders of the libraries that a source needs, with the words by which the compiler finds them."""
+        found = {}
+        for pattern, extra in toolchain.language.extras.items():
+            if re.search(pattern, source):
+                key = f"{toolchain.language.name} {pattern}"
+                folder = await _shared(self._extras, key, functools.partial(self._prepared, toolchain, extra.prepare))
+                if folder != NOT_PREPARED:
+                    found[folder] = tuple(word.replace("{extra}", folder) for word in extra.compile)
+        return found
+
+    async def _prepared(self, toolchain: Toolchain, script: str) -> str:
+        """The folder that a script has filled; where it fails there is none, which is slower, but as right."""
+        if not script:
+            return NOT_PREPARED
+        work = Work(toolchain.preparation(script, _COMPILER.memory_mib), toolchain.path, toolchain.folders, [])
         exchange = await self._run({**work.job(), "collect": True}, _COMPILER, b"", work.folders)
         if exchange.end.status != 0 or exchange.end.stopped or not exchange.product:
-            return toolchain, NOT_PREPARED  # slower, but as right
-        folder = tempfile.mkdtemp(prefix=f"prepared-{language.name}-", dir=self._folder.name)
+            return NOT_PREPARED
+        folder = tempfile.mkdtemp(prefix=f"prepared-{toolchain.language.name}-", dir=self._folder.name)
         os.chmod(folder, 0o755)  # the programs' users read it
         lay_out(*_open(exchange.product), folder)
-        return toolchain, folder
+        return folder
 
 
 def _shared(

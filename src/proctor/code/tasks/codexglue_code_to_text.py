@@ -25,10 +25,11 @@ _QUOTES = r"\"{3}|'{3}|\"|'"
 class CodeToText(TextTask):
     """The function is followed by a comment that has been begun; its first line is the answer.
 
-    Two things are counted otherwise than elsewhere: an empty answer is worth nothing, where smoothing would give it
-    something, and the mark that ends the comment is no word of it.
+    The prompts are those of the BigCode harness, byte by byte. Two things are counted otherwise there: an empty answer
+    is worth nothing here, where smoothing would give it something, and the mark that ends the comment is no word of it.
     """
 
+    version = "2"
     DATASET_PATH = "google/code_x_glue_ct_code_to_text"
     NEEDED = ("code", "docstring", "docstring_tokens")
     full_marks = 100.0
@@ -38,14 +39,21 @@ class CodeToText(TextTask):
         super().__init__(stop_words=['"""', "'''"] if self.language == "python" else ["\n", self.closing])
 
     def code(self, doc: Any) -> str:
-        """What is shown of the function. In Python its documentation stands inside."""
+        """What a chat is shown of the function. In Python its documentation stands inside."""
         if self.language != "python":
             return str(doc["code"])
         signature, body = around_docstring(doc["code"], doc["docstring"])
         return signature.rstrip() + body
 
     def get_prompt(self, doc: Any) -> str:
-        return f"{self.code(doc)}\n{self.opening} The goal of this function is to:\n"
+        return f"{self.shown_code(doc)}\n{self.opening} The goal of this function is to:\n"
+
+    def shown_code(self, doc: Any) -> str:
+        """As the harness has it: in Python, with no triple quotes at all after the documentation."""
+        if self.language != "python":
+            return str(doc["code"])
+        body = doc["code"].partition(doc["docstring"])[2].replace('"""', "").replace("'''", "")
+        return begun_signature(doc).strip().removesuffix("'''") + str(body)
 
     def chat_prompt(self, doc: Any) -> str:
         question = (
@@ -78,7 +86,19 @@ class LeftCodeToText(CodeToText):
         return around_docstring(doc["code"], doc["docstring"])[0].rstrip()
 
     def get_prompt(self, doc: Any) -> str:
-        return around_docstring(doc["code"], doc["docstring"])[0] + '"""'
+        return f'{begun_signature(doc)}"""'
+
+
+def begun_signature(doc: Any) -> str:
+    """What the harness keeps before the documentation: up to the first quotes of a docstring, or to the last single
+    ones, with which the character before them goes."""
+    before = str(doc["code"]).partition(doc["docstring"])[0]
+    quotes = next((quotes for quotes in ('"""', "'''") if quotes in before), None)
+    if quotes is not None:
+        before = before[: before.index(quotes)]
+    for quote in "'\"":
+        before = re.sub(rf"[^'\"]{quote}\s*\Z", "", before)
+    return before
 
 
 def around_docstring(code: str, docstring: str) -> tuple[str, str]:

@@ -8,24 +8,38 @@ from __future__ import annotations
 
 from typing import Any
 
-from proctor.code.text_task import TwoShotTask, examples
+from proctor.code.shots import OWN, own_examples
+from proctor.code.task import Task
+from proctor.code.text_task import HarnessTwoShots, OwnTwoShots, TwoShotTask
 
 _CLASS = "concode_field_sep"  # here the members of the class begin, which the prompt leaves out
 
 
-class Concode(TwoShotTask):
+class _Concode(TwoShotTask):
     summary = "writes a Java method from its documentation, compared with a person's (2000 problems)"
     DATASET_PATH = "google/code_x_glue_tc_text_to_code"
     SPLIT = "validation"
     NEEDED = ("nl", "code")
-    headline = "Answer the following instructions in one line of Java code:"
+    headline = "Answer the following instructions in a one line of Java code:"
     labels = ("Instruction", "Solution")
-
-    def fewshot_examples(self) -> Any:
-        return examples("concode")
 
     def question(self, doc: Any) -> str:
         return str(doc["nl"]).partition(_CLASS)[0].strip().removesuffix(".").strip()
 
     def get_reference(self, doc: Any) -> str:
         return str(doc["code"])
+
+
+class Concode(HarnessTwoShots, _Concode):
+    SHOTS = "few_shot_examples/concode_few_shot_prompts.json"
+
+
+class OwnConcode(OwnTwoShots, _Concode):
+    summary = f"{_Concode.summary}; after two examples of our own"
+
+    def fewshot_examples(self) -> Any:
+        return own_examples("concode")
+
+
+def create_all_tasks() -> dict[str, type[Task]]:
+    return {"concode": Concode, f"concode{OWN}": OwnConcode}

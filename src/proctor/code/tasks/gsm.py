@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from functools import cache
-from importlib.resources import files
 from typing import Any, ClassVar
 
 import msgspec
 
+from proctor.code import reply
 from proctor.code.execution import Trial, run_programs, trial_of
+from proctor.code.forms import Form
+from proctor.code.shots import OWN, HarnessShots, own_examples
+from proctor.code.stopwords import cut
 from proctor.code.task import Task
 from proctor.sandbox import Program, Verdict
 
@@ -22,31 +24,38 @@ TOLERANCE = 1e-3
 _FUNCTION = "solution"
 
 
-class GSM8K(Task):
+class GSM8K(HarnessShots):
     """The answer is what `solution()` of the generated program returns. With votes, the commonest answer is taken."""
 
+    version = "2"
     summary = "word problems answered by a Python program (GSM8K, 1319 problems)"
     DATASET_PATH: str | None = "gsm8k"
     DATASET_NAME: str | None = "main"
     NEEDED: ClassVar[tuple[str, ...]] = ("question", "answer")
     metric = "accuracy"
     majority_voting: bool = False
+    SHOTS = "few_shot_examples/gsm8k_few_shot_prompts.json"
 
-    def __init__(self, timeout: float = 3.0, shots: int = 8) -> None:
+    def __init__(self, timeout: float = 3.0, shots: int = 8, prompts: str = "") -> None:
+        """`prompts`: a checkout or the installed package of the BigCode harness."""
         super().__init__(stop_words=["\n\n\n", "\nQ:"], requires_execution=True)
         self.timeout = timeout
         self.shots = shots
+        self.prompts = prompts
 
-    def fewshot_examples(self) -> dict[str, list[str]]:
-        return _examples()
-
-    def get_prompt(self, doc: Any) -> dict[str, str]:
+    def get_prompt(self, doc: Any) -> str:
         worked = [
             f'{_asked(question)}def {_FUNCTION}():\n    """{question}"""\n{lines}\n\n\n\n\n\n'
             for question, lines in self._shown_examples()
         ]
-        prompt = "".join(worked) + _asked(self.question(doc))
-        return {"instruction": prompt.removesuffix("\n"), "context": ""}
+        return "".join(worked) + _asked(self.question(doc))
+
+    def postprocess_generation(self, generation: str, idx: int) -> str:
+        """The program alone: the examples before it are none."""
+        return cut(generation.removeprefix(self._form(idx).begun), self.stop_words).strip()
+
+    def read_chat(self, doc: Any, form: Form, text: str, index: int) -> str:
+        return reply.program("", text, _FUNCTION, self.language)
 
     def chat_prompt(self, doc: Any) -> str:
         worked = [
@@ -60,7 +69,7 @@ class GSM8K(Task):
 
     def _shown_examples(self) -> list[tuple[str, str]]:
         examples = self.fewshot_examples()
-        return list(zip(examples["questions"], examples["solutions"], strict=True))[: self.shots]
+        return list(zip(examples["questions"], examples["solutions"], strict=False))[: self.shots]
 
     def question(self, doc: Any) -> str:
         return str(doc["question"])
@@ -80,7 +89,8 @@ class GSM8K(Task):
         trials = iter(run_programs(programs, self.limits(), _answered))
         answers = [[next(trials).reading for _ in of_one] for of_one in generations]
         right = [self._mark(of_one, target) for of_one, target in zip(answers, references, strict=True)]
-        return {"accuracy": sum(right) / len(right)}
+        failed = sum(all(answer is None for answer in of_one) for of_one in answers)
+        return {"accuracy": sum(right) / len(right), "num_failed_execution": failed}
 
     def _mark(self, answers: list[float | None], target: float) -> float:
         if self.majority_voting:
@@ -107,12 +117,32 @@ class GSMHard(GSM8K):
         return str(doc.get("code") or super().solution(doc))
 
 
+class _OwnShots(GSM8K):
+    """With worked problems of our own."""
+
+    def __init__(self, timeout: float = 3.0, shots: int = 8) -> None:
+        super().__init__(timeout, shots)
+
+    def fewshot_examples(self) -> Any:
+        return own_examples("gsm8k")
+
+
+_PROBLEMS: dict[str, type[GSM8K]] = {"gsm8k": GSM8K, "gsmhard": GSMHard}
+
+
 def create_all_tasks() -> dict[str, type[Task]]:
     return {
-        f"pal-{name}-{way}": type(base.__name__, (base,), {"majority_voting": way == "majority_voting"})
-        for name, base in {"gsm8k": GSM8K, "gsmhard": GSMHard}.items()
+        f"pal-{name}-{way}{ending}": create_task(base, way == "majority_voting", own=bool(ending))
+        for name, base in _PROBLEMS.items()
         for way in ("greedy", "majority_voting")
+        for ending in ("", OWN)
     }
+
+
+def create_task(base: type[GSM8K], majority_voting: bool, *, own: bool) -> type[Task]:
+    parents = (_OwnShots, base) if own else (base,)
+    summary = f"{base.summary}; after examples of our own" if own else base.summary
+    return type(base.__name__, parents, {"majority_voting": majority_voting, "summary": summary})
 
 
 def number(text: str) -> float:
@@ -128,12 +158,6 @@ def vote(answers: list[float | None]) -> float | None:
     """The commonest answer, and of several the one that came first. Programs that failed have no vote."""
     votes = Counter(round(answer, 3) for answer in answers if answer is not None)
     return votes.most_common(1)[0][0] if votes else None
-
-
-@cache
-def _examples() -> dict[str, list[str]]:
-    file = files("proctor.code.tasks") / "few_shot_examples" / "gsm8k_few_shot_prompts.json"
-    return msgspec.json.decode(file.read_bytes(), type=dict[str, list[str]])
 
 
 def _asked(question: str) -> str:

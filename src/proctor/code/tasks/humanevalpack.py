@@ -5,8 +5,8 @@ OctoPack: Instruction Tuning Code Large Language Models, https://arxiv.org/abs/2
 Descriptions are made by one exam (`humanevalexplaindescribe-…`, saved with --save-generations) and judged by another:
 `humanevalexplainsynthesize-… --load-data-path FILE` asks for programs from the descriptions alone.
 
-In Rust the rows import three crates; those that a solution does not use are left out. One that uses rand, regex or md5
-does not compile in the sandbox, which has the standard library only; nor does JavaScript there find js-md5.
+In Rust the rows import three crates; those that a solution does not use are left out. Where one that it uses is missing
+(Debian has regex and md5, but rand only in a later version), or JavaScript's js-md5, the sample is an error.
 """
 
 from __future__ import annotations
@@ -18,6 +18,14 @@ from typing import Any, ClassVar, cast
 
 from proctor.code import reply, sources
 from proctor.code.forms import Form, fenced
+from proctor.code.patches import (
+    apply_character_patch,
+    apply_diff,
+    first_hunks,
+    has_hunk,
+    make_character_patch,
+    make_diff,
+)
 from proctor.code.rows import Row
 from proctor.code.stopwords import cut
 from proctor.code.task import Task
@@ -42,6 +50,11 @@ _ALPACA = (
     "Below is an instruction that describes a task. Write a response that appropriately completes the request.\n\n"
     "### Instruction:\n{question}\n\n### Response:"
 )
+_DEEPSEEK = (
+    "You are an AI programming assistant, utilizing the Deepseek Coder model, developed by Deepseek Company, and you "
+    "only answer questions related to computer science. For politically sensitive questions, security and privacy "
+    "issues, and other non-computer science questions, you will refuse to answer"
+)
 _PROMPTS = {
     "instruct": "{question}\n\n{base}",
     "octocoder": "Question: {question}\n\nAnswer:\n{base}",
@@ -52,15 +65,40 @@ _PROMPTS = {
     "wizardcoder": f"{_ALPACA}\n{{base}}",
     "codellama": "[INST] {stripped} [/INST] {base}",
     "codellama-70b": "Source: user\n\n {stripped} Source: assistant\nDestination: user \n\n{base}",
+    "deepseek": f"{_DEEPSEEK}\n### Instruction:\n{{stripped}}\n### Response:\n{{base}}",
+    "aurora-m": "### Instruction:\n{question}\n### Response:\n{base}",
+    "codegemma": "<start_of_turn>user\n{question}<end_of_turn>\n<start_of_turn>model\n{base}",
+    "zephyr": "<|user|>\n{question}</s>\n<|assistant|>\n{base}",
+    **dict.fromkeys(("tulu", "gritlm"), "<|user|>\n{question}\n<|assistant|>\n{base}"),
+    **dict.fromkeys(
+        ("yi", "starchat2", "codeqwen"), "<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n{base}"
+    ),
 }
 _CHANGES = {
     "starcodercommit": "<commit_before>{given}<commit_msg>{instruction}<commit_after>{base}",
     "file": "<file_name>\n{name}.{ending}\n<commit_before>\n{given}\n<commit_msg>\n{instruction}<commit_after>\n{base}",
+    "issue": (
+        "<issue_start>username_0: {instruction}\n\n```{given}```\nUpvotes: 100"
+        "<issue_comment>username_1: Sure, here is the fixed code.\n\n```{base}"
+    ),
+    "diff": "<commit_before>{given}<commit_msg>{instruction}<commit_after>",
+    "diff-carper": "<NME> {name}.{ending}\n<BEF> {given}\n<MSG> {instruction}\n<DFF>",
 }
+_COMMIT_TOKENS = ["<commit_before>", "<commit_msg>", "<commit_after>"]
 _END_TOKENS = {
     "starchat": ["<|end|>"],
-    "starcodercommit": ["<commit_before>", "<commit_msg>", "<commit_after>"],
-    "file": ["<commit_before>", "<commit_msg>", "<commit_after>"],
+    "starcodercommit": _COMMIT_TOKENS,
+    "file": _COMMIT_TOKENS,
+    "issue": ["```"],
+    "codegemma": ["<end_of_turn>"],
+    "zephyr": ["</s>"],
+    **{name: ["<|user|>"] for name in ("tulu", "gritlm")},
+    **{name: ["<|im_end|>"] for name in ("yi", "starchat2", "codeqwen")},
+}
+# Where the answer is a patch: how it ends, which is not where a function does.
+_PATCHES = {
+    "diff": _COMMIT_TOKENS,
+    "diff-carper": ["<NME>", "<BEF>", "<MSG>", "<DFF>", "\\ No newline at end of file"],
 }
 _STOP_WORDS = {
     "python": ["\nclass", "\ndef", "\n#", "\n@", "\nprint", "\nif", "\nassert"],
@@ -74,17 +112,15 @@ from typing import *
 _NUMPY = "import numpy\nimport numpy as np\n"
 _CPP_INCLUDES = "#include <bits/stdc++.h>\nusing namespace std;\n"
 _BOOST = "#include <boost/any.hpp>\n"
+# What the benchmark's own image has, beyond what rows import.
+_IN_ITS_IMAGE = {"python": _NUMPY, "cpp": _BOOST, "javascript": "require('js-md5')"}
+_WITH_IMPORTS = ("prompt", "declaration", "canonical_solution", "import", "test_setup", "test")
 _GO_PACKAGES = ("bytes", "crypto/md5", "fmt", "math", "math/rand", "regexp", "sort", "strconv", "strings", "time")
-# The crates that every row imports, and a sign that one is used.
-_RUST_CRATES = {
-    "use rand::Rng;": r"\brand::|\bgen_range\b",
-    "use regex::Regex;": r"\bRegex::",
-    "use md5;": r"\bmd5::",
-}
 
 
 class HumanEvalPack(Task):
     DATASET_PATH = "bigcode/humanevalpack"
+    version = "2"
     NEEDED = (
         *("task_id", "prompt", "declaration", "canonical_solution", "buggy_solution", "entry_point"),
         *("test_setup", "test", "docstring", "instruction"),
@@ -96,8 +132,8 @@ class HumanEvalPack(Task):
     def __init__(self, prompt: str = "instruct", timeout: float = 10.0) -> None:
         if prompt not in self.prompts:
             raise UsageError(f"prompt: {prompt!r} is not one of {', '.join(self.prompts)}.")
-        stop_words = [*_STOP_WORDS.get(self.language, ()), *_END_TOKENS.get(prompt, ()), "<|endoftext|>"]
-        super().__init__(stop_words=stop_words, requires_execution=True)
+        usual = [*_STOP_WORDS.get(self.language, ()), *_END_TOKENS.get(prompt, ())]
+        super().__init__(stop_words=[*_PATCHES.get(prompt, usual), "<|endoftext|>"], requires_execution=True)
         self.prompt = prompt
         self.timeout = timeout
 
@@ -148,6 +184,10 @@ class HumanEvalPack(Task):
         stripped = self.base(doc)[len(self.base(doc).rstrip()) :]
         return f"{stripped}{doc['canonical_solution']}"
 
+    def promised_code(self, doc: Any) -> list[str]:
+        rows = (str(doc[field]) for field in _WITH_IMPORTS if doc.get(field))
+        return [*rows, _IN_ITS_IMAGE.get(self.language, "")]
+
     # From answers to programs.
 
     def postprocess_generation(self, generation: str, idx: int) -> str:
@@ -173,7 +213,7 @@ class HumanEvalPack(Task):
             return source
         if self.language == "java":
             wrapped = sources.within_class(source, name, base)
-            return source if wrapped == source else f"{wrapped}\n}}\n"
+            source = source if wrapped == source else f"{wrapped}\n}}\n"
         return sources.with_helpers(source, base, name)
 
     def program(self, doc: Any, generation: str) -> Program:
@@ -185,7 +225,7 @@ class HumanEvalPack(Task):
                 entry_point=self.entry_point(doc),
                 prelude=f"{imports}\n{doc['prompt']}",
             )
-        return Program(source=self._source(doc, generation), language=self.runs_as)
+        return Program(source=self._source(doc, generation), language=self.runs_as, ends_with_tests=True)
 
     def _source(self, doc: Any, generation: str) -> str:
         tests = self.get_reference(doc)
@@ -206,21 +246,50 @@ class HumanEvalPack(Task):
 
 def _rust_source(generation: str, declaration: str, tests: str) -> str:
     uses = "" if re.search(r"^use\b", generation, re.MULTILINE) else declaration[: declaration.rfind("fn ")]
-    source = f"{uses.removesuffix('pub ')}\n{generation}\n{tests}"
-    for line, sign in _RUST_CRATES.items():
-        if not re.search(sign, source.replace(line, "")):
-            source = source.replace(line, "")
-    return source
+    return sources.without_unused_crates(f"{uses.removesuffix('pub ')}\n{generation}\n{tests}")
 
 
 class Fix(HumanEvalPack):
+    """The answer is the function without its bug, or, in two of the prompt forms, a patch for it."""
+
     prompts: ClassVar[Mapping[str, str]] = {**_PROMPTS, **_CHANGES}
+    group_by = ("bug_type",)
+
+    def __init__(self, prompt: str = "instruct", timeout: float = 10.0) -> None:
+        super().__init__(prompt, timeout)
+        if prompt == "diff":
+            make_character_patch("", "")  # before anything is asked: it needs a package
 
     def instruct(self, doc: Any) -> str:
         return f"Fix bugs in {doc['entry_point']}."
 
+    def buggy(self, doc: Any) -> str:
+        return f"{self.base(doc)}{doc['buggy_solution']}"
+
     def describe(self, doc: Any) -> dict[str, Any]:
         return {**super().describe(doc), "bug_type": doc.get("bug_type")}
+
+    def solution(self, doc: Any) -> str:
+        fixed = f"{self.base(doc)}{doc['canonical_solution']}"
+        match self.prompt:
+            case "diff":
+                return make_character_patch(self.buggy(doc), fixed)
+            case "diff-carper":
+                return f" {make_diff(self.buggy(doc), fixed)}"
+            case _:
+                return super().solution(doc)
+
+    def postprocess_generation(self, generation: str, idx: int) -> str:
+        if self.prompt not in _PATCHES:
+            return super().postprocess_generation(generation, idx)
+        completion = cut(generation.removeprefix(self.get_prompt(self.rows()[idx])), self.stop_words)
+        return first_hunks(completion) if self.prompt == "diff-carper" else completion.strip()
+
+    def program(self, doc: Any, generation: str) -> Program:
+        if self.prompt in _PATCHES and has_hunk(generation):  # in a chat, the function itself was asked for
+            patch = apply_diff if self.prompt == "diff-carper" else apply_character_patch
+            generation = patch(self.buggy(doc), generation)
+        return super().program(doc, generation)
 
 
 class FixTests(Fix):
@@ -229,7 +298,7 @@ class FixTests(Fix):
     summary = "finds the bug in a function, given its tests (164 problems)"
 
     def given(self, doc: Any) -> str:
-        return f"{self.base(doc)}{doc['buggy_solution']}\n{doc['test']}"
+        return f"{self.buggy(doc)}\n{doc['test']}"
 
 
 class FixDocs(Fix):
@@ -241,7 +310,7 @@ class FixDocs(Fix):
         return str(doc["prompt"])
 
     def given(self, doc: Any) -> str:
-        return f"{self.base(doc)}{doc['buggy_solution']}"
+        return self.buggy(doc)
 
 
 class Synthesize(HumanEvalPack):

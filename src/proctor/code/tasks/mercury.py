@@ -9,6 +9,8 @@ the noise of caches, clock rates and neighbours. All programs of a problem take 
 where the references do not differ by clearly more than each differs from itself, nothing can be said about speed: there
 a right program loses nothing. "timed" is the share of the problems that were solved and whose programs could be told
 apart.
+
+Under BigCode's name the prompt has the worked example of its harness, which is read from the user's copy of it.
 """
 
 from __future__ import annotations
@@ -23,11 +25,13 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import Struct
 
+from proctor.code import reply
 from proctor.code.execution import Trial, run_programs, trial_of
-from proctor.code.forms import fenced
+from proctor.code.forms import Form, fenced
 from proctor.code.keyed import KeyedTask
 from proctor.code.libraries import LibraryTask
-from proctor.code.stopwords import STOP_WORDS
+from proctor.code.shots import HarnessShots
+from proctor.code.stopwords import STOP_WORDS, cut
 from proctor.errors import SettingError
 from proctor.metrics.passing import estimates
 from proctor.metrics.statistics import score_mean
@@ -197,8 +201,10 @@ class Marks:
         return {name: score_mean(values) for name, values in counted.items()}
 
 
-class Mercury(KeyedTask, LibraryTask):
-    summary = "solves LeetCode problems with fast Python programs (256 problems)"
+class ZeroShotMercury(KeyedTask, LibraryTask):
+    """Shows the problem as a comment, and goes on with its code."""
+
+    summary = "solves LeetCode problems with fast Python programs (256 problems); without an example"
     DATASET_PATH = "Elfsong/Mercury"
     SPLIT = "eval"
     NEEDED = (
@@ -317,6 +323,53 @@ class Mercury(KeyedTask, LibraryTask):
         if not trial.passed:
             self.require(program.source)
         return msgspec.structs.replace(trial, reading=verdict.cpu_seconds)
+
+
+class Mercury(HarnessShots, ZeroShotMercury):
+    """Shows one solved problem before, as the BigCode harness does; the answer is a class from its first line on."""
+
+    summary = "solves LeetCode problems with fast Python programs (256 problems)"
+    version = "2"
+    SHOTS = "mercury.py"
+    own_ending = "-zero-shot"
+    own_manner = "without an example"
+
+    def __init__(self, timeout: float = 10.0, runs: int = 3, prompts: str = "") -> None:
+        """`prompts`: a checkout or the installed package of the BigCode harness."""
+        super().__init__(timeout, runs)
+        self.stop_words = [*self.stop_words, "\n###", "<|endoftext|>"]
+        self.prompts = prompts
+
+    def read_examples(self, content: bytes) -> dict[str, str]:
+        """The one in the harness's source, which is read and not run."""
+        keys = ["question", "sample_code", "answer"]
+        for node in ast.walk(ast.parse(content)):
+            if isinstance(node, ast.Dict) and [getattr(key, "value", None) for key in node.keys] == keys:
+                example: dict[str, str] = ast.literal_eval(node)
+                if all(example.values()):
+                    return example
+        raise ValueError(f"there is no example with {', '.join(keys)} in it")
+
+    def get_prompt(self, doc: Any) -> str:
+        example, code = self.fewshot_examples(), str(doc["prompt"])
+        shown = _part(example["question"], example["sample_code"] if code else "")
+        return f"{shown}{example['answer']}\n\n{_part(doc['pretty_content'][0], code)}"
+
+    def solution(self, doc: Any) -> str | None:
+        body = super().solution(doc)
+        return None if body is None else f"{doc['prompt']}{body}"
+
+    def postprocess_generation(self, generation: str, idx: int) -> str:
+        """The class alone."""
+        return cut(generation.removeprefix(self._form(idx).begun), self.stop_words)
+
+    def read_chat(self, doc: Any, form: Form, text: str, index: int) -> str:
+        return reply.program(doc["prompt"], text, self.entry_point(doc), self.language)
+
+
+def _part(question: str, code: str) -> str:
+    begun = f"### Code Prompt\n{code}\n\n" if code else ""
+    return f"### Question\n{question}\n\n{begun}### Completion\n"
 
 
 def _passing(trials: Mapping[str, Trial]) -> dict[str, float]:

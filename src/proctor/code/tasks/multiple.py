@@ -33,6 +33,7 @@ LANGUAGES = {
     "ml": "ocaml",
     "php": "php",
     "pl": "perl",
+    "py": "python",
     "r": "r",
     "rb": "ruby",
     "rkt": "racket",
@@ -42,7 +43,9 @@ LANGUAGES = {
     "swift": "swift",
     "ts": "typescript",
 }
-_SOURCES = {"HumanEval": ("humaneval", LANGUAGES), "MBPP": ("mbpp", LANGUAGES.keys() - {"dart"})}
+_SOURCES = {"HumanEval": ("humaneval", LANGUAGES), "MBPP": ("mbpp", LANGUAGES.keys() - {"dart", "py"})}
+# The BigCode harness takes the data set from this revision, with Python among its languages.
+_WITH_PYTHON = "8a4cb75204eb3d5855a81778db6b95bfc80c9136"
 _IN_A_CLASS = ("csharp", "java", "scala")
 # After these the rest of a file is no program any more, and the tests would not be run.
 _ENDS_OF_FILE = re.compile(r"^__(?:END|DATA)__\s*$.*", re.MULTILINE | re.DOTALL)
@@ -75,6 +78,7 @@ class MultiPLE(Task):
     """The rows have prompts, tests and the texts that end a completion, but no solutions."""
 
     DATASET_PATH = "nuprl/MultiPL-E"
+    version = "2"
     NEEDED = ("name", "prompt", "tests", "stop_tokens")
     runs_as: str
     max_tokens = 1024
@@ -85,7 +89,8 @@ class MultiPLE(Task):
         self.revision = revision
 
     def get_dataset(self) -> Any:
-        rows = load_dataset(self.DATASET_PATH, self.DATASET_NAME, split=self.SPLIT, revision=self.revision)
+        revision = _WITH_PYTHON if self.language == "python" and self.revision == "main" else self.revision
+        rows = load_dataset(self.DATASET_PATH, self.DATASET_NAME, split=self.SPLIT, revision=revision)
         self.stop_words = [*rows[0]["stop_tokens"], "<file_sep>"]  # the latter begins another file for StarCoder 2
         return rows
 
@@ -106,8 +111,14 @@ class MultiPLE(Task):
         stripped = doc["prompt"][len(doc["prompt"].rstrip()) :]
         return f"{stripped}{doc['canonical_solution']}" if "canonical_solution" in doc else None
 
+    def promised_code(self, doc: Any) -> list[str]:
+        """PHP's modules have no import; the benchmark's own image has this one."""
+        return [*super().promised_code(doc), *(["mb_strlen();"] if self.language == "php" else [])]
+
     def program(self, doc: Any, generation: str) -> Program:
         tests = self.get_reference(doc)
+        if self.language == "python":
+            return Program(source=generation, tests=tests, entry_point=self.entry_point(doc), prelude=doc["prompt"])
         if self.language == "go":
             imports = re.split(r"\n(?://|func )", doc["prompt"])[0]
             source = sources.go_source([imports, generation, tests])
@@ -117,12 +128,14 @@ class MultiPLE(Task):
             source = f"{_ENDS_OF_FILE.sub('', generation)}\n{tests}"
         else:
             source = f"{generation}\n{tests}"
-        return Program(source=source, language=self.runs_as)
+        return Program(source=source, language=self.runs_as, ends_with_tests=True)
 
     def read_chat(self, doc: Any, form: Form, text: str, index: int) -> str:
         """A chat model writes whole functions, or files; the tests go on where the prompt's function is still open."""
         name, prompt = self.entry_point(doc), str(doc["prompt"])
         source = reply.program(prompt, text, name, self.language)
+        if self.language == "python":
+            return source
         if self.language == "haskell":
             return sources.haskell_without_main(source)
         if self.language == "ada":

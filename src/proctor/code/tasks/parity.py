@@ -61,7 +61,7 @@ class Parity(Task):
         return "parity"
 
     def solution(self, doc: Any) -> str:
-        return _function(0).removeprefix(self._begun)
+        return mended_function().removeprefix(self._begun)
 
     def identify(self, doc: Any, index: int) -> str:
         return f"{doc['bugs']} bugs"
@@ -78,6 +78,10 @@ class Parity(Task):
     @property
     def _begun(self) -> str:
         return "def" if self.frame[1].endswith("def") else ""
+
+
+def mended_function() -> str:
+    return _function(0)
 
 
 def _function(bugs: int) -> str:

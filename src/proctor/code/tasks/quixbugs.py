@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from proctor.code import reply
+from proctor.code.bugs import bug_class
 from proctor.code.forms import Form
 from proctor.code.stopwords import cut
 from proctor.code.task import Task
@@ -41,7 +42,9 @@ class QuixBugs(Task):
     summary = "repairs a classic algorithm in Python (40 problems)"
     DATASET_PATH = "Muennighoff/quixbugs"
     SPLIT = "train"
+    version = "2"  # samples say what kind of bug they have
     NEEDED = ("name", "buggy_program", "solution", "tests")
+    group_by = ("bug_class",)
 
     def __init__(self, prompt: str = "prompt", timeout: float = 10.0) -> None:
         if prompt not in _PROMPTS:
@@ -66,6 +69,9 @@ class QuixBugs(Task):
     def solution(self, doc: Any) -> str:
         function = doc["solution"][len(_before_function(doc["solution"])) :]
         return f"\n{doc['solution']}" if not self._begun else function.removeprefix(self._begun)
+
+    def describe(self, doc: Any) -> dict[str, Any]:
+        return {**super().describe(doc), "bug_class": bug_class(doc["buggy_program"], doc["solution"])}
 
     def program(self, doc: Any, generation: str) -> Program:
         return Program(source=generation, tests=self.get_reference(doc), entry_point=self.entry_point(doc))

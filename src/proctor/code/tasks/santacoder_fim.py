@@ -15,6 +15,7 @@ from proctor.code.forms import fim_family
 from proctor.code.stopwords import cut
 from proctor.code.task import Task
 from proctor.code.text_task import pairs
+from proctor.code.wording import known_language
 from proctor.config import RunConfig
 from proctor.errors import UsageError
 from proctor.metrics.text import edit_similarity, exact_match
@@ -28,6 +29,7 @@ class SantaCoderFIM(Task):
     summary = "fills in a missing line of Python, Java or JavaScript, compared with the original (4,792 lines)"
     DATASET_PATH = "bigcode/santacoder-fim-task"
     SPLIT = "train"
+    version = "2"  # a chat model sees each hole in the language of its row
     NEEDED = ("name", "language", "prompt", "suffix", "canonical_solution")
     family: ClassVar[FimFamily] = "santacoder"
     group_by = ("language",)
@@ -45,6 +47,9 @@ class SantaCoderFIM(Task):
 
     def identify(self, doc: Any, index: int) -> str:
         return f"{doc['name']}/{index}"  # a function has many lines
+
+    def language_of(self, doc: Any) -> str:
+        return known_language(doc["language"])
 
     def describe(self, doc: Any) -> dict[str, Any]:
         return {"language": doc["language"]}

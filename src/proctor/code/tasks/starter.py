@@ -13,6 +13,7 @@ _FILE = Path(__file__).with_name("starter.jsonl")
 
 
 class Starter(Task):
+    version = "2"
     group_by = ("difficulty",)
     NEEDED = ("prompt", "test", "entry_point")
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from proctor.code.tasks.mercury import Mark, Mercury
+from proctor.code.tasks.mercury import Mark, ZeroShotMercury
 from proctor.metrics.passing import mean_pass_at_k
 
 LEVELS = ("Easy", "Medium", "Hard")
 
 
-class _Marking(Mercury):
+class _Marking(ZeroShotMercury):
     def marks(self, generations: Sequence[Sequence[str]], docs: Sequence[Any]) -> list[Mark]:
         return [self._mark(doc, of_one) for of_one, doc in zip(generations, docs, strict=False)]
 
@@ -28,7 +28,7 @@ def compute_beyond_eval(
     }
     results: dict[str, Any] = {}
     for level, found in (*by_level.items(), ("Average", marks)):
-        passing = mean_pass_at_k([(mark.tries, mark.passed) for mark in found], Mercury.ks)
+        passing = mean_pass_at_k([(mark.tries, mark.passed) for mark in found], ZeroShotMercury.ks)
         results |= {f"{level}_{name}": value for name, value in passing.items()}
         # The mean over k programs, drawn from all of them: the same for every k.
         beyond = [mark.beyond / mark.tries for mark in found]

@@ -5,14 +5,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from proctor.code.execution import Trial, run_programs
+from proctor.code.sources import without_unused_crates
 from proctor.metrics.passing import TRIES, mean_pass_at_k, pass_at_k
 from proctor.sandbox import Limits, Outcome, Program
+from proctor.sandbox.endings import may_exit
+from proctor.sandbox.languages import find_language
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Result = dict[str, Any]
 Results = dict[int, list[tuple[int, Result]]]
@@ -51,7 +55,10 @@ def program_of(candidate: str, test: str, language: str = "python") -> Program:
     """A candidate with its test: apart, where that is Python by itself, so that a pass cannot be faked."""
     if language == "python" and test.strip() and _parses(test):
         return Program(source=candidate, tests=test)
-    return Program(source=f"{candidate}\n{test}", language=language)
+    source = f"{candidate}\n{test}"
+    if language == "rust-test":  # HumanEvalPack's, which imports crates that few programs use
+        source = without_unused_crates(source)
+    return Program(source=source, language=language, ends_with_tests=not may_exit(find_language(language), test))
 
 
 def result_of(trial: Trial, task_id: int, completion_id: int) -> Result:
@@ -68,6 +75,8 @@ def pass_rates(results: Mapping[int, Iterable[tuple[int, Result]]], ks: Sequence
 
 def estimate_pass_at_k(num_samples: int | Iterable[int], num_correct: Iterable[int], k: int) -> NDArray[np.float64]:
     """pass@k of each problem; 1 where fewer than k programs failed."""
+    import numpy as np  # it makes every process of a scoring worker dearer
+
     tries = repeat(num_samples) if isinstance(num_samples, int) else num_samples
     pairs = [(int(n), int(c)) for n, c in zip(tries, num_correct, strict=False)]
     return np.array([pass_at_k(n, c, k) if n - c >= k else 1.0 for n, c in pairs])

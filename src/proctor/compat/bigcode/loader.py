@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -14,11 +15,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from proctor.compat.bigcode import containment, surroundings
+from proctor.compat.bigcode import surroundings
 
 HARNESS = "bigcode_eval"
 _OURS = "proctor.compat.bigcode"
 _METRICS = f"{HARNESS}.tasks.custom_metrics"
+_INSTALLED = (sys.prefix, sys.base_prefix)
 
 # The harness's modules, and what stands for them; packages without anything of their own stand for nothing.
 _SERVED = {
@@ -44,53 +46,43 @@ _PACKAGES = {name.rpartition(".")[0] for name in _SERVED}
 _EXTENDED = (f"{HARNESS}.base", f"{HARNESS}.utils")  # forks add to these
 
 # What a task file gets of other packages, where it must not get what everyone does; the rest is theirs.
+_BARS = {name: f"{_OURS}.surroundings:{name}" for name in ("tqdm", "trange")}
 _REPLACED: dict[str, dict[str, str]] = {
-    "asyncio": {},
-    "asyncio.subprocess": {},
-    "builtins": {"eval": f"{_OURS}.containment:evaluate", "exec": f"{_OURS}.containment:execute"},
-    "concurrent": {},
-    "concurrent.futures": {
-        "ProcessPoolExecutor": f"{_OURS}.processes:ProcessPoolExecutor",
-        "ThreadPoolExecutor": f"{_OURS}.surroundings:Threads",
-    },
     "datasets": {"load_dataset": "proctor.code.rows:load_dataset"},
     "evaluate": {"load": f"{_OURS}.evaluate:load"},
     "importlib": {"import_module": f"{_OURS}.loader:import_module_for_task"},
-    "importlib.util": {},
-    "multiprocessing": {name: f"{_OURS}.processes:{name}" for name in ("Pool", "Process", "get_context")},
-    "multiprocessing.dummy": {
-        "Pool": f"{_OURS}.surroundings:ThreadPool",
-        "Process": f"{_OURS}.surroundings:DummyProcess",
-    },
-    "multiprocessing.pool": {
-        "Pool": f"{_OURS}.processes:Pool",
-        "ThreadPool": f"{_OURS}.surroundings:ThreadPool",
-    },
-    "os": {name: f"{_OURS}.processes:{name}" for name in ("popen", "system")},
-    "pty": {},
-    "runpy": {},
-    "subprocess": {
-        name: f"{_OURS}.processes:{name}" for name in ("Popen", "call", "check_call", "check_output", "run")
-    },
-    "tempfile": {"gettempdir": f"{_OURS}.surroundings:gettempdir"},
-    "threading": {"Thread": f"{_OURS}.surroundings:Thread"},
-    "tqdm": {name: f"{_OURS}.surroundings:{name}" for name in ("tqdm", "trange")},
-    "tqdm.auto": {name: f"{_OURS}.surroundings:{name}" for name in ("tqdm", "trange")},
+    "tqdm": _BARS,
+    "tqdm.auto": _BARS,
 }
-# What is refused while a task judges, and as ever otherwise.
-_GUARDED: dict[str, tuple[str, ...]] = {
-    "asyncio": ("create_subprocess_exec", "create_subprocess_shell"),
-    "asyncio.subprocess": ("create_subprocess_exec", "create_subprocess_shell"),
-    "importlib.util": ("spec_from_file_location",),
-    "os": (
-        *("fork", "forkpty", "posix_spawn", "posix_spawnp"),
-        *(f"exec{kind}" for kind in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")),
-        *(f"spawn{kind}" for kind in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")),
-    ),
-    "pty": ("fork", "spawn"),
-    "runpy": ("run_module", "run_path"),
-    "subprocess": ("getoutput", "getstatusoutput"),
-}
+# A module with these imports is task code, wherever it is imported from.
+_HARNESS_IMPORT = re.compile(rf"^[ \t]*(?:from|import)[ \t]+{HARNESS}\b", re.MULTILINE)
+_TASK_IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+proctor\.code\b", re.MULTILINE)
+_REPLACED_IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+(?:datasets|evaluate)\b", re.MULTILINE)
+
+
+def adopt(module: str = "", folder: str = "") -> None:
+    """From now on task code finds what task files import, also where it is imported as an ordinary module.
+
+    `module`: it and the package that it belongs to are task code, found in this folder if they are not elsewhere.
+    """
+    _FINDER.install()
+    if module:
+        _FINDER.adopt(module.partition(".")[0], folder)
+
+
+def has_stand_ins(module: ModuleType) -> bool:
+    """Whether a module has found what task files import, or would find nothing else anyway."""
+    loader = getattr(module.__spec__, "loader", None)
+    file = getattr(module, "__file__", None)
+    return isinstance(loader, TaskFileLoader) or file is None or not _is_task_code(Path(file))
+
+
+def _is_task_code(path: Path) -> bool:
+    try:
+        text = path.read_text(errors="replace")
+    except OSError:
+        return False
+    return bool(_HARNESS_IMPORT.search(text) or (_TASK_IMPORT.search(text) and _REPLACED_IMPORT.search(text)))
 
 
 class TaskFileLoader(SourceFileLoader):
@@ -98,14 +90,9 @@ class TaskFileLoader(SourceFileLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         folder = Path(self.path).parent
-        _FINDER.look_into(folder)
-        own = {
-            "__import__": import_for_task,
-            "eval": containment.evaluate,
-            "exec": containment.execute,
-            "open": surroundings.opener(folder),
-            "print": surroundings.say,
-        }
+        if not module.__spec__ or not module.__spec__.parent or module.__name__.startswith(f"{HARNESS}."):
+            _FINDER.look_into(folder)
+        own = {"__import__": import_for_task, "open": surroundings.opener(folder)}
         vars(module)["__builtins__"] = vars(builtins) | own
         super().exec_module(module)
 
@@ -140,10 +127,7 @@ class _Replacement(ModuleType):
         if place := _REPLACED[self.__name__].get(name):
             module, _, attribute = place.partition(":")
             return getattr(import_module(module), attribute)
-        theirs = getattr(import_module(self.__name__), name)
-        if name in _GUARDED.get(self.__name__, ()):
-            return containment.guarded(f"{self.__name__}.{name}", theirs)
-        return theirs
+        return getattr(import_module(self.__name__), name)
 
 
 @cache
@@ -156,10 +140,17 @@ class _Finder(MetaPathFinder):
 
     def __init__(self) -> None:
         self._folders: list[Path] = []
+        self._adopted: dict[str, list[str]] = {}
 
-    def look_into(self, folder: Path) -> None:
+    def install(self) -> None:
         if self not in sys.meta_path:
             sys.meta_path.insert(sys.meta_path.index(PathFinder), self)
+
+    def adopt(self, package: str, folder: str) -> None:
+        self._adopted[package] = [*sys.path, folder] if folder else sys.path
+
+    def look_into(self, folder: Path) -> None:
+        self.install()
         if folder not in self._folders:
             self._folders.insert(0, folder)
 
@@ -168,7 +159,19 @@ class _Finder(MetaPathFinder):
     ) -> ModuleSpec | None:
         if name in _SERVED:
             return spec_from_loader(name, _ServedModule(), is_package=name in _PACKAGES)
-        return self.find_file(name, path)
+        return self.find_file(name, path) or self._find_adopted(name, path)
+
+    def _find_adopted(self, name: str, path: Sequence[str] | None) -> ModuleSpec | None:
+        """A module that is imported like any other, and is task code."""
+        adopted = self._adopted.get(name.partition(".")[0])
+        spec = PathFinder.find_spec(name, path if path is not None else adopted)
+        if spec is None or not isinstance(spec.loader, SourceFileLoader):
+            return None
+        file = spec.loader.path
+        if adopted is None and (file.startswith(_INSTALLED) or not _is_task_code(Path(file))):
+            return None
+        spec.loader = TaskFileLoader(name, file)
+        return spec
 
     def find_file(self, name: str, path: Sequence[str] | None = None) -> ModuleSpec | None:
         """A module of the task's own: beside it, or in the harness that it comes from."""

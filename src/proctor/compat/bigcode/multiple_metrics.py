@@ -5,17 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from proctor.code.execution import Trial, run_programs
 from proctor.compat.bigcode.code_eval import estimate_pass_at_k
 from proctor.compat.bigcode.output import KEPT, with_stdout
 from proctor.metrics.passing import TRIES
 from proctor.sandbox import Limits, Outcome, Program
+from proctor.sandbox.endings import may_exit
+from proctor.sandbox.languages import find_language
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 SECONDS = 15.0  # for a program; the harness gives its languages 5 to 30
 _LANGUAGES = {"notypes.py": "python", "humaneval_to_dlang.py": "d", "humaneval_to_r.py": "r", "go": "go-test"}
@@ -30,7 +34,8 @@ def evaluate_problem(output_dir: str, problem_json_path: str, max_workers: int, 
     """Runs the completions of the problem in a file, and writes the results beside it."""
     problem = msgspec.json.decode(Path(problem_json_path).read_bytes())
     completions = problem.pop("completions")
-    results = _evaluate(problem["language"], [f"{one}\n{problem['tests']}" for one in completions])
+    tests = problem["tests"]
+    results = _evaluate(problem["language"], [f"{one}\n{tests}" for one in completions], tests)
     path = Path(output_dir) / f"{str(problem_json_path).removesuffix('.json')}.results.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(msgspec.json.encode({**problem, "results": results}))
@@ -38,6 +43,8 @@ def evaluate_problem(output_dir: str, problem_json_path: str, max_workers: int, 
 
 def for_file(path: str | Path) -> NDArray[np.float64]:
     """pass@1, pass@10 and pass@100 of the results in a file."""
+    import numpy as np  # it makes every process of a scoring worker dearer
+
     results = msgspec.json.decode(Path(path).read_bytes())["results"]
     return np.array([estimator(len(results), sum(map(_is_pass, results)), k) for k in TRIES])
 
@@ -50,9 +57,10 @@ def _is_pass(result: dict[str, Any]) -> bool:
     return bool(result["status"] == "OK" and result["exit_code"] == 0)
 
 
-def _evaluate(language: str, sources: Sequence[str]) -> list[dict[str, Any]]:
+def _evaluate(language: str, sources: Sequence[str], tests: str | None = None) -> list[dict[str, Any]]:
     name = _LANGUAGES.get(language, language)
-    programs = [Program(source=source, language=name) for source in sources]
+    ends_with_tests = tests is not None and not may_exit(find_language(name), tests)
+    programs = [Program(source=source, language=name, ends_with_tests=ends_with_tests) for source in sources]
     trials = run_programs(programs, Limits(seconds=SECONDS), with_stdout)
     return [_result(source, trial) for source, trial in zip(sources, trials, strict=True)]
 

@@ -21,13 +21,12 @@ def serve(ear: int, mouth: int) -> None:
         command, environment, stdin = arguments
         _set_stdin(stdin)
         os.execve(command[0], command, {**os.environ, **environment})
-    sys.path.insert(0, os.getcwd())
     vars(builtins).update(exit=sys.exit, quit=sys.exit)  # as in every Python that has read `site`
     if verb == "script":
-        code, stdin = arguments
+        source, code, stdin = arguments
         _set_stdin(stdin)
-        os._exit(subject.run_script(code))
-    subject.Subject(ear, mouth).serve(message)
+        os._exit(subject.run_script(code, subject.settle(source)))
+    subject.Subject(ear, mouth, subject.settle(arguments[0])).serve(message)
 
 
 def lay_out(files: list[tuple[str, int, int]], blob: bytes, folder: str = ".") -> None:

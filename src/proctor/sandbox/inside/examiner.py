@@ -18,7 +18,7 @@ from collections.abc import Callable
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType, MethodWrapperType, ModuleType
 from typing import Any, NoReturn
 
-from proctor.sandbox.inside import arguments, commands, kernel, plain, purity, traces, wire
+from proctor.sandbox.inside import arguments, commands, kernel, plain, purity, subject, traces, wire
 from proctor.sandbox.inside.plain import Packer, Unpacker
 
 LARGE_JOB = 1 << 16  # does not come in one piece, and a program's time must not start before it is there
@@ -58,7 +58,7 @@ def serve(orders: socket.socket, jobs: int, verdicts: socket.socket) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
     gc.enable()
     importlib.import_module("random")  # not in the warden: it seeds itself anew in every fork
-    exams = Exams()
+    exams = Exams(subject.source_path(os.getcwd()))
     while True:
         order, descriptors, _, _ = socket.recv_fds(orders, 8, 3)
         if not order:
@@ -90,7 +90,8 @@ def _read_job(jobs: int, length: int) -> tuple[dict[str, Any], bytes]:
 class Exams:
     """Holds exams; remembers tests it has compiled, because the samples of one problem share them."""
 
-    def __init__(self) -> None:
+    def __init__(self, source_path: str) -> None:
+        self._source_path = source_path
         self._papers: dict[tuple[str, str], Paper] = {}
 
     def hold(self, job: dict[str, Any], blob: bytes, link: Link) -> tuple[dict[str, Any], list[int]]:
@@ -106,24 +107,24 @@ class Exams:
 
     def _hold(self, job: dict[str, Any], link: Link) -> dict[str, Any]:
         try:
-            program = compile(job["source"], "solution.py", "exec", dont_inherit=True)
+            program = compile(job["source"], self._source_path, "exec", dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             told = traces.frames(error, "solution.py") + traces.summary(error)
             return {"outcome": "failed", "detail": told}
         if job["testing"] == "exit status":
-            return link.run(["script", program, job["stdin"]])
+            return link.run(["script", job["source"], program, job["stdin"]])
         try:
             paper = self._paper(job["tests"], job["prelude"])
         except (SyntaxError, ValueError) as error:
             return {"outcome": "sandbox error", "detail": f"The tests do not compile: {traces.summary(error)}"}
         if job["testing"] == "in-process":
-            return _judge(link, lambda: link.test(paper.prelude, program, paper.tests), "")
+            return _judge(link, lambda: link.test(job["source"], paper.prelude, program, paper.tests), "")
 
         def exam() -> dict[str, Any]:
             space = _tests_module(paper.prelude).__dict__
 
             def run() -> None:
-                _add_program(space, link, paper, program, job["entry_point"])
+                _add_program(space, link, paper, program, job)
                 exec(paper.tests, space)
 
             report = _judge(link, run, job["tests"])
@@ -238,12 +239,12 @@ class Link:
         self._await_end(None)
         return {"outcome": "ended", "detail": ""}
 
-    def load(self, program: CodeType, wanted: list[str], modules: set[str]) -> dict[str, Any]:
+    def load(self, source: str, program: CodeType, wanted: list[str], modules: set[str]) -> dict[str, Any]:
         """The program's own names among those wanted, and no others: it must not replace what the tests are made of.
 
         `math.isclose` is Python's, whatever the program has called math.
         """
-        answer = self._ask(["load", program, wanted])
+        answer = self._ask(["load", source, program, wanted])
         if answer[0] != "ok" or type(answer[1]) is not dict:
             self._value(answer)
             return {}
@@ -266,8 +267,8 @@ class Link:
         self._given = list(found.values())
         return found
 
-    def test(self, prelude: CodeType | None, program: CodeType, tests: CodeType) -> None:
-        self._value(self._ask(["test", prelude, program, tests]))
+    def test(self, source: str, prelude: CodeType | None, program: CodeType, tests: CodeType) -> None:
+        self._value(self._ask(["test", source, prelude, program, tests]))
 
     def call(self, target: int, positional: tuple[Any, ...], named: dict[str, Any]) -> Any:
         packed = {name: self._pack(value) for name, value in named.items()}
@@ -463,16 +464,17 @@ def _tests_module(prelude: CodeType | None) -> ModuleType:
     return module
 
 
-def _add_program(space: dict[str, Any], link: Link, paper: Paper, program: CodeType, entry_point: str) -> None:
+def _add_program(space: dict[str, Any], link: Link, paper: Paper, program: CodeType, job: dict[str, Any]) -> None:
     """The entry point, and all that only the program defines among the names that the tests use."""
     used = [name for name in paper.names if name not in space]
     missing = [name for name in used if not hasattr(builtins, name)]
+    entry_point = job["entry_point"]
     if entry_point:
         missing.append(entry_point)
     # Tests that use nothing but built-in names mean the program's own function of such a name. Otherwise the tests'
     # built-ins are not the program's business.
     link.stops = "StopIteration" in paper.names
-    space.update(link.load(program, missing or used, paper.modules - {entry_point}))
+    space.update(link.load(job["source"], program, missing or used, paper.modules - {entry_point}))
 
 
 def _exception(kind: type[Exception], message: str) -> Exception:

@@ -13,17 +13,19 @@ from typing import Any
 from proctor.sandbox.inside import plain, traces, wire
 from proctor.sandbox.inside.plain import Packer, Unpacker
 
+FOLDER = "program"
+"""Below the scratch folder: what a program may even delete."""
 SOURCE_FILE = "solution.py"
-TESTS_FILE = "tests.py"
-PRELUDE_FILE = "prelude.py"
 
 
 class Subject:
     """Its messages come from the examiner, which is trusted, as marshalled Python; its answers go back as JSON."""
 
-    def __init__(self, ear: int, mouth: int) -> None:
+    def __init__(self, ear: int, mouth: int, file: str) -> None:
+        """``file``: where the source lies. Programs read it, as do processes that they start in a fresh interpreter."""
         self._ear = ear
         self._mouth = mouth
+        self._file = file
         self._objects: list[Any] = []  # what the tests hold a reference to
         self._numbers: dict[int, int] = {}  # of these, by their identity
         self._packer = Packer(self._refer)
@@ -49,22 +51,24 @@ class Subject:
     # What the tests can ask for. An answer is ["ok", value], or what `traces.of_subject` makes of an exception. That to
     # a call ends with a list of the arguments that were changed.
 
-    def _load(self, code: types.CodeType, wanted: list[str]) -> list[Any]:
-        self._execute(code, SOURCE_FILE, "solution")
+    def _load(self, _source: str, code: types.CodeType, wanted: list[str]) -> list[Any]:
+        self._execute(code, "solution")
         found = self._module.__dict__
         return ["ok", {name: self._global(found[name]) for name in wanted if name in found}]
 
-    def _test(self, prelude: types.CodeType | None, code: types.CodeType, tests: types.CodeType) -> list[Any]:
+    def _test(
+        self, _source: str, prelude: types.CodeType | None, code: types.CodeType, tests: types.CodeType
+    ) -> list[Any]:
         """All in one process: for tests that need more than calls."""
         import random
 
         if prelude is not None:
             with contextlib.suppress(Exception):  # it may need what only the whole program has
-                self._execute(prelude, PRELUDE_FILE, "solution")
-        self._execute(code, SOURCE_FILE, "solution")
+                self._execute(prelude, "solution")
+        self._execute(code, "solution")
         random.seed(0)  # tests that draw their cases draw the same ones every time
         try:
-            self._execute(tests, TESTS_FILE, "__main__")
+            self._execute(tests, "__main__")
         except SystemExit as leaving:
             if traces.frames(leaving, SOURCE_FILE):  # it was the program that left
                 raise
@@ -133,10 +137,29 @@ class Subject:
             return {plain.TAG: "exception", "v": [value.__name__, traces.nearest_builtin(value).__name__]}
         return self._packer.pack(value)
 
-    def _execute(self, code: types.CodeType, file: str, name: str) -> None:
+    def _execute(self, code: types.CodeType, name: str) -> None:
         sys.modules[name] = self._module
-        self._module.__dict__.update(__name__=name, __file__=os.path.join(os.getcwd(), file), __builtins__=__builtins__)
+        self._module.__dict__.update(__name__=name, __file__=self._file, __builtins__=__builtins__)
         exec(code, self._module.__dict__)
+
+
+def settle(source: str) -> str:
+    """Makes the program's own folder the working folder, and writes the source there, as if it had been started there.
+
+    The tests know the path too, see `source_path`.
+    """
+    os.mkdir(FOLDER)
+    os.chdir(FOLDER)
+    file = os.open(SOURCE_FILE, os.O_WRONLY | os.O_CREAT, 0o644)
+    os.write(file, source.encode(errors="surrogatepass"))
+    os.close(file)
+    folder = os.getcwd()
+    sys.path.insert(0, folder)
+    return os.path.join(folder, SOURCE_FILE)
+
+
+def source_path(scratch: str) -> str:
+    return os.path.join(scratch, FOLDER, SOURCE_FILE)
 
 
 def _differ(now: Any, was: Any) -> bool:
@@ -149,10 +172,10 @@ def _differ(now: Any, was: Any) -> bool:
 def warm_up() -> None:
     """Python fits its code to what it meets in the first calls. Done before the fork, no program has to pay for it."""
     ear, mouth = os.pipe()
-    subject = Subject(ear, mouth)
+    subject = Subject(ear, mouth, SOURCE_FILE)
     program = compile("def f(x): return [x, {'a': (x, 1)}]", SOURCE_FILE, "exec")
     calls = [["call", 0, [1], {}], ["call", 0, [[1, {plain.TAG: "tuple", "v": [1, "a"]}]], {}]]
-    for message in (["load", program, ["f"]], *calls * 20):
+    for message in (["load", "", program, ["f"]], *calls * 20):
         wire.send(mouth, subject.answer(marshal.dumps(message)))
         wire.receive(ear, wire.LARGEST)
         flush()
@@ -161,10 +184,10 @@ def warm_up() -> None:
     del sys.modules["solution"]
 
 
-def run_script(code: types.CodeType) -> int:
+def run_script(code: types.CodeType, file: str) -> int:
     """The source as a program of its own, from the top to a normal end; returns the exit status."""
     module = types.ModuleType("__main__")
-    module.__dict__.update(__file__=os.path.join(os.getcwd(), SOURCE_FILE), __builtins__=__builtins__)
+    module.__dict__.update(__file__=file, __builtins__=__builtins__)
     sys.modules["__main__"] = module
     try:
         exec(code, module.__dict__)

@@ -43,17 +43,22 @@ def frames(error: BaseException, file: str, source: str = "") -> str:
     """The last frames that lie in one file, innermost last, with their lines where the source is given."""
     lines = source.splitlines()
     told = []
-    if isinstance(error, SyntaxError) and error.filename == file:
+    if isinstance(error, SyntaxError) and _is_of(error.filename, file):
         told.append(f'  File "{file}", line {error.lineno}\n    {(error.text or "").strip()[:_LINE]}\n')
     step = error.__traceback__
     while step is not None:
         code = step.tb_frame.f_code
-        if code.co_filename == file:
+        if _is_of(code.co_filename, file):
             line = step.tb_lineno
             shown = f"    {lines[line - 1].strip()[:_LINE]}\n" if 0 < (line or 0) <= len(lines) else ""
             told.append(f'  File "{file}", line {line}, in {code.co_name}\n{shown}')
         step = step.tb_next
     return "".join(told[-_FRAMES:])
+
+
+def _is_of(path: str | None, file: str) -> bool:
+    """The source has a path, which is of no use to anybody who reads of an error."""
+    return path is not None and (path == file or path.endswith(f"/{file}"))
 
 
 def _started_too_many(error: BaseException) -> bool:

@@ -51,7 +51,8 @@ class Warden:
     def __init__(self, plan: dict[str, Any]) -> None:
         self._plan = plan
         self._scratch = plan["scratch"]
-        self._islands = {os.path.basename(island) for island in plan["islands"]}
+        shown = [place for place in plan.get("folders", ()) if os.path.dirname(place) == self._scratch]
+        self._islands = {os.path.basename(place) for place in (*plan["islands"], *shown)}
         self._verdicts = socket.socket(fileno=VERDICTS)
         self._own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         self._judged = 0
@@ -89,8 +90,8 @@ class Warden:
     ) -> None:
         """One program, from fork to clean-up."""
         started = time.monotonic()
-        outputs = _output_file(), _output_file()
-        end = self._start_program(outputs, length, seconds, memory, disk, processes)
+        outputs = self._output_files()
+        end = self._start_program(outputs, length, self._limits(seconds, memory, disk, processes))
         try:
             if length > examiner.LARGE_JOB:
                 self._await_job()
@@ -99,7 +100,7 @@ class Warden:
             alive = not select.select([end], [], [], 0)[0]
             if alive:
                 signal.pidfd_send_signal(end, signal.SIGKILL)
-            status, cpu, resident = zygote.ENDED.unpack(_received(self._zygote_line, zygote.ENDED.size))
+            status, cpu, resident = self._ended()
             cpu += self._clear_room()
             self._judged += 1
             if stopped or self._judged % _RETIREMENT == 0:
@@ -111,23 +112,36 @@ class Warden:
             for descriptor in (end, *outputs):
                 os.close(descriptor)
 
-    def _start_program(
-        self, outputs: Outputs, length: int, seconds: float, memory: int, disk: int, processes: int
-    ) -> int:
+    def _start_program(self, outputs: Outputs, length: int, limits: bytes) -> int:
         """Has the zygote start it and the examiner judge it; returns a handle on its process."""
         hear_tests, tell_subject = os.pipe()
         hear_subject, tell_tests = os.pipe()
-        if not self._plan["pid_namespace"]:  # then the kernel counts whatever else this user runs
-            processes += watch.threads_of(self._plan["subject_user"] or os.getuid())
-        cpu = int(seconds) + 2  # should we be stopped ourselves, the kernel still counts
         self._gather()
-        order = zygote.ORDER.pack(*map(_within_hard_limit, zygote.LIMITED, (cpu, memory, disk, processes)))
-        socket.send_fds(self._zygote_line, [order], [*outputs, hear_tests, tell_tests])
-        _, (end,), _, _ = socket.recv_fds(self._zygote_line, 8, 1)
+        end = self._start_process(limits, outputs, hear_tests, tell_tests)
         socket.send_fds(self._orders, [length.to_bytes(8, "little")], [hear_subject, tell_subject, end])
         for descriptor in (hear_tests, tell_subject, hear_subject, tell_tests):
             os.close(descriptor)
         return end
+
+    def _limits(self, seconds: float, memory: int, disk: int, processes: int) -> bytes:
+        """As the zygote takes them."""
+        if not self._plan["pid_namespace"]:  # then the kernel counts whatever else this user runs
+            processes += watch.threads_of(self._plan["subject_user"] or os.getuid())
+        cpu = int(seconds) + 2  # should we be stopped ourselves, the kernel still counts
+        return zygote.ORDER.pack(*map(_within_hard_limit, zygote.LIMITED, (cpu, memory, disk, processes)))
+
+    def _start_process(self, limits: bytes, outputs: Outputs, ear: int, mouth: int) -> int:
+        socket.send_fds(self._zygote_line, [limits], [*outputs, ear, mouth])
+        _, (end,), _, _ = socket.recv_fds(self._zygote_line, 8, 1)
+        return end
+
+    def _ended(self) -> tuple[int, float, int]:
+        """Exit status, processor seconds and largest resident size of the process that was started last."""
+        status, cpu, resident = zygote.ENDED.unpack(_received(self._zygote_line, zygote.ENDED.size))
+        return status, cpu, resident
+
+    def _output_files(self) -> Outputs:
+        return _output_file(), _output_file()
 
     def _await_job(self) -> None:
         """Until the examiner has read it, as fast as the harness sends it."""
@@ -237,12 +251,15 @@ class Warden:
                 os.closerange(JOBS, HARNESS)
                 os.closerange(HARNESS + 1, 1 << 16)
                 os.dup2(0, 2)
-                zygote.Zygote(self._plan, socket.socket(fileno=line)).serve()
+                self._make_zygote(socket.socket(fileno=line)).serve()
             finally:
                 os._exit(73)
         theirs.close()
         self._gathered = None
         self._init = int.from_bytes(_received(self._zygote_line, 4), "little")
+
+    def _make_zygote(self, line: socket.socket) -> zygote.Zygote:
+        return zygote.Zygote(self._plan, line)
 
     def _clear_room(self) -> float:
         """Ends whatever outlived the program. Returns the processor seconds that it used, as far as they are known."""
@@ -313,20 +330,26 @@ def _within_hard_limit(kind: int, most: int) -> int:
     return most if hard == resource.RLIM_INFINITY else min(most, hard)
 
 
-def main() -> None:
+def enter(open_files: int) -> dict[str, Any]:
+    """Puts this process behind its walls, with the descriptors that the harness handed over; returns the plan."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # whoever started the harness may have held some back
     os.umask(0o022)  # the room, and what one program leaves for another, is read by other users than its maker
-    plan = json.loads(sys.argv[1])
-    for given, wanted in zip(plan["descriptors"], (JOBS, VERDICTS, HARNESS), strict=True):
+    plan: dict[str, Any] = json.loads(sys.argv[1])
+    for wanted, given in enumerate(plan["descriptors"], JOBS):
         os.dup2(given, wanted)
-    os.closerange(HARNESS + 1, 1 << 16)
+    os.closerange(JOBS + len(plan["descriptors"]), 1 << 16)
     raise_walls(plan)
     os.chdir(plan["scratch"])
     if plan["subject_user"] is not None:
         os.setgroups([])
-    for kind, most in ((resource.RLIMIT_NOFILE, _OPEN_FILES), (resource.RLIMIT_CORE, 0), (_RLIMIT_MSGQUEUE, 0)):
+    for kind, most in ((resource.RLIMIT_NOFILE, open_files), (resource.RLIMIT_CORE, 0), (_RLIMIT_MSGQUEUE, 0)):
         least = _within_hard_limit(kind, most)
         resource.setrlimit(kind, (least, least))
+    return plan
+
+
+def main() -> None:
+    plan = enter(_OPEN_FILES)
     sys.path[:] = [*sys.path[1:], *plan["packages"]]  # without ourselves
     sys.argv = [subject.SOURCE_FILE]
     for name in _PRELOADED:

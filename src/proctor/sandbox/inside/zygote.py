@@ -15,6 +15,7 @@ import sys
 from typing import Any
 
 from proctor.sandbox.inside import commands, kernel, landlock, seccomp
+from proctor.sandbox.inside.without_mounts import sitecustomize
 
 ORDER = struct.Struct("<4Q")  # the limits of one program: processor seconds, memory, largest file, processes
 ENDED = struct.Struct("<idQ")  # exit status, processor seconds, largest resident size in KiB
@@ -85,17 +86,22 @@ class Zygote:
                 os.setresuid(self._user, self._user, self._user)
             if self._plan["seccomp"] and not self._plan["pid_namespace"]:
                 _leave_neighbours_alone(files=self._user is None)
+            if self._plan.get("without_mounts"):
+                sitecustomize.install()
             gc.enable()
-            commands.serve(3, 4)
+            self._serve(3, 4)
         finally:
             os._exit(71)
+
+    def _serve(self, ear: int, mouth: int) -> None:
+        commands.serve(ear, mouth)
 
 
 def _fork_by_default() -> None:
     """For programs that use multiprocessing, as on every Python before 3.14.
 
-    From 3.14 on workers are started in a fresh interpreter, which cannot import a program that is no file. Only the
-    default is changed: a program may still choose for itself.
+    From 3.14 on a server forks the workers, which takes a fresh interpreter to start, and a socket, which not every
+    level has. Only the default is changed: a program may still choose for itself.
     """
     if sys.version_info >= (3, 14):
         import multiprocessing.context as context

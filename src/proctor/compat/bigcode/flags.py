@@ -1,4 +1,4 @@
-"""The flags and files of the BigCode evaluation harness, so that its command lines work here."""
+"""The flags and files of the BigCode evaluation harness, so that its command lines work with `proctor run`."""
 
 from __future__ import annotations
 
@@ -12,17 +12,30 @@ from typing import Any
 import msgspec
 
 from proctor import catalog, exchange
-from proctor.config import RunConfig
+from proctor.config import RunConfig, user_path
 from proctor.errors import UsageError
 from proctor.exchange import Names
 from proctor.report import Report
 
+# Accepted, and said to be of no use here: with the name of their value, if they take one.
+_NEEDLESS = {
+    "--left-padding": ("", "prompts that are decoded together are aligned at their ends, whatever the tokenizer says"),
+    "--use-auth-token": ("", "the hub is asked with the token of `hf auth login`, or $HF_TOKEN"),
+    "--save-every-k-tasks": ("N", "everything is stored as it comes"),
+}
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("as in the BigCode harness")
-    group.add_argument("--tasks", dest="task_list", metavar="A,B", help="the same as naming them one by one")
+    group.add_argument(
+        *("--tasks", "--task"),
+        dest="task_list",
+        action="append",
+        default=[],
+        metavar="A,B",
+        help="the same as naming them one by one",
+    )
     group.add_argument(
         "--do-sample",
         nargs="?",
@@ -33,8 +46,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--prompt", metavar="NAME", help="the same as --set prompt=NAME, for tasks that have it")
     group.add_argument("--load-data-path", metavar="FILE", help="the same as --set load_data_path=FILE")
     group.add_argument("--check-references", action="store_true", help="judge the right answers instead of a model's")
-    group.add_argument("--load-generations-path", metavar="FILE", help="judge these generations instead of asking")
-    group.add_argument("--save-every-k-tasks", metavar="N", help="not needed: everything is stored as it comes")
+    group.add_argument(
+        *("--load-generations-path", "--generations"),
+        dest="generations",
+        default=argparse.SUPPRESS,
+        metavar="FILE",
+        help="judge these generations instead of asking; --model names who made them",
+    )
+    group.add_argument(
+        *("--load-generations-intermediate-paths", "--partial-generations"),
+        dest="intermediate_paths",
+        nargs="*",
+        default=[],
+        metavar="FILE",
+        help="take what these have, a file for each task, and ask the model for the problems that are missing",
+    )
+    group.add_argument("--eos", metavar="TOKEN", help="the same as --stop TOKEN: the end of a text")
+    group.add_argument(
+        "--postprocess",
+        action="store_const",
+        const=False,
+        default=argparse.SUPPRESS,
+        help="judge outputs as they are: as there, the flag switches the task's post-processing off",
+    )
+    group.add_argument(
+        "--max-memory-per-gpu",
+        default=argparse.SUPPRESS,
+        metavar="SIZE",
+        help="most memory of each GPU for a model of hf/, as in 20GiB; auto is --device-map auto",
+    )
+    for flag, (metavar, why) in _NEEDLESS.items():
+        kind: dict[str, Any] = {"metavar": metavar} if metavar else {"action": "store_true"}
+        group.add_argument(flag, help=f"not needed: {why}", **kind)
     add_file_arguments(parser)
 
 
@@ -47,12 +90,12 @@ def add_file_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def named_tasks(args: argparse.Namespace) -> list[str]:
-    return [name.strip() for name in (args.task_list or "").split(",") if name.strip()]
+    return [name.strip() for names in args.task_list for name in names.split(",") if name.strip()]
 
 
 def add_options(args: argparse.Namespace, options: dict[str, Any]) -> None:
     """What these flags mean, as options of a run."""
-    if args.check_references and args.load_generations_path is not None:
+    if args.check_references and options.get("generations") is not None:
         raise UsageError(
             "--check-references judges the right answers, --load-generations-path those in a file: say one."
         )
@@ -64,12 +107,25 @@ def add_options(args: argparse.Namespace, options: dict[str, Any]) -> None:
             options["temperature"] = 0.0
     if args.check_references:
         options["model"] = "scripted/oracle"
-    if args.load_generations_path is not None:
+    if args.eos is not None:
+        options["stop"] = [*options.get("stop", []), args.eos]
+    if path := options.get("generations"):
         from proctor.models.generations import count_generations
 
-        path = args.load_generations_path
-        options["model"] = f"scripted/generations:{path}"
-        options.setdefault("samples", count_generations(Path(path)))
+        options.setdefault("model", f"scripted/generations:{path}")
+        options.setdefault("samples", count_generations(user_path(str(path))))
+    _note_what_changes_nothing(args, options)
+
+
+def _note_what_changes_nothing(args: argparse.Namespace, options: dict[str, Any]) -> None:
+    for flag, (_, why) in _NEEDLESS.items():
+        if getattr(args, flag[2:].replace("-", "_")):
+            _note(f"{flag} changes nothing: {why}.")
+    if options.get("postprocess") is False:
+        _note("--postprocess switches post-processing off, as in the BigCode harness: outputs are judged as they are.")
+    family = str(options.get("model", "")).partition("/")[0]
+    if options.get("max_memory_per_gpu") is not None and family in ("smollm2", "gguf", "openai", "scripted", "vllm"):
+        _note(f"--max-memory-per-gpu changes nothing: it is for models of hf/, not for {options['model']}.")
 
 
 def options_of(args: argparse.Namespace, options: dict[str, Any], names: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -77,12 +133,24 @@ def options_of(args: argparse.Namespace, options: dict[str, Any], names: Sequenc
     given = {key: getattr(args, key) for key in ("prompt", "load_data_path") if getattr(args, key) is not None}
     taken = {name: _settings_of(name) & given.keys() for name in names}
     for key in given:
-        if not any(key in keys for keys in taken.values()):
-            taken[names[0]] |= {key}  # which will say that it has no such setting, and which it has
-    return {
+        if lacking := [name for name in names if key not in taken[name]]:
+            _note(f"--{key.replace('_', '-')} is left out of {', '.join(lacking)}: there is no such setting.")
+    found = {
         name: {**options, "settings": options.get("settings", {}) | {key: given[key] for key in taken[name]}}
         for name in names
     }
+    paths = args.intermediate_paths
+    if paths and len(paths) != len(names):
+        raise UsageError(
+            f"--load-generations-intermediate-paths: {len(names)} tasks need {len(names)} files, got {len(paths)}."
+        )
+    for name, path in zip(names, paths, strict=False):
+        found[name]["partial_generations"] = path
+    return found
+
+
+def _note(text: str) -> None:
+    print(f"note: {text}", file=sys.stderr)
 
 
 def _settings_of(task: str) -> set[str]:

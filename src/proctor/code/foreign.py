@@ -1,0 +1,171 @@
+"""Task code that is not of this package: which of a task's methods it fulfils, where it lies, how it is found again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from tempfile import gettempdir
+from types import ModuleType
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from proctor import catalog
+from proctor.config import user_path
+from proctor.errors import UsageError
+from proctor.sandbox.layout import SCRATCH
+from proctor.userfile import PREFIX, import_file, is_file
+
+_OURS = "proctor"
+_MAIN = "__main__"
+HAS_STAND_INS = "proctor.compat.bigcode.loader:has_stand_ins"
+T = TypeVar("T")
+
+
+class Origin(Struct, frozen=True):
+    """Where a class is found again by a process that knows nothing of this one."""
+
+    name: str
+    """The task's, under which the catalog or a file of tasks has it."""
+    module: str
+    file: str
+    folder: str
+    """Where the module, or the package that it belongs to, lies."""
+    qualname: str
+    entry_point: str
+    """module:name, where an installed package offers it."""
+
+
+def overrides(task: Any, *methods: str) -> bool:
+    """Whether code from outside this package fulfils one of these methods of the task."""
+    if any(method in vars(task) for method in methods):
+        return not _is_ours(catalog.module_of(type(task)))
+    defined = [(cls, vars(cls)[method]) for cls in type(task).__mro__ for method in methods if method in vars(cls)]
+    return not all(_is_ours(getattr(found, "__module__", None) or cls.__module__) for cls, found in defined)
+
+
+def with_stand_ins(cls: type[T]) -> type[T]:
+    """The class, imported as task files are, if it was not: so that it finds what they find."""
+    name = catalog.module_of(cls)
+    module = sys.modules.get(name)
+    if _is_ours(name) or module is None or name == _MAIN or "." in name:
+        return cls
+    if catalog.at(HAS_STAND_INS)(module):
+        return cls
+    found: type[T] | None = _within(
+        import_file(Path(str(module.__file__)), catalog.at(catalog.FILE_LOADER)), cls.__qualname__
+    )
+    return found or cls
+
+
+def origin_of(task: Any) -> Origin:
+    cls = type(task)
+    home = catalog.module_of(cls)
+    module = sys.modules.get(home)
+    file = getattr(module, "__file__", None)
+    if file is None or not Path(file).is_file():
+        raise UsageError(
+            f"{task.name or cls.__name__} is in no file, where the worker that scores it could find it: put its class "
+            "into one, or say --unsafe."
+        )
+    path = Path(file).resolve()
+    name = task.name
+    if is_file(name):
+        own, _, key = name.partition(":")
+        name = ":".join(filter(None, [str(user_path(own).resolve()), key]))
+    depth = home.count(".") + (path.name == "__init__.py")
+    point = None if is_file(name) or catalog.registered(name) else catalog.installed_tasks().get(name)
+    entry_point = point.value if point else ""
+    return Origin(name, home, str(path), str(path.parents[depth]), cls.__qualname__, entry_point)
+
+
+def find_class(origin: Origin) -> type:
+    """The class, in another process."""
+    if is_file(origin.name):
+        return catalog.task_class(origin.name)
+    if origin.entry_point:
+        name, _, qualname = origin.entry_point.partition(":")
+        catalog.at(catalog.ADOPT)(name, origin.folder)
+        return catalog.checked(_within(import_module(name), qualname), origin.name)
+    module = _module(origin)
+    found = _within(module, origin.qualname)
+    if found is None:  # made by a function
+        short = origin.name.rpartition("/")[2]
+        made = catalog.made_by(module)
+        alike = [cls for cls in made.values() if cls.__qualname__ == origin.qualname]
+        found = made.get(short) or (alike[0] if len(alike) == 1 else None) or catalog.registered(origin.name)
+    if found is None:
+        raise UsageError(
+            f"{origin.file} has no {origin.qualname} that {origin.name} could be found by: let its create_all_tasks() "
+            "give it under this name."
+        )
+    return catalog.checked(found, origin.name)
+
+
+def _within(module: ModuleType, qualname: str) -> Any:
+    found: Any = module
+    for part in qualname.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _module(origin: Origin) -> ModuleType:
+    if origin.module == _MAIN or origin.module.startswith(PREFIX):
+        return import_file(Path(origin.file), catalog.at(catalog.FILE_LOADER))
+    catalog.at(catalog.ADOPT)(origin.module, origin.folder)
+    return import_module(origin.module)
+
+
+def places_of(task: Any) -> set[str]:
+    """Files and folders of the task's own code: its folder, the harness around it, and whatever it has imported."""
+    found = {str(place) for module in _modules_of(type(task)) for place in _places(module)}
+    own, _, _ = task.name.partition(":") if is_file(task.name) else ("", "", "")
+    return found | ({str(place) for place in _around(user_path(own).resolve())} if own else set())
+
+
+def _places(module: ModuleType) -> list[Path]:
+    top = sys.modules.get(module.__name__.partition(".")[0])
+    path = Path(str(module.__file__)).resolve()
+    packages = [Path(place).resolve() for place in getattr(top, "__path__", ())]
+    return [folder for folder in packages if path.is_relative_to(folder)] or _around(path)
+
+
+def _around(file: Path) -> list[Path]:
+    """The folder of a file; of a harness, all of it. Of a home folder, or of the one for all things temporary, only
+    the file and what it mentions: the rest is not meant for others to read."""
+    folder = file.parent
+    if folder.name == "tasks" and (folder.parent / "base.py").is_file():
+        folder = folder.parent
+    if not any(Path(place).resolve().is_relative_to(folder) for place in (Path.home(), gettempdir(), SCRATCH)):
+        return [folder]
+    text = file.read_text(errors="replace")
+    return [file, *(place for place in sorted(folder.glob("[!.]*")) if place != file and place.name in text)]
+
+
+def _modules_of(cls: type) -> Iterator[ModuleType]:
+    """Those from outside this package that its classes lie in, and all that these have imported."""
+    waiting = [base.__module__ for base in cls.__mro__ if not _is_ours(base.__module__)]
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        module = sys.modules.get(name)
+        if name in seen or module is None or _is_installed(module):
+            continue
+        seen.add(name)
+        yield module
+        for value in list(vars(module).values()):
+            other = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+            if isinstance(other, str):
+                waiting.append(other)
+
+
+def _is_installed(module: ModuleType) -> bool:
+    """Whether it lies where every worker can read it."""
+    file = getattr(module, "__file__", None)
+    return file is None or _is_ours(module.__name__) or str(file).startswith((sys.prefix, sys.base_prefix))
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] == _OURS

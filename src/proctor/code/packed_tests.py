@@ -1,0 +1,76 @@
+"""Test cases of LiveCodeBench: JSON, or JSON that was pickled, compressed and written in base64.
+
+Whoever unpickles a file runs it. So only those instructions of pickle are followed that make texts, lists and dicts.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import json
+import pickle
+import pickletools
+import zlib
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from proctor.errors import MissingDataError
+
+_LARGEST = 1 << 30  # bytes: a few that are compressed may stand for any number
+_HARMLESS = frozenset({
+    "PROTO", "FRAME", "STOP", "MARK", "MEMOIZE", "BINPUT", "BINGET", "UNICODE", "SHORT_BINUNICODE", "BINUNICODE",
+    "BINUNICODE8", "EMPTY_LIST", "APPEND", "APPENDS", "EMPTY_DICT", "SETITEM", "SETITEMS",
+})  # fmt: skip
+
+
+class Case(Struct, frozen=True):
+    """One test: what a program reads and prints, or arguments and result of a function in JSON."""
+
+    input: str
+    output: str
+
+
+def cases_of(packed: Any) -> list[Case]:
+    """The cases in a column of a row."""
+    if isinstance(packed, str):
+        try:
+            packed = json.loads(packed or "[]")
+        except ValueError:
+            packed = _unpacked(packed)
+    if isinstance(packed, str):
+        packed = json.loads(packed)
+    try:
+        return msgspec.convert(packed, list[Case])
+    except msgspec.ValidationError as error:
+        raise MissingDataError(f"These are no test cases of LiveCodeBench: {error}.") from None
+
+
+def _unpacked(text: str) -> Any:
+    try:
+        stream = zlib.decompressobj()
+        content = stream.decompress(base64.b64decode(text, validate=True), _LARGEST)
+    except (binascii.Error, ValueError, zlib.error) as error:
+        raise MissingDataError(f"Test cases are neither JSON nor compressed: {error}.") from None
+    if stream.unconsumed_tail:
+        raise MissingDataError(f"Test cases are larger than {_LARGEST >> 20} MiB.")
+    return plain_pickle(content)
+
+
+def plain_pickle(content: bytes) -> Any:
+    """What was pickled, if it is made of texts, lists and dicts."""
+    try:
+        used = {opcode.name for opcode, _, _ in pickletools.genops(content)}
+        if used <= _HARMLESS:
+            return _PlainUnpickler(io.BytesIO(content)).load()
+    except (ValueError, pickle.UnpicklingError, EOFError, IndexError, TypeError, KeyError) as error:
+        raise MissingDataError(f"Test cases cannot be read: {error}.") from None
+    forbidden = ", ".join(sorted(used - _HARMLESS))
+    raise MissingDataError(f"Test cases want more than texts, lists and dicts, and are not read: {forbidden}.")
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"{module}.{name} is no text, list or dict")

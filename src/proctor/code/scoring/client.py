@@ -1,0 +1,315 @@
+"""In the harness: has the task's foreign code called behind the walls, and does for it what it cannot do there."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import pickle
+import re
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import msgspec
+
+from proctor import machine
+from proctor.code.execution import Runner, SandboxFailedError, Trial, digest, trial_of
+from proctor.code.scoring import messages
+from proctor.code.scoring.contents import contents_of, pickled
+from proctor.code.scoring.pool import ScoringPool
+from proctor.config import RunConfig
+from proctor.errors import ProctorError, UsageError
+from proctor.sandbox import Limits, Program, Verdict
+from proctor.sandbox.inside import wire
+from proctor.sandbox.service import Call, Ended, ServiceWorker
+from proctor.sandbox.worker import WorkerError
+from proctor.types import Output, Sample
+
+if TYPE_CHECKING:
+    from proctor.code.task import Task
+
+T = TypeVar("T")
+
+_LARGEST = 64 << 20  # bytes of a message, and so many times what was sent to the call
+_TIMES = 16
+_PROGRAMS = 10_000  # that a call may have run for each generation
+# What a call may want for a program, whatever it says.
+_MOST = Limits(
+    seconds=3600, wall_seconds=36_000, memory_mib=1 << 16, output_kib=1 << 20, disk_mib=1 << 14, processes=4096
+)
+_PROCESSES = 512
+_MEMORY_MIB = 4096
+_SIGNALS = {int(number) for number in signal.Signals}
+_UNSHOWN = re.compile(r"[^\t\n\x20-\x7e\xa0-\U0010ffff]")
+
+
+class TaskCodeError(Exception):
+    """An error of the task's own code; of the kind, with the text, that it had there."""
+
+
+class _UsageFailedError(Exception):
+    """The task's own code says that it was used wrongly."""
+
+
+class _UnjudgedError(Exception):
+    """The call could not make a trial of a verdict."""
+
+
+class Scoring:
+    """The workers of one task. From any thread, also many calls at once."""
+
+    def __init__(self, task: Task, config: RunConfig) -> None:
+        self._task = task
+        self._config = config
+        most = config.workers or machine.cores()
+        self._threads = ThreadPoolExecutor(most, thread_name_prefix="proctor-scoring")
+        self._pool = ScoringPool(most, partial(contents_of, task, config), unsafe=config.unsafe)
+
+    def close(self) -> None:
+        self._pool.close()
+        self._threads.shutdown()
+
+    async def in_thread(self, function: Callable[..., T], *args: Any) -> T:
+        """In one of as many threads as there are workers, so that none of the loop's own waits for programs."""
+        self._pool.prepare()
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(function, *args))
+
+    def read(self, sample: Sample, outputs: Sequence[Output]) -> list[str]:
+        reply = self._call(messages.ReadOutputs(sample, tuple(outputs)), len(outputs), None)
+        return _expected(reply, messages.Generations, len(outputs)).texts
+
+    def score(
+        self, sample: Sample, outputs: Sequence[Output], runner: Runner
+    ) -> tuple[list[str], dict[str, float] | Exception]:
+        """The generations, and their metrics, or why these could not be counted."""
+        reply = self._call(messages.ScoreOutputs(sample, tuple(outputs)), len(outputs), runner)
+        scored = _expected(reply, messages.Scored, len(outputs))
+        if scored.failed is not None:
+            return scored.texts, _error(scored.failed)
+        return scored.texts, _metrics(scored.metrics)
+
+    def count(
+        self,
+        indices: Sequence[int],
+        generations: Sequence[Sequence[str]],
+        references: Sequence[Any],
+        runner: Runner,
+        *,
+        final: bool,
+    ) -> dict[str, float]:
+        texts = [list(of_one) for of_one in generations]
+        request = messages.CountResults(tuple(indices), texts, list(references), final)
+        reply = self._call(request, sum(map(len, texts)), runner)
+        return _metrics(_expected(reply, messages.Counted).metrics)
+
+    def programs(self, index: int, generations: list[str]) -> list[Program]:
+        reply = self._call(messages.MakePrograms(index, generations), len(generations), None)
+        return _expected(reply, messages.Programs, len(generations)).programs
+
+    def _call(self, request: messages.Request, generations: int, runner: Runner | None) -> messages.Reply:
+        """A failure by which the whole run should end is one that a blank text has, too: no model wrote that."""
+        try:
+            return self._attempt(request, generations, runner)
+        except _UsageFailedError as failure:
+            if str(failure) == self._failure_of(_blank(request), generations, runner):
+                raise UsageError(str(failure)) from None
+            raise TaskCodeError(str(failure)) from None
+
+    def _failure_of(self, request: messages.Request, generations: int, runner: Runner | None) -> str:
+        try:
+            self._attempt(request, generations, runner)
+        except Exception as failure:
+            return str(failure)
+        return ""
+
+    def _attempt(self, request: messages.Request, generations: int, runner: Runner | None) -> messages.Reply:
+        for last in (False, True):
+            try:
+                with self._pool.worker() as worker:
+                    return self._converse(worker, request, generations, runner)
+            except WorkerError as error:
+                if last:
+                    raise SandboxFailedError(str(error)) from None
+        raise AssertionError
+
+    def _converse(
+        self, worker: ServiceWorker, request: messages.Request, generations: int, runner: Runner | None
+    ) -> messages.Reply:
+        limits = self._limits(generations)
+        with worker.call(limits) as call:
+            conversation = _Conversation(call, self._task, runner, generations)
+            try:
+                reply = conversation.hold(request)
+            except messages.GarbledError as error:
+                call.finish()
+                raise TaskCodeError(f"it answered with what is no answer: {error}") from None
+            except (wire.BrokenMessageError, OSError):
+                _raise_end(call.ended(), limits)
+            self._show(call.end())
+        if isinstance(reply, messages.Failed):
+            if reply.usage:
+                raise _UsageFailedError(reply.message)
+            raise _error(reply)
+        if isinstance(reply, messages.Scored) and reply.failed is not None and reply.failed.usage:
+            raise _UsageFailedError(reply.failed.message)
+        return reply
+
+    def _limits(self, generations: int) -> Limits:
+        each = max(self._task.scoring_timeout, self._config.program_timeout or 0)
+        return Limits(
+            seconds=each * max(1, generations),
+            memory_mib=max(_MEMORY_MIB, self._task.memory_mib),
+            processes=_PROCESSES,
+        )
+
+    def _show(self, ended: Ended) -> None:
+        """What it printed, without what could do something to a terminal."""
+        for text, stream in ((ended.stdout, sys.stdout), (ended.stderr, sys.stderr)):
+            if text:
+                stream.write(_UNSHOWN.sub("", text))
+                stream.flush()
+
+
+class _Conversation:
+    """What one call and the harness say to each other. The call may say anything."""
+
+    def __init__(self, call: Call, task: Task, runner: Runner | None, generations: int) -> None:
+        self._call = call
+        self._task = task
+        self._runner = runner
+        self._line = call.channel.fileno()
+        self._programs_left = _PROGRAMS * max(1, generations)
+        self._most = _LARGEST
+
+    def hold(self, request: messages.Request) -> messages.Reply:
+        body = _pickled(request)
+        self._most += _TIMES * len(body)
+        wire.send(self._line, body)
+        while True:
+            match reply := self._receive():
+                case messages.RunPrograms():
+                    self._run(reply)
+                case messages.WantDataset():
+                    rows = pickled(self._task.dataset)
+                    messages.send_trusted(self._line, messages.Dataset(rows))
+                case messages.Judged():
+                    raise messages.GarbledError("nothing was there to be judged")
+                case _:
+                    return reply
+
+    def _receive(self) -> messages.Reply:
+        return messages.receive_plain(self._line, self._most)
+
+    def _run(self, request: messages.RunPrograms) -> None:
+        self._programs_left -= len(request.programs)
+        if self._programs_left < 0:
+            raise messages.GarbledError("it wants too many programs to be run")
+        limits = _bounded(request.limits)
+        judge = self._judged_there(request.programs) if request.judged else trial_of
+        try:
+            if self._runner is None:
+                raise UsageError(f"{self._task.name}: programs are run by process_results alone.")
+            with self._call.waiting():
+                trials = self._runner.run(request.programs, limits, judge)
+        except _UnjudgedError:
+            messages.send_trusted(self._line, messages.Abandoned())
+        except ProctorError as error:
+            raise _UsageFailedError(str(error)) from None
+        else:
+            messages.send_trusted(self._line, messages.Trials(trials))
+
+    def _judged_there(self, programs: list[Program]) -> Callable[[Program, Verdict], Trial]:
+        numbers = {id(program): number for number, program in enumerate(programs)}
+
+        def judge(program: Program, verdict: Verdict) -> Trial:
+            natural = trial_of(program, verdict)
+            messages.send_trusted(self._line, messages.ToJudge(numbers[id(program)], verdict))
+            with self._call.at_work():
+                while isinstance(reply := self._receive(), messages.RunPrograms):
+                    self._run(reply)  # it may take other programs to judge this one
+            if not isinstance(reply, messages.Judged):
+                raise messages.GarbledError("a trial was expected")
+            if reply.trial is None:
+                raise _UnjudgedError
+            if reply.trial.passed and not natural.passed:
+                raise messages.GarbledError("a program that failed is said to have passed")
+            return msgspec.structs.replace(reply.trial, program=digest(program), testing=natural.testing)
+
+        return judge
+
+
+def _pickled(request: messages.Request) -> bytes:
+    try:
+        return pickle.dumps(request)
+    except Exception:
+        if not isinstance(request, messages.CountResults):
+            raise
+        return pickle.dumps(msgspec.structs.replace(request, references=None))  # the task there can make them, too
+
+
+def _bounded(limits: Limits) -> Limits:
+    """No more than makes sense for any program."""
+    asked, most = msgspec.structs.asdict(limits), msgspec.structs.asdict(_MOST)
+    known = {name: value for name, value in asked.items() if value is not None}
+    if not all(math.isfinite(value) and value > 0 for value in known.values()):
+        raise messages.GarbledError("limits that are no numbers above 0")
+    return Limits(**{name: min(value, most[name]) for name, value in known.items()})
+
+
+def _blank(request: messages.Request) -> messages.Request:
+    """The same about texts that nobody wrote."""
+    if isinstance(request, messages.ReadOutputs | messages.ScoreOutputs):
+        blank = tuple(msgspec.structs.replace(output, text="") for output in request.outputs)
+        return msgspec.structs.replace(request, outputs=blank)
+    if isinstance(request, messages.CountResults):
+        return msgspec.structs.replace(request, generations=[[""] * len(texts) for texts in request.generations])
+    return msgspec.structs.replace(request, generations=[""] * len(request.generations))
+
+
+Kind = TypeVar("Kind", messages.Generations, messages.Scored, messages.Counted, messages.Programs)
+
+
+def _expected(reply: messages.Reply, kind: type[Kind], number: int | None = None) -> Kind:
+    if not isinstance(reply, kind):
+        raise TaskCodeError(f"it answered with {type(reply).__name__} instead of {kind.__name__}")
+    given = reply.programs if isinstance(reply, messages.Programs) else getattr(reply, "texts", None)
+    if number is not None and (given is None or len(given) != number):
+        raise TaskCodeError(f"it answered for {len(given or ())} generations instead of {number}")
+    return reply
+
+
+def _metrics(found: Mapping[str, float] | None) -> dict[str, float]:
+    return {name: value for name, value in (found or {}).items() if math.isfinite(value)}
+
+
+def _error(failed: messages.Failed) -> TaskCodeError:
+    """Under the name that it had there, with the traceback that it had there."""
+    name = failed.kind if failed.kind.isidentifier() and len(failed.kind) <= 100 else "TaskCodeError"
+    error: TaskCodeError = type(name, (TaskCodeError,), {})(failed.message)
+    if failed.trace:
+        error.add_note(failed.trace)
+    return error
+
+
+def _raise_end(ended: Ended, limits: Limits) -> NoReturn:
+    """Why a call ended without an answer."""
+    match ended.end.stopped:
+        case "timeout" | "wall":
+            failed = "TimeoutError", f"it took more than {limits.seconds:g} seconds"
+        case "memory":
+            failed = "MemoryError", f"it took more than {limits.memory_mib} MiB of memory"
+        case "output":
+            failed = "OutputError", f"it printed more than {limits.output_kib} KiB"
+        case _:
+            failed = "EndedError", _told(ended)
+    raise _error(messages.Failed(*failed))
+
+
+def _told(ended: Ended) -> str:
+    status = ended.end.status
+    if status is not None and status < 0:
+        return f"its process was ended by {signal.Signals(-status).name}" if -status in _SIGNALS else "its process died"
+    return f"its process ended without an answer, with exit status {status}"

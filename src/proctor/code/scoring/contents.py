@@ -1,0 +1,85 @@
+"""What a scoring worker is given of a task: where its class lies, its attributes, and what it may read."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from proctor.code import foreign
+from proctor.code.rows import Table
+from proctor.code.scoring.messages import Contents
+from proctor.code.scoring.pool import Load
+from proctor.config import RunConfig, user_path
+
+if TYPE_CHECKING:
+    from proctor.code.task import Task
+
+# Of this process alone, or made anew there.
+_LEFT_OUT = ("sandbox", "artifacts", "settings", "get_dataset", "_config", "_scoring", "_environment")
+_LARGE = 256 << 20  # bytes of a data set of the hub's client that are left in their files
+
+
+def contents_of(task: Task, config: RunConfig) -> Load:
+    task.rows()  # they go along, so that nobody has to ask a hub there
+    state = {name: value for name, value in vars(task).items() if name not in _LEFT_OUT}
+    data = task._given.file and str(user_path(task._given.file).resolve())
+    files = _Files()
+    try:
+        body, complete = pickled(state, files), True
+    except Exception:
+        body, complete = pickled({n: v for n, v in state.items() if _can_be_pickled(v)}, files), False
+    contents = Contents(
+        origin=foreign.origin_of(task),
+        settings=msgspec.structs.asdict(task.settings),
+        data=data,
+        config=msgspec.structs.replace(config, store=None, out=None),  # a store's address may hold a password
+        state=body,
+        complete=complete,
+    )
+    shown = foreign.places_of(task) | files.names | ({data} if data else set())
+    return Load(task.name, pickle.dumps(contents), sorted(place for place in shown if Path(place).exists()))
+
+
+class _Files:
+    """Those that pickled rows refer to."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+
+class _Pickler(pickle.Pickler):
+    """Data sets of the hub's client become plain rows, so that a worker need not import it; large ones stay files."""
+
+    def __init__(self, file: io.BytesIO, files: _Files) -> None:
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+        self._files = files
+
+    def reducer_override(self, value: Any) -> Any:
+        if type(value).__module__.partition(".")[0] != "datasets":
+            return NotImplemented
+        if isinstance(value, dict):
+            return dict, (dict(value),)
+        if not hasattr(value, "to_list"):
+            return NotImplemented
+        if getattr(getattr(value, "data", None), "nbytes", 0) > _LARGE:
+            self._files.names |= {entry["filename"] for entry in value.cache_files}
+            return NotImplemented
+        return Table, (value.to_list(),)
+
+
+def pickled(value: Any, files: _Files | None = None) -> bytes:
+    content = io.BytesIO()
+    _Pickler(content, files or _Files()).dump(value)
+    return content.getvalue()
+
+
+def _can_be_pickled(value: Any) -> bool:
+    try:
+        pickled(value)
+    except Exception:
+        return False
+    return True

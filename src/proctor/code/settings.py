@@ -1,0 +1,37 @@
+"""Settings of a code task: the arguments of its constructor."""
+
+from __future__ import annotations
+
+import inspect
+from copy import copy
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+_SETTABLE = (str, bool, int, float, list, tuple, dict, type(None))
+_ALWAYS_PASSED = {"prompt": "prompt", "load_data_path": None}  # where a constructor has them without a default
+
+
+def constructor_settings(cls: type) -> dict[str, Any]:
+    """The arguments of the constructor that can be given on a command line, with their defaults, if they have any."""
+    found: dict[str, Any] = {}
+    for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]:  # type: ignore[misc]
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        if parameter.default is parameter.empty:
+            found[name] = _ALWAYS_PASSED.get(name, msgspec.NODEFAULT)
+        elif isinstance(parameter.default, _SETTABLE):
+            found[name] = parameter.default
+    return found
+
+
+def struct_of(defaults: dict[str, Any]) -> type[Struct]:
+    fields: list[Any] = [
+        (name, Any)
+        if default is msgspec.NODEFAULT
+        else (name, Any, msgspec.field(default_factory=partial(copy, default)))
+        for name, default in defaults.items()
+    ]
+    return msgspec.defstruct("Settings", fields, frozen=True, kw_only=True)

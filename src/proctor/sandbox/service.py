@@ -1,0 +1,259 @@
+"""A function of ours that runs behind the walls, seen from the harness: each call in a process of its own.
+
+Blocking, for use from any thread: what is called may itself want something of the harness in the middle of a call.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+from msgspec import Struct
+
+from proctor.sandbox.inside.frames import LARGEST_MESSAGE, MOST_DESCRIPTORS, attached
+from proctor.sandbox.inside.service import CALL, FINISH, PAUSE, RESUME
+from proctor.sandbox.judgement import End
+from proctor.sandbox.ladder import Level
+from proctor.sandbox.layout import ENVIRONMENT, parts_open_to_all, plan_layout
+from proctor.sandbox.program import Limits
+from proctor.sandbox.worker import WorkerError, decoded, launch, make_scratch
+
+_INSIDE = "proctor.sandbox.inside.service"
+_LOAD_SECONDS = 300.0
+_CLOSING_SECONDS = 5.0
+_FAREWELL = 1.0  # seconds for the process of a call to end when it has answered
+_LAST_WORDS = 1 << 16
+
+
+class ServiceFailedError(Exception):
+    """The function could not be loaded behind the walls."""
+
+
+class Ended(Struct, frozen=True):
+    """How a call ended, as its supervisor saw it."""
+
+    end: End
+    stdout: str
+    stderr: str
+
+
+class ServiceWorker:
+    """One supervisor, which has loaded the function and serves one call at a time."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        calls: socket.socket,
+        verdicts: socket.socket,
+        said: int,
+        scratch: Path | None,
+    ) -> None:
+        self._process = process
+        self._calls = calls
+        self._verdicts = verdicts
+        self._said = said
+        self._scratch = scratch
+        self._closing = threading.Lock()
+
+    @classmethod
+    def start(cls, level: Level, service: str, payload: bytes, shown: Iterable[str]) -> ServiceWorker:
+        """Loads `service`, which is module:function, with this payload. `shown`: what it may read besides Python."""
+        if level.namespaces and os.getuid() == 0:  # it will be another user
+            shown = [part for place in shown for part in parts_open_to_all(place)]
+        layout = plan_layout(shown, with_answers=True)
+        more = {"service": service, "path": _search_path(), "prefixes": (sys.prefix, sys.exec_prefix)}
+        path = f"{os.path.dirname(os.path.abspath(sys.executable))}:{ENVIRONMENT['PATH']}"
+        scratch = make_scratch(level, layout)
+        said = os.memfd_create("stderr")
+        theirs_calls, calls = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        theirs_verdicts, verdicts = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        harness, memory = os.pidfd_open(os.getpid()), _in_memory(payload)
+        handed = [theirs_calls.fileno(), theirs_verdicts.fileno(), harness, memory]
+        try:
+            process = launch(_INSIDE, level, layout, handed, scratch, more, path, said)
+        except BaseException:
+            _forget(calls, verdicts, said, scratch)
+            raise
+        finally:
+            theirs_calls.close()
+            theirs_verdicts.close()
+            os.close(harness)
+            os.close(memory)
+        worker = cls(process, calls, verdicts, said, scratch)
+        try:
+            worker._await_load()
+        except BaseException:
+            worker.close()
+            raise
+        return worker
+
+    def _await_load(self) -> None:
+        if not self.has_ended(_LOAD_SECONDS):
+            raise ServiceFailedError(f"nothing came of it within {_LOAD_SECONDS:g} seconds")
+        message, _ = self._receive()
+        if "failed" in message:
+            raise ServiceFailedError(message["failed"])
+
+    def call(self, limits: Limits) -> Call:
+        """Begins a call. The one before must have ended."""
+        ours, theirs = socket.socketpair()
+        order = CALL.pack(
+            limits.seconds, limits.ceiling, limits.memory_mib << 20, limits.output_kib << 10, limits.disk_mib << 20,
+            limits.processes,
+        )  # fmt: skip
+        try:
+            socket.send_fds(self._calls, [order], [theirs.fileno()])
+        except OSError:
+            ours.close()
+            raise WorkerError(self._last_words()) from None
+        finally:
+            theirs.close()
+        return Call(self, ours)
+
+    def tell(self, word: bytes) -> None:
+        try:
+            self._calls.send(word)
+        except OSError:
+            raise WorkerError(self._last_words()) from None
+
+    def has_ended(self, seconds: float) -> bool:
+        """Whether the call ends within this time."""
+        poll = select.poll()
+        poll.register(self._verdicts, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+
+    def ended(self) -> Ended:
+        """How the call ended, when it has."""
+        message, content = self._receive()
+        end = msgspec.convert(message, End)
+        stdout, stderr = content[: end.stdout], content[end.stdout :]
+        return Ended(end, stdout.decode(errors="replace"), stderr.decode(errors="replace"))
+
+    def close(self) -> None:
+        """Ends it, whatever it is doing, with all that it has started. From any thread, and more than once."""
+        with self._closing:
+            if self._process.returncode is not None:
+                return
+            for line in (self._calls, self._verdicts):
+                _shut_down(line)
+            try:
+                self._process.wait(_CLOSING_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            _forget(self._calls, self._verdicts, self._said, self._scratch)
+
+    def _receive(self) -> tuple[dict[str, object], bytes]:
+        descriptors: list[int] = []
+        try:
+            message, descriptors, _, _ = socket.recv_fds(self._verdicts, LARGEST_MESSAGE, MOST_DESCRIPTORS)
+            if not message:
+                raise WorkerError(self._last_words())
+            found = decoded(message)
+            return found, attached(found, descriptors)
+        except OSError:
+            raise WorkerError("the worker was closed") from None
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def _last_words(self) -> str:
+        """Why it failed, as it said itself."""
+        try:
+            said = os.pread(self._said, _LAST_WORDS, 0).decode(errors="replace").splitlines()
+        except OSError:  # closed meanwhile
+            said = []
+        return next((line for line in reversed(said) if line.strip()), "the sandbox ended without a word")
+
+
+class Call:
+    """One call that is under way. `channel` leads to its process, which is not to be trusted."""
+
+    def __init__(self, worker: ServiceWorker, channel: socket.socket) -> None:
+        self.channel = channel
+        self._worker = worker
+        self._ended: Ended | None = None
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """While the call waits for the harness, its clock stands still."""
+        self._worker.tell(PAUSE)
+        try:
+            yield
+        finally:
+            self._worker.tell(RESUME)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """While the harness waits for the call, in the middle of the other."""
+        self._worker.tell(RESUME)
+        try:
+            yield
+        finally:
+            self._worker.tell(PAUSE)
+
+    def end(self) -> Ended:
+        """Of a call that has answered: it ends by itself, or is ended."""
+        if self._ended is None and not self._worker.has_ended(_FAREWELL):
+            self._worker.tell(FINISH)
+        return self.ended()
+
+    def finish(self) -> Ended:
+        """Ends it now, whatever it is doing."""
+        if self._ended is None:
+            self._worker.tell(FINISH)
+        return self.ended()
+
+    def ended(self) -> Ended:
+        """How it ended, when it has."""
+        if self._ended is None:
+            self._ended = self._worker.ended()
+        return self._ended
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.channel.close()
+        if self._ended is None and kind is not None and not issubclass(kind, WorkerError):
+            self.finish()
+
+
+def _search_path() -> list[str]:
+    """Where the harness finds modules, ours among them; what of it is not shown is not there."""
+    return [*(os.path.abspath(place) for place in sys.path), str(Path(__file__).resolve().parents[2])]
+
+
+def _in_memory(content: bytes) -> int:
+    descriptor = os.memfd_create("payload")
+    with open(os.dup(descriptor), "wb") as file:
+        file.write(content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _shut_down(line: socket.socket) -> None:
+    """Wakes up whoever waits for it, too."""
+    with suppress(OSError):  # the other side is gone
+        line.shutdown(socket.SHUT_RDWR)
+
+
+def _forget(calls: socket.socket, verdicts: socket.socket, said: int, scratch: Path | None) -> None:
+    calls.close()
+    verdicts.close()
+    os.close(said)
+    if scratch is not None:
+        shutil.rmtree(scratch, ignore_errors=True)
