@@ -151,7 +151,7 @@ def test_the_things_that_a_question_names() -> None:
 
 
 # How many of 20 samples have both examples from their own canvas, at least. In a line, each place holds one shape.
-BOTH = {"shuffle_tracking": 0, "undetermined": 7} | dict.fromkeys(("between", "move_tracking", "odd_one_out"), 12)
+BOTH = {"shuffle_tracking": 0, "undetermined": 7} | dict.fromkeys(("between", "move_tracking", "odd_one_out"), 10)
 
 
 @pytest.mark.parametrize("name", REGISTERED_TASKS)

@@ -29,11 +29,14 @@ _PLAIN = str.maketrans(
     }
 )
 # What a model writes after the end of its turn is not its reply.
-_TURN = re.compile(
-    r"<\|(?:im_start|im_end|start|end|return|endoftext|end_of_text|begin_of_text|eot_id|eom_id|assistant|user)\|>|"
-    r"</?s>|<eos>|<bos>|<(?:start|end)_of_turn>"
+_BEGIN = re.compile(
+    r"<\|(?:begin_of_text|assistant)\|>|<s>|<bos>|"
+    r"(?:<\|(?:im_start|start)\|>|<start_of_turn>)(?:assistant|model)\b"
 )
-_ROLES = ("", "assistant", "model")
+_END_OF_TURN = re.compile(
+    r"<\|(?:im_start|im_end|start|end|return|endoftext|end_of_text|eot_id|eom_id|user)\|>|"
+    r"</s>|<eos>|<(?:start|end)_of_turn>"
+)
 # Scripts that set no spaces between words, also not before a word or number of ours.
 _UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _SEAM = re.compile(rf"(?<=[{_UNSPACED}])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=[{_UNSPACED}])")
@@ -105,7 +108,7 @@ _OPENING = re.compile(
 
 
 def _first_turn(text: str) -> str:
-    return next((turn for turn in _TURN.split(text) if turn.strip() not in _ROLES), "")
+    return next(filter(str.strip, _END_OF_TURN.split(_BEGIN.sub("\n", text))), "")
 
 
 def _without_cut_off_item(text: str) -> str:

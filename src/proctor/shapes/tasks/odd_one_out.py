@@ -18,7 +18,7 @@ from proctor.shapes.reading import nearer_pairs
 from proctor.shapes.typed import QUESTIONS, ShapeTask
 
 TRIES = 500  # of six shapes, every eighth canvas will do
-OTHER_TRIES = 20  # of seven shapes, every third three will do
+OTHER_TRIES = 20  # threes of which one is the odd one, seen from some shape: most are
 SEARCHED = 7  # shapes among which the three are searched for, while a canvas is drawn; others may see them, too
 QUESTION = (
     "Seen from the {}, two of these three shapes are in the same direction and one is in another: "
@@ -90,11 +90,12 @@ class OddOneOutTask(ShapeTask):
         return [first, *(self._other_question(names, triple, views) or pair for pair in others)]
 
     def _other_question(self, names: list[str], triple: Triple, views: Views) -> tuple[str, str] | None:
-        """About three shapes of which one at most is of the first three; None where none are found."""
+        """About three others, so that the answer is not among the choices of the first; None where none are found."""
+        rest = [index for index in range(len(names)) if index not in triple]
         for _ in range(OTHER_TRIES):
-            other = tuple(self.random.sample(range(len(names)), 3))
+            other = tuple(self.random.sample(rest, 3))
             seen = [(odd, pivots) for odd, pivots in zip(other, views.pivots(other), strict=True) if pivots]
-            if seen and len(set(other) & set(triple)) < 2:
+            if seen:
                 odd, pivots = self.random.choice(seen)
                 return self._question(names, other, pivots), names[odd]
         return None
