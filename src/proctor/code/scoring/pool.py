@@ -16,7 +16,7 @@ from proctor.sandbox.survey import Finding, refusal
 from proctor.sandbox.worker import WorkerError
 
 _SERVICE = "proctor.code.scoring.worker:load"
-_WORTH_ANOTHER = 0.25  # seconds that a call waits before another worker is started, which takes about as long
+_WORTH_ANOTHER = 0.5  # seconds that a call waits before another worker is started, which takes about as long
 
 
 class Load(Struct, frozen=True):
