@@ -147,7 +147,7 @@ class Scoring:
                 call.finish()
                 raise TaskCodeError(f"it answered with what is no answer: {error}") from None
             except (wire.BrokenMessageError, OSError):
-                _raise_end(call.ended(), limits)
+                _raise_end(call.end(), limits)
             self._show(call.end())
         if isinstance(reply, messages.Failed):
             if reply.usage:
@@ -193,12 +193,17 @@ class _Conversation:
                 case messages.RunPrograms():
                     self._run(reply)
                 case messages.WantDataset():
-                    rows = pickled(self._task.dataset)
-                    messages.send_trusted(self._line, messages.Dataset(rows))
+                    messages.send_trusted(self._line, messages.Dataset(self._dataset()))
                 case messages.Judged():
                     raise messages.GarbledError("nothing was there to be judged")
                 case _:
                     return reply
+
+    def _dataset(self) -> bytes:
+        try:
+            return pickled(self._task.dataset)
+        except ProctorError as error:
+            raise _UsageFailedError(str(error)) from None
 
     def _receive(self) -> messages.Reply:
         return messages.receive_plain(self._line, self._most)
@@ -310,6 +315,8 @@ def _raise_end(ended: Ended, limits: Limits) -> NoReturn:
 
 def _told(ended: Ended) -> str:
     status = ended.end.status
-    if status is not None and status < 0:
+    if status is None:
+        return "it hung up without an answer, or said more than fits into one"
+    if status < 0:
         return f"its process was ended by {signal.Signals(-status).name}" if -status in _SIGNALS else "its process died"
     return f"its process ended without an answer, with exit status {status}"
