@@ -1,5 +1,6 @@
 """Samples that are not independent: metrics count their clusters, and tasks say which belong together."""
 
+import asyncio
 import math
 from collections.abc import Callable
 
@@ -155,5 +156,6 @@ def test_the_jackknife_leaves_out_clusters() -> None:
         answer = {"generations": [text], "metrics": {"root of lengths": math.sqrt(len(text))}, "trials": []}
         results.add(Record(sample, score=Score(None, "counted", answer)))
     metric = results.metrics()["root of lengths"]
+    asyncio.run(task.close())
     assert (metric.n, metric.method) == (6, "jackknife")
     assert known(metric.stderr) > 0
