@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proctor.shapes.replies import UNDETERMINED
-from proctor.shapes.replies.asked import kind_for
+from proctor.shapes.replies.asked import read_about
 from proctor.shapes.replies.choices import choice_of
 from proctor.shapes.replies.colours import COLOURS
 from proctor.shapes.replies.directions import DIRECTIONS
@@ -32,34 +32,32 @@ __all__ = [
 
 
 def parse_yes_no(text: str, question: str = "") -> str | None:
-    return read_reply(text, kind_for(YES_NO, question))
+    return read_about(text, YES_NO, question)
 
 
 def parse_entailment(text: str, question: str = "") -> str | None:
     """Yes, No or Cannot be determined."""
-    return read_reply(text, kind_for(ENTAILMENT, question))
+    return read_about(text, ENTAILMENT, question)
 
 
 def parse_integer(text: str, question: str = "") -> str | None:
     """An integer in digits or in words; "none" is 0."""
-    answer = read_reply(text, kind_for(NUMBERS, question))
+    answer = read_about(text, NUMBERS, question)
     return answer if answer and answer.removeprefix("-").isdecimal() else None
 
 
 def parse_direction(text: str, question: str = "") -> str | None:
     """Left, Right, Above, Below, or two of them, such as Above Left."""
-    return read_reply(text, kind_for(DIRECTIONS, question))
+    return read_about(text, DIRECTIONS, question)
 
 
 def parse_colour(text: str, question: str = "") -> str | None:
-    return read_reply(text, kind_for(COLOURS, question))
+    return read_about(text, COLOURS, question)
 
 
 def parse_shape(text: str, question: str = "") -> str | None:
     """A shape by size, colour and form, in any order."""
-    kind = kind_for(SHAPES, question)
-    answer = read_reply(text, kind)
-    return answer if answer or kind is SHAPES else read_reply(text, SHAPES)
+    return read_about(text, SHAPES, question)
 
 
 def parse_choice(text: str, choices: Sequence[str]) -> str | None:

@@ -15,9 +15,9 @@ from itertools import pairwise
 from proctor.shapes.canvas import FORMS, LARGE, SIZES
 from proctor.shapes.replies.colours import COLOURS
 from proctor.shapes.replies.directions import DIRECTIONS, OPPOSITES, invert
-from proctor.shapes.replies.numbers import NUMBERS, find_numbers
+from proctor.shapes.replies.numbers import NUMBERS, find_numbers, without_other_numbers
 from proctor.shapes.replies.polar import ENTAILMENT, YES_NO, state_existence
-from proctor.shapes.replies.reader import Kind, Mention, Mentions
+from proctor.shapes.replies.reader import CACHED, Kind, Mention, Mentions, read_reply
 from proctor.shapes.replies.shapes import SHAPES
 
 Attributes = frozenset[str]
@@ -25,9 +25,11 @@ Attributes = frozenset[str]
 _SPELLED = {"big": "large", "little": "small", "tiny": "small"}
 _SORTS = (frozenset(SIZES), frozenset(LARGE.colours), frozenset(FORMS))
 _ATTRIBUTE = re.compile(rf"\b({'|'.join((*SIZES, *_SPELLED, *LARGE.colours, *FORMS))})s?\b", re.I)
+_VALUE = rf"(?:{'|'.join((*SIZES, *_SPELLED, *LARGE.colours))})\b"
 _PHRASE = re.compile(
     rf"\b(?:(?:{'|'.join((*SIZES, *_SPELLED))})[ ,~]+)?(?:(?:{'|'.join(LARGE.colours)})[ ,~]+)?"
-    rf"(?:{'|'.join(FORMS)}|shape|one)s?\b",
+    rf"(?:{'|'.join(FORMS)}|shape|one)s?\b"
+    rf"(?:,? (?:that|which) (?:is|are)(?: both)? {_VALUE}(?: and {_VALUE})*(?! (?:{'|'.join(FORMS)}|shape|one)))?",
     re.I,
 )
 
@@ -47,35 +49,69 @@ _LABEL = re.compile(r"([^,.;:()]*)(?:[:=]|\b(?:is|are))\s*(?:(?:exactly|only|jus
 _COUNTED = re.compile(r"[^,.;:()\d]*")
 
 
-def _counted(passage: str, mentions: Mentions, asked: Attributes) -> Mentions:
-    """The numbers that count what was asked for; those that could, where none surely does."""
-    counted = []
+_SHAPES: Attributes = frozenset(["shape"])  # of any form
+_THEM: Attributes = frozenset(["them"])  # of what the sentence before was about
+_OF_THEM = re.compile(r"\s*of (?:them|these|those|which)\b", re.I)
+
+
+def _counted(passage: str, mentions: Mentions) -> list[Attributes]:
+    """What each number counts; nothing where the passage does not say."""
+    counted: list[Attributes] = []
     form: Attributes = frozenset()
-    for i, mention in enumerate(mentions):
-        end = mentions[i + 1].start if i + 1 < len(mentions) else len(passage)
-        things = _attributes(_COUNTED.match(passage[mention.end : end])[0].partition(" and ")[0])  # type: ignore[index]
-        if not things and (label := _LABEL.search(passage[max(0, mention.start - 60) : mention.start])):
-            things = _attributes(label[1])
-        things = things if not things or things & _SORTS[2] else things | form
+    for mention, end in zip(mentions, [*(m.start for m in mentions[1:]), len(passage)], strict=False):
+        after = _COUNTED.match(passage[mention.end : end])
+        said = after[0].partition(" and ")[0] if after else ""
+        label = _LABEL.search(passage[max(0, mention.start - 60) : mention.start])
+        if label and not _attributes(said) and _attributes(label[1]):
+            said = label[1]
+        things = _attributes(said)
+        if things and _OF_THEM.match(said):  # of those that were counted before
+            things |= counted[-1] - _SORTS[2] - _SHAPES if counted else _THEM
+        if not things & _SORTS[2]:
+            things |= _SHAPES if re.search(r"\bshapes?\b", said, re.I) else form if things else things
         form = things & _SORTS[2] or form
         counted.append(things)
-    if asked in counted:
-        return tuple(m for m, things in zip(mentions, counted, strict=True) if things in (asked, frozenset()))
-    return tuple(m for m, things in zip(mentions, counted, strict=True) if not _contradict(things, asked))
+    return counted
+
+
+def _is_asked(things: Attributes, asked: Attributes) -> bool:
+    """Are these what was asked for, if only by the attributes that tell them from others, as in "3 small ones"?"""
+    if things >= _THEM:
+        return things - _THEM - _SHAPES <= asked
+    return bool(things) and things == asked - _SORTS[2] - _SHAPES
 
 
 _ITEMISED = re.compile(rf"\(([^()]*\d[^()]*\b(?:{'|'.join((*SIZES, *LARGE.colours, *FORMS))})s?\b[^()]*)\)", re.I)
 
 
-def numbers_about(question: str) -> Kind:
-    if not (asked := _attributes(question)):
-        return NUMBERS
+def numbers_about(question: str) -> list[Kind]:
+    """First only numbers of what was asked for, and those that say nothing; then all but those of something else."""
+    asked = _attributes(question)
+    if not asked:
+        return [NUMBERS]
+    asked = asked if asked & _SORTS[2] else asked | _SHAPES
 
+    @lru_cache(maxsize=CACHED)
     def find(passage: str) -> Mentions:
-        exact = _counted(passage, find_numbers(passage), asked)
-        return exact if len({m.value for m in exact}) == 1 else _counted(passage, NUMBERS.find(passage), asked)
+        mentions = find_numbers(passage)
+        counted = list(zip(mentions, _counted(passage, mentions), strict=True))
+        for fits in (asked.__eq__, lambda things: _is_asked(things, asked)):
+            if any(fits(things) for _, things in counted):
+                return tuple(m for m, things in counted if not things or fits(things))
+        mentions = NUMBERS.find(passage)
+        return tuple(m for m, things in zip(mentions, _counted(passage, mentions), strict=True) if not things)
 
-    return replace(NUMBERS, find=find, prepare=lambda text: _ITEMISED.sub(r", \1", NUMBERS.prepare(text)))
+    @lru_cache(maxsize=CACHED)
+    def find_others(passage: str) -> Mentions:
+        mentions = NUMBERS.find(passage)
+        return tuple(
+            m for m, things in zip(mentions, _counted(passage, mentions), strict=True) if not _contradict(things, asked)
+        )
+
+    def prepare(text: str) -> str:
+        return _ITEMISED.sub(r", \1", without_other_numbers(text))
+
+    return [replace(NUMBERS, find=find, prepare=prepare), replace(NUMBERS, find=find_others, prepare=prepare)]
 
 
 # -- yes and no ---------------------------------------------------------------------------------------------------
@@ -150,12 +186,14 @@ _TWO = re.compile(
     r"to the left of|to the right of|above|below) the (?P<b>\w+ \w+ \w+)\?",
     re.I,
 )
-_CLAUSE = re.compile(r"[^.,;:\n]+")
+_CLAUSE = re.compile(r"(?:[^.,;:\n]|,(?= (?:to|on|above|below|left|right|directly|just|slightly|further)\b))+")
+_AT_PLACE = re.compile(r",? (?:at )?\(\),?")
+_VERB = re.compile(r"\s*(?:is|are|lies|sits|stands|comes|we find|there is)\s+(?:the |a )?", re.I)
 
 
 def _turned(text: str, a: Attributes, b: Attributes) -> str:
     """The text with "B is left of A" read as "B is right of A": what it says of A."""
-    return _CLAUSE.sub(lambda clause: _turn_clause(clause[0], a, b), text)
+    return _CLAUSE.sub(lambda clause: _turn_clause(clause[0], a, b), _AT_PLACE.sub(" ", text))
 
 
 def _turn_clause(clause: str, a: Attributes, b: Attributes) -> str:
@@ -163,6 +201,9 @@ def _turn_clause(clause: str, a: Attributes, b: Attributes) -> str:
         if _means(first[0], b, a) and _means(second[0], a, b):
             middle = clause[first.end() : second.start()]
             return clause[: first.end()] + invert(middle) + clause[second.start() :]
+        inverted = _means(first[0], a, b) and _means(second[0], b, a)  # "left of A is B"
+        if inverted and _VERB.fullmatch(clause[first.end() : second.start()]):
+            return invert(clause[: first.start()]) + clause[first.start() :]
     return clause
 
 
@@ -257,31 +298,38 @@ def _rank_of(passage: str, mention: Mention) -> Rank | None:
     return _rank(last) if last and _BEFORE_SHAPE.fullmatch(before, last.end()) else None
 
 
-def shapes_about(question: str) -> Kind:
+def shapes_about(question: str) -> list[Kind]:
     """Without the shape from which is measured, and without those that are said to have another rank."""
     reference, asked = _REFERENCE.search(question), _RANK.search(question)
     if not reference and not asked:
-        return SHAPES
+        return [SHAPES]
     measured = reference[1].lower() if reference else ""
     rank = _rank(asked) if asked else None
 
+    @lru_cache(maxsize=CACHED)
     def find(passage: str) -> Mentions:
         others = tuple(mention for mention in SHAPES.find(passage) if mention.value != measured)
         return tuple(m for m in others if _rank_of(passage, m) in (None, rank)) if rank else others
 
-    return replace(SHAPES, find=find)
+    return [replace(SHAPES, find=find), SHAPES]
 
 
-ABOUT: dict[Kind, Callable[[str], Kind]] = {
+ABOUT: dict[Kind, Callable[[str], list[Kind]]] = {
     NUMBERS: numbers_about,
-    YES_NO: yes_no_about,
-    ENTAILMENT: entailment_about,
-    DIRECTIONS: directions_about,
+    YES_NO: lambda question: [yes_no_about(question)],
+    ENTAILMENT: lambda question: [entailment_about(question)],
+    DIRECTIONS: lambda question: [directions_about(question)],
     SHAPES: shapes_about,
-    COLOURS: lambda question: COLOURS,
+    COLOURS: lambda question: [COLOURS],
 }
 
 
 @lru_cache(maxsize=64)
-def kind_for(kind: Kind, question: str) -> Kind:
+def kinds_about(kind: Kind, question: str) -> list[Kind]:
+    """How to look for answers of this kind, with the question in hand: in turn, until one is found."""
     return ABOUT[kind](question)
+
+
+def read_about(text: str, kind: Kind, question: str) -> str | None:
+    answers = (read_reply(text, about) for about in kinds_about(kind, question))
+    return next((answer for answer in answers if answer is not None), None)

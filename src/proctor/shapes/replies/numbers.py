@@ -50,11 +50,16 @@ _PRONOUN_AFTER = re.compile(
 )
 _OF_THEM_AFTER = re.compile(r"\s+(?:at|in|on|is|has|with)\b|\s*\(", re.I)
 _N = rf"(?:\d+|{'|'.join(_UNITS)})"
-_ELSE = re.compile(
+# Numbers of a whole, before that of its part: "5 squares, 3 of which are small".
+_WHOLE = re.compile(
     rf"\b{_N} \w+(?=,? of (?:which|whom)\b|,? (?:but |and )?only {_N} of (?:them|these|those)\b)|"
+    rf"\b{_N} \w+: (?={_N} \w+,? (?:\w+ )?of (?:which|them|these|those)\b)|"
+    rf"\b{_N}\b[^,.;\n]{{0,30}},\s(?={_N}\b(?<!one) of (?:which|whom))",
+    re.I,
+)
+_ELSE = re.compile(
     r"(?:^|(?<=[\s,:;]))\d{1,2}\)(?=\s+[a-z])|"
-    rf"\bout of a total of {_N}\b|\b{_N} \w+: (?={_N} \w+,? (?:\w+ )?of (?:which|them|these|those)\b)|"
-    rf"\b{_N}\b[^,.;\n]{{0,30}},\s(?={_N}\b(?<!one) of (?:which|whom))|"
+    rf"\bout of a total of {_N}\b|"
     rf"\b(?:step|shape|line|event|item|case|option|figure|image|row|statement|swap|move|rule)\s#?\d+\b|#\d+|"
     rf"\b(?:out of|of|among|from|all|all of)(?: all)?(?: of)?(?: the| these| those|"
     rf" its)? {_N}\b(?= (?:\w+ ){{0,3}}{_THING}|\s*[.,;!)\n]|\s*$)"
@@ -72,9 +77,17 @@ _ALOUD = re.compile(
 _SUM_OF = re.compile(r"(?:total|count|number|sum|tally)\s*$", re.I)
 
 
-def _without_other_numbers(text: str) -> str:
+def without_other_numbers(text: str) -> str:
     text = _ALOUD.sub(lambda found: " " if _is_counting(found[0]) else found[0], text)
-    return _ELSE.sub(
+    return _without(_ELSE, text)
+
+
+def _without_wholes(text: str) -> str:
+    return without_other_numbers(_without(_WHOLE, text))
+
+
+def _without(numbers: re.Pattern[str], text: str) -> str:
+    return numbers.sub(
         lambda found: found[0] if _SUM_OF.search(text, max(0, found.start() - 8), found.start()) else " ", text
     )
 
@@ -175,4 +188,4 @@ def _count(mention: Mention) -> float:
     return float(mention.value.removesuffix(" more"))
 
 
-NUMBERS = Kind(_find, _choose, prepare=_without_other_numbers)
+NUMBERS = Kind(_find, _choose, prepare=_without_wholes)
