@@ -7,6 +7,7 @@ environment of its own, with its own imports (peers/bigcode_prompts.py); Proctor
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from process import HERE, say
 from proctor.code.rows import packaged_file, read_rows
 
 ENV = HERE.parent / ".venv-bigcode"
+NEEDED_BY_FILES = ENV / "needed-by-files"  # what files import beside the harness, for Proctor's side
 REQUIREMENTS = HERE / "peers" / "bigcode-requirements.txt"
 FORK = "nvidia-bigcode-eval==26.3"
 COLUMNS = ("loads", "prompts equal", "gold passes", "blank fails")
@@ -61,6 +63,7 @@ def prepare(checkout: Path | None, folder: Path) -> Path:
         pip = [str(ENV / "bin" / "python"), "-m", "pip", "install", "--quiet"]
         subprocess.run([*pip, "-r", str(REQUIREMENTS)], check=True)
         subprocess.run([*pip, "--no-deps", FORK], check=True)
+        subprocess.run([*pip, "--target", str(NEEDED_BY_FILES), "sacremoses", "tqdm"], check=True)
         (ENV / "ready").touch()
     source = checkout or next(ENV.glob("lib/python3*/site-packages"))
     root = folder / "harness"
@@ -130,12 +133,13 @@ def _prove_case(proof: FileProof, path: Path, case: Case, own: dict[str, Any], f
     task += [word for key, value in case.options.items() for word in ("--set", f"{key}={value}")]
     proof.tried += 1
     number = [str(case.limit)] if case.limit else []
-    shown, why = _proctor("generate", *task, *(["-n", *number] if number else []), "--out", "-", "--quiet")
+    samples = folder / "samples.jsonl"  # some tasks talk on standard output
+    shown, why = _proctor("generate", *task, *(["-n", *number] if number else []), "--out", str(samples), "--quiet")
     proof.held["loads"] += shown is not None
     if shown is None:
         proof.notes.append(f"{case.variant}: {why}")
         return
-    prompts = [json.loads(line)["prompt"] for line in shown.splitlines()]
+    prompts = [json.loads(line)["prompt"] for line in samples.read_text().splitlines()]
     if prompts and prompts == own.get("prompts", [])[: len(prompts)]:
         proof.held["prompts equal"] += 1
     else:
@@ -158,14 +162,22 @@ def _prove_case(proof: FileProof, path: Path, case: Case, own: dict[str, Any], f
 
 
 def _proctor(*words: str) -> tuple[str | None, str]:
-    done = subprocess.run([sys.executable, "-m", "proctor", *words], capture_output=True, text=True, check=False)
+    path = [str(NEEDED_BY_FILES), *filter(None, [os.environ.get("PYTHONPATH")])]
+    done = subprocess.run(
+        [sys.executable, "-m", "proctor", *words],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     errors = done.stderr.strip().splitlines()
     why = errors[-1].removeprefix("proctor: ").partition(" When the cause is mended")[0] if errors else ""
     return (done.stdout if done.returncode == 0 else None), why.rpartition("the last: ")[2]
 
 
 def _first_metric(said: str | None) -> float | None:
-    metrics = json.loads(said)["runs"][0]["metrics"] if said else {}
+    report = said[said.index("{") :] if said and "{" in said else ""
+    metrics = json.loads(report)["runs"][0]["metrics"] if report else {}
     return next((metric["value"] for metric in metrics.values()), None)
 
 

@@ -41,6 +41,28 @@ def test_code_eval() -> None:
     assert code_eval.compute_code_eval([["if True:"]], ["    assert True"], k=1)[0] == {"pass@1": 1.0}
 
 
+LOOP = """
+def check(out, right):
+    assert out == right
+for given, right in zip(['a b a'], [2]):
+    check(set(given), right)
+"""
+
+
+@pytest.mark.parametrize(
+    ("candidate", "test", "passed"),
+    [
+        ("def set(text): return len({*text.split()})", "assert set('a b a') == 2", True),  # MBPP has such functions
+        ("def set(text): return len({*text.split()})", LOOP, True),
+        ("def set(text): return 0", LOOP, False),
+        ("def zip(*_): return []\ndef set(text): return 0", LOOP, False),  # which the test must not do without
+        ("def set(_): return 0\ndef f(): return [1]", "assert set(f()) == set([2])", False),
+    ],
+)
+def test_a_function_with_the_name_of_a_built_in_one(candidate: str, test: str, passed: bool) -> None:
+    assert code_eval.compute_code_eval([[candidate]], [test], k=1)[0] == {"pass@1": float(passed)}
+
+
 def test_tests_that_threads_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def confused(source: str) -> None:
         raise SystemError("AST constructor recursion depth mismatch (before=42, after=91)")

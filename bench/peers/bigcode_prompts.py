@@ -16,6 +16,7 @@ from typing import Any
 
 import datasets
 
+USUAL = {"prompt": "prompt", "load_data_path": None}  # what the harness's command line gives
 _rows: list[dict[str, Any]] = []
 
 
@@ -37,11 +38,16 @@ def variants(module: Any) -> dict[str, Any]:
     made = dict(module.create_all_tasks()) if hasattr(module, "create_all_tasks") else {}
     base = importlib.import_module("bigcode_eval.base").Task
     for name, found in vars(module).items():
-        if inspect.isclass(found) and issubclass(found, base) and found.__module__ == module.__name__:
-            needed = [one for one in inspect.signature(found).parameters.values() if one.default is one.empty]
-            if not inspect.isabstract(found) and all(one.kind is one.VAR_KEYWORD for one in needed):
-                made.setdefault(name, found)
+        own = inspect.isclass(found) and issubclass(found, base) and found.__module__ == module.__name__
+        if own and not inspect.isabstract(found) and needed(found) <= USUAL.keys():
+            made.setdefault(name, found)
     return made
+
+
+def needed(made: Any) -> set[str]:
+    """The arguments of a constructor that have no default."""
+    arguments = inspect.signature(made).parameters.values()
+    return {one.name for one in arguments if one.default is one.empty and one.kind is not one.VAR_KEYWORD}
 
 
 def prompts(asked: dict[str, Any]) -> dict[str, Any]:
@@ -50,7 +56,8 @@ def prompts(asked: dict[str, Any]) -> dict[str, Any]:
     known = variants(module)
     if not asked["variant"]:
         return {"variants": list(known), "prompts": []}
-    task = known[asked["variant"]](**asked["options"])
+    made = known[asked["variant"]]
+    task = made(**{name: USUAL[name] for name in needed(made)} | asked["options"])
     return {"variants": list(known), "prompts": [task.get_prompt(doc) for doc in task.get_dataset()]}
 
 

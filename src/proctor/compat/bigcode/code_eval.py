@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+import builtins
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +56,7 @@ def check_correctness(check_program: str, timeout: float, task_id: int, completi
 def program_of(candidate: str, test: str, language: str = "python") -> Program:
     """A candidate with its test: apart, where that is Python by itself, so that a pass cannot be faked."""
     if language == "python" and test.strip() and _parses(test):
-        return Program(source=candidate, tests=test)
+        return Program(source=candidate, tests=test, entry_point=_tested_builtin(test))
     source = f"{candidate}\n{test}"
     if language == "rust-test":  # HumanEvalPack's, which imports crates that few programs use
         source = without_unused_crates(source)
@@ -80,6 +82,39 @@ def estimate_pass_at_k(num_samples: int | Iterable[int], num_correct: Iterable[i
     tries = repeat(num_samples) if isinstance(num_samples, int) else num_samples
     pairs = [(int(n), int(c)) for n, c in zip(tries, num_correct, strict=False)]
     return np.array([pass_at_k(n, c, k) if n - c >= k else 1.0 for n, c in pairs])
+
+
+@lru_cache(maxsize=64)  # the candidates of one problem share it
+def _tested_builtin(test: str) -> str:
+    """The function under test where it has the name of a built-in one; '' where the test calls another, as most do.
+
+    A test names nothing but built-ins then, and asserts something of one of them alone. What a candidate defines does
+    not matter: it could choose which built-in the test is to do without.
+    """
+    try:
+        tree = ast.parse(test)
+    except Exception:
+        return ""
+    named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    if any(name not in vars(builtins) for name in named - set(_bound(tree))):
+        return ""
+    asserted = [node.test for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+    checks = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
+    asserted += [argument for check in checks if isinstance(check, ast.Call) for argument in check.args]
+    calls = [call.func for part in asserted for call in ast.walk(part) if isinstance(call, ast.Call)]
+    called = {function.id for function in calls if isinstance(function, ast.Name)} - set(_bound(tree))
+    return called.pop() if len(called) == 1 else ""
+
+
+def _bound(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(name, ast.Store()) | ast.arg(arg=name):
+                yield name
+            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
+                yield name
+            case ast.alias(name, asname):
+                yield (asname or name).partition(".")[0]
 
 
 def _parses(code: str) -> bool:
