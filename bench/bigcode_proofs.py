@@ -32,6 +32,19 @@ _WITHOUT_ROWS = {
     "bfcl": "calls of functions, judged with a server's replies; its data is fetched by the file itself",
     "spider": "its databases are fetched by the file itself",
 }
+# Faults of the fork, by which its files cannot count anything at all: mended in the copy, and said in the table.
+_MENDED = {
+    "apps": (
+        "        if level is None:\n            level = self.DATASET_NAME\n",
+        "",
+        "the fork's check of a variable that it never sets is taken out",
+    ),
+    "codexglue_code_to_text": (
+        'with MosesDetokenizer("en") as detokenize:\n            docstring = detokenize(',
+        'if True:\n            docstring = MosesDetokenizer("en").detokenize(',
+        "the fork's `with` around a class of sacremoses that has none is taken out",
+    ),
+}
 Row = dict[str, Any]
 
 
@@ -68,6 +81,12 @@ def prepare(checkout: Path | None, folder: Path) -> Path:
     source = checkout or next(ENV.glob("lib/python3*/site-packages"))
     root = folder / "harness"
     shutil.copytree(source / "bigcode_eval", root / "bigcode_eval")
+    for name, (fault, mended, _) in _MENDED.items():
+        file = root / "bigcode_eval" / "tasks" / f"{name}.py"
+        text = file.read_text()
+        if fault in text:
+            file.write_text(text.replace(fault, mended))
+            file.with_suffix(".mended").touch()
     _put_ds1000(root / "bigcode_eval" / "tasks" / "ds")
     return root
 
@@ -95,6 +114,8 @@ def prove_all(root: Path, files: Sequence[Path], folder: Path) -> Iterator[FileP
 
 def _prove(root: Path, path: Path, folder: Path) -> FileProof:
     proof = FileProof(path.stem)
+    if path.with_suffix(".mended").exists():
+        proof.notes.append(_MENDED[path.stem][2])
     (listed,) = _own_side(root, [{"file": path.stem, "variant": "", "rows": None, "options": {}}])
     if "error" in listed:
         proof.notes.append(f"its own side: {listed['error']}")

@@ -21,6 +21,7 @@ from proctor.task import sandbox_of
 
 T = TypeVar("T")
 _LATER = frozenset({"ends_with_tests"})
+_DERIVED = frozenset({"control"})  # from the same tests as the source
 
 
 class SandboxFailedError(Exception):
@@ -205,5 +206,5 @@ def _encodable(program: Program) -> dict[str, Any]:
     return {
         key: value.encode(errors="surrogatepass") if isinstance(value, str) else value
         for key, value in msgspec.structs.asdict(program).items()
-        if value or key not in _LATER
+        if (value or key not in _LATER) and key not in _DERIVED
     }

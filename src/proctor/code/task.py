@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from proctor import task as core
 from proctor.code import foreign, marks, reply, results
+from proctor.code.controls import with_wrong_expectations
 from proctor.code.environment import Environment, helpers_in
 from proctor.code.execution import Live, Refused, Runner, Trial, run_programs, trial_of
 from proctor.code.forms import Continuation, Form, Infilling, end_tokens, form_of, present
@@ -149,10 +150,12 @@ class Task(ScoringMixin, core.Task):
         """What is run to judge a generation. A Python solution is called by its tests, others end with them."""
         reference = str(self.get_reference(doc))
         if self.language != "python":
+            wrong = with_wrong_expectations(reference, self.language, [self.entry_point(doc)])
             return Program(
                 source=f"{generation}\n{reference}",
                 language=self.language,
                 ends_with_tests=not may_exit(find_language(self.language), reference),
+                control=f"{generation}\n{wrong}" if wrong else "",
             )
         form = form_of(self.get_prompt(doc))
         prelude = form.text if isinstance(form, Continuation) else ""

@@ -73,6 +73,16 @@ def with_end(verdict: Verdict, language: Language, source: str, end_mark: EndMar
     return msgspec.structs.replace(verdict, outcome=Outcome.EXITED, detail=detail, **shown)
 
 
+def with_control(verdict: Verdict, control: Verdict) -> Verdict:
+    """Of a program that has passed, after it was run again with tests that a right one fails."""
+    if control.outcome is Outcome.ERROR:
+        return control
+    if not control.passed:
+        return verdict
+    detail = "The program also passes tests that expect other answers: it has made its tests judge nothing."
+    return msgspec.structs.replace(verdict, outcome=Outcome.FAILED, detail=detail)
+
+
 def _outcome(
     exchange: Exchange, report: dict[str, Any], limits: Limits, testing: Mode, language: Language
 ) -> tuple[Outcome, str]:

@@ -11,7 +11,7 @@ import msgspec
 
 from proctor import machine
 from proctor.errors import MissingToolchainError, UsageError
-from proctor.sandbox.judgement import Exchange, verdict_of, with_end
+from proctor.sandbox.judgement import Exchange, verdict_of, with_control, with_end
 from proctor.sandbox.ladder import Level
 from proctor.sandbox.languages import Language, find_language
 from proctor.sandbox.program import Limits, Program
@@ -67,7 +67,11 @@ class WorkerPool(Sandbox):
         try:
             if language.name == "python":
                 return await self._judge_python(program, language, limits)
-            return await self._judge_command(program, language, limits)
+            verdict = await self._judge_command(program, language, limits)
+            if not (verdict.passed and program.control):
+                return verdict
+            control = msgspec.structs.replace(program, source=program.control, control="")
+            return with_control(verdict, await self._judge_command(control, language, limits))
         except (MissingToolchainError, WorkerError) as error:
             return Verdict(outcome=Outcome.ERROR, detail=str(error), level=self.level)
 

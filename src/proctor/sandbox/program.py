@@ -26,6 +26,8 @@ class Program(Struct, frozen=True, kw_only=True):
     """The tests run in the source's own process in any case: that is where they execute what they test."""
     ends_with_tests: bool = False
     """The source brings its tests along, as its last part."""
+    control: str = ""
+    """The source with tests that expect what is wrong: if this passes too, nothing was judged, and the source fails."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
 from proctor.code import reply, sources
+from proctor.code.controls import with_wrong_expectations
 from proctor.code.forms import Form, fenced
 from proctor.code.patches import (
     apply_character_patch,
@@ -225,10 +226,16 @@ class HumanEvalPack(Task):
                 entry_point=self.entry_point(doc),
                 prelude=f"{imports}\n{doc['prompt']}",
             )
-        return Program(source=self._source(doc, generation), language=self.runs_as, ends_with_tests=True)
-
-    def _source(self, doc: Any, generation: str) -> str:
         tests = self.get_reference(doc)
+        wrong = with_wrong_expectations(tests, self.language, [self.entry_point(doc)])
+        return Program(
+            source=self._source(doc, generation, tests),
+            language=self.runs_as,
+            ends_with_tests=True,
+            control=self._source(doc, generation, wrong) if wrong else "",
+        )
+
+    def _source(self, doc: Any, generation: str, tests: str) -> str:
         match self.language:
             case "cpp":
                 whole = f"{sources.without(generation, 'main')}\n{tests}"

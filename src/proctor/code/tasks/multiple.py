@@ -10,6 +10,7 @@ import re
 from typing import Any, cast
 
 from proctor.code import reply, sources
+from proctor.code.controls import with_wrong_expectations
 from proctor.code.forms import Form
 from proctor.code.rows import load_dataset
 from proctor.code.task import Task
@@ -119,16 +120,23 @@ class MultiPLE(Task):
         tests = self.get_reference(doc)
         if self.language == "python":
             return Program(source=generation, tests=tests, entry_point=self.entry_point(doc), prelude=doc["prompt"])
+        wrong = with_wrong_expectations(tests, self.language, [self.entry_point(doc)])
+        return Program(
+            source=self._source(doc, generation, tests),
+            language=self.runs_as,
+            ends_with_tests=True,
+            control=self._source(doc, generation, wrong) if wrong else "",
+        )
+
+    def _source(self, doc: Any, generation: str, tests: str) -> str:
         if self.language == "go":
             imports = re.split(r"\n(?://|func )", doc["prompt"])[0]
-            source = sources.go_source([imports, generation, tests])
-        elif self.language == "php" and generation.rfind("?>") > generation.rfind("<?php"):
-            source = f"{generation}\n<?php\n{tests}"
-        elif self.language in ("perl", "ruby"):
-            source = f"{_ENDS_OF_FILE.sub('', generation)}\n{tests}"
-        else:
-            source = f"{generation}\n{tests}"
-        return Program(source=source, language=self.runs_as, ends_with_tests=True)
+            return sources.go_source([imports, generation, tests])
+        if self.language == "php" and generation.rfind("?>") > generation.rfind("<?php"):
+            return f"{generation}\n<?php\n{tests}"
+        if self.language in ("perl", "ruby"):
+            return f"{_ENDS_OF_FILE.sub('', generation)}\n{tests}"
+        return f"{generation}\n{tests}"
 
     def read_chat(self, doc: Any, form: Form, text: str, index: int) -> str:
         """A chat model writes whole functions, or files; the tests go on where the prompt's function is still open."""

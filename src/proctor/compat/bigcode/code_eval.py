@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
+from proctor.code.controls import defined_in, with_wrong_expectations
 from proctor.code.execution import Trial, run_programs
 from proctor.code.sources import without_unused_crates
 from proctor.metrics.passing import TRIES, mean_pass_at_k, pass_at_k
@@ -57,10 +58,20 @@ def program_of(candidate: str, test: str, language: str = "python") -> Program:
     """A candidate with its test: apart, where that is Python by itself, so that a pass cannot be faked."""
     if language == "python" and test.strip() and _parses(test):
         return Program(source=candidate, tests=test, entry_point=_tested_builtin(test))
+    known = find_language(language)
+    wrong = with_wrong_expectations(test, known.name, defined_in(candidate, test)) if known.name != "python" else ""
+    return Program(
+        source=_whole(candidate, test, language),
+        language=language,
+        ends_with_tests=not may_exit(known, test),
+        control=_whole(candidate, wrong, language) if wrong else "",
+    )
+
+
+def _whole(candidate: str, test: str, language: str) -> str:
     source = f"{candidate}\n{test}"
-    if language == "rust-test":  # HumanEvalPack's, which imports crates that few programs use
-        source = without_unused_crates(source)
-    return Program(source=source, language=language, ends_with_tests=not may_exit(find_language(language), test))
+    # HumanEvalPack's imports crates that few programs use.
+    return without_unused_crates(source) if language == "rust-test" else source
 
 
 def result_of(trial: Trial, task_id: int, completion_id: int) -> Result:

@@ -1,0 +1,142 @@
+"""Tests that expect what is wrong, made of a benchmark's own: a program that passes both was judged by neither.
+
+Outside Python a program shares a source with its tests, and can make them judge nothing: by an `operator==`, a macro, an
+assertion of its own, an exit that does not exit. So whatever passes is run a second time with calls of the function
+under test exchanged between assertions that expect something else. Who answers right fails there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+_PREFIXED = ("clojure", "racket", "ocaml")  # where a call is in parentheses as a whole
+_ALIAS = "candidate"  # MultiPL-E's name for the function under test
+_PAIRS = {"(": ")", "[": "]", "{": "}"}
+_TOKENS = re.compile(
+    r"""(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|(?P<number>\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)"""
+    r"|\w+|[^\w\s,;()]"
+)
+_SKIPPED = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])'""")  # texts, and characters of C
+_QUOTED = re.compile(r"""'(?:\\.|[^'\\])*'""")
+_SINGLE_QUOTES = ("bash", "dart", "elixir", "javascript", "lua", "perl", "php", "r", "ruby", "typescript")
+_COMMENT = re.compile(r"\s(?://|#|--|;;)\s.*$")
+_EQUATES = re.compile(r"==|!=|\s=\s|\beq\b|\bne\b|equal|identical|within|expected|deeply|\bis\b", re.IGNORECASE)
+_DEFINED = re.compile(
+    r"\b(?:def|fn|func|function|fun|sub|let|const|var)\s+(?:rec\s+)?(?:\([^()]*\)\s*)?(\w+)|\b(\w+)\s*\([^;{}]*\)\s*\{"
+)
+
+
+class _Check(Struct, frozen=True):
+    """A line of the tests that calls the function under test."""
+
+    number: int
+    before: str
+    call: str
+    after: str
+
+
+def with_wrong_expectations(tests: str, language: str, names: Iterable[str]) -> str:
+    """The tests with exchanged calls; '' where no two of them are known to expect different things.
+
+    ``names``: of the function under test.
+    """
+    lines = tests.split("\n")
+    known = [re.escape(name) for name in {_ALIAS, *names} if name]
+    checks = _of_one_kind(list(_checks(lines, language, "|".join(known))))
+    exchanged = {check.number: f"{check.before}{call}{check.after}" for check, call in _exchange(checks)}
+    return "\n".join(exchanged.get(number, line) for number, line in enumerate(lines)) if exchanged else ""
+
+
+def defined_in(source: str, tests: str) -> set[str]:
+    """Functions that a source defines and tests call, where nothing says which one is tested."""
+    names = {name for match in _DEFINED.finditer(source) for name in match.groups() if name}
+    return {name for name in names if re.search(rf"\b{re.escape(name)}\b", tests)}
+
+
+def _checks(lines: Sequence[str], language: str, names: str) -> Iterator[_Check]:
+    for number, line in enumerate(lines):
+        span = _call_in(line, language, names)
+        if span is not None:
+            start, end = span
+            yield _Check(number, line[:start], line[start:end], line[end:])
+
+
+def _call_in(line: str, language: str, names: str) -> tuple[int, int] | None:
+    """The first call in a line, if it ends there."""
+    flags = re.IGNORECASE if language == "ada" else 0
+    if language == "haskell":
+        found = re.search(rf"\b(?:{names})\b.*?(?=\s==\s)", line)
+        return found.span() if found else None
+    if language in _PREFIXED:
+        found = re.search(rf"\(\s*(?:{names})(?=[\s)])", line)
+        opening = found.start() if found else -1
+    elif language == "bash":
+        found = re.search(rf"\$\((?:{names})(?=[\s)])", line)
+        opening = found.start() + 1 if found else -1
+    else:
+        found = re.search(rf"(?<!\w)(?:{names})(?:->|\.call|\.)?\s?\(", line, flags)
+        opening = found.end() - 1 if found else -1
+    end = _closing(line, opening, language) if found else None
+    return None if found is None or end is None else (found.start(), end)
+
+
+def _closing(line: str, opening: int, language: str) -> int | None:
+    """Where the bracket that opens there is closed again."""
+    waiting: list[str] = []
+    place = opening
+    while place < len(line):
+        skipped = _SKIPPED.match(line, place) or (_QUOTED.match(line, place) if language in _SINGLE_QUOTES else None)
+        if skipped:
+            place = skipped.end()
+            continue
+        sign = line[place]
+        place += 1
+        if sign in _PAIRS:
+            waiting.append(_PAIRS[sign])
+        elif sign in _PAIRS.values():
+            if sign != waiting.pop():
+                return None
+            if not waiting:
+                return place
+    return None
+
+
+def _of_one_kind(checks: Sequence[_Check]) -> list[_Check]:
+    """Those that begin alike, as assertions do and definitions do not."""
+    kinds: dict[str, list[_Check]] = defaultdict(list)
+    for check in checks:
+        kinds["".join(re.findall(r"^\W*\w*", check.before)).strip()].append(check)
+    return max(kinds.values(), key=len, default=[])
+
+
+def _exchange(checks: Sequence[_Check]) -> Iterator[tuple[_Check, str]]:
+    """Each with a call that belongs to another expectation, as far as there are enough of them."""
+    keys = _expectations(checks)
+    ordered = sorted(range(len(checks)), key=lambda place: (keys[place], place))
+    distance = max(Counter(keys).values(), default=0)
+    for place, index in enumerate(ordered):
+        other = ordered[(place + distance) % len(ordered)]
+        if keys[other] != keys[index] and checks[other].call != checks[index].call:
+            yield checks[index], checks[other].call
+
+
+def _expectations(checks: Sequence[_Check]) -> list[tuple[str, ...]]:
+    """What each expects, so that only what differs for sure does: in any order, as 2 is 2.0, without messages.
+
+    Texts count where nothing else differs, and something is compared.
+    """
+    rests = [_COMMENT.sub("", f"{check.before} {check.after}") for check in checks]
+    tokens = [list(_TOKENS.finditer(rest)) for rest in rests]
+    plain = [tuple(sorted(_spelling(token) for token in of_one if not token["text"])) for of_one in tokens]
+    if len(set(plain)) > 1 or not all(_EQUATES.search(rest) for rest in rests):
+        return plain
+    return [tuple(sorted(token["text"][1:-1] for token in of_one if token["text"])) for of_one in tokens]
+
+
+def _spelling(token: re.Match[str]) -> str:
+    number = token["number"]
+    return f"{float(number.replace('_', '')):g}" if number else token[0]
