@@ -1,12 +1,13 @@
 """Tests that expect what is wrong, made of a benchmark's own: a program that passes both was judged by neither.
 
-Outside Python a program shares a source with its tests, and can make them judge nothing: by an `operator==`, a macro, an
-assertion of its own, an exit that does not exit. So whatever passes is run a second time with calls of the function
-under test exchanged between assertions that expect something else. Who answers right fails there.
+Outside Python a program shares a source with its tests, and can make them judge nothing: by an `operator==`, a macro,
+an assertion of its own, an exit that does not exit. So what passes is run a second time, with calls of the function
+under test exchanged between assertions that expect something else. A right program fails there.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,9 +25,12 @@ _SKIPPED = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])'""")  # texts, and c
 _QUOTED = re.compile(r"""'(?:\\.|[^'\\])*'""")
 _SINGLE_QUOTES = ("bash", "dart", "elixir", "javascript", "lua", "perl", "php", "r", "ruby", "typescript")
 _COMMENT = re.compile(r"\s(?://|#|--|;;)\s.*$")
-_EQUATES = re.compile(r"==|!=|\s=\s|\beq\b|\bne\b|equal|identical|within|expected|deeply|\bis\b", re.IGNORECASE)
+_EQUATES = re.compile(
+    r"==|!=|\s=\s|(?<![a-z])(?:eq|ne)(?![a-z])|equal|identical|within|expected|deeply|\bis\b", re.IGNORECASE
+)
+_VALUES = ("true", "false", "null", "nil", "none", "undefined")
 _DEFINED = re.compile(
-    r"\b(?:def|fn|func|function|fun|sub|let|const|var)\s+(?:rec\s+)?(?:\([^()]*\)\s*)?(\w+)|\b(\w+)\s*\([^;{}]*\)\s*\{"
+    r"\b(?:def|fn|func|function|fun|sub|let|const|var)\s+(?:rec\s+)?(?:\([^()]*\)\s*)?(\w+)|\b(\w+)\s*\([^;{}\n]*\)\s*\{"
 )
 
 
@@ -49,6 +53,21 @@ def with_wrong_expectations(tests: str, language: str, names: Iterable[str]) -> 
     checks = _of_one_kind(list(_checks(lines, language, "|".join(known))))
     exchanged = {check.number: f"{check.before}{call}{check.after}" for check, call in _exchange(checks)}
     return "\n".join(exchanged.get(number, line) for number, line in enumerate(lines)) if exchanged else ""
+
+
+def with_exchanged_ends(tests: str, language: str, helper: str) -> str:
+    """The same for tests that hand a helper of their own what to call with and, at the end, what to expect.
+
+    Only for tests that are known: in others the last argument may be a message.
+    """
+    ends = rf"(?P<end>[^\s'\"]\S*|'[^']*'|\"[^\"]*\")$" if language == "bash" else r",(?P<end>[^,]*)\);?$"
+    lines = tests.split("\n")
+    found = [re.search(rf"^\s*{helper}\b.*?{ends}", line) for line in lines]
+    checks = [(number, match) for number, match in enumerate(found) if match]
+    for (number, match), (_, other) in itertools.pairwise(checks):
+        if match["end"] != other["end"]:
+            lines[number] = f"{lines[number][: match.start('end')]}{other['end']}{lines[number][match.end('end') :]}"
+    return "\n".join(lines) if lines != tests.split("\n") else ""
 
 
 def defined_in(source: str, tests: str) -> set[str]:
@@ -127,14 +146,21 @@ def _exchange(checks: Sequence[_Check]) -> Iterator[tuple[_Check, str]]:
 def _expectations(checks: Sequence[_Check]) -> list[tuple[str, ...]]:
     """What each expects, so that only what differs for sure does: in any order, as 2 is 2.0, without messages.
 
-    Texts count where nothing else differs, and something is compared.
+    Texts count where nothing else differs, something is compared, and no other value comes before them: such a text is
+    a message.
     """
     rests = [_COMMENT.sub("", f"{check.before} {check.after}") for check in checks]
     tokens = [list(_TOKENS.finditer(rest)) for rest in rests]
     plain = [tuple(sorted(_spelling(token) for token in of_one if not token["text"])) for of_one in tokens]
-    if len(set(plain)) > 1 or not all(_EQUATES.search(rest) for rest in rests):
+    if len(set(plain)) > 1 or not all(map(_compares_texts, rests, tokens)):
         return plain
     return [tuple(sorted(token["text"][1:-1] for token in of_one if token["text"])) for of_one in tokens]
+
+
+def _compares_texts(rest: str, tokens: Iterable[re.Match[str]]) -> bool:
+    values = (token for token in tokens if token["text"] or token["number"] or token[0].lower() in _VALUES)
+    first = next(values, None)
+    return (first is None or bool(first["text"])) and bool(_EQUATES.search(_SKIPPED.sub("", rest)))
 
 
 def _spelling(token: re.Match[str]) -> str:

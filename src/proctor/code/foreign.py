@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import site
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -125,6 +127,14 @@ def places_of(task: Any) -> set[str]:
     return found | ({str(place) for place in _around(user_path(own).resolve())} if own else set())
 
 
+def search_places() -> set[str]:
+    """Folders of packages beside those of this Python, which task code may import when it is called: of PYTHONPATH, and
+    those that a user has installed for himself. Not one that a home folder, or all things temporary, lies in."""
+    named = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
+    asked = [Path(place).resolve() for place in [*named, site.getusersitepackages()] if place in sys.path]
+    return {str(place) for place in asked if place.is_dir() and not _holds_others(place)}
+
+
 def _places(module: ModuleType) -> list[Path]:
     top = sys.modules.get(module.__name__.partition(".")[0])
     path = Path(str(module.__file__)).resolve()
@@ -138,10 +148,14 @@ def _around(file: Path) -> list[Path]:
     folder = file.parent
     if folder.name == "tasks" and (folder.parent / "base.py").is_file():
         folder = folder.parent
-    if not any(Path(place).resolve().is_relative_to(folder) for place in (Path.home(), gettempdir(), SCRATCH)):
+    if not _holds_others(folder):
         return [folder]
     text = file.read_text(errors="replace")
     return [file, *(place for place in sorted(folder.glob("[!.]*")) if place != file and place.name in text)]
+
+
+def _holds_others(folder: Path) -> bool:
+    return any(Path(place).resolve().is_relative_to(folder) for place in (Path.home(), gettempdir(), SCRATCH))
 
 
 def _modules_of(cls: type) -> Iterator[ModuleType]:

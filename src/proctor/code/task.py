@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from proctor import task as core
 from proctor.code import foreign, marks, reply, results
-from proctor.code.controls import with_wrong_expectations
+from proctor.code.controls import defined_in, with_wrong_expectations
 from proctor.code.environment import Environment, helpers_in
 from proctor.code.execution import Live, Refused, Runner, Trial, run_programs, trial_of
 from proctor.code.forms import Continuation, Form, Infilling, end_tokens, form_of, present
@@ -150,7 +150,7 @@ class Task(ScoringMixin, core.Task):
         """What is run to judge a generation. A Python solution is called by its tests, others end with them."""
         reference = str(self.get_reference(doc))
         if self.language != "python":
-            wrong = with_wrong_expectations(reference, self.language, [self.entry_point(doc)])
+            wrong = self.wrong_tests(doc)
             return Program(
                 source=f"{generation}\n{reference}",
                 language=self.language,
@@ -160,6 +160,12 @@ class Task(ScoringMixin, core.Task):
         form = form_of(self.get_prompt(doc))
         prelude = form.text if isinstance(form, Continuation) else ""
         return Program(source=generation, tests=reference, entry_point=self.entry_point(doc), prelude=prelude)
+
+    def wrong_tests(self, doc: Any) -> str:
+        """Outside Python, the reference with expectations that no right program meets; '' where none can be made."""
+        tests, form = str(self.get_reference(doc)), form_of(self.get_prompt(doc))
+        begun = defined_in(form.text, tests) if isinstance(form, Continuation) else set()
+        return with_wrong_expectations(tests, self.language, [self.entry_point(doc), *begun])
 
     def promised_code(self, doc: Any) -> list[str]:
         """Code of the benchmark's own: a library that it imports, and that is missing, excuses a program."""

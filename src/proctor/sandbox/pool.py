@@ -65,13 +65,12 @@ class WorkerPool(Sandbox):
     async def judge(self, program: Program, limits: Limits) -> Verdict:
         language = find_language(program.language)
         try:
-            if language.name == "python":
-                return await self._judge_python(program, language, limits)
-            verdict = await self._judge_command(program, language, limits)
+            judge = self._judge_python if language.name == "python" else self._judge_command
+            verdict = await judge(program, language, limits)
             if not (verdict.passed and program.control):
                 return verdict
             control = msgspec.structs.replace(program, source=program.control, control="")
-            return with_control(verdict, await self._judge_command(control, language, limits))
+            return with_control(verdict, await judge(control, language, limits))
         except (MissingToolchainError, WorkerError) as error:
             return Verdict(outcome=Outcome.ERROR, detail=str(error), level=self.level)
 

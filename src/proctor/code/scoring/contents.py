@@ -40,7 +40,7 @@ def contents_of(task: Task, config: RunConfig) -> Load:
         state=body,
         complete=complete,
     )
-    shown = foreign.places_of(task) | files.names | ({data} if data else set())
+    shown = foreign.places_of(task) | foreign.search_places() | files.names | ({data} if data else set())
     return Load(task.name, pickle.dumps(contents), sorted(place for place in shown if Path(place).exists()))
 
 

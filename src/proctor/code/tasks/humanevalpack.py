@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
 from proctor.code import reply, sources
-from proctor.code.controls import with_wrong_expectations
 from proctor.code.forms import Form, fenced
 from proctor.code.patches import (
     apply_character_patch,
@@ -227,7 +226,7 @@ class HumanEvalPack(Task):
                 prelude=f"{imports}\n{doc['prompt']}",
             )
         tests = self.get_reference(doc)
-        wrong = with_wrong_expectations(tests, self.language, [self.entry_point(doc)])
+        wrong = self.wrong_tests(doc)
         return Program(
             source=self._source(doc, generation, tests),
             language=self.runs_as,

@@ -10,7 +10,6 @@ import re
 from typing import Any, cast
 
 from proctor.code import reply, sources
-from proctor.code.controls import with_wrong_expectations
 from proctor.code.forms import Form
 from proctor.code.rows import load_dataset
 from proctor.code.task import Task
@@ -120,7 +119,7 @@ class MultiPLE(Task):
         tests = self.get_reference(doc)
         if self.language == "python":
             return Program(source=generation, tests=tests, entry_point=self.entry_point(doc), prelude=doc["prompt"])
-        wrong = with_wrong_expectations(tests, self.language, [self.entry_point(doc)])
+        wrong = self.wrong_tests(doc)
         return Program(
             source=self._source(doc, generation, tests),
             language=self.runs_as,

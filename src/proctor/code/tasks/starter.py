@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from proctor.code.controls import with_exchanged_ends
 from proctor.code.rows import Row, read_rows
 from proctor.code.task import Task
 
@@ -29,6 +30,10 @@ class Starter(Task):
 
     def get_reference(self, doc: Any) -> str:
         return f"{doc['test']}\ncheck({doc['entry_point']})" if self.language == "python" else str(doc["test"])
+
+    def wrong_tests(self, doc: Any) -> str:
+        tests = self.get_reference(doc)
+        return super().wrong_tests(doc) or with_exchanged_ends(tests, self.language, "expect")
 
     def describe(self, doc: Any) -> dict[str, Any]:
         return {**super().describe(doc), "difficulty": doc["difficulty"]}

@@ -59,7 +59,7 @@ def program_of(candidate: str, test: str, language: str = "python") -> Program:
     if language == "python" and test.strip() and _parses(test):
         return Program(source=candidate, tests=test, entry_point=_tested_builtin(test))
     known = find_language(language)
-    wrong = with_wrong_expectations(test, known.name, defined_in(candidate, test)) if known.name != "python" else ""
+    wrong = with_wrong_expectations(test, known.name, defined_in(candidate, test))
     return Program(
         source=_whole(candidate, test, language),
         language=language,

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from proctor.code.controls import defined_in, with_wrong_expectations
 from proctor.code.execution import Trial, run_programs
 from proctor.compat.bigcode.code_eval import estimate_pass_at_k
 from proctor.compat.bigcode.output import KEPT, with_stdout
 from proctor.metrics.passing import TRIES
 from proctor.sandbox import Limits, Outcome, Program
 from proctor.sandbox.endings import may_exit
-from proctor.sandbox.languages import find_language
+from proctor.sandbox.languages import Language, find_language
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +28,7 @@ _LANGUAGES = {"notypes.py": "python", "humaneval_to_dlang.py": "d", "humaneval_t
 
 def eval_string_script(language: str, program: str) -> dict[str, Any]:
     """How one program fared."""
-    return _evaluate(language, [program])[0]
+    return _evaluate(language, [program], None)[0]
 
 
 def evaluate_problem(output_dir: str, problem_json_path: str, max_workers: int, input_dir: Any = None) -> None:
@@ -35,7 +36,7 @@ def evaluate_problem(output_dir: str, problem_json_path: str, max_workers: int, 
     problem = msgspec.json.decode(Path(problem_json_path).read_bytes())
     completions = problem.pop("completions")
     tests = problem["tests"]
-    results = _evaluate(problem["language"], [f"{one}\n{tests}" for one in completions], tests)
+    results = _evaluate(problem["language"], completions, tests)
     path = Path(output_dir) / f"{str(problem_json_path).removesuffix('.json')}.results.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(msgspec.json.encode({**problem, "results": results}))
@@ -57,12 +58,23 @@ def _is_pass(result: dict[str, Any]) -> bool:
     return bool(result["status"] == "OK" and result["exit_code"] == 0)
 
 
-def _evaluate(language: str, sources: Sequence[str], tests: str | None = None) -> list[dict[str, Any]]:
+def _evaluate(language: str, completions: Sequence[str], tests: str | None) -> list[dict[str, Any]]:
     name = _LANGUAGES.get(language, language)
-    ends_with_tests = tests is not None and not may_exit(find_language(name), tests)
-    programs = [Program(source=source, language=name, ends_with_tests=ends_with_tests) for source in sources]
+    programs = [_program(find_language(name), completion, tests) for completion in completions]
     trials = run_programs(programs, Limits(seconds=SECONDS), with_stdout)
-    return [_result(source, trial) for source, trial in zip(sources, trials, strict=True)]
+    return [_result(program.source, trial) for program, trial in zip(programs, trials, strict=True)]
+
+
+def _program(language: Language, completion: str, tests: str | None) -> Program:
+    if tests is None:
+        return Program(source=completion, language=language.name)
+    wrong = with_wrong_expectations(tests, language.name, defined_in(completion, tests))
+    return Program(
+        source=f"{completion}\n{tests}",
+        language=language.name,
+        ends_with_tests=not may_exit(language, tests),
+        control=f"{completion}\n{wrong}" if wrong else "",
+    )
 
 
 def _result(source: str, trial: Trial) -> dict[str, Any]:
