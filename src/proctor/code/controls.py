@@ -60,7 +60,7 @@ def with_exchanged_ends(tests: str, language: str, helper: str) -> str:
 
     Only for tests that are known: in others the last argument may be a message.
     """
-    ends = rf"(?P<end>[^\s'\"]\S*|'[^']*'|\"[^\"]*\")$" if language == "bash" else r",(?P<end>[^,]*)\);?$"
+    ends = r"(?P<end>[^\s'\"]\S*|'[^']*'|\"[^\"]*\")$" if language == "bash" else r",(?P<end>[^,]*)\);?$"
     lines = tests.split("\n")
     found = [re.search(rf"^\s*{helper}\b.*?{ends}", line) for line in lines]
     checks = [(number, match) for number, match in enumerate(found) if match]
