@@ -28,6 +28,14 @@ _COMMENT = re.compile(r"\s(?://|#|--|;;)\s.*$")
 _EQUATES = re.compile(
     r"==|!=|\s=\s|(?<![a-z])(?:eq|ne)(?![a-z])|equal|identical|within|expected|deeply|\bis\b", re.IGNORECASE
 )
+_GENERIC = re.compile(r"<[\w\s,.?\[\]*&:]*>")
+_ORDER = re.compile(
+    r"(?<![-=<])[<>](?![<>])|\b(?:less|greater|more|fewer|above|below|most|least|between|contains?|includes?|has|"
+    r"starts?|ends?|matche?s?|positive|negative|lt|gt|le|ge)\b"
+)
+_NEGATION = re.compile(r"!==?|=!=|/=|<>|~=|(?<![\w)])!|\b(?:ne|not|isnt|refute|differs?|unequal)\b")
+_WORD_BORDER = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
+_BRANCH = re.compile(r"\W*(?:else\s+)?if\b", re.IGNORECASE)
 _VALUES = ("true", "false", "null", "nil", "none", "undefined")
 _DEFINED = re.compile(
     r"\b(?:def|fn|func|function|fun|sub|let|const|var)\s+(?:rec\s+)?(?:\([^()]*\)\s*)?(\w+)|\b(\w+)\s*\([^;{}\n]*\)\s*\{"
@@ -79,9 +87,23 @@ def defined_in(source: str, tests: str) -> set[str]:
 def _checks(lines: Sequence[str], language: str, names: str) -> Iterator[_Check]:
     for number, line in enumerate(lines):
         span = _call_in(line, language, names)
-        if span is not None:
+        if span is not None and _expects_equality(line[: span[0]], line[span[1] :]):
             start, end = span
             yield _Check(number, line[:start], line[start:end], line[end:])
+
+
+def _expects_equality(before: str, after: str) -> bool:
+    """Whether the line holds only if the call gives one value: `f(1) > 0` and `f(3) != 4` hold for other calls, too.
+
+    A condition that leads to a failure (`if (f(1) != 2) throw …`) says the opposite of what is expected.
+    """
+    rest = _SKIPPED.sub('""', _COMMENT.sub("", f"{before} {after}"))
+    rest = _WORD_BORDER.sub(" ", rest).lower()
+    negations = len(_NEGATION.findall(rest))
+    while _GENERIC.search(rest):
+        rest = _GENERIC.sub("", rest)
+    fails_if_true = _BRANCH.match(before) and " else " not in rest
+    return not _ORDER.search(rest) and negations == (1 if fails_if_true else 0)
 
 
 def _call_in(line: str, language: str, names: str) -> tuple[int, int] | None:
