@@ -1,4 +1,4 @@
-"""A harness of its own for scoring functions that run a model's text: scoring_driver.py LEVEL WALLS. Prints JSON.
+"""A harness of its own for scoring functions that run a model's text: scoring_driver.py LEVEL WALLS WAYS. Prints JSON.
 
 Every problem is scored in another way of running Python that somebody else wrote; what all of them are given tries to
 get out, and notes what it could do.
@@ -20,6 +20,7 @@ from proctor.code.scoring import pool
 from proctor.sandbox import survey
 from proctor.sandbox.inside import kernel
 from sandbox_driver import find_level, find_strays
+from scoring_texts import RARE_WAYS
 
 # Each is the body of a function that is given `text`, and `file` with the same in it.
 WAYS = {
@@ -160,26 +161,26 @@ with open(os.environ["TMPDIR"] + "/findings.json", "w") as file:
 """
 
 
-def write_task(folder: Path) -> str:
+def write_task(folder: Path, known: dict[str, str]) -> str:
     path = folder / "tasks" / "ways.py"
     path.parent.mkdir()
     ways = "".join(
         f"\ndef way_{number}(text, file):\n{textwrap.indent(body, '    ')}\n\nway_of[{name!r}] = way_{number}\n"
-        for number, (name, body) in enumerate(WAYS.items())
+        for number, (name, body) in enumerate(known.items())
     )
     path.write_text(TASK + ways)
     return str(path)
 
 
-def hold(folder: Path) -> dict[str, object]:
+def hold(folder: Path, ways: dict[str, str]) -> dict[str, object]:
     """A run with a problem for each way; and what came of it."""
     outside, home = folder / "outside", folder / "home"
     for place in (outside, home):
         place.mkdir()
         (place / "secret").write_text("secret")
-    task = write_task(folder)
+    task = write_task(folder, ways)
     rows, generations = folder / "rows.jsonl", folder / "generations.json"
-    rows.write_text("\n".join(json.dumps({"task_id": way, "way": way}) for way in WAYS))
+    rows.write_text("\n".join(json.dumps({"task_id": way, "way": way}) for way in ways))
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         known = {
@@ -190,7 +191,7 @@ def hold(folder: Path) -> dict[str, object]:
             "HARNESS": os.getpid(),
         }
         text = "".join(f"{name} = {value!r}\n" for name, value in known.items()) + TEXT
-        generations.write_text(json.dumps([[text]] * len(WAYS)))
+        generations.write_text(json.dumps([[text]] * len(ways)))
         os.environ |= {"PROCTOR_SECRET": "secret", "HOME": str(home)}
         report = proctor.evaluate(
             f"{task}:Ways",
@@ -225,7 +226,7 @@ def hold(folder: Path) -> dict[str, object]:
     }
 
 
-def main(name: str, walls: str) -> None:
+def main(name: str, walls: str, ways: str = "usual") -> None:
     kernel.adopt_orphans()  # whatever gets away comes to us
     level = find_level(name, walls)
     if level is None:
@@ -237,7 +238,7 @@ def main(name: str, walls: str) -> None:
         mock.patch.object(survey, "rungs", return_value=[level]),
     ):
         Path(folder).chmod(0o755)
-        result = hold(Path(folder))
+        result = hold(Path(folder), RARE_WAYS if ways == "rare" else WAYS)
     print(json.dumps({**result, "strays": find_strays()}))
 
 

@@ -24,6 +24,7 @@ from proctor.exchange import save_generations
 from proctor.sandbox import best_level
 from proctor.sandbox.ladder import LIMITS, rungs
 from scoring_driver import WAYS
+from scoring_texts import HOSTILE, HOSTILE_HEAD, HOSTILE_NEXT, RARE_WAYS
 
 HERE = Path(__file__).parent
 LEVELS = ["full bubblewrap", "full kernel", "confined none"]
@@ -31,20 +32,21 @@ LEVELS = ["full bubblewrap", "full kernel", "confined none"]
 
 def test_every_way_to_run_a_text_is_contained_at_the_best_level() -> None:
     level = asyncio.run(best_level())
-    _contain(f"{level.name} {level.walls}", "this user")
+    _contain(f"{level.name} {level.walls}", "this user", "usual")
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("ways", ["usual", "rare"])
 @pytest.mark.parametrize("user", ["this user", "ordinary user"])
 @pytest.mark.parametrize("level", LEVELS)
-def test_every_way_to_run_a_text_is_contained_at_every_level(level: str, user: str) -> None:
-    _contain(level, user)
+def test_every_way_to_run_a_text_is_contained_at_every_level(level: str, user: str, ways: str) -> None:
+    _contain(level, user, ways)
 
 
-def _contain(level: str, user: str) -> None:
+def _contain(level: str, user: str, ways: str) -> None:
     if "bubblewrap" in level:
         needs.program("bwrap", "bubblewrap")
-    command = [sys.executable, str(HERE / "scoring_driver.py"), *level.split()]
+    command = [sys.executable, str(HERE / "scoring_driver.py"), *level.split(), ways]
     if user == "ordinary user":
         if os.getuid() != 0:
             pytest.skip("this user is an ordinary one already")
@@ -54,7 +56,7 @@ def _contain(level: str, user: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=HERE, check=False)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
-    assert result["held"] == len(WAYS) > 30
+    assert result["held"] == len(RARE_WAYS if ways == "rare" else WAYS) > 20
     assert result["errors"] == {}, "none is refused"
     assert result["not run"] == []
     assert result["got out"] == []
@@ -138,6 +140,16 @@ def test_a_bomb_spoils_no_other_call(monkeypatch: pytest.MonkeyPatch, bad: str, 
     monkeypatch.setattr(client, "_MEMORY_MIB", 512)
     more = "class Executing(Executing):\n    scoring_timeout = 5\n"
     assert outcomes(executing([GOOD, bad, GOOD], more, workers=1)) == [1, kind, 1]
+
+
+@pytest.mark.slow
+def test_a_hostile_text_spoils_no_other_call() -> None:
+    """Its own mark is its own affair; the next text has the whole room again, and the harness all of its processes."""
+    texts = [text for hostile in HOSTILE.values() for text in (HOSTILE_HEAD + hostile, HOSTILE_NEXT)]
+    report = executing(texts, max_errors=100, workers=1)
+    found = outcomes(report)
+    assert dict(zip(HOSTILE, found[1::2], strict=True)) == dict.fromkeys(HOSTILE, 1)
+    assert report.run.status == "done"
 
 
 LEAVING = {

@@ -79,7 +79,7 @@ def with_control(verdict: Verdict, control: Verdict) -> Verdict:
         return control
     if not control.passed:
         return verdict
-    detail = "The program also passes tests that expect other answers: it has made its tests judge nothing."
+    detail = "The program also passes tests that expect other answers: its tests judge nothing."
     return msgspec.structs.replace(verdict, outcome=Outcome.FAILED, detail=detail)
 
 

@@ -36,9 +36,10 @@ T = TypeVar("T")
 _LARGEST = 64 << 20  # bytes of a message, and so many times what was sent to the call
 _TIMES = 16
 _PROGRAMS = 10_000  # that a call may have run for each generation
+_PROGRAM_SECONDS = 7200.0  # that these may take by their limits: a text could have programs sleep for days
 # What a call may want for a program, whatever it says.
 _MOST = Limits(
-    seconds=3600, wall_seconds=36_000, memory_mib=1 << 16, output_kib=1 << 20, disk_mib=1 << 14, processes=4096
+    seconds=3600, wall_seconds=7200, memory_mib=1 << 16, output_kib=1 << 20, disk_mib=1 << 14, processes=4096
 )
 _PROCESSES = 512
 _MEMORY_MIB = 4096
@@ -182,6 +183,7 @@ class _Conversation:
         self._runner = runner
         self._line = call.channel.fileno()
         self._programs_left = _PROGRAMS * max(1, generations)
+        self._seconds_left = _PROGRAM_SECONDS * max(1, generations)
         self._most = _LARGEST
 
     def hold(self, request: messages.Request) -> messages.Reply:
@@ -213,6 +215,9 @@ class _Conversation:
         if self._programs_left < 0:
             raise messages.GarbledError("it wants too many programs to be run")
         limits = _bounded(request.limits)
+        self._seconds_left -= limits.seconds * len(request.programs)
+        if self._seconds_left < 0:
+            raise messages.GarbledError("it wants programs to be run for too long")
         judge = self._judged_there(request.programs) if request.judged else trial_of
         try:
             if self._runner is None:

@@ -107,6 +107,7 @@ def add_options(args: argparse.Namespace, options: dict[str, Any]) -> None:
             options["temperature"] = 0.0
     if args.check_references:
         options["model"] = "scripted/oracle"
+        options.pop("postprocess", None)  # they are never post-processed there, and are outputs here
     if args.eos is not None:
         options["stop"] = [*options.get("stop", []), args.eos]
     if path := options.get("generations"):
