@@ -13,35 +13,14 @@ from functools import lru_cache, partial
 from itertools import pairwise
 
 from proctor.shapes.canvas import FORMS, LARGE, SIZES
+from proctor.shapes.replies.claims import yes_no_about
 from proctor.shapes.replies.colours import COLOURS
 from proctor.shapes.replies.directions import DIRECTIONS, OPPOSITES, invert
 from proctor.shapes.replies.numbers import NUMBERS, find_numbers, without_other_numbers
-from proctor.shapes.replies.polar import ENTAILMENT, YES_NO, state_existence
+from proctor.shapes.replies.polar import ENTAILMENT, YES_NO
 from proctor.shapes.replies.reader import CACHED, Kind, Mention, Mentions, read_reply
 from proctor.shapes.replies.shapes import SHAPES
-
-Attributes = frozenset[str]
-
-_SPELLED = {"big": "large", "little": "small", "tiny": "small"}
-_SORTS = (frozenset(SIZES), frozenset(LARGE.colours), frozenset(FORMS))
-_ATTRIBUTE = re.compile(rf"\b({'|'.join((*SIZES, *_SPELLED, *LARGE.colours, *FORMS))})s?\b", re.I)
-_VALUE = rf"(?:{'|'.join((*SIZES, *_SPELLED, *LARGE.colours))})\b"
-_PHRASE = re.compile(
-    rf"\b(?:(?:{'|'.join((*SIZES, *_SPELLED))})[ ,~]+)?(?:(?:{'|'.join(LARGE.colours)})[ ,~]+)?"
-    rf"(?:{'|'.join(FORMS)}|shape|one)s?\b"
-    rf"(?:,? (?:that|which) (?:is|are)(?: both)? {_VALUE}(?: and {_VALUE})*(?! (?:{'|'.join(FORMS)}|shape|one)))?",
-    re.I,
-)
-
-
-def _attributes(text: str) -> Attributes:
-    return frozenset(_SPELLED.get(word.lower(), word.lower()) for word in _ATTRIBUTE.findall(text.replace("~", " ")))
-
-
-def _contradict(a: Attributes, b: Attributes) -> bool:
-    """Can nothing be both, as nothing is small and large?"""
-    return any(sort & a and sort & b and not sort & a & b for sort in _SORTS)
-
+from proctor.shapes.replies.statements import PHRASE, SORTS, Attributes, attributes, contradict
 
 # -- numbers ------------------------------------------------------------------------------------------------------
 
@@ -62,14 +41,14 @@ def _counted(passage: str, mentions: Mentions) -> list[Attributes]:
         after = _COUNTED.match(passage[mention.end : end])
         said = after[0].partition(" and ")[0] if after else ""
         label = _LABEL.search(passage[max(0, mention.start - 60) : mention.start])
-        if label and not _attributes(said) and _attributes(label[1]):
+        if label and not attributes(said) and attributes(label[1]):
             said = label[1]
-        things = _attributes(said)
+        things = attributes(said)
         if things and _OF_THEM.match(said):  # of those that were counted before
-            things |= counted[-1] - _SORTS[2] - _SHAPES if counted else _THEM
-        if not things & _SORTS[2]:
+            things |= counted[-1] - SORTS[2] - _SHAPES if counted else _THEM
+        if not things & SORTS[2]:
             things |= _SHAPES if re.search(r"\bshapes?\b", said, re.I) else form if things else things
-        form = things & _SORTS[2] or form
+        form = things & SORTS[2] or form
         counted.append(things)
     return counted
 
@@ -78,7 +57,7 @@ def _is_asked(things: Attributes, asked: Attributes) -> bool:
     """Are these what was asked for, if only by the attributes that tell them from others, as in "3 small ones"?"""
     if things >= _THEM:
         return things - _THEM - _SHAPES <= asked
-    return bool(things) and things == asked - _SORTS[2] - _SHAPES
+    return bool(things) and things == asked - SORTS[2] - _SHAPES
 
 
 _ITEMISED = re.compile(rf"\(([^()]*\d[^()]*\b(?:{'|'.join((*SIZES, *LARGE.colours, *FORMS))})s?\b[^()]*)\)", re.I)
@@ -86,10 +65,10 @@ _ITEMISED = re.compile(rf"\(([^()]*\d[^()]*\b(?:{'|'.join((*SIZES, *LARGE.colour
 
 def numbers_about(question: str) -> list[Kind]:
     """First only numbers of what was asked for, and those that say nothing; then all but those of something else."""
-    asked = _attributes(question)
+    asked = attributes(question)
     if not asked:
         return [NUMBERS]
-    asked = asked if asked & _SORTS[2] else asked | _SHAPES
+    asked = asked if asked & SORTS[2] else asked | _SHAPES
 
     @lru_cache(maxsize=CACHED)
     def find(passage: str) -> Mentions:
@@ -105,78 +84,13 @@ def numbers_about(question: str) -> list[Kind]:
     def find_others(passage: str) -> Mentions:
         mentions = NUMBERS.find(passage)
         return tuple(
-            m for m, things in zip(mentions, _counted(passage, mentions), strict=True) if not _contradict(things, asked)
+            m for m, things in zip(mentions, _counted(passage, mentions), strict=True) if not contradict(things, asked)
         )
 
     def prepare(text: str) -> str:
         return _ITEMISED.sub(r", \1", without_other_numbers(text))
 
     return [replace(NUMBERS, find=find, prepare=prepare), replace(NUMBERS, find=find_others, prepare=prepare)]
-
-
-# -- yes and no ---------------------------------------------------------------------------------------------------
-
-_CLAIM = r"\b(?:claim|statement|sentence|conditions?|parts?|whole|it|both|which)"
-_CLAIM_HOLDS = re.compile(rf"{_CLAIM} (?:holds?|(?:is|are)(?: both)? (?:met|satisfied|fulfilled))\b", re.I)
-_CLAIM_FAILS = re.compile(
-    rf"{_CLAIM} (?:fails?|(?:does|do)(?:n't| not) hold|(?:is|are)(?:n't| not)(?: both)? (?:met|satisfied|fulfilled))\b",
-    re.I,
-)
-_EQUAL = re.compile(
-    r"\bas many\b|\bequal(?:ly)?\b|\bsame (?:number|amount|count|quantity)\b|\b(?:counts|numbers) match\b", re.I
-)
-_UNEQUAL = re.compile(
-    r"(?:\bnot|n't)\b[^,;]*\b(?:as many|equal(?:ly)?|the same|match)\b|\bunequal\b|\bdiffer(?:ent|s)?\b|"
-    r"\b(?:more|fewer|less)\b[^,;]*\bthan\b|≠",
-    re.I,
-)
-
-
-def _state_claim(sentence: str) -> str | None:
-    return "No" if _CLAIM_FAILS.search(sentence) else "Yes" if _CLAIM_HOLDS.search(sentence) else None
-
-
-def _state_equality(sentence: str) -> str | None:
-    return "No" if _UNEQUAL.search(sentence) else "Yes" if _EQUAL.search(sentence) else None
-
-
-def _state_about(asked: Attributes, sentence: str) -> str | None:
-    """What the sentence says about shapes like this one; nothing where it is about others."""
-    answer = state_existence(sentence)
-    found = [(_attributes(m[0]), _NO.search(sentence, 0, m.start())) for m in _PHRASE.finditer(sentence)]
-    phrases = [(phrase, no) for phrase, no in found if phrase]
-    if answer is None or not phrases:
-        return answer
-    if any(phrase <= asked and (no or answer == "No") for phrase, no in phrases):
-        return "No"
-    return "Yes" if answer == "Yes" and any(asked <= phrase and not no for phrase, no in phrases) else None
-
-
-def _state_between(subject: Attributes, ends: tuple[Attributes, ...], sentence: str) -> str | None:
-    answer = state_existence(sentence)
-    before = [_attributes(phrase[0]) for phrase in _PHRASE.finditer(sentence.partition("between")[0])]
-    if not answer or not before or before[-1] <= subject:
-        return answer
-    return "No" if answer == "Yes" and before[-1] in ends else None
-
-
-_NO = re.compile(r"(?:\bno|(?:\bnot|n't) (?:an?|any)|\bwithout (?:an?|any))\s+$", re.I)
-_IS_BETWEEN = re.compile(r"\bis the (\w+ \w+ \w+) between the (\w+ \w+ \w+) and the (\w+ \w+ \w+)\?", re.I)
-_IS_THERE = re.compile(r"^is there an? ([^?]*)\?", re.I)
-
-
-def yes_no_about(question: str) -> Kind:
-    state: Callable[[str], str | None] = YES_NO.state
-    if found := _IS_BETWEEN.search(question):
-        subject, *ends = map(_attributes, found.groups())
-        state = partial(_state_between, subject, tuple(ends))
-    elif found := _IS_THERE.search(question):
-        state = partial(_state_about, _attributes(found[1]))
-    elif question.startswith("Are there as many"):
-        state = _state_equality
-    elif question.startswith("Is it true"):
-        state = _state_claim
-    return replace(YES_NO, state=state)
 
 
 # -- where one shape is, seen from another ------------------------------------------------------------------------
@@ -197,7 +111,7 @@ def _turned(text: str, a: Attributes, b: Attributes) -> str:
 
 
 def _turn_clause(clause: str, a: Attributes, b: Attributes) -> str:
-    for first, second in pairwise(_PHRASE.finditer(clause)):
+    for first, second in pairwise(PHRASE.finditer(clause)):
         if _means(first[0], b, a) and _means(second[0], a, b):
             middle = clause[first.end() : second.start()]
             return clause[: first.end()] + invert(middle) + clause[second.start() :]
@@ -208,19 +122,19 @@ def _turn_clause(clause: str, a: Attributes, b: Attributes) -> str:
 
 
 def _means(phrase: str, shape: Attributes, other: Attributes) -> bool:
-    return _attributes(phrase) <= shape and not _attributes(phrase) <= other
+    return attributes(phrase) <= shape and not attributes(phrase) <= other
 
 
 def directions_about(question: str) -> Kind:
     if not (found := _TWO.search(question)):
         return DIRECTIONS
-    a, b = _attributes(found["a"]), _attributes(found["b"])
+    a, b = attributes(found["a"]), attributes(found["b"])
     return replace(DIRECTIONS, prepare=lambda text: _turned(DIRECTIONS.prepare(text), a, b))
 
 
 def _state_relation(asked: str, a: Attributes, b: Attributes, sentence: str) -> str | None:
     """What a sentence about the two says: the relation asked about, or its opposite."""
-    for first, second in pairwise(_PHRASE.finditer(sentence)):
+    for first, second in pairwise(PHRASE.finditer(sentence)):
         middle = sentence[first.end() : second.start()]
         if _means(first[0], b, a) and _means(second[0], a, b):
             middle = invert(middle)
@@ -239,7 +153,7 @@ def entailment_about(question: str) -> Kind:
     if not (found := _TWO.search(question)) or " or " in found["relation"]:
         return ENTAILMENT
     asked = DIRECTIONS.find(found["relation"])[0].value
-    relation = partial(_state_relation, asked, _attributes(found["a"]), _attributes(found["b"]))
+    relation = partial(_state_relation, asked, attributes(found["a"]), attributes(found["b"]))
     return replace(ENTAILMENT, state=lambda sentence: ENTAILMENT.state(sentence) or relation(sentence))
 
 

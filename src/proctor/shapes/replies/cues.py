@@ -28,11 +28,12 @@ BOUNDARY = re.compile(
 )
 # Before an answer that is denied, or only possible.
 NEGATION = re.compile(
+    r"(?:\b(?:wrong|incorrect|false|a mistake|misleading) to (?:say|answer|conclude|claim)(?: that)?\s*$|"
     r"(?:\bnot|n't|\bcannot|\bnever|\bno longer|\bneither|\bnor|\brather than|\binstead of|\bother than|\bunlike|"
     r"\bbut(?<=anything but)|\bexcept|"
     r"\b(?P<modal>could|might|may)(?: also| well| just as well)*)\s+(?:(?:to|the|a|an|on|in|at|be|it|is|its|it's|"
     r"of|really|directly|either|exactly|been|still|also|any|answer|say|tell|conclude|see|have|find|turn|"
-    r"become)\s+)*\W*$",
+    r"become)\s+)*\W*$)",
     re.I,
 )
 # After an answer that is denied.
@@ -78,6 +79,12 @@ HENCE = re.compile(
 )
 # At the beginning of a sentence whose main clause comes after it.
 GROUND = re.compile(r"^\W*(?:since|because|as|given|although|though|even though|while|whereas)\b[^,]*,", re.I)
+# At the beginning of what explains the answer before it.
+EXPLANATION = re.compile(
+    r"^\W*(?:(?:brief |short |here's the |here is the |the |my )?(?:explanation|reason(?:ing)?|justification|rationale|"
+    r"details?|why)\s*[:.]|(?:explanation|reasoning|justification|rationale)\W*$)",
+    re.I,
+)
 # What comes before it may be wrong.
 CORRECTION = re.compile(
     r"\b(?:wait|actually|correction|corrected|on second thoughts?|on reflection|scratch that|hold on|hang on|oops|"

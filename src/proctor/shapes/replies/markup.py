@@ -55,6 +55,7 @@ _STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r" +", " "),
         (r"\n\s+", "\n"),
         (r"\A\W*(?:sure(?: thing)?|certainly|of course|okay|ok)\s?!\s+", ""),
+        (r"\A\W*(?:yes|sure|certainly|of course),? i (?:can|could|will|'ll|would|'d)\b[^.!\n]{0,60}\b(?:help|assist|check|look|do)\b[^.!\n]*[.!\n]", ""),
         (r"\\+(?:text|math|operatorname|mbox|emph)\w{0,12}\s?\{([^{}]*)\}", r"\1"),
         (r"\\+f?boxed\s?\{([^{}]*)\}", rf"\n{BOX}\1{UNBOX}\n"),
         (r"\\+(?:quad|,|;|:|!| )", " "),
@@ -95,7 +96,7 @@ _END = re.compile(r"\n|(?<=[.!?])\s+")
 _PIECE = re.compile(r".{1,600}(?:\s|$)|.{1,600}")  # a longer sentence is read in pieces
 _COURTESY = re.compile(
     r"^\W*(?:i hope|hope this|let me know|feel free|please|thanks?\b|happy to|glad to|"
-    r"if you (?:have|need|want|would)|is there anything|"
+    r"if (?:you (?:have|need|want|would)|not,? no (?:problem|worries))|is there anything|"
     r"(?:sure(?: thing)?|certainly|of course|okay|ok|(?:great|good) question)\W*$)",
     re.I,
 )

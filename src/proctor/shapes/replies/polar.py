@@ -31,6 +31,7 @@ _EITHER = re.compile(
     r"saying|tells?|simple|with|answer|be)\s+yes\s*(?:,|/|or)\s*no\b(?:,? or cannot be determined\b)?",
     re.I,
 )
+_SYMBOL = re.compile(r"^\W*?(?:(?P<yes>[✅✔☑👍])|[❌✖❎👎🚫])\ufe0f?\W*$")
 _LETTER = re.compile(r"^\W*([yn])\W*$", re.I)
 
 
@@ -38,10 +39,28 @@ _LETTER = re.compile(r"^\W*([yn])\W*$", re.I)
 def _find_polar(passage: str) -> Mentions:
     if letter := _LETTER.match(passage):
         return (Mention(letter.start(1), letter.end(1), "Yes" if letter[1] in "yY" else "No"),)
-    found = [Mention(match.start(), match.end(), "No") for match in _NO.finditer(passage)]
-    yes = (Mention(match.start(), match.end(), "Yes") for match in _YES.finditer(passage))
+    if symbol := _SYMBOL.match(passage):
+        return (Mention(symbol.start(), symbol.end(), "Yes" if symbol["yes"] else "No"),)
+    found = [Mention(m.start(), m.end(), "No") for m in _NO.finditer(passage) if not _is_of_part(passage, m)]
+    yes = (Mention(m.start(), m.end(), "Yes") for m in _YES.finditer(passage) if not _is_of_part(passage, m))
     found += [m for m in yes if not any(no.start < m.start < no.end for no in found)]
     return definite(passage, (m for m in sorted(found) if not _is_open(passage, m)))
+
+
+_TRUTH = re.compile(r"true|false|correct|incorrect", re.I)
+_PART = re.compile(
+    r"\b(?:(?:first|second|one|other|former|latter|left|right|this|that|each|either)(?: \w+){0,2} |\d\)? ?)?(?:part|half|"
+    r"condition|conjunct|disjunct|clause|branch|premise|operand|component|side)s?(?: (?:\w+ ){0,3}|\W{1,3})"
+    r"(?:(?:is|was|are|being|evaluates to|->|=|:)\s+)?(?:also |therefore |thus |both )?$",
+    re.I,
+)
+
+
+def _is_of_part(passage: str, word: re.Match[str]) -> bool:
+    """Is it said of a part of a claim, or of a condition, as in "The first part is true"?"""
+    if not _TRUTH.search(word[0]):
+        return False
+    return _PART.search(passage, max(0, word.start() - 60), word.start()) is not None
 
 
 def _is_open(passage: str, mention: Mention) -> bool:

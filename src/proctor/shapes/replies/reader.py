@@ -12,7 +12,7 @@ Two answers where one is expected are no answer: a reader that guesses gives mar
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -44,6 +44,10 @@ class Kind:
     choose: Callable[[str, Mentions], str | None] = lambda sentence, mentions: None
     prepare: Callable[[str], str] = lambda text: text
     state: Callable[[str], str | None] = lambda sentence: None  # an answer given by a statement: "There is none."
+    tell: Callable[[str], str | None] = lambda sentence: None  # the same, where it is about just what was asked
+    whole: Callable[[Sequence[str]], str | None] = lambda sentences: None  # where no sentence gives an answer
+    is_asked: Callable[[str], bool] = lambda sentence: False  # is a question in the reply the one that was asked?
+    steps: bool = False  # what a sentence tells may be a step on the way
     join: Callable[[list[str]], list[str]] = lambda sentences: sentences  # sentences that give one answer together
     polar: bool = False  # "no" is an answer, and not the beginning of a correction
     exclusive: bool = False  # an answer with another one later in its sentence is none
@@ -65,7 +69,14 @@ def _read_reply(text: str, kind: Kind) -> str | None:
     own = _own_part(sentences, kind)
     if len(own) < len(sentences) and (answer := _read(own, kind)):
         return answer
-    return _read([s for s in sentences if not cues.NEXT_QUESTION.match(s)], kind)
+    sentences = [sentence for sentence in sentences if not cues.NEXT_QUESTION.match(sentence)]
+    return _read(sentences, kind) or _read_whole(sentences, kind)
+
+
+def _read_whole(sentences: list[str], kind: Kind) -> str | None:
+    sentences = [sentence for sentence in sentences if not sentence.endswith("?")]
+    undecided = any(cues.UNDECIDED.search(sentence) for sentence in sentences)
+    return None if undecided else kind.whole(sentences)
 
 
 def _own_part(sentences: list[str], kind: Kind) -> list[str]:
@@ -78,7 +89,9 @@ def _own_part(sentences: list[str], kind: Kind) -> list[str]:
 
 
 def _read(sentences: list[str], kind: Kind) -> str | None:
-    sentences = [sentence for sentence in sentences if not sentence.endswith("?")]
+    if answer := _answered_to_itself(sentences, kind):
+        return answer
+    sentences = _without_explanation([sentence for sentence in sentences if not sentence.endswith("?")], kind)
     if sentences and not kind.exclusive and cues.UNDECIDED.search(sentences[-1]):
         return None
     for part in (_after_correction(sentences, kind), sentences):
@@ -89,6 +102,21 @@ def _read(sentences: list[str], kind: Kind) -> str | None:
             if answer:
                 return answer
     return _state(sentences, kind)
+
+
+def _answered_to_itself(sentences: list[str], kind: Kind) -> str | None:
+    """The answer after the question, where the reply asks it again at its end: "Is there one that is small? No."."""
+    if len(sentences) < 2 or not kind.is_asked(sentences[-2]) or not _is_bare(sentences[-1], kind):
+        return None
+    return _read_sentence(sentences[-1], kind)
+
+
+def _without_explanation(sentences: list[str], kind: Kind) -> list[str]:
+    """The sentences up to "Explanation:", where the answer stands before it and none is announced after it."""
+    heading = next((i for i, sentence in enumerate(sentences) if i and cues.EXPLANATION.match(sentence)), 0)
+    if not heading or not _is_bare(sentences[0], kind) or _announced(sentences[heading:], kind):
+        return sentences
+    return sentences[:heading]
 
 
 def _state(sentences: list[str], kind: Kind) -> str | None:
@@ -103,6 +131,9 @@ def _state(sentences: list[str], kind: Kind) -> str | None:
         r"\b(?:so|now|therefore|thus|hence|end)\b", sentences[-1], re.I
     ):
         return None
+    if states and states[-1] is None and not kind.steps and not cues.UNFINISHED.search(sentences[-1]):
+        told = {kind.tell(sentence) for sentence in sentences} - {None}
+        return told.pop() if len(told) == 1 else None
     return states[-1] if states else None
 
 
@@ -155,9 +186,11 @@ def _concluded(sentences: list[str], kind: Kind) -> str | None:
     for i in range(len(sentences) - 1, -1, -1):
         for cue, firm in ((cues.CONCLUSION, True), (cues.SO, False)):
             if (found := cue.match(sentences[i])) and (
-                answer := _read_sentence(sentences[i][found.end() :].lstrip(" ,:"), kind)
+                answer := _say(sentences[i][found.end() :].lstrip(" ,:"), kind)
             ):
-                last = answer if firm else _read_sentence(sentences[-1], kind)
+                last = answer if firm else _say(sentences[-1], kind)
+                if last and set(answer.split()) < set(last.split()):  # "So it is below. Below Right."
+                    return last
                 return answer if last in (None, answer, AMBIGUOUS) else AMBIGUOUS
     return None
 
@@ -173,7 +206,7 @@ def _stated(sentences: list[str], kind: Kind) -> str | None:
     closing = sentences[-1]
     cut_off = cues.UNFINISHED.search(closing)
     first = None if opening.startswith(ITEM) else _read_sentence(opening, kind)
-    last = None if cut_off else _read_sentence(closing, kind)
+    last = None if cut_off else _say(closing, kind)
     if last and opening.endswith("..."):  # it goes on
         return last
     if last and closing.startswith(ITEM):
@@ -183,7 +216,8 @@ def _stated(sentences: list[str], kind: Kind) -> str | None:
     if last is None and not cut_off and _named_later(sentences, kind) not in (None, first):
         return first if opening is sentences[0] and _is_bare(opening, kind) else AMBIGUOUS
     if _is_bare(opening, kind):
-        return AMBIGUOUS if last and last != AMBIGUOUS and _is_bare(closing, kind) else first
+        contradicted = last and last != AMBIGUOUS and (_is_bare(closing, kind) or last == kind.tell(closing))
+        return AMBIGUOUS if contradicted else first
     return AMBIGUOUS if cut_off else last or first
 
 
@@ -199,6 +233,16 @@ def _is_bare(sentence: str, kind: Kind) -> bool:
         return False
     rest = sentence[mentions[0].end :]
     return cues.NOUN.fullmatch(rest) is not None or (kind.polar and rest.lstrip().startswith((",", ".", ":", ";", "-")))
+
+
+def _say(sentence: str, kind: Kind) -> str | None:
+    """The answer that a sentence gives by a word or by what it says of the thing asked about."""
+    answer, told = _read_sentence(sentence, kind), kind.tell(sentence)
+    if told is None or answer in (None, told, AMBIGUOUS):
+        return answer if told is None else told
+    if _is_bare(sentence, kind) and len(cues.CONTRAST.split(sentence)) < 2:  # "Yes, there is none."
+        return AMBIGUOUS
+    return told
 
 
 def _read_sentence(sentence: str, kind: Kind) -> str | None:

@@ -1,0 +1,154 @@
+"""What a sentence says about the thing asked about, where it says neither Yes nor No.
+
+"There is a large circle" denies nothing about a small one; "only the large one is a circle" does. Each function takes
+the asked attributes and a sentence, and returns Yes, No, or None where the sentence does not say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from proctor.shapes.canvas import FORMS, LARGE, SIZES
+from proctor.shapes.replies.reader import AMBIGUOUS
+
+Attributes = frozenset[str]
+
+_SPELLED = {"big": "large", "little": "small", "tiny": "small"}
+SORTS = (frozenset(SIZES), frozenset(LARGE.colours), frozenset(FORMS))
+_ATTRIBUTE = re.compile(rf"\b({'|'.join((*SIZES, *_SPELLED, *LARGE.colours, *FORMS))})s?\b", re.I)
+_VALUE = rf"(?:{'|'.join((*SIZES, *_SPELLED, *LARGE.colours))})\b"
+PHRASE = re.compile(
+    rf"\b(?:(?:{'|'.join((*SIZES, *_SPELLED))})[ ,~]+)?(?:(?:{'|'.join(LARGE.colours)})[ ,~]+)?"
+    rf"(?:{'|'.join(FORMS)}|shape|one)s?\b"
+    rf"(?:,? (?:that|which) (?:is|are)(?: both)? {_VALUE}(?: and {_VALUE})*(?! (?:{'|'.join(FORMS)}|shape|one)))?",
+    re.I,
+)
+
+
+def attributes(text: str) -> Attributes:
+    return frozenset(_SPELLED.get(word.lower(), word.lower()) for word in _ATTRIBUTE.findall(text.replace("~", " ")))
+
+
+def contradict(a: Attributes, b: Attributes) -> bool:
+    """Can nothing be both, as nothing is small and large?"""
+    return any(sort & a and sort & b and not sort & a & b for sort in SORTS)
+
+
+class Named(NamedTuple):
+    """A phrase that names shapes, with what is said before it in its clause and after it."""
+
+    things: Attributes
+    before: str
+    after: str
+
+
+_CLAUSE = re.compile(r"[,;:]|\b(?:but|and|or|although|though|while|whereas|however|yet|so|as|because|since)\b", re.I)
+
+
+_ONE_OF_THEM = re.compile(rf"one (?={_VALUE}|(?:{'|'.join(FORMS)}|shape)\b)", re.I)  # a number
+
+
+def named(sentence: str) -> Iterator[Named]:
+    """The phrases of a sentence; "a small one" has the colour and the form of the phrase before it."""
+    things: Attributes = frozenset()
+    found = [match for match in PHRASE.finditer(sentence) if not _ONE_OF_THEM.match(sentence, match.start())]
+    for i, phrase in enumerate(found):
+        said = attributes(phrase[0])
+        if re.search(r"\bones?\b", phrase[0], re.I):
+            said |= {word for word in things if not any(word in sort and said & sort for sort in SORTS)}
+        things = said
+        start = found[i - 1].end() if i else 0
+        end = found[i + 1].start() if i + 1 < len(found) else len(sentence)
+        yield Named(said, _CLAUSE.split(sentence[start : phrase.start()])[-1], sentence[phrase.end() : end])
+
+
+_OPEN = re.compile(
+    r"\b(?:if|whether|would|could|might|may|should|suppose|assuming|unless|question|asks?|asked|asking|need to|let me|"
+    r"let's|looking for|search\w*|check\w*)\b",
+    re.I,
+)
+_NONE = re.compile(
+    r"(?:\b(?:no|zero|0|without|lacks?|not|never|neither|nor|none of|(?:free|devoid) of)|n't|\bno \w+ is)"
+    r"(?:\s+(?:an?|any|the|such|single|of|see|find|contain|have|include|show|list|mention|both|them|these|those|shapes?|"
+    r"is|are))*\s*$",
+    re.I,
+)
+_ONLY = re.compile(r"\b(?:only|just|solely|nothing but)\s+(?:(?:an?|the|one|two|three|four|\d+)\s+)*$", re.I)
+_SOME = re.compile(
+    r"(?:(?:\bthere(?:'s| is| are| exists?| remains?)|\b(?:contains?|has|have|includes?|shows?|lists?|features?|see|sees|"
+    r"find|found|spotted|got)|^\W*(?:(?:yes|indeed)\W+)?)(?:\s+(?:indeed|also|still|now|exactly|precisely|just|at least|"
+    r"in fact|actually|one|two|three|four|five|six|\d+|an?|some|such|at|the))*\s*|"
+    r"^\W*(?:exactly |at least )?(?:one|two|three|four|five|six|[1-9]\d*)\s+)$",
+    re.I,
+)
+_QUANTITY = re.compile(r"\b(?:an?|some|such|one|two|three|four|five|six|[1-9]\d*)\s*$", re.I)
+_ABSENT_AFTER = re.compile(
+    r"^[\s()]*(?:(?:is|are|was|were|does|do|has|have|can)(?:n't| not| no longer| never)\b|(?:is|are|has|have|was|were)(?: \w+)? "
+    r"(?:absent|missing|gone|removed|lost)\b|exists? nowhere)",
+    re.I,
+)
+_PRESENT_AFTER = re.compile(
+    r"^[\s()]*(?:,? (?:is|are|was|remains?|exists?|appears?)\b[\s\w()]{0,30}\b)?(?:present|there|listed|found|visible|included|"
+    r"exists?|appears?|on the (?:canvas|list)|in the (?:list|picture|description|canvas))\b",
+    re.I,
+)
+
+
+_TWICE_DENIED = re.compile(
+    r"\b(?:not true|untrue|false|incorrect|wrong)(?: to say)? that there (?:is|are) (?:no\b|not (?:an?|any)\b)", re.I
+)
+_NOTHING = re.compile(
+    r"\b(?:none of (?:them|these|those|the (?:\w+ )?(?:shapes|figures|objects|items|entries))|no (?:shape|figure|object|item|entry)|"
+    r"nothing)(?: \w+){0,3}? (?:is|are|matches|fits|has|combines)\b(?P<what>[^.;]{0,80})",
+    re.I,
+)
+_IT_IS = re.compile(
+    r"\b(?:it|that one|this one|they|these|those|which|that|but|and)(?:'s| is| are|'re)\s*(?P<no>not |n't )?(?:all |also |actually |"
+    r"only |both )?(?:an? )?(?P<what>[\w ,]{3,40})",
+    re.I,
+)
+
+
+def says_exists(asked: Attributes, sentence: str) -> str | None:
+    """Whether there is a shape like the one asked about, as far as the sentence says."""
+    if _OPEN.search(sentence) or not asked:
+        return None
+    if nothing := _NOTHING.search(sentence):
+        what = attributes(nothing["what"])
+        return "No" if what and what <= asked else None
+    phrases = list(named(_TWICE_DENIED.sub("there is a", sentence)))
+    said = {answer for phrase in phrases if (answer := _says_of(asked, phrase))}
+    if answer := _says_of_it(asked, phrases, sentence):
+        said.add(answer)
+    return said.pop() if len(said) == 1 else None
+
+
+def _says_of_it(asked: Attributes, phrases: Sequence[Named], sentence: str) -> str | None:
+    """What is said of a shape that has some of the attributes: "There is a circle, but it is large"."""
+    if len(phrases) != 1 or not phrases[0].things <= asked or _NONE.search(phrases[0].before):
+        return None
+    found = _IT_IS.search(sentence)
+    what = attributes(found["what"]) if found else frozenset()
+    if not found or not what or re.search(r"\bor\b", found["what"]):
+        return None
+    if contradict(what, asked) or (found["no"] and what <= asked):
+        return AMBIGUOUS  # another one may be like that
+    return "Yes" if asked <= what | phrases[0].things else None
+
+
+def _says_of(asked: Attributes, phrase: Named) -> str | None:
+    if re.search(r"\bother\s*$", phrase.before, re.I):
+        return None
+    if _NONE.search(phrase.before) or _ABSENT_AFTER.match(phrase.after):
+        return "No" if phrase.things and phrase.things <= asked else None
+    if _ONLY.search(phrase.before):
+        rest = attributes(phrase.after.partition(",")[0]) if re.match(r"[\s()]*(?:is|are)\b", phrase.after) else frozenset()
+        things = phrase.things | rest
+        if phrase.things & asked and phrase.things - asked <= rest | phrase.things and contradict(things, asked):
+            return "No"
+        return "Yes" if asked <= things else None
+    some = _SOME.search(phrase.before)
+    exists = (some and (_QUANTITY.search(phrase.before) or some[0].strip())) or _PRESENT_AFTER.match(phrase.after)
+    return "Yes" if exists and asked <= phrase.things else None
