@@ -7,20 +7,23 @@ square is, too; "there is a large circle" does not say whether there is a small 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import pairwise
 
 from proctor.shapes.canvas import FORMS, LARGE, SIZES
+from proctor.shapes.places import ORDINALS
 from proctor.shapes.replies.claims import yes_no_about
 from proctor.shapes.replies.colours import COLOURS
+from proctor.shapes.replies.cues import UNFINISHED
 from proctor.shapes.replies.directions import DIRECTIONS, OPPOSITES, invert
 from proctor.shapes.replies.numbers import NUMBERS, find_numbers, without_other_numbers
+from proctor.shapes.replies.orders import orders
 from proctor.shapes.replies.polar import ENTAILMENT, YES_NO
 from proctor.shapes.replies.reader import CACHED, Kind, Mention, Mentions, read_reply
 from proctor.shapes.replies.shapes import SHAPES
-from proctor.shapes.replies.statements import PHRASE, SORTS, Attributes, attributes, contradict
+from proctor.shapes.replies.statements import PHRASE, SORTS, Attributes, attributes, contradict, named
 
 # -- numbers ------------------------------------------------------------------------------------------------------
 
@@ -88,9 +91,49 @@ def numbers_about(question: str) -> list[Kind]:
         )
 
     def prepare(text: str) -> str:
-        return _ITEMISED.sub(r", \1", without_other_numbers(text))
+        return _ITEMISED.sub(r", \1", without_other_numbers(_with_wholes_that_fit(asked, text)))
 
-    return [replace(NUMBERS, find=find, prepare=prepare), replace(NUMBERS, find=find_others, prepare=prepare)]
+    whole = partial(_count_named, asked)
+    return [
+        replace(NUMBERS, find=find, prepare=prepare, whole=whole),
+        replace(NUMBERS, find=find_others, prepare=prepare, whole=whole),
+    ]
+
+
+_PAIR = re.compile(r"\b(?:an? (?:couple|pair|duo)|both) of (?:them\b|(?:\w+ ){0,3}(?:shapes?|squares?|circles?|triangles?)\b)", re.I)
+_ALL_FIT = re.compile(r"\b(?P<all>all) (?P<n>\d+)(?P<of>(?: of the)?(?: \w+){0,3}) (?P<are>are (?P<what>[^.;,]{3,40}))", re.I)
+_ONLY_ONE = re.compile(r"^\W*(?:there(?:'s| is) )?(?:only|just)\b|\bthe only\b", re.I)
+_REST = re.compile(r"\b(?:others?|rest|remaining)\b", re.I)
+_OPEN = re.compile(r"\b(?:not|no|or|if|whether|could|might|may|maybe|example|such as|let me|let's|need)\b|n't\b|\.\.\.$", re.I)
+
+
+def _with_wholes_that_fit(asked: Attributes, text: str) -> str:
+    """ "All 7 shapes are red" counts red shapes; in "all 7 shapes", the number says nothing of them."""
+
+    def reword(found: re.Match[str]) -> str:
+        fits = attributes(found["what"]) | attributes(found["of"]) >= asked - _SHAPES
+        return f"{found['n']}{found['of'].replace(' of the', '')} {found['are']}" if fits else found[0]
+
+    return _ALL_FIT.sub(reword, text)
+
+
+def _count_named(asked: Attributes, sentences: Sequence[str]) -> str | None:
+    """How many shapes a reply names, where it gives no number and all that it names are of the sort asked for."""
+    text = "\n".join(sentences)
+    if _PAIR.search(text) and not _OPEN.search(text):
+        return "2"
+    asked -= _SHAPES
+    shown = [phrase.things for sentence in sentences for phrase in named(sentence) if phrase.things]
+    whole = {things for things in shown if len(things) == len(SORTS)}
+    fitting = {things for things in whole if things >= asked}
+    if find_numbers(re.sub(r"\(\)", " ", text)) or _OPEN.search(text) or UNFINISHED.search(text.rstrip(" .")):
+        return None
+    only = _ONLY_ONE.search(text) is not None
+    if only and (len(fitting) == 1 or any(asked <= things for things in shown)) and len(whole) < 2:
+        return "1"
+    if whole == fitting and len(shown) == sum(things in fitting or things == asked for things in shown) and len(fitting) > 1:
+        return str(len(fitting))
+    return "1" if len(fitting) == 1 and whole == fitting and _REST.search(text) else None
 
 
 # -- where one shape is, seen from another ------------------------------------------------------------------------
@@ -107,18 +150,80 @@ _VERB = re.compile(r"\s*(?:is|are|lies|sits|stands|comes|we find|there is)\s+(?:
 
 def _turned(text: str, a: Attributes, b: Attributes) -> str:
     """The text with "B is left of A" read as "B is right of A": what it says of A."""
+    text = re.sub(r"\b[Δδd]([xy])\b", r"\1", text)
     return _CLAUSE.sub(lambda clause: _turn_clause(clause[0], a, b), _AT_PLACE.sub(" ", text))
 
 
 def _turn_clause(clause: str, a: Attributes, b: Attributes) -> str:
-    for first, second in pairwise(PHRASE.finditer(clause)):
+    phrases = list(PHRASE.finditer(clause))
+    for first, second in pairwise(phrases):
         if _means(first[0], b, a) and _means(second[0], a, b):
             middle = clause[first.end() : second.start()]
             return clause[: first.end()] + invert(middle) + clause[second.start() :]
         inverted = _means(first[0], a, b) and _means(second[0], b, a)  # "left of A is B"
         if inverted and _VERB.fullmatch(clause[first.end() : second.start()]):
             return invert(clause[: first.start()]) + clause[first.start() :]
+    return _without_others(clause, phrases, a, b)
+
+
+def _without_others(clause: str, phrases: list[re.Match[str]], a: Attributes, b: Attributes) -> str:
+    """The clause without the direction in which it sees another pair of shapes, as in "B is above C"."""
+    for first, second in pairwise(phrases):
+        middle = clause[first.end() : second.start()]
+        shapes = attributes(first[0]), attributes(second[0])
+        strange = any(contradict(shape, a) and contradict(shape, b) and len(shape) == len(SORTS) for shape in shapes)
+        if strange and _IS_SOMEWHERE.match(middle):
+            clause = clause[: first.end()] + re.sub(r"\S", " ", middle) + clause[second.start() :]
     return clause
+
+
+_IS_SOMEWHERE = re.compile(r"\s*(?:is|are|lies|sits|stands)\b", re.I)
+_COMPARED = re.compile(
+    r"\b(?:(?P<less>smaller|lower|less|lesser)|(?P<more>larger|greater|higher|bigger|more)|(?P<same>same|equal|identical))\b", re.I
+)
+_OWN_AXIS = re.compile(r"\b(?P<axis>[xy])(?:[- ]?(?:coordinate|value|position)s?)?\b", re.I)
+
+
+def _compare_axes(a: Attributes, b: Attributes, sentences: Sequence[str]) -> str | None:
+    """What "x is smaller and y is greater" comes to, where it is said of the shape asked about."""
+    text = sentences[-1] if sentences else ""
+    names = [phrase.things for phrase in named(text) if phrase.things]
+    if re.search(r"\b(?:not|or|if)\b|n't\b", text, re.I) or (names and not (names[0] <= a and not names[0] <= b)):
+        return None
+    found: dict[str, str] = {}
+    for part in re.split(r"[,;]|\b(?:and|but|while)\b", text):
+        axes, compared = list(_OWN_AXIS.finditer(part)), list(_COMPARED.finditer(part))
+        if not axes and not compared:
+            continue
+        if len(axes) != 1 or len(compared) != 1 or axes[0]["axis"].lower() in found:
+            return None
+        found[axes[0]["axis"].lower()] = str(compared[0].lastgroup)
+    across = {"less": "Left", "more": "Right"}.get(found.get("x", ""), "")
+    up = {"less": "Below", "more": "Above"}.get(found.get("y", ""), "")
+    return " ".join(filter(None, (up, across))) if len(found) == 2 else None
+
+
+def _names_of(sentence: str) -> list[tuple[int, int, str]]:
+    """The shapes that a sentence names in full."""
+    phrases = ((m.start(), m.end(), attributes(m[0])) for m in PHRASE.finditer(sentence))
+    return [(start, end, _name(things)) for start, end, things in phrases if len(things) == len(SORTS)]
+
+
+def _name(shape: Attributes) -> str:
+    return " ".join(word for sort in SORTS for word in shape & sort)
+
+
+_ENDS = {"x": ("Left", "Right"), "y": ("Below", "Above")}
+
+
+def _in_order(a: Attributes, b: Attributes, sentences: Sequence[str]) -> str | None:
+    """Where one shape is seen from another, by an order of several: "From left to right: …"."""
+    for order in orders(sentences, _names_of):
+        names = _name(a), _name(b)
+        if order.axis in _ENDS and all(name in order.names for name in names):
+            first, second = map(order.names.index, names)
+            return _ENDS[order.axis][(first > second) == order.rising]
+    return None
 
 
 def _means(phrase: str, shape: Attributes, other: Attributes) -> bool:
@@ -129,11 +234,25 @@ def directions_about(question: str) -> Kind:
     if not (found := _TWO.search(question)):
         return DIRECTIONS
     a, b = attributes(found["a"]), attributes(found["b"])
-    return replace(DIRECTIONS, prepare=lambda text: _turned(DIRECTIONS.prepare(text), a, b))
+
+    def whole(sentences: Sequence[str]) -> str | None:
+        return _in_order(a, b, sentences) or _compare_axes(a, b, sentences)
+
+    return replace(DIRECTIONS, prepare=lambda text: _turned(DIRECTIONS.prepare(text), a, b), whole=whole)
+
+
+_OF_IT = re.compile(
+    r"^\W*(?P<no>not )?(?:it|it's|it is|to)\b[^.;,:]{0,30}|(?<=[;:,])\s*(?:it|it's|it is)\b[^.;,:]{0,40}", re.I
+)
 
 
 def _state_relation(asked: str, a: Attributes, b: Attributes, sentence: str) -> str | None:
     """What a sentence about the two says: the relation asked about, or its opposite."""
+    if not any(True for _ in PHRASE.finditer(sentence)):
+        *_, said = (None, *(found[0] for found in _OF_IT.finditer(sentence)))
+        values = {mention.value for mention in DIRECTIONS.find(said)} if said else set()
+        if values and not re.search(r"\b(?:not|or|could|might|may|if|whether)\b|n't\b", said or "", re.I):
+            return "Yes" if values == {asked} else "No" if values == {OPPOSITES[asked]} else None
     for first, second in pairwise(PHRASE.finditer(sentence)):
         middle = sentence[first.end() : second.start()]
         if _means(first[0], b, a) and _means(second[0], a, b):
@@ -170,36 +289,35 @@ _SAME = {
     "topmost": "highest",
     "uppermost": "highest",
     "bottommost": "lowest",
-    "2nd": "second",
-    "3rd": "third",
-    "4th": "fourth",
-    "5th": "fifth",
-    "6th": "sixth",
-    "first": "",
-    "1st": "",
 }
+_NUMBERS = {word: i for i, word in enumerate(ORDINALS)}
+_NUMBER = rf"(?:{'|'.join(sorted(ORDINALS, key=len, reverse=True))}|\d+(?:st|nd|rd|th))"
+_END = "nearest|closest|farthest|furthest|highest|lowest|leftmost|rightmost|topmost|uppermost|bottommost"
 _RANK = re.compile(
-    r"\b(?:(?P<number>first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|1st|2nd|3rd|\d+th)[ -])?"
-    r"(?:(?P<end>nearest|closest|farthest|furthest|highest|lowest|leftmost|rightmost|topmost|uppermost|bottommost)|"
-    r"from (?:the )?(?P<side>left|right|top|bottom))\b",
+    rf"\b(?:(?P<number>{_NUMBER})[ -])?(?:(?:place|position|one|shape) )?(?:counting )?"
+    rf"(?:(?P<end>{_END})|from (?:the )?(?P<side>left|right|top|bottom))\b|"
+    rf"\b(?P<alone>{_NUMBER})(?: (?:place|position|one))?(?=\s*(?:$|[,.;:(]|is\b|and\b|the (?:small|large)|(?:small|large)))",
     re.I,
 )
 _BEFORE_SHAPE = re.compile(
-    r"(?:\s+(?:shape|one))?(?:\s+(?:to|from) the \S+)?\s*(?:\(\s*\)\s*)?(?:(?:is|was|must be|"
+    r"(?:\s+(?:shape|one))?(?:\s+(?:to|from) the \S+)?\s*(?:\(\s*\)\s*)?(?:(?:is|was|must be|comes|stands|"
     r"would be)(?:\s+(?:now|then|"
-    r"therefore))?|[:=(]|->)\s*(?:the |a )?",
+    r"therefore))?|[:=(]|->)\s*(?:the |a )?|\s+(?:the )?",
     re.I,
 )
 _AFTER_SHAPE = re.compile(
-    r"\s*(?:\([^()]*\)\s*)?,?\s*(?:is|was|as|being)\s+(?:(?:now|indeed|clearly|only)\s+)?(?:the )?", re.I
+    r"\s*(?:\([^()]*\)\s*)?,?\s*(?:(?:is|was|as|being|stands?|sits?|comes?|ranks?|lies|ends up|finishes|in|at)\s+)+"
+    r"(?:(?:now|indeed|clearly|only|in)\s+)*(?:the )?",
+    re.I,
 )
 
-Rank = tuple[str, str]
+Rank = tuple[int, str]  # the number, from 0, and the end from which is counted; no end where the reply gives none
 
 
 def _rank(found: re.Match[str]) -> Rank:
-    number, end = (found["number"] or "").lower(), (found["end"] or found["side"]).lower()
-    return _SAME.get(number, number), _SAME.get(end, end)
+    number, end = (found["number"] or found["alone"] or "").lower(), (found["end"] or found["side"] or "").lower()
+    position = int(number[:-2]) - 1 if number[:1].isdigit() else _NUMBERS.get(number, 0)
+    return position, _SAME.get(end, end)
 
 
 def _rank_of(passage: str, mention: Mention) -> Rank | None:
@@ -208,8 +326,13 @@ def _rank_of(passage: str, mention: Mention) -> Rank | None:
     if after and (found := _RANK.match(passage, after.end())):
         return _rank(found)
     before = passage[max(0, mention.start - 80) : mention.start]
-    *_, last = (None, *_RANK.finditer(before))
+    *_, last = (None, *_RANK.finditer(before + passage[mention.start : mention.start + 6]))
     return _rank(last) if last and _BEFORE_SHAPE.fullmatch(before, last.end()) else None
+
+
+def _may_be(said: Rank | None, asked: Rank) -> bool:
+    """Whether a shape of this rank may be the one asked for: a number alone counts from the same end."""
+    return said is None or said == asked or (not said[1] and said[0] == asked[0])
 
 
 def shapes_about(question: str) -> list[Kind]:
@@ -223,9 +346,63 @@ def shapes_about(question: str) -> list[Kind]:
     @lru_cache(maxsize=CACHED)
     def find(passage: str) -> Mentions:
         others = tuple(mention for mention in SHAPES.find(passage) if mention.value != measured)
-        return tuple(m for m in others if _rank_of(passage, m) in (None, rank)) if rank else others
+        return tuple(m for m in others if _may_be(_rank_of(passage, m), rank)) if rank else others
 
-    return [replace(SHAPES, find=find), SHAPES]
+    whole: Whole = partial(_ranked, measured, rank) if rank else partial(_odd_one, question)
+    return [replace(SHAPES, find=find, whole=whole), SHAPES]
+
+
+Whole = Callable[[Sequence[str]], str | None]
+_AXES_OF_ENDS = {
+    "leftmost": ("x", True),
+    "rightmost": ("x", False),
+    "lowest": ("y", True),
+    "highest": ("y", False),
+    "nearest": ("d", True),
+    "farthest": ("d", False),
+}
+
+
+def _ranked(measured: str, rank: Rank, sentences: Sequence[str]) -> str | None:
+    """The shape of the rank asked for in a list that begins at the end from which is counted."""
+    number, end = rank
+    axis, rising = _AXES_OF_ENDS[end]
+    for order in orders(sentences, _names_of):
+        names = [name for name in order.names if name != measured]
+        if order.axis in ("", axis) and order.rising == rising and number < len(names):
+            return names[number]
+    return None
+
+
+_THREE = re.compile(r"\bthe (\w+ \w+ \w+), the (\w+ \w+ \w+) and the (\w+ \w+ \w+)\. Which one is the odd one out")
+_ALIKE = re.compile(r"\b(?:same (?:direction|quadrant|side|area)|both|share)\b", re.I)
+
+
+def _odd_one(question: str, sentences: Sequence[str]) -> str | None:
+    """Of three shapes, the one that is not said to be in the direction of the two others."""
+    three = _THREE.search(question)
+    if not three:
+        return None
+    directions: dict[str, set[str]] = {name: set() for name in three.groups()}
+    odd: set[str] = set()
+    for sentence in sentences:
+        if re.search(r"\b(?:or|not|if|whether)\b|n't\b", sentence, re.I):
+            continue
+        found = [(start, end, name) for start, end, name in _names_of(sentence) if name in directions]
+        names = {name for _, _, name in found}
+        if len(names) == 2 and _ALIKE.search(sentence):
+            odd |= set(directions) - names
+        elif len(names) == len(found):
+            ends = [*(start for start, _, _ in found[1:]), len(sentence)]
+            for (_, end, name), stop in zip(found, ends, strict=False):
+                directions[name] |= {mention.value for mention in DIRECTIONS.find(sentence[end:stop])}
+    if len(odd) == 1:
+        return odd.pop()
+    if odd or any(len(values) != 1 for values in directions.values()):
+        return None
+    seen = [next(iter(values)) for values in directions.values()]
+    unique = [name for name, value in zip(directions, seen, strict=True) if seen.count(value) == 1]
+    return unique[0] if len(unique) == 1 else None
 
 
 ABOUT: dict[Kind, Callable[[str], list[Kind]]] = {

@@ -68,7 +68,19 @@ _DISCS = dict(
 _SYMBOLS = re.compile(r"^[^\w\n]+$", re.M)
 
 
+# An event of the history told again: it is about all shapes of a colour.
+_EVENT = re.compile(
+    rf"\b(?:all |every |the |any |each )*(?:of the )?(?:{_COLOURS}) (?:shapes|ones|figures|objects|things|squares|circles|triangles)"
+    rf"(?: \w+)? (?:turns?|becomes?|became|turned|changes?|changed|switch(?:es)?|goes?|go|are (?:turned|recolou?red|swapped|"
+    rf"exchanged))(?: \w+){{0,2}} (?:{_COLOURS})\b(?: (?:shapes?|ones?))?(?: and vice versa)?|"
+    rf"\b(?:swap|exchange|switch)(?:s|es|ed|d|ping|ing)?(?: \w+)? (?:{_COLOURS}) (?:and|with|for|<->|↔) (?:{_COLOURS})\b|"
+    rf"\b(?:{_COLOURS}) (?:and|<->|↔|<=>) (?:{_COLOURS})(?: \w+)? (?:swap|exchange|switch|trade)\w*\b",
+    re.I,
+)
+
+
 def _with_arrows(text: str) -> str:
+    text = _EVENT.sub(" ", text)
     text = _SYMBOLS.sub(lambda line: "".join(_DISCS.get(letter, letter) for letter in line[0]), text)
     return re.sub(r"(?<=[a-z]) > (?=[a-z])", " -> ", text)
 

@@ -42,7 +42,7 @@ _UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _SEAM = re.compile(rf"(?<=[{_UNSPACED}])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=[{_UNSPACED}])")
 _CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
-_KEYS = r"(?:(?:final[ _]?)?(?:answer|response|result|output|prediction|solution)|final(?:[ _]?\w{1,12})?)"
+_KEYS = r"(?:(?:final[ _]?)?(?:answer|response|result|output|prediction|solution)|(?:final|end)(?:[ _]?\w{1,12})?)"
 
 _WORDS = r"(?:yes|no|true|false|left|right|above|below|red|blue|yellow|green|purple|orange|brown|black|\d+)"  # "<No>"
 

@@ -19,7 +19,7 @@ class Order(NamedTuple):
 
 
 _SEPARATOR = re.compile(
-    r"\s*(?:\([^()]*\)|[:=]\s*-?\d+(?:\.\d+)?|\b(?:at|with)\s+(?:[xy]\s*)?\(\)|[xy] \(\)|-?\d+(?:\.\d+)?)?\s*(?:[,;<>(]|->|\bthen\b|"
+    r"\s*(?:\([^()]*\)|[:=]\s*-?\d+(?:\.\d+)?|\b(?:at|with)\s+(?:[xy]\s*)?\(\)|[xy] \(\)|-?\d+(?:\.\d+)?)?\s*(?:[,;<>()]|->|\bthen\b|"
     r"\b(?:and|next|finally|last)\b|-?\d+(?:\.\d+)?\b[.):]?|\d(?:st|nd|rd|th)\b|:|\s|\bthe\b)*",
     re.I,
 )

@@ -36,6 +36,10 @@ Mentions = tuple[Mention, ...]
 Find = Callable[[str], Mentions]
 
 
+def _nothing(sentences: Sequence[str]) -> str | None:
+    return None
+
+
 @dataclass(frozen=True)
 class Kind:
     """What a kind of answers looks like: where a passage mentions one, and which of several in a sentence is meant."""
@@ -45,7 +49,7 @@ class Kind:
     prepare: Callable[[str], str] = lambda text: text
     state: Callable[[str], str | None] = lambda sentence: None  # an answer given by a statement: "There is none."
     tell: Callable[[str], str | None] = lambda sentence: None  # the same, where it is about just what was asked
-    whole: Callable[[Sequence[str]], str | None] = lambda sentences: None  # where no sentence gives an answer
+    whole: Callable[[Sequence[str]], str | None] = _nothing  # what all sentences come to, where none gives an answer
     is_asked: Callable[[str], bool] = lambda sentence: False  # is a question in the reply the one that was asked?
     steps: bool = False  # what a sentence tells may be a step on the way
     join: Callable[[list[str]], list[str]] = lambda sentences: sentences  # sentences that give one answer together
@@ -69,12 +73,15 @@ def _read_reply(text: str, kind: Kind) -> str | None:
     own = _own_part(sentences, kind)
     if len(own) < len(sentences) and (answer := _read(own, kind)):
         return answer
-    sentences = [sentence for sentence in sentences if not cues.NEXT_QUESTION.match(sentence)]
-    return _read(sentences, kind) or _read_whole(sentences, kind)
+    answer = _read([s for s in sentences if not cues.NEXT_QUESTION.match(s)], kind)
+    return answer or _read_whole(text, kind)
 
 
-def _read_whole(sentences: list[str], kind: Kind) -> str | None:
-    sentences = [sentence for sentence in sentences if not sentence.endswith("?")]
+def _read_whole(text: str, kind: Kind) -> str | None:
+    """What the reply comes to, where no sentence gives the answer, as in a list of all shapes in order."""
+    if kind.whole is _nothing:
+        return None
+    sentences = [s for s in _own_part(plain_sentences(text), kind) if not s.endswith("?")]
     undecided = any(cues.UNDECIDED.search(sentence) for sentence in sentences)
     return None if undecided else kind.whole(sentences)
 
@@ -205,8 +212,10 @@ def _stated(sentences: list[str], kind: Kind) -> str | None:
     opening = next((sentence for sentence in sentences[:OPENING] if kind.find(sentence)), sentences[0])
     closing = sentences[-1]
     cut_off = cues.UNFINISHED.search(closing)
-    first = None if opening.startswith(ITEM) else _read_sentence(opening, kind)
     last = None if cut_off else _say(closing, kind)
+    if last and len(sentences) == 1:
+        return last
+    first = None if opening.startswith(ITEM) else _read_sentence(opening, kind)
     if last and opening.endswith("..."):  # it goes on
         return last
     if last and closing.startswith(ITEM):

@@ -65,7 +65,7 @@ def named(sentence: str) -> Iterator[Named]:
 
 
 _OPEN = re.compile(
-    r"\b(?:if|whether|would|could|might|may|should|suppose|assuming|unless|question|asks?|asked|asking|need to|let me|"
+    r"\b(?:if|whether|would(?! be (?:wrong|incorrect|false)\b)|could|might|may|should|suppose|assuming|unless|question|asks?|asked|asking|need to|let me|"
     r"let's|looking for|search\w*|check\w*)\b",
     re.I,
 )
