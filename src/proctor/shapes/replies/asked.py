@@ -163,6 +163,8 @@ def _turn_clause(clause: str, a: Attributes, b: Attributes) -> str:
         inverted = _means(first[0], a, b) and _means(second[0], b, a)  # "left of A is B"
         if inverted and _VERB.fullmatch(clause[first.end() : second.start()]):
             return invert(clause[: first.start()]) + clause[first.start() :]
+    if len(phrases) == 1 and _means(phrases[0][0], b, a) and _IS_SOMEWHERE.match(clause, phrases[0].end()):
+        return clause[: phrases[0].end()] + invert(clause[phrases[0].end() :])  # "B is left of it"
     return _without_others(clause, phrases, a, b)
 
 
@@ -188,7 +190,8 @@ def _compare_axes(a: Attributes, b: Attributes, sentences: Sequence[str]) -> str
     """What "x is smaller and y is greater" comes to, where it is said of the shape asked about."""
     text = sentences[-1] if sentences else ""
     names = [phrase.things for phrase in named(text) if phrase.things]
-    if re.search(r"\b(?:not|or|if)\b|n't\b", text, re.I) or (names and not (names[0] <= a and not names[0] <= b)):
+    about_b = bool(names) and names[0] <= b and not names[0] <= a
+    if re.search(r"\b(?:not|or|if)\b|n't\b", text, re.I) or (names and not about_b and not names[0] <= a):
         return None
     found: dict[str, str] = {}
     for part in re.split(r"[,;]|\b(?:and|but|while)\b", text):
@@ -200,7 +203,8 @@ def _compare_axes(a: Attributes, b: Attributes, sentences: Sequence[str]) -> str
         found[axes[0]["axis"].lower()] = str(compared[0].lastgroup)
     across = {"less": "Left", "more": "Right"}.get(found.get("x", ""), "")
     up = {"less": "Below", "more": "Above"}.get(found.get("y", ""), "")
-    return " ".join(filter(None, (up, across))) if len(found) == 2 else None
+    direction = " ".join(filter(None, (up, across))) if len(found) == 2 else ""
+    return " ".join(map(OPPOSITES.__getitem__, direction.split())) if about_b else direction or None
 
 
 def _names_of(sentence: str) -> list[tuple[int, int, str]]:
@@ -248,7 +252,7 @@ _OF_IT = re.compile(
 
 def _state_relation(asked: str, a: Attributes, b: Attributes, sentence: str) -> str | None:
     """What a sentence about the two says: the relation asked about, or its opposite."""
-    if not any(True for _ in PHRASE.finditer(sentence)):
+    if all(_means(phrase[0], b, a) for phrase in PHRASE.finditer(sentence)):
         *_, said = (None, *(found[0] for found in _OF_IT.finditer(sentence)))
         values = {mention.value for mention in DIRECTIONS.find(said)} if said else set()
         if values and not re.search(r"\b(?:not|or|could|might|may|if|whether)\b|n't\b", said or "", re.I):
@@ -296,6 +300,7 @@ _END = "nearest|closest|farthest|furthest|highest|lowest|leftmost|rightmost|topm
 _RANK = re.compile(
     rf"\b(?:(?P<number>{_NUMBER})[ -])?(?:(?:place|position|one|shape) )?(?:counting )?"
     rf"(?:(?P<end>{_END})|from (?:the )?(?P<side>left|right|top|bottom))\b|"
+    rf"(?:^\W*|[;,]\s*)(?:position|place|rank|no\.?|number)\s*#?(?P<position>\d+)\b|^\W*(?P<only>top|bottom)(?=:)|"
     rf"\b(?P<alone>{_NUMBER})(?: (?:place|position|one))?(?=\s*(?:$|[,.;:(]|is\b|and\b|the (?:small|large)|(?:small|large)))",
     re.I,
 )
@@ -315,7 +320,10 @@ Rank = tuple[int, str]  # the number, from 0, and the end from which is counted;
 
 
 def _rank(found: re.Match[str]) -> Rank:
-    number, end = (found["number"] or found["alone"] or "").lower(), (found["end"] or found["side"] or "").lower()
+    number = (found["number"] or found["alone"] or "").lower()
+    end = (found["end"] or found["side"] or found["only"] or "").lower()
+    if found["position"]:
+        return int(found["position"]) - 1, ""
     position = int(number[:-2]) - 1 if number[:1].isdigit() else _NUMBERS.get(number, 0)
     return position, _SAME.get(end, end)
 
@@ -346,10 +354,42 @@ def shapes_about(question: str) -> list[Kind]:
     @lru_cache(maxsize=CACHED)
     def find(passage: str) -> Mentions:
         others = tuple(mention for mention in SHAPES.find(passage) if mention.value != measured)
-        return tuple(m for m in others if _may_be(_rank_of(passage, m), rank)) if rank else others
+        if rank is None:
+            return tuple(m for m in others if not _is_seen(passage, m))
+        beyond = _BEYOND.get(rank[1])
+        return tuple(
+            m
+            for m in others
+            if _may_be(_rank_of(passage, m), rank) and not (beyond and beyond.match(passage, m.end))
+        )
 
     whole: Whole = partial(_ranked, measured, rank) if rank else partial(_odd_one, question)
     return [replace(SHAPES, find=find, whole=whole), SHAPES]
+
+
+_IS_MORE = r"\s*(?:\(\s*[^()]*\)\s*)?,?\s*(?:is|lies|sits|stands)(?: (?:slightly|only|just|a (?:bit|little)|much|even|still))*"
+_BEYOND = {  # what is said of a shape that is less far towards the end asked for
+    end: re.compile(rf"{_IS_MORE} (?:{words})\b", re.I)
+    for end, words in {
+        "lowest": "higher",
+        "highest": "lower",
+        "leftmost": "(?:further|farther|more) (?:to the )?right",
+        "rightmost": "(?:further|farther|more) (?:to the )?left",
+        "nearest": "farther|further",
+        "farthest": "nearer|closer",
+    }.items()
+}
+_DIRECTION_AFTER = re.compile(
+    r"\s*(?:\([^()]*\)\s*)?(?:is|are|lies?|sits?|->|:|;|=|both|in|at|to the|the|direction|\s|,)*\s*(?:above|below|upper|lower|top|bottom|"
+    r"north|south)[- ]?(?:left|right|east|west)?\b",
+    re.I,
+)
+
+
+def _is_seen(passage: str, mention: Mention) -> bool:
+    """Is it only said in which direction it is, and not that it alone is there?"""
+    before = passage[max(0, mention.start - 12) : mention.start]
+    return _DIRECTION_AFTER.match(passage, mention.end) is not None and not re.search(r"\bonly (?:the )?$", before, re.I)
 
 
 Whole = Callable[[Sequence[str]], str | None]
@@ -393,9 +433,13 @@ def _odd_one(question: str, sentences: Sequence[str]) -> str | None:
         if len(names) == 2 and _ALIKE.search(sentence):
             odd |= set(directions) - names
         elif len(names) == len(found):
-            ends = [*(start for start, _, _ in found[1:]), len(sentence)]
-            for (_, end, name), stop in zip(found, ends, strict=False):
-                directions[name] |= {mention.value for mention in DIRECTIONS.find(sentence[end:stop])}
+            stop, shared = len(sentence), set[str]()
+            for start, end, name in reversed(found):
+                between = sentence[end:stop]
+                if not re.fullmatch(r"\s*,?\s*(?:and|,)?\s*(?:the )?", between):
+                    shared = {mention.value for mention in DIRECTIONS.find(between)}
+                directions[name] |= shared
+                stop = start
     if len(odd) == 1:
         return odd.pop()
     if odd or any(len(values) != 1 for values in directions.values()):

@@ -24,6 +24,17 @@ _HEDGE = re.compile(
 
 
 def yes_no_about(question: str) -> Kind:
+    kind = _about(question)
+    asked = attributes(question.partition("?")[0])
+    return replace(kind, is_asked=partial(_asks_for, asked)) if asked else kind
+
+
+def _asks_for(asked: Attributes, sentence: str) -> bool:
+    """Whether a question within a reply may be the one that was asked."""
+    return (attributes(sentence) or asked) == asked
+
+
+def _about(question: str) -> Kind:
     if found := _IS_BETWEEN.search(question):
         subject, *ends = map(attributes, found.groups())
         axis = "above|below" if re.search(r"\babove and below\b", question) else "left|right"
@@ -35,9 +46,7 @@ def yes_no_about(question: str) -> Kind:
         if re.search(r"\bnow\?", question):
             # Each step of a history says that something is there: only a reply's conclusion counts.
             return replace(YES_NO, state=partial(_state_now, asked), tell=partial(says_exists, asked), steps=True)
-        return replace(
-            YES_NO, state=state, tell=partial(says_exists, asked), is_asked=partial(_asks_for, asked, question)
-        )
+        return replace(YES_NO, state=state, tell=partial(says_exists, asked))
     if found := _AS_MANY.search(question):
         one, other = (phrase.things for phrase in list(named(found[1]))[:2])
         tell = partial(_tell_counts, one, other)
@@ -51,11 +60,6 @@ def yes_no_about(question: str) -> Kind:
 
 _IS_THERE = re.compile(r"^is there an? ([^?]*)\?", re.I)
 _NO = re.compile(r"(?:\bno|(?:\bnot|n't) (?:an?|any)|\bwithout (?:an?|any))\s+$", re.I)
-
-
-def _asks_for(asked: Attributes, question: str, sentence: str) -> bool:
-    """Whether a question within a reply is the one that was asked."""
-    return sentence.endswith("?") and attributes(sentence) == asked and attributes(question) == asked
 
 
 def _state_about(asked: Attributes, sentence: str) -> str | None:
@@ -75,16 +79,17 @@ def _state_about(asked: Attributes, sentence: str) -> str | None:
 _GOES = re.compile(
     r"\b(?P<out>never|no longer|not|(?:is|was|were|are|has|does|did)n't)?\s*(?:been\s+|be\s+|get\s+|gets\s+)?"
     r"(?:(?P<on>added|re-?added|restored|returns?|returned|reappears?|reappeared|(?:came|comes|come|brought|put) back|"
-    r"remains?|remained|stays?|stayed|survives?|survived|kept|still (?:there|present|on)|present|there)|"
-    r"(?P<off>removed|gone|deleted|disappears?|disappeared|vanished|taken away|absent|missing))\b",
+    r"adds?|remains?|remained|stays?|stayed|survives?|survived|kept|still (?:there|present|on)|present|there)|"
+    r"(?P<off>remov(?:ed?|es|ing)|gone|deleted?s?|disappears?|disappeared|vanished|taken away|absent|missing))\b",
     re.I,
 )
 _FINAL = re.compile(
     r"\b(?:after (?:step \d+|all|the last|every|that|this|these|event \d+)|in the end|at the end|finally|now|still|no longer|"
     r"any ?more|never|has been|had been|again|remain\w*|stay\w*|surviv\w*|gone|last|not (?:been )?(?:removed|added)|"
-    r"(?:was|is) (?:not|never)|final)\b|n't\b",
+    r"(?:was|is) (?:not|never)|final|none of|(?:event|step) \d+ (?:adds|removes))\b|n't\b",
     re.I,
 )
+_NO_EVENT = re.compile(r"\b(?:none of|nothing|no)\b[^.;,]*$", re.I)
 _AFTER_EVENT = re.compile(
     r"^\W*(?:after|event|step)\b[^:]{0,40}:\W*(?:(?:still )?(?:(?P<on>present|there|on(?: the canvas)?)|absent|gone|not there|removed|off))\W*$",
     re.I,
@@ -113,7 +118,10 @@ def _state_now(asked: Attributes, sentence: str) -> str | None:
     if not changes or not _FINAL.search(sentence):
         return None
     last = changes[-1]
-    return "Yes" if bool(last["on"]) != bool(last["out"]) else "No"
+    nothing = _NO_EVENT.search(sentence, max(0, last.start() - 40), last.start()) is not None
+    if nothing and last["on"] and len(changes) == 1:
+        return None  # nothing adds it: it may have been there
+    return "Yes" if bool(last["on"]) != (bool(last["out"]) or nothing) else "No"
 
 
 def _in_list(asked: Attributes, listed: str) -> str | None:
@@ -129,7 +137,7 @@ def _in_list(asked: Attributes, listed: str) -> str | None:
 _AS_MANY = re.compile(r"^are there as many ([^?]*)\?", re.I)
 _EQUAL = re.compile(
     r"\bas many\b|\bequal(?:ly)?\b|\bsame (?:number|amount|count|quantity)\b|\b(?:counts?|numbers?) (?:do |does )?"
-    r"(?:match|agree)|\bof each\b(?! other)|\bneither more nor (?:fewer|less)\b|\bno (?:more|fewer) (?:and|or|nor) no "
+    r"(?:match|agree)|\bof each\b(?! other)|\bboth (?:counts|numbers|totals|groups|amounts|sets|are|come to|have)\b(?=[^.]*\d)|\b(?:tie|tied|a tie)\b|\bneither more nor (?:fewer|less)\b|\bno (?:more|fewer) (?:and|or|nor) no "
     r"(?:more|fewer)\b",
     re.I,
 )
@@ -154,17 +162,22 @@ def _counts(one: Attributes, other: Attributes, sentence: str) -> dict[Attribute
     counts: dict[Attributes, set[str]] = {one: set(), other: set()}
     text = without_other_numbers(sentence)
     mentions = find_numbers(text)
+    phrases = list(named(text))
     for i, mention in enumerate(mentions):
-        before = text[mentions[i - 1].end if i else 0 : mention.start]
-        after = text[mention.end : mentions[i + 1].start if i + 1 < len(mentions) else len(text)]
-        phrases = list(named(before))[-1:]
-        if not phrases or not re.search(r"(?:[:=;(]|\b(?:is|are|count|number))\W*$", before, re.I):
-            phrases = list(named(after))[:1]
-        shapes = phrases[0].things if phrases else frozenset()
-        for group in (one, other):
-            if shapes == group:
-                counts[group].add(mention.value.removesuffix(" more"))
+        start = mentions[i - 1].end if i else 0
+        end = mentions[i + 1].start if i + 1 < len(mentions) else len(text)
+        before = [phrase for phrase in phrases if start <= phrase.start and phrase.end <= mention.start]
+        if not before or not _LABEL.search(text, start, mention.start):
+            before = [phrase for phrase in phrases if mention.end <= phrase.start < end][:1]
+        things = before[-1].things if before else attributes(_ADJECTIVES.match(text, mention.end)[0])
+        fitting = [group for group in (one, other) if things == group or (not before and things and things <= group)]
+        if len(fitting) == 1:
+            counts[fitting[0]].add(mention.value.removesuffix(" more"))
     return counts
+
+
+_LABEL = re.compile(r"(?:[:=;(]|\b(?:is|are|count|number))\W*$", re.I)
+_ADJECTIVES = re.compile(r"(?:\s+\w+){0,2}")
 
 
 def _tell_counts(one: Attributes, other: Attributes, sentence: str) -> str | None:
@@ -200,7 +213,9 @@ _SPELLED_SIDE = {"higher": "above", "lower": "below"}
 
 
 def _state_between(subject: Attributes, ends: tuple[Attributes, ...], sentence: str) -> str | None:
-    if re.search(r"\bthe one in between\b", sentence, re.I):
+    if re.search(r"\b(?:is|lies|falls|sits) outside\b", sentence, re.I):
+        return "No"
+    if re.search(r"\b(?:the one in between|in the middle|the middle one)\b", sentence, re.I):
         before = [attributes(phrase[0]) for phrase in PHRASE.finditer(sentence)]
         return None if not before else "Yes" if before[0] and before[0] <= subject else "No"
     answer = state_existence(sentence)
@@ -262,6 +277,9 @@ _ONE = re.compile(
     re.I,
 )
 _EXISTS = re.compile(r"\b(?:exists?|present)\b", re.I)  # says nothing of a part that denies that there is one
+_ONE_PART = r"\b(?:at least one|(?:the )?(?:first|second|one|other))(?: of the)?(?: \w+)?(?: part| condition| half| clause)?(?: is| =|:| ->)"
+_PART_HOLDS = re.compile(rf"{_ONE_PART} (?:true|met|satisfied|fulfilled|the case)\b", re.I)
+_PART_FAILS = re.compile(rf"{_ONE_PART} (?:false|untrue|(?:not|n't) (?:true|met|satisfied|fulfilled|the case))\b", re.I)
 _VERDICTS = {  # of both parts, one of them and neither
     "and": ("Yes", "No", "No"),
     "or": ("Yes", "Yes", "No"),
@@ -285,6 +303,10 @@ def _tell_claim(operator: str, denies: bool, sentence: str) -> str | None:
     if _HEDGE.search(sentence) or (denies and _EXISTS.search(sentence)):
         return None
     both, one, neither = _VERDICTS[operator]
+    if operator == "or" and _PART_HOLDS.search(sentence):
+        return "Yes"
+    if operator == "and" and _PART_FAILS.search(sentence):
+        return "No"
     if _NEITHER.search(sentence):
         return neither
     if _ONE.search(sentence):

@@ -72,15 +72,19 @@ _SYMBOLS = re.compile(r"^[^\w\n]+$", re.M)
 _EVENT = re.compile(
     rf"\b(?:all |every |the |any |each )*(?:of the )?(?:{_COLOURS}) (?:shapes|ones|figures|objects|things|squares|circles|triangles)"
     rf"(?: \w+)? (?:turns?|becomes?|became|turned|changes?|changed|switch(?:es)?|goes?|go|are (?:turned|recolou?red|swapped|"
-    rf"exchanged))(?: \w+){{0,2}} (?:{_COLOURS})\b(?: (?:shapes?|ones?))?(?: and vice versa)?|"
+    rf"exchanged))(?: \w+){{0,2}}? (?:{_COLOURS})\b(?: (?:shapes?|ones?))?(?: and vice versa)?|"
     rf"\b(?:swap|exchange|switch)(?:s|es|ed|d|ping|ing)?(?: \w+)? (?:{_COLOURS}) (?:and|with|for|<->|↔) (?:{_COLOURS})\b|"
     rf"\b(?:{_COLOURS}) (?:and|<->|↔|<=>) (?:{_COLOURS})(?: \w+)? (?:swap|exchange|switch|trade)\w*\b",
     re.I,
 )
 
 
+# By which colour a shape is called where it says no more than where it is.
+_IS_AT = re.compile(rf"\b(?:small|large) (?P<colour>{_COLOURS}) \w+ (?:is|was|starts|begins)(?: \w+)? (?:at|in)\b", re.I)
+
+
 def _with_arrows(text: str) -> str:
-    text = _EVENT.sub(" ", text)
+    text = _IS_AT.sub(lambda name: name[0].replace(name["colour"], " ", 1), _EVENT.sub(" ", text))
     text = _SYMBOLS.sub(lambda line: "".join(_DISCS.get(letter, letter) for letter in line[0]), text)
     return re.sub(r"(?<=[a-z]) > (?=[a-z])", " -> ", text)
 

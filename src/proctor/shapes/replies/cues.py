@@ -74,7 +74,7 @@ SO = re.compile(r"\W*(?:so|that makes|that gives|this gives|this makes|that is|t
 # Within a sentence, before what follows from the rest of it.
 HENCE = re.compile(
     r"\b(?:therefore|thus|hence|consequently|so|meaning|which means|which makes|which gives|making|giving|ie|"
-    r"in other words|gives|yields|leaves|leaving|evaluates to)\b(?! far| that)|[-=]+>|(?<![<>=])=(?![<>=])",
+    r"in other words|gives|yields|leaves|leaving|evaluates to|net)\b(?! far| that)|[-=]+>|(?<![<>=])=(?![<>=])",
     re.I,
 )
 # At the beginning of a sentence whose main clause comes after it.

@@ -30,7 +30,7 @@ _NUMERAL = re.compile(
     r"(?P<digits>(?:(?<![\w.])-)?(?<![\w.])[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?![\w%]))"
     rf"|(?P<zero>\bno(?= (?:\w+ ){{0,3}}{_THING}\b)(?! other)|(?:\bnot|n't|\bcannot) (?:(?:see|find|"
     rf"spot) )?(?:any(?! image| picture| canvas)|a single|one)|"
-    rf"\bnothing matches)\b|(?P<only>\b(?:that|this|it)(?: is|'s) the only one)\b|"
+    rf"\bnothing matches|\bneither(?= (?:of (?:them|these|those|which|the two) )?(?:is|are) ))\b|(?P<only>\b(?:that|this|it)(?: is|'s) the only one)\b|"
     rf"\b(?P<word>{'|'.join(word.replace(' ', '[ -]') for word in _WORDS)})\b",
     re.I,
 )

@@ -85,7 +85,7 @@ _DENIAL = re.compile(
     r"\b(?:shape|square|circle|triangle|it) is (?:absent|missing|gone)\W*$|"
     r"\b(?:see|sees|find|found|contains?|has|have|includes?|shows?) no (?:\w+ ){0,3}(?:shape|square|circle|"
     r"triangle)s?\b|^\W*(?:no|none of)\b(?! other)[^.]*\b(?:shape|square|circle|triangle)s?\b|"
-    r"^\W*(?:none|absent|missing|gone|nothing matches|i (?:found|see|saw) none|"
+    r"^\W*(?:(?:sadly|unfortunately|regrettably|alas|apparently|evidently|i'm afraid),? not)\W*$|^\W*(?:none|absent|missing|gone|nothing matches|i (?:found|see|saw) none|"
     r"(?:it(?: is|'s) )?not (?:present|there|found|on the canvas|on it|that i can see))\W*$",
     re.I,
 )
@@ -108,7 +108,7 @@ _COMPARISON = re.compile(r"\b(?:more|fewer|less|as many|same|equal)\b", re.I)
 
 def state_existence(sentence: str) -> str | None:
     """A bare statement, taken for the answer to "Is there …?" or "Is it …?"; half a statement is none."""
-    if re.search(r"\b(?:whether|if|let me|let's|need to)\b", sentence, re.I):
+    if re.search(r"\b(?:whether|if|let me|let's|need to|what|which)\b|\b(?:told|given|shown|provided)\b", sentence, re.I):
         return None
     denied, asserted = _DENIAL.search(sentence), _ASSERTION.search(sentence)
     if denied and re.match(r"\W*(?:no|none)\b", sentence, re.I):
@@ -152,6 +152,8 @@ _PERHAPS_OPEN = re.compile(
     r"|\b(?:doesn't|does not) (?:tell|say|show|reveal) (?:us )?(?:how|which|whether|if|where)\b"
     r"|\b(?:nobody|no one|no-one) (?:can|could) (?:tell|say|know)\b|\bno conclusion\b|\bneither (?:yes nor no|"
     r"one) (?:follows|can)\b"
+    r"|\b(?:does not|doesn't|do not|don't) (?:fix|settle|decide|establish|give|reveal|tell us) (?:their|the) (?:order|relation|position)"
+    r"|\bboth could be\b"
     r"|\beither way\b|\b(?:either|both)(?: \w+)? (?:is|are|remain|would be) (?:possible|consistent)\b"
     r"|\b(?:text|description|lines?|information|statements?|facts?|clues?|premises?) (?:do(?:es)?(?: not|n't)) "
     r"(?:say|tell|specify|state|mention|reveal|settle|relate|connect|link|compare|give|provide)\b(?! that\b)"

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from proctor.shapes.replies import cues
@@ -50,7 +51,7 @@ class Kind:
     state: Callable[[str], str | None] = lambda sentence: None  # an answer given by a statement: "There is none."
     tell: Callable[[str], str | None] = lambda sentence: None  # the same, where it is about just what was asked
     whole: Callable[[Sequence[str]], str | None] = _nothing  # what all sentences come to, where none gives an answer
-    is_asked: Callable[[str], bool] = lambda sentence: False  # is a question in the reply the one that was asked?
+    is_asked: Callable[[str], bool] = lambda sentence: True  # may a question in the reply be the one that was asked?
     steps: bool = False  # what a sentence tells may be a step on the way
     join: Callable[[list[str]], list[str]] = lambda sentences: sentences  # sentences that give one answer together
     polar: bool = False  # "no" is an answer, and not the beginning of a correction
@@ -96,9 +97,7 @@ def _own_part(sentences: list[str], kind: Kind) -> list[str]:
 
 
 def _read(sentences: list[str], kind: Kind) -> str | None:
-    if answer := _answered_to_itself(sentences, kind):
-        return answer
-    sentences = _without_explanation([sentence for sentence in sentences if not sentence.endswith("?")], kind)
+    sentences = _without_explanation(_without_questions(sentences, kind), kind)
     if sentences and not kind.exclusive and cues.UNDECIDED.search(sentences[-1]):
         return None
     for part in (_after_correction(sentences, kind), sentences):
@@ -111,11 +110,16 @@ def _read(sentences: list[str], kind: Kind) -> str | None:
     return _state(sentences, kind)
 
 
-def _answered_to_itself(sentences: list[str], kind: Kind) -> str | None:
-    """The answer after the question, where the reply asks it again at its end: "Is there one that is small? No."."""
-    if len(sentences) < 2 or not kind.is_asked(sentences[-2]) or not _is_bare(sentences[-1], kind):
-        return None
-    return _read_sentence(sentences[-1], kind)
+def _without_questions(sentences: list[str], kind: Kind) -> list[str]:
+    """Without the questions that the reply asks itself, and without its answers to others than the one that was asked."""
+    kept = []
+    for before, sentence in pairwise(["", *sentences]):
+        if sentence.endswith("?"):
+            continue
+        if kind.polar and before.endswith("?") and not kind.is_asked(before) and _is_bare(sentence, kind):
+            continue
+        kept.append(sentence)
+    return kept
 
 
 def _without_explanation(sentences: list[str], kind: Kind) -> list[str]:
@@ -193,13 +197,17 @@ def _concluded(sentences: list[str], kind: Kind) -> str | None:
     for i in range(len(sentences) - 1, -1, -1):
         for cue, firm in ((cues.CONCLUSION, True), (cues.SO, False)):
             if (found := cue.match(sentences[i])) and (
-                answer := _say(sentences[i][found.end() :].lstrip(" ,:"), kind)
+                answer := _conclusion(sentences[i][found.end() :].lstrip(" ,:"), kind)
             ):
                 last = answer if firm else _say(sentences[-1], kind)
                 if last and set(answer.split()) < set(last.split()):  # "So it is below. Below Right."
                     return last
                 return answer if last in (None, answer, AMBIGUOUS) else AMBIGUOUS
     return None
+
+
+def _conclusion(sentence: str, kind: Kind) -> str | None:
+    return _say(sentence, kind) or kind.state(sentence)
 
 
 def _stated(sentences: list[str], kind: Kind) -> str | None:

@@ -42,6 +42,8 @@ class Named(NamedTuple):
     things: Attributes
     before: str
     after: str
+    start: int
+    end: int
 
 
 _CLAUSE = re.compile(r"[,;:]|\b(?:but|and|or|although|though|while|whereas|however|yet|so|as|because|since)\b", re.I)
@@ -61,12 +63,14 @@ def named(sentence: str) -> Iterator[Named]:
         things = said
         start = found[i - 1].end() if i else 0
         end = found[i + 1].start() if i + 1 < len(found) else len(sentence)
-        yield Named(said, _CLAUSE.split(sentence[start : phrase.start()])[-1], sentence[phrase.end() : end])
+        before = _CLAUSE.split(sentence[start : phrase.start()])[-1]
+        yield Named(said, before, sentence[phrase.end() : end], phrase.start(), phrase.end())
 
 
 _OPEN = re.compile(
-    r"\b(?:if|whether|would(?! be (?:wrong|incorrect|false)\b)|could|might|may|should|suppose|assuming|unless|question|asks?|asked|asking|need to|let me|"
-    r"let's|looking for|search\w*|check\w*)\b",
+    r"\b(?:if|whether|would(?! be (?:wrong|incorrect|false)\b)|could(?!(?:n't| not) (?:find|see|spot|locate|identify)\b)|"
+    r"might|may|should|suppose|assuming|unless|question|asks?|asked|asking|need to|let me|let's|looking for|search(?:ing)? for|"
+    r"to check|checking)\b",
     re.I,
 )
 _NONE = re.compile(
@@ -78,7 +82,7 @@ _NONE = re.compile(
 _ONLY = re.compile(r"\b(?:only|just|solely|nothing but)\s+(?:(?:an?|the|one|two|three|four|\d+)\s+)*$", re.I)
 _SOME = re.compile(
     r"(?:(?:\bthere(?:'s| is| are| exists?| remains?)|\b(?:contains?|has|have|includes?|shows?|lists?|features?|see|sees|"
-    r"find|found|spotted|got)|^\W*(?:(?:yes|indeed)\W+)?)(?:\s+(?:indeed|also|still|now|exactly|precisely|just|at least|"
+    r"find|found|spotted|got)|\bone of (?:the|these|those|them)(?: \w+)? is|^\W*(?:(?:yes|indeed)\W+)?)(?:\s+(?:indeed|also|still|now|exactly|precisely|just|at least|"
     r"in fact|actually|one|two|three|four|five|six|\d+|an?|some|such|at|the))*\s*|"
     r"^\W*(?:exactly |at least )?(?:one|two|three|four|five|six|[1-9]\d*)\s+)$",
     re.I,
@@ -115,6 +119,8 @@ def says_exists(asked: Attributes, sentence: str) -> str | None:
     """Whether there is a shape like the one asked about, as far as the sentence says."""
     if _OPEN.search(sentence) or not asked:
         return None
+    if universal := _EVERY.search(sentence):
+        return _says_of_all(asked, universal, sentence)
     if nothing := _NOTHING.search(sentence):
         what = attributes(nothing["what"])
         return "No" if what and what <= asked else None
@@ -125,10 +131,43 @@ def says_exists(asked: Attributes, sentence: str) -> str | None:
     return said.pop() if len(said) == 1 else None
 
 
+_SOME_OF_THEM = re.compile(
+    r"\b(?:one|two|three|four|some|both|all|each|\d)(?: of (?:them|these|those|which))? (?:is|are) (?:an? )?(?P<what>[\w ]{3,40})", re.I
+)
+_NONE_OF_THEM = re.compile(
+    r"\b(?:neither|none|no one|not one)(?: one)?(?: of (?:them|these|those|which|the (?:two|three|four)))? (?:is|are) (?:an? )?"
+    r"(?P<what>[\w ]{3,40})",
+    re.I,
+)
+_EVERY = re.compile(
+    r"(?P<not>\bnot )?\b(?:every|each|all)\b(?: of)?(?: the| these| those)?(?: \w+)?? (?P<things>(?:\w+ ){0,2}(?:shape|square|circle|"
+    r"triangle|one)s?)(?: on (?:the|this) \w+| here| listed)? (?:is|are)(?: either)? (?P<what>[^.;:]{3,60})",
+    re.I,
+)
+
+
+def _says_of_all(asked: Attributes, found: re.Match[str], sentence: str) -> str | None:
+    """What "all squares are red" says of a blue one."""
+    things, what = attributes(found["things"]), attributes(found["what"])
+    if found["not"] or re.search(r"\bnot\b|n't\b|\bbut\b|\bexcept\b", found["what"]):
+        definite = _THE_IS.search(sentence, found.end())
+        return "Yes" if definite and asked <= attributes(definite[0]) else None
+    if things <= asked and contradict(what, asked):
+        return "No"
+    return "Yes" if asked <= things | what else None
+
+
+_THE_IS = re.compile(rf"\bthe (?:\w+ ){{0,2}}(?:{'|'.join(FORMS)}) is (?:an? )?{_VALUE}", re.I)
+
+
 def _says_of_it(asked: Attributes, phrases: Sequence[Named], sentence: str) -> str | None:
     """What is said of a shape that has some of the attributes: "There is a circle, but it is large"."""
     if len(phrases) != 1 or not phrases[0].things <= asked or _NONE.search(phrases[0].before):
         return None
+    if found := _SOME_OF_THEM.search(sentence):
+        return "Yes" if asked <= attributes(found["what"]) | phrases[0].things else None
+    if found := _NONE_OF_THEM.search(sentence):
+        return "No" if attributes(found["what"]) and attributes(found["what"]) <= asked else None
     found = _IT_IS.search(sentence)
     what = attributes(found["what"]) if found else frozenset()
     if not found or not what or re.search(r"\bor\b", found["what"]):
@@ -146,7 +185,7 @@ def _says_of(asked: Attributes, phrase: Named) -> str | None:
     if _ONLY.search(phrase.before):
         rest = attributes(phrase.after.partition(",")[0]) if re.match(r"[\s()]*(?:is|are)\b", phrase.after) else frozenset()
         things = phrase.things | rest
-        if phrase.things & asked and phrase.things - asked <= rest | phrase.things and contradict(things, asked):
+        if contradict(things, asked) and things & SORTS[2] <= asked:
             return "No"
         return "Yes" if asked <= things else None
     some = _SOME.search(phrase.before)
