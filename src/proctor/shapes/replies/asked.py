@@ -13,21 +13,32 @@ from functools import lru_cache, partial
 from itertools import pairwise
 
 from proctor.shapes.canvas import FORMS, LARGE, SIZES
-from proctor.shapes.places import ORDINALS
 from proctor.shapes.replies.claims import yes_no_about
 from proctor.shapes.replies.colours import COLOURS
 from proctor.shapes.replies.cues import UNFINISHED
 from proctor.shapes.replies.directions import DIRECTIONS, OPPOSITES, invert
+from proctor.shapes.replies.markup import plain_sentences
 from proctor.shapes.replies.numbers import NUMBERS, find_numbers, without_other_numbers
 from proctor.shapes.replies.orders import orders
 from proctor.shapes.replies.polar import ENTAILMENT, YES_NO
-from proctor.shapes.replies.reader import CACHED, Kind, Mention, Mentions, read_reply
+from proctor.shapes.replies.ranks import shapes_about
+from proctor.shapes.replies.reader import CACHED, Kind, Mentions, read_reply
 from proctor.shapes.replies.shapes import SHAPES
-from proctor.shapes.replies.statements import PHRASE, SORTS, Attributes, attributes, contradict, named
+from proctor.shapes.replies.statements import (
+    PHRASE,
+    SORTS,
+    Attributes,
+    attributes,
+    contradict,
+    full_name,
+    full_names,
+    named,
+    says_exists,
+)
 
 # -- numbers ------------------------------------------------------------------------------------------------------
 
-_LABEL = re.compile(r"([^,.;:()]*)(?:[:=]|\b(?:is|are))\s*(?:(?:exactly|only|just)\s+)?$", re.I)
+_LABEL = re.compile(r"([^,.;:()]*)(?:[:=;]|\b(?:is|are))\s*(?:(?:exactly|only|just)\s+)?$", re.I)
 _COUNTED = re.compile(r"[^,.;:()\d]*")
 
 
@@ -100,11 +111,21 @@ def numbers_about(question: str) -> list[Kind]:
     ]
 
 
-_PAIR = re.compile(r"\b(?:an? (?:couple|pair|duo)|both) of (?:them\b|(?:\w+ ){0,3}(?:shapes?|squares?|circles?|triangles?)\b)", re.I)
-_ALL_FIT = re.compile(r"\b(?P<all>all) (?P<n>\d+)(?P<of>(?: of the)?(?: \w+){0,3}) (?P<are>are (?P<what>[^.;,]{3,40}))", re.I)
-_ONLY_ONE = re.compile(r"^\W*(?:there(?:'s| is) )?(?:only|just)\b|\bthe only\b", re.I)
+_PAIR = re.compile(
+    r"\b(?:an? (?:couple|pair|duo)|both) of (?:them\b|(?:\w+ ){0,3}(?:shapes?|squares?|circles?|"
+    r"triangles?)\b)",
+    re.I,
+)
+_ALL_FIT = re.compile(
+    r"\b(?P<all>all) (?P<n>\d+)(?P<of>(?: of the)?(?: \w+){0,3}) (?P<are>are (?P<what>[^.;,]{3,40}))", re.I
+)
+_ONLY_ONE = re.compile(r"^\W*(?:there(?:'s| is) )?(?:only|just)\b|\bthe only\b|\band no others?\b", re.I)
 _REST = re.compile(r"\b(?:others?|rest|remaining)\b", re.I)
-_OPEN = re.compile(r"\b(?:not|no|or|if|whether|could|might|may|maybe|example|such as|let me|let's|need)\b|n't\b|\.\.\.$", re.I)
+_OPEN = re.compile(
+    r"\b(?:not|no(?! others?\b)|or|if|whether|could|might|may|maybe|example|such as|let me|let's|"
+    r"need)\b|n't\b|\.\.\.$",
+    re.I,
+)
 
 
 def _with_wholes_that_fit(asked: Attributes, text: str) -> str:
@@ -120,6 +141,8 @@ def _with_wholes_that_fit(asked: Attributes, text: str) -> str:
 def _count_named(asked: Attributes, sentences: Sequence[str]) -> str | None:
     """How many shapes a reply names, where it gives no number and all that it names are of the sort asked for."""
     text = "\n".join(sentences)
+    if {says_exists(asked - _SHAPES, sentence) for sentence in sentences} - {None} == {"No"}:
+        return "0"
     if _PAIR.search(text) and not _OPEN.search(text):
         return "2"
     asked -= _SHAPES
@@ -131,7 +154,11 @@ def _count_named(asked: Attributes, sentences: Sequence[str]) -> str | None:
     only = _ONLY_ONE.search(text) is not None
     if only and (len(fitting) == 1 or any(asked <= things for things in shown)) and len(whole) < 2:
         return "1"
-    if whole == fitting and len(shown) == sum(things in fitting or things == asked for things in shown) and len(fitting) > 1:
+    if (
+        whole == fitting
+        and len(shown) == sum(things in fitting or things == asked for things in shown)
+        and len(fitting) > 1
+    ):
         return str(len(fitting))
     return "1" if len(fitting) == 1 and whole == fitting and _REST.search(text) else None
 
@@ -139,7 +166,8 @@ def _count_named(asked: Attributes, sentences: Sequence[str]) -> str | None:
 # -- where one shape is, seen from another ------------------------------------------------------------------------
 
 _TWO = re.compile(
-    r"\b(?:is|where is) the (?P<a>\w+ \w+ \w+) (?P<relation>relative to|to the left or to the right of|above or below|"
+    r"\b(?:is|where is) the (?P<a>\w+ \w+ \w+) (?P<relation>relative to|"
+    r"to the left or to the right of|above or below|"
     r"to the left of|to the right of|above|below) the (?P<b>\w+ \w+ \w+)\?",
     re.I,
 )
@@ -181,7 +209,9 @@ def _without_others(clause: str, phrases: list[re.Match[str]], a: Attributes, b:
 
 _IS_SOMEWHERE = re.compile(r"\s*(?:is|are|lies|sits|stands)\b", re.I)
 _COMPARED = re.compile(
-    r"\b(?:(?P<less>smaller|lower|less|lesser)|(?P<more>larger|greater|higher|bigger|more)|(?P<same>same|equal|identical))\b", re.I
+    r"\b(?:(?P<less>smaller|lower|less|lesser)|(?P<more>larger|greater|higher|bigger|more)|"
+    r"(?P<same>same|equal|identical))\b",
+    re.I,
 )
 _OWN_AXIS = re.compile(r"\b(?P<axis>[xy])(?:[- ]?(?:coordinate|value|position)s?)?\b", re.I)
 
@@ -204,17 +234,7 @@ def _compare_axes(a: Attributes, b: Attributes, sentences: Sequence[str]) -> str
     across = {"less": "Left", "more": "Right"}.get(found.get("x", ""), "")
     up = {"less": "Below", "more": "Above"}.get(found.get("y", ""), "")
     direction = " ".join(filter(None, (up, across))) if len(found) == 2 else ""
-    return " ".join(map(OPPOSITES.__getitem__, direction.split())) if about_b else direction or None
-
-
-def _names_of(sentence: str) -> list[tuple[int, int, str]]:
-    """The shapes that a sentence names in full."""
-    phrases = ((m.start(), m.end(), attributes(m[0])) for m in PHRASE.finditer(sentence))
-    return [(start, end, _name(things)) for start, end, things in phrases if len(things) == len(SORTS)]
-
-
-def _name(shape: Attributes) -> str:
-    return " ".join(word for sort in SORTS for word in shape & sort)
+    return (" ".join(map(OPPOSITES.__getitem__, direction.split())) if about_b else direction) or None
 
 
 _ENDS = {"x": ("Left", "Right"), "y": ("Below", "Above")}
@@ -222,8 +242,8 @@ _ENDS = {"x": ("Left", "Right"), "y": ("Below", "Above")}
 
 def _in_order(a: Attributes, b: Attributes, sentences: Sequence[str]) -> str | None:
     """Where one shape is seen from another, by an order of several: "From left to right: …"."""
-    for order in orders(sentences, _names_of):
-        names = _name(a), _name(b)
+    for order in orders(sentences, full_names):
+        names = full_name(a), full_name(b)
         if order.axis in _ENDS and all(name in order.names for name in names):
             first, second = map(order.names.index, names)
             return _ENDS[order.axis][(first > second) == order.rising]
@@ -246,7 +266,9 @@ def directions_about(question: str) -> Kind:
 
 
 _OF_IT = re.compile(
-    r"^\W*(?P<no>not )?(?:it|it's|it is|to)\b[^.;,:]{0,30}|(?<=[;:,])\s*(?:it|it's|it is)\b[^.;,:]{0,40}", re.I
+    r"^\W*(?P<no>not )?(?:it|it's|it is|to)\b[^.;,:]{0,30}|(?<=[;:,])\s*(?:it|it's|"
+    r"it is)\b[^.;,:]{0,40}",
+    re.I,
 )
 
 
@@ -280,175 +302,6 @@ def entailment_about(question: str) -> Kind:
     return replace(ENTAILMENT, state=lambda sentence: ENTAILMENT.state(sentence) or relation(sentence))
 
 
-# -- shapes -------------------------------------------------------------------------------------------------------
-
-_REFERENCE = re.compile(r"\b(?:nearest to|farthest from|seen from) the (\w+ \w+ \w+)\b", re.I)
-_SAME = {
-    "closest": "nearest",
-    "furthest": "farthest",
-    "left": "leftmost",
-    "right": "rightmost",
-    "top": "highest",
-    "bottom": "lowest",
-    "topmost": "highest",
-    "uppermost": "highest",
-    "bottommost": "lowest",
-}
-_NUMBERS = {word: i for i, word in enumerate(ORDINALS)}
-_NUMBER = rf"(?:{'|'.join(sorted(ORDINALS, key=len, reverse=True))}|\d+(?:st|nd|rd|th))"
-_END = "nearest|closest|farthest|furthest|highest|lowest|leftmost|rightmost|topmost|uppermost|bottommost"
-_RANK = re.compile(
-    rf"\b(?:(?P<number>{_NUMBER})[ -])?(?:(?:place|position|one|shape) )?(?:counting )?"
-    rf"(?:(?P<end>{_END})|from (?:the )?(?P<side>left|right|top|bottom))\b|"
-    rf"(?:^\W*|[;,]\s*)(?:position|place|rank|no\.?|number)\s*#?(?P<position>\d+)\b|^\W*(?P<only>top|bottom)(?=:)|"
-    rf"\b(?P<alone>{_NUMBER})(?: (?:place|position|one))?(?=\s*(?:$|[,.;:(]|is\b|and\b|the (?:small|large)|(?:small|large)))",
-    re.I,
-)
-_BEFORE_SHAPE = re.compile(
-    r"(?:\s+(?:shape|one))?(?:\s+(?:to|from) the \S+)?\s*(?:\(\s*\)\s*)?(?:(?:is|was|must be|comes|stands|"
-    r"would be)(?:\s+(?:now|then|"
-    r"therefore))?|[:=(]|->)\s*(?:the |a )?|\s+(?:the )?",
-    re.I,
-)
-_AFTER_SHAPE = re.compile(
-    r"\s*(?:\([^()]*\)\s*)?,?\s*(?:(?:is|was|as|being|stands?|sits?|comes?|ranks?|lies|ends up|finishes|in|at)\s+)+"
-    r"(?:(?:now|indeed|clearly|only|in)\s+)*(?:the )?",
-    re.I,
-)
-
-Rank = tuple[int, str]  # the number, from 0, and the end from which is counted; no end where the reply gives none
-
-
-def _rank(found: re.Match[str]) -> Rank:
-    number = (found["number"] or found["alone"] or "").lower()
-    end = (found["end"] or found["side"] or found["only"] or "").lower()
-    if found["position"]:
-        return int(found["position"]) - 1, ""
-    position = int(number[:-2]) - 1 if number[:1].isdigit() else _NUMBERS.get(number, 0)
-    return position, _SAME.get(end, end)
-
-
-def _rank_of(passage: str, mention: Mention) -> Rank | None:
-    """The rank that the passage gives to a shape: "the second lowest is the …", "the … is the second lowest"."""
-    after = _AFTER_SHAPE.match(passage, mention.end)
-    if after and (found := _RANK.match(passage, after.end())):
-        return _rank(found)
-    before = passage[max(0, mention.start - 80) : mention.start]
-    *_, last = (None, *_RANK.finditer(before + passage[mention.start : mention.start + 6]))
-    return _rank(last) if last and _BEFORE_SHAPE.fullmatch(before, last.end()) else None
-
-
-def _may_be(said: Rank | None, asked: Rank) -> bool:
-    """Whether a shape of this rank may be the one asked for: a number alone counts from the same end."""
-    return said is None or said == asked or (not said[1] and said[0] == asked[0])
-
-
-def shapes_about(question: str) -> list[Kind]:
-    """Without the shape from which is measured, and without those that are said to have another rank."""
-    reference, asked = _REFERENCE.search(question), _RANK.search(question)
-    if not reference and not asked:
-        return [SHAPES]
-    measured = reference[1].lower() if reference else ""
-    rank = _rank(asked) if asked else None
-
-    @lru_cache(maxsize=CACHED)
-    def find(passage: str) -> Mentions:
-        others = tuple(mention for mention in SHAPES.find(passage) if mention.value != measured)
-        if rank is None:
-            return tuple(m for m in others if not _is_seen(passage, m))
-        beyond = _BEYOND.get(rank[1])
-        return tuple(
-            m
-            for m in others
-            if _may_be(_rank_of(passage, m), rank) and not (beyond and beyond.match(passage, m.end))
-        )
-
-    whole: Whole = partial(_ranked, measured, rank) if rank else partial(_odd_one, question)
-    return [replace(SHAPES, find=find, whole=whole), SHAPES]
-
-
-_IS_MORE = r"\s*(?:\(\s*[^()]*\)\s*)?,?\s*(?:is|lies|sits|stands)(?: (?:slightly|only|just|a (?:bit|little)|much|even|still))*"
-_BEYOND = {  # what is said of a shape that is less far towards the end asked for
-    end: re.compile(rf"{_IS_MORE} (?:{words})\b", re.I)
-    for end, words in {
-        "lowest": "higher",
-        "highest": "lower",
-        "leftmost": "(?:further|farther|more) (?:to the )?right",
-        "rightmost": "(?:further|farther|more) (?:to the )?left",
-        "nearest": "farther|further",
-        "farthest": "nearer|closer",
-    }.items()
-}
-_DIRECTION_AFTER = re.compile(
-    r"\s*(?:\([^()]*\)\s*)?(?:is|are|lies?|sits?|->|:|;|=|both|in|at|to the|the|direction|\s|,)*\s*(?:above|below|upper|lower|top|bottom|"
-    r"north|south)[- ]?(?:left|right|east|west)?\b",
-    re.I,
-)
-
-
-def _is_seen(passage: str, mention: Mention) -> bool:
-    """Is it only said in which direction it is, and not that it alone is there?"""
-    before = passage[max(0, mention.start - 12) : mention.start]
-    return _DIRECTION_AFTER.match(passage, mention.end) is not None and not re.search(r"\bonly (?:the )?$", before, re.I)
-
-
-Whole = Callable[[Sequence[str]], str | None]
-_AXES_OF_ENDS = {
-    "leftmost": ("x", True),
-    "rightmost": ("x", False),
-    "lowest": ("y", True),
-    "highest": ("y", False),
-    "nearest": ("d", True),
-    "farthest": ("d", False),
-}
-
-
-def _ranked(measured: str, rank: Rank, sentences: Sequence[str]) -> str | None:
-    """The shape of the rank asked for in a list that begins at the end from which is counted."""
-    number, end = rank
-    axis, rising = _AXES_OF_ENDS[end]
-    for order in orders(sentences, _names_of):
-        names = [name for name in order.names if name != measured]
-        if order.axis in ("", axis) and order.rising == rising and number < len(names):
-            return names[number]
-    return None
-
-
-_THREE = re.compile(r"\bthe (\w+ \w+ \w+), the (\w+ \w+ \w+) and the (\w+ \w+ \w+)\. Which one is the odd one out")
-_ALIKE = re.compile(r"\b(?:same (?:direction|quadrant|side|area)|both|share)\b", re.I)
-
-
-def _odd_one(question: str, sentences: Sequence[str]) -> str | None:
-    """Of three shapes, the one that is not said to be in the direction of the two others."""
-    three = _THREE.search(question)
-    if not three:
-        return None
-    directions: dict[str, set[str]] = {name: set() for name in three.groups()}
-    odd: set[str] = set()
-    for sentence in sentences:
-        if re.search(r"\b(?:or|not|if|whether)\b|n't\b", sentence, re.I):
-            continue
-        found = [(start, end, name) for start, end, name in _names_of(sentence) if name in directions]
-        names = {name for _, _, name in found}
-        if len(names) == 2 and _ALIKE.search(sentence):
-            odd |= set(directions) - names
-        elif len(names) == len(found):
-            stop, shared = len(sentence), set[str]()
-            for start, end, name in reversed(found):
-                between = sentence[end:stop]
-                if not re.fullmatch(r"\s*,?\s*(?:and|,)?\s*(?:the )?", between):
-                    shared = {mention.value for mention in DIRECTIONS.find(between)}
-                directions[name] |= shared
-                stop = start
-    if len(odd) == 1:
-        return odd.pop()
-    if odd or any(len(values) != 1 for values in directions.values()):
-        return None
-    seen = [next(iter(values)) for values in directions.values()]
-    unique = [name for name, value in zip(directions, seen, strict=True) if seen.count(value) == 1]
-    return unique[0] if len(unique) == 1 else None
-
-
 ABOUT: dict[Kind, Callable[[str], list[Kind]]] = {
     NUMBERS: numbers_about,
     YES_NO: lambda question: [yes_no_about(question)],
@@ -466,5 +319,9 @@ def kinds_about(kind: Kind, question: str) -> list[Kind]:
 
 
 def read_about(text: str, kind: Kind, question: str) -> str | None:
-    answers = (read_reply(text, about) for about in kinds_about(kind, question))
-    return next((answer for answer in answers if answer is not None), None)
+    first, *others = kinds_about(kind, question)
+    if answer := read_reply(text, first):
+        return answer
+    if others and kind is SHAPES and any(map(first.find, plain_sentences(text, first.prepare))):
+        return None  # it names shapes that could be meant, but not one of them
+    return next(filter(None, (read_reply(text, about) for about in others)), None)

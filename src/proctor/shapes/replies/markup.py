@@ -55,7 +55,11 @@ _STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r" +", " "),
         (r"\n\s+", "\n"),
         (r"\A\W*(?:sure(?: thing)?|certainly|of course|okay|ok)\s?!\s+", ""),
-        (r"\A\W*(?:yes|sure|certainly|of course),? i (?:can|could|will|'ll|would|'d)\b[^.!\n]{0,60}\b(?:help|assist|check|look|do)\b[^.!\n]*[.!\n]", ""),
+        (
+            r"\A\W*(?:yes|sure|certainly|of course),? i (?:can|could|will|'ll|would|"
+            r"'d)\b[^.!\n]{0,60}\b(?:help|assist|check|look|do)\b[^.!\n]*[.!\n]",
+            "",
+        ),
         (r"\\+(?:text|math|operatorname|mbox|emph)\w{0,12}\s?\{([^{}]*)\}", r"\1"),
         (r"\\+f?boxed\s?\{([^{}]*)\}", rf"\n{BOX}\1{UNBOX}\n"),
         (r"\\+(?:quad|,|;|:|!| )", " "),
@@ -79,7 +83,11 @@ _STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\bvs\.", " vs "),
         (r"\.{2,}\s+(?=or\b)", " "),
         (rf"[(\[]\s*(?:x\s*[=:]\s*)?{_NUMBER}\s*[,;]\s*(?:y\s*[=:]\s*)?{_NUMBER}\s*[)\]]", "()"),
-        (rf"\b([xy])(?:[- ](?:coordinate|value|position))?s?\s*(?:=|:|\bof\b|\bis\b)\s*{_NUMBER}", r"\1 ()"),
+        (
+            rf"\b([xy])(?:[- ](?:coordinate|value|position))?s?\s*(?:=|:|\bof\b|"
+            rf"\bis\b)\s*{_NUMBER}",
+            r"\1 ()",
+        ),
         (rf"(?<![\w.]){_NUMBER}(?:\s?(?:<=|>=|[<>≤≥])\s?[-+\w.]{{1,12}}){{1,3}}", "()"),
         (r"\(\s*\(\)\s*\)", "()"),
         (r"\|", ";"),
@@ -102,7 +110,8 @@ _COURTESY = re.compile(
 )
 _OPENING = re.compile(
     r"^\W*(?:(?:all right|alright|okay|ok|well|sure|great|got it)\b[,!.:]*|"
-    r"right(?:[,!]|(?= so\b)))\s+(?=(?:let|so|i'll|i'm|i will|i need|i can|we|now|here|first|looking|to)\b)|"
+    r"right(?:[,!]|(?= so\b)))\s+(?=(?:let|so|i'll|i'm|i will|i need|i can|we|now|here|first|"
+    r"looking|to)\b)|"
     r"^\W*no\s+(?:problem|worries|trouble)\b\W*",
     re.I,
 )

@@ -19,23 +19,60 @@ class Order(NamedTuple):
 
 
 _SEPARATOR = re.compile(
-    r"\s*(?:\([^()]*\)|[:=]\s*-?\d+(?:\.\d+)?|\b(?:at|with)\s+(?:[xy]\s*)?\(\)|[xy] \(\)|-?\d+(?:\.\d+)?)?\s*(?:[,;<>()]|->|\bthen\b|"
+    r"\s*(?:\([^()]*\)|[:=]\s*-?\d+(?:\.\d+)?|\b(?:at|with)\s+(?:[xy]\s*)?\(\)|[xy] \(\)|"
+    r"-?\d+(?:\.\d+)?)?\s*(?:[,;<>()]|->|\bthen\b|"
     r"\b(?:and|next|finally|last)\b|-?\d+(?:\.\d+)?\b[.):]?|\d(?:st|nd|rd|th)\b|:|\s|\bthe\b)*",
     re.I,
 )
-_VALUE = re.compile(r"\s*(?:\(\s*(?:[xyd]|distance|dist\.?)?\s*[=:≈~]?\s*|[:=≈~;]\s*)(-?\d+(?:\.\d+)?)\b(?!\s*/)", re.I)
+_VALUE = re.compile(
+    r"\s*(?:\(\s*(?:[xyd]|distance|dist\.?)?\s*[=:≈~]?\s*|"
+    r"[:=≈~;]\s*)(-?\d+(?:\.\d+)?)\b(?!\s*/)",
+    re.I,
+)
 _VALUE_BEFORE = re.compile(r"(-?\d+(?:\.\d+)?)\s*[(:=]\s*(?:the\s+)?$")
 
 # Where the list begins, by its words: axis, and whether it rises.
 _STARTS: tuple[tuple[re.Pattern[str], str, bool], ...] = tuple(
     (re.compile(pattern, re.I), axis, rising)
     for pattern, axis, rising in (
-        (r"\bleft[ -]to[ -]right\b|\bleftmost (?:first|to)\b|\bfrom (?:the )?left(?:most)?\b", "x", True),
-        (r"\bright[ -]to[ -]left\b|\brightmost (?:first|to)\b|\bfrom (?:the )?right(?:most)?\b", "x", False),
-        (r"\bbottom[ -]to[ -]top\b|\blowest (?:first|to)\b|\bfrom (?:the )?(?:bottom|lowest)\b|\bupwards\b", "y", True),
-        (r"\btop[ -]to[ -]bottom\b|\bhighest (?:first|to)\b|\bfrom (?:the )?(?:top|highest)\b|\bdownwards\b", "y", False),
-        (r"\b(?:nearest|closest|shortest|smallest) (?:first|to)\b|\bfrom (?:the )?(?:nearest|closest|shortest)\b", "d", True),
-        (r"\b(?:farthest|furthest|longest|largest) (?:first|to)\b|\bfrom (?:the )?(?:farthest|furthest|longest)\b", "d", False),
+        (
+            r"\bleft[ -]to[ -]right\b|\bleftmost (?:first|to)\b|"
+            r"(?<!to )\bleftmost(?: is)?:?\s*(?:the )?$|\bfrom (?:the )?left(?:most)?\b",
+            "x",
+            True,
+        ),
+        (
+            r"\bright[ -]to[ -]left\b|\brightmost (?:first|to)\b|"
+            r"(?<!to )\brightmost(?: is)?:?\s*(?:the )?$|\bfrom (?:the )?right(?:most)?\b",
+            "x",
+            False,
+        ),
+        (
+            r"\bbottom[ -]to[ -]top\b|\blowest (?:first|to)\b|"
+            r"(?<!to )\blowest(?: is)?:?\s*(?:the )?$|\bfrom (?:the )?(?:bottom|lowest)\b|"
+            r"\bupwards\b",
+            "y",
+            True,
+        ),
+        (
+            r"\btop[ -]to[ -]bottom\b|\bhighest (?:first|to)\b|"
+            r"(?<!to )\bhighest(?: is)?:?\s*(?:the )?$|\bfrom (?:the )?(?:top|highest)\b|"
+            r"\bdownwards\b",
+            "y",
+            False,
+        ),
+        (
+            r"\b(?:nearest|closest|shortest|smallest) (?:first|to)\b|(?<!to )\b(?:nearest|"
+            r"closest)(?: is)?:?\s*(?:the )?$|\bfrom (?:the )?(?:nearest|closest|shortest)\b",
+            "d",
+            True,
+        ),
+        (
+            r"\b(?:farthest|furthest|longest|largest) (?:first|to)\b|(?<!to )\b(?:farthest|"
+            r"furthest)(?: is)?:?\s*(?:the )?$|\bfrom (?:the )?(?:farthest|furthest|longest)\b",
+            "d",
+            False,
+        ),
         (r"\b(?:ascending|increasing)\b|\bsmallest to largest\b", "", True),
         (r"\b(?:descending|decreasing)\b|\blargest to smallest\b", "", False),
     )
@@ -95,7 +132,9 @@ def _value(sentence: str, start: int, end: int) -> float | None:
 def _ordered(names: list[str], said: tuple[str, bool] | None, values: list[float | None]) -> Order | None:
     known = [value for value in values if value is not None]
     if len(known) == len(names):
-        rises, falls = (all(a < b for a, b in pairs) for pairs in (list(pairwise(known)), [(b, a) for a, b in pairwise(known)]))
+        rises, falls = (
+            all(a < b for a, b in pairs) for pairs in (list(pairwise(known)), [(b, a) for a, b in pairwise(known)])
+        )
         if rises == falls or (said is None and len(names) < 3) or (said is not None and said[1] != rises):
             return None
         return Order(names, rises, said[0] if said else "")

@@ -111,7 +111,7 @@ def _read(sentences: list[str], kind: Kind) -> str | None:
 
 
 def _without_questions(sentences: list[str], kind: Kind) -> list[str]:
-    """Without the questions that the reply asks itself, and without its answers to others than the one that was asked."""
+    """Without the questions that the reply asks itself, and its answers to others than the one that was asked."""
     kept = []
     for before, sentence in pairwise(["", *sentences]):
         if sentence.endswith("?"):
@@ -343,6 +343,9 @@ def _decide(passage: str, kind: Kind) -> str | None:
     return values.pop() if values else None
 
 
+_ENDS_AS = re.compile(r"\b(?:ends?|ended|finish\w*|remains?|stays?)(?: up)? as\b", re.I)  # gives no reason
+
+
 def _lead(passage: str, kind: Kind) -> str | None:
     """The first item of a passage that begins with it: what follows explains it, unless it is an alternative."""
     mentions = kind.find(passage)
@@ -352,7 +355,7 @@ def _lead(passage: str, kind: Kind) -> str | None:
     others = [mention for mention in mentions if mention.value != first.value]
     if not others:
         return first.value
-    rest, gap = passage[first.end :], passage[first.end : others[0].start]
+    rest, gap = passage[first.end :], _ENDS_AS.sub(" ", passage[first.end : others[0].start].replace("()", "  "))
     boundary = cues.BOUNDARY.search(gap)
     if _is_joint(gap) or (boundary and boundary[0] == "," and _is_joint(gap[boundary.start() :])):
         return kind.choose(passage, mentions) or AMBIGUOUS
