@@ -172,7 +172,7 @@ _TWO = re.compile(
     re.I,
 )
 _CLAUSE = re.compile(r"(?:[^.,;:\n]|,(?= (?:to|on|above|below|left|right|directly|just|slightly|further)\b))+")
-_AT_PLACE = re.compile(r",? (?:at )?\(\),?")
+_AT_PLACE = re.compile(r",? (?:at )?\(\),?(?=[^\S\n]*\w)")
 _VERB = re.compile(r"\s*(?:is|are|lies|sits|stands|comes|we find|there is)\s+(?:the |a )?", re.I)
 
 

@@ -105,13 +105,13 @@ _GOES = re.compile(
     r"(?:(?P<on>added|re-?added|restored|returns?|returned|reappears?|reappeared|(?:came|comes|"
     r"come|brought|put) back|"
     r"adds?|remains?|remained|stays?|stayed|survives?|survived|kept|still (?:there|present|on)|"
-    r"present|there)|"
+    r"present|there|back|on the canvas)|"
     r"(?P<off>remov(?:ed?|es|ing)|gone|deleted?s?|disappears?|disappeared|vanished|taken away|"
     r"absent|missing))\b",
     re.I,
 )
 _FINAL = re.compile(
-    r"\b(?:after (?:step \d+|all|the last|every|that|this|these|event \d+)|in the end|at the end|"
+    r"\b(?:after (?:step \d+|all|the last|every|that|this|these|event \d+)|in the end|at the end|by the end|"
     r"finally|now|still|no longer|"
     r"any ?more|never|has (?:since )?been|had been|again|remain\w*|stay\w*|surviv\w*|gone|last|"
     r"not (?:been )?(?:removed|added)|"
@@ -119,6 +119,9 @@ _FINAL = re.compile(
     re.I,
 )
 _REMOVES = re.compile(r"(?<!not )(?<!n't )\bremov(?:es?|ed|ing)(?: all| every| any| the| of)*\s*$", re.I)
+_CONDITION = re.compile(
+    r"\b(?:the )?(?:\w+ )?condition(?: \w+){0,3}? (?:met|true|false|satisfied|fulfilled|holds?|fails?|not met)\b", re.I
+)
 _NO_EVENT = re.compile(r"\b(?:none of|nothing|no)\b[^.;,]*$", re.I)
 _AFTER_EVENT = re.compile(
     r"^\W*(?:after|event|step)\b[^:]{0,40}:\W*(?:(?:still )?(?:(?P<on>present|there|"
@@ -161,6 +164,7 @@ def _state_now(asked: Attributes, sentence: str) -> str | None:
     """Whether the shape is there at the end of its history."""
     if re.search(r"\b(?:if|whether|would|could|might|may|need to|let me)\b", sentence, re.I):
         return None
+    sentence = _CONDITION.sub(" ", sentence)
     if answer := _tell_now(asked, sentence):
         return answer
     if not _PAST.search(sentence) and (answer := _state_about(asked, sentence)):
@@ -199,7 +203,7 @@ _AS_MANY = re.compile(r"^are there as many ([^?]*)\?", re.I)
 _EQUAL = re.compile(
     r"\bas many\b|\bequal(?:ly)?\b|\bsame (?:number|amount|count|quantity)\b|\b(?:counts?|"
     r"numbers?) (?:do |does )?"
-    r"(?:match|agree)|\bof each\b(?! other)|\bboth (?:counts|numbers|totals|groups|amounts|sets|"
+    r"(?:match|agree)|\bof each\b(?! other)|\b(?:two|three|four|five|one|\d+) each\b|\bequals\b|\bboth (?:counts|numbers|totals|groups|amounts|sets|"
     r"are|come to|have)\b(?=[^.]*\d)|\b(?:tie|tied|a tie)\b|\bneither more nor (?:fewer|less)\b|"
     r"\bno (?:more|fewer) (?:and|or|nor) no "
     r"(?:more|fewer)\b",
@@ -210,7 +214,7 @@ _UNEQUAL = re.compile(
     r"\bdiffer(?:ent|s)?\b|"
     r"\b(?:one|two|three|\d+) (?:more|fewer|less)\b|(?<!no )(?<!neither )(?<!not )\b(?:more|"
     r"fewer|less)\b[^,;]*\b(?:squares?|"
-    r"circles?|triangles?|shapes?|ones?|than)\b|\boutnumber|≠|!=",
+    r"circles?|triangles?|shapes?|ones?|than)\b|\boutnumber|\bexceeds?\b|\b(?:greater|higher|larger|smaller|lower) than\b|≠|!=",
     re.I,
 )
 

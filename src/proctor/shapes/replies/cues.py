@@ -49,7 +49,7 @@ NEGATION = re.compile(
 # After an answer that is denied.
 DENIED_AFTER = re.compile(
     r"\s+(?:is|was)(?: not|n't) (?:the|it|\w+most|nearest|farthest|closest|correct|right)\b|"
-    r"\s+(?:is|was|would be) (?:wrong|incorrect|false)\b",
+    r"\s+(?:is|was|would be) (?:the )?(?:wrong|incorrect|false)\b",
     re.I,
 )
 # Between two answers that are denied together.
@@ -161,6 +161,8 @@ NEXT_QUESTION = re.compile(
     re.I,
 )
 INSTRUCTION = re.compile(r"^\W*(?:answer (?:with|yes|left)|looking only|distances are|x grows|there are four)\b", re.I)
+# A part of the question that tells how to read it.
+GUIDANCE = re.compile(r"^\W*(?:x grows to the right|distances are straight|there are four directions)\b[^:]*$", re.I)
 # At the end: no answer after all.
 UNDECIDED = re.compile(
     r"(?:\bnot|n't)\s+(?:be\s+)?(?:sure|certain|know|tell|decide)\s+(?:which|whether)|"

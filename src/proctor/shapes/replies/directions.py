@@ -41,7 +41,7 @@ _SIMILAR = re.compile(
     r"(?<!\d )\b(?:lines|steps|list|information|coordinates) (?:above|below)\b|\bleft ?over\b|"
     r"\bleft (?:with|out|behind|alone|unchanged|to (?:do|check|compare))\b|\bup and down\b|"
     r"\bnothing is left\b|"
-    r"\b(?:nothing|units?|steps?|what's|what is) left\b|\bup (?:to|until|with)\b|"
+    r"\b(?:nothing|units?|steps?|what's|what is) left\b|(?<!and )(?<!left )(?<!right )\bup (?:to|until|with)\b|"
     r"\b(?:top|bottom|left|right)(?: side| edge| half| part)? of the (?:canvas|picture|image|"
     r"grid|board)\b|"
     r"\bon top of (?:that|this|which)\b|\bbottom line\b|\btop of (?:the|my) (?:list|page|head)\b|"

@@ -80,6 +80,8 @@ _STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"_", " "),
         (r"\b(i\.e\.|i\.e\b),?", " ie "),
         (r"\be\.g\.", " eg "),
+        (r"\b(there)s\b", r"\1's"),
+        (r"\b(is|are|was|were|does|do|did|has|have|would|could)nt\b", r"\1n't"),
         (r"\bvs\.", " vs "),
         (r"\.{2,}\s+(?=or\b)", " "),
         (rf"[(\[]\s*(?:x\s*[=:]\s*)?{_NUMBER}\s*[,;]\s*(?:y\s*[=:]\s*)?{_NUMBER}\s*[)\]]", "()"),

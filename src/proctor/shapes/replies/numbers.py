@@ -66,6 +66,7 @@ _WHOLE = re.compile(
 )
 _ELSE = re.compile(
     r"(?:^|(?<=[\s,:;]))\d{1,2}\)(?=\s+[a-z])|"
+    rf"(?<=\d)/\d+\b(?= (?:of|{_THING})\b)|"
     rf"\bout of a total of {_N}\b|"
     rf"\b(?:step|shape|line|event|item|case|option|figure|image|row|statement|swap|move|"
     rf"rule)\s#?\d+\b|#\d+|"

@@ -98,7 +98,7 @@ _DENIAL = re.compile(
     r"square|circle|"
     r"triangle)s?\b|^\W*(?:no|none of)\b(?! other)[^.]*\b(?:shape|square|circle|triangle)s?\b|"
     r"^\W*(?:(?:sadly|unfortunately|regrettably|alas|apparently|evidently|i'm afraid),? not)\W*$|"
-    r"^\W*(?:none|absent|missing|gone|nothing matches|found (?:0|zero|none|nothing)|i (?:found|"
+    r"^\W*(?:not a single(?: one)?|none|absent|missing|gone|nothing matches|found (?:0|zero|none|nothing)|i (?:found|"
     r"see|saw) none|"
     r"(?:it(?: is|'s) )?not (?:present|there|found|on the canvas|on it|that i can see))\W*$",
     re.I,
@@ -110,6 +110,7 @@ _ASSERTION = re.compile(
     r"^\W*(?:there (?:most |very )?(?:\w+ly|indeed) is|it (?:is|does)|(?:it )?exists|"
     r"(?:it's )?there|present|"
     r"found)\W*$|"
+    r"^\W*(?:(?:at least|exactly|just|only) )?(?:one|two|three|four|five|several|plenty|many|a few)(?: of them)?\W*$|"
     r"^\W*(?:(?:i|we|you) )?(?:found|see|can see|spotted) (?:it|one|two|three|[1-9])\b|"
     r"^\W*such an? [\w ]{1,40} exists\b|"
     r"\b(?:is|lies|sits)(?: still| indeed| now)? (?:among|listed|in the list|between|present|there|"

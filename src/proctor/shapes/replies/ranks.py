@@ -94,7 +94,11 @@ def shapes_about(question: str) -> list[Kind]:
             return _not_seen(passage, others)
         beyond = _BEYOND.get(rank[1])
         return tuple(
-            m for m in others if _may_be(_rank_of(passage, m), rank) and not (beyond and beyond.match(passage, m.end))
+            m
+            for m in others
+            if _may_be(_rank_of(passage, m), rank)
+            and not (beyond and beyond.match(passage, m.end))
+            and not _THAN.search(passage, max(0, m.start - 12), m.start)
         )
 
     whole: Whole = partial(_ranked, measured, rank) if rank else partial(_odd_one, question)
@@ -116,6 +120,7 @@ _BEYOND = {  # what is said of a shape that is less far towards the end asked fo
         "farthest": "nearer|closer",
     }.items()
 }
+_THAN = re.compile(r"\bthan (?:the |a )?$", re.I)
 _DIRECTION_AFTER = re.compile(
     r"\s*(?:\([^()]*\)\s*)?(?:is|are|lies?|sits?|->|:|;|=|both|in|at|to the|the|direction|\s|"
     r",)*\s*(?:above|below|upper|lower|top|bottom|"

@@ -114,7 +114,7 @@ def _without_questions(sentences: list[str], kind: Kind) -> list[str]:
     """Without the questions that the reply asks itself, and its answers to others than the one that was asked."""
     kept = []
     for before, sentence in pairwise(["", *sentences]):
-        if sentence.endswith("?"):
+        if sentence.endswith("?") or cues.GUIDANCE.match(sentence):
             continue
         if kind.polar and before.endswith("?") and not kind.is_asked(before) and _is_bare(sentence, kind):
             continue

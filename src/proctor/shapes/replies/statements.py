@@ -136,6 +136,9 @@ _TWICE_DENIED = re.compile(
     r"not (?:an?|any)\b)",
     re.I,
 )
+_DENIED = re.compile(
+    r"\b(?:not true|not the case|untrue|false|incorrect|wrong)(?: to say)? that there (?:is|are) (?:an?|any)\b", re.I
+)
 _NOTHING = re.compile(
     r"\b(?:none of (?:them|these|those|the (?:\w+ )?(?:shapes|figures|objects|items|entries))|"
     r"no (?:shape|figure|object|item|entry)|"
@@ -167,12 +170,15 @@ def says_exists(asked: Attributes, sentence: str) -> str | None:
     if labelled := _LABELLED.match(sentence):
         things = attributes(labelled["things"])
         return None if things != asked else "No" if labelled["no"] else "Yes"
+    if (nothing := re.match(r"\W*nothing ([\w ]{3,40})\W*$", sentence, re.I)) and attributes(nothing[1]) == asked:
+        return "No"
     if universal := _EVERY.search(sentence):
         return _says_of_all(asked, universal, sentence)
     if nothing := _NOTHING.search(sentence):
         what = attributes(nothing["what"])
         return "No" if what and what <= asked else None
-    phrases = list(named(_TWICE_DENIED.sub("there is a", sentence)))
+    sentence = _DENIED.sub("there is no", _TWICE_DENIED.sub("there is a", sentence))
+    phrases = list(named(sentence))
     said = {answer for phrase in phrases if (answer := _says_of(asked, phrase))}
     if answer := _says_of_it(asked, phrases, sentence):
         said.add(answer)
@@ -192,7 +198,7 @@ _NONE_OF_THEM = re.compile(
 )
 _EVERY = re.compile(
     r"(?P<not>\bnot )?\b(?:(?:every|each|all)\b(?: of)?(?: the| these| those)?(?: \w+)??|"
-    r"the(?=[^.;]*\bare (?:both|all)\b)) "
+    r"the(?= (?:\w+ ){0,2}(?:shapes|squares|circles|triangles|ones)\b[^.;]*\bare\b)) "
     r"(?P<things>(?:\w+ ){0,2}(?:shape|square|circle|triangle|one)s?)(?: on (?:the|this) \w+|"
     r" here| listed| ?\([^()]*\))? (?:is|are)"
     r"(?: either| both| all)? (?P<what>(?:(?! so |\.)[^;:,]){3,60})",
@@ -226,7 +232,10 @@ def _says_of_it(asked: Attributes, phrases: Sequence[Named], sentence: str) -> s
     if len(phrases) != 1 or not phrases[0].things <= asked or _NONE.search(phrases[0].before):
         return None
     if found := _SOME_OF_THEM.search(sentence):
-        return "Yes" if asked <= attributes(found["what"]) | phrases[0].things else None
+        what = attributes(found["what"])
+        if re.match(r"\W*(?:all|both|each)\b", found[0], re.I) and contradict(what, asked):
+            return "No"
+        return "Yes" if asked <= what | phrases[0].things else None
     if found := _NONE_OF_THEM.search(sentence):
         return "No" if attributes(found["what"]) and attributes(found["what"]) <= asked else None
     found = _IT_IS.search(sentence)
