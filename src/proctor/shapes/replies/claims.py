@@ -105,13 +105,14 @@ _GOES = re.compile(
     r"(?:(?P<on>added|re-?added|restored|returns?|returned|reappears?|reappeared|(?:came|comes|"
     r"come|brought|put) back|"
     r"adds?|remains?|remained|stays?|stayed|survives?|survived|kept|still (?:there|present|on)|"
-    r"present|there|back|on the canvas)|"
+    r"present|there|back|on the canvas|in the (?:\w+ )?(?:set|list|state|result))|"
     r"(?P<off>remov(?:ed?|es|ing)|gone|deleted?s?|disappears?|disappeared|vanished|taken away|"
     r"absent|missing))\b",
     re.I,
 )
 _FINAL = re.compile(
-    r"\b(?:after (?:step \d+|all|the last|every|that|this|these|event \d+)|in the end|at the end|by the end|"
+    r"\b(?:after (?:step \d+|all|the last|every|that|this|these|event \d+)|in the end|at the end|"
+    r"by the end|"
     r"finally|now|still|no longer|"
     r"any ?more|never|has (?:since )?been|had been|again|remain\w*|stay\w*|surviv\w*|gone|last|"
     r"not (?:been )?(?:removed|added)|"
@@ -120,7 +121,9 @@ _FINAL = re.compile(
 )
 _REMOVES = re.compile(r"(?<!not )(?<!n't )\bremov(?:es?|ed|ing)(?: all| every| any| the| of)*\s*$", re.I)
 _CONDITION = re.compile(
-    r"\b(?:the )?(?:\w+ )?condition(?: \w+){0,3}? (?:met|true|false|satisfied|fulfilled|holds?|fails?|not met)\b", re.I
+    r"\b(?:the )?(?:\w+ )?condition(?: \w+){0,3}? (?:met|true|false|satisfied|fulfilled|holds?|"
+    r"fails?|not met)\b",
+    re.I,
 )
 _NO_EVENT = re.compile(r"\b(?:none of|nothing|no)\b[^.;,]*$", re.I)
 _AFTER_EVENT = re.compile(
@@ -201,9 +204,10 @@ def _in_list(asked: Attributes, listed: str) -> str | None:
 
 _AS_MANY = re.compile(r"^are there as many ([^?]*)\?", re.I)
 _EQUAL = re.compile(
-    r"\bas many\b|\bequal(?:ly)?\b|\bsame (?:number|amount|count|quantity)\b|\b(?:counts?|"
+    r"\bthe same\b(?! (?:shape|one|place|colour|size|form))|\bas many\b|\bequal(?:ly)?\b|\bsame (?:number|amount|count|quantity)\b|\b(?:counts?|"
     r"numbers?) (?:do |does )?"
-    r"(?:match|agree)|\bof each\b(?! other)|\b(?:two|three|four|five|one|\d+) each\b|\bequals\b|\bboth (?:counts|numbers|totals|groups|amounts|sets|"
+    r"(?:match|agree)|\bof each\b(?! other)|\b(?:two|three|four|five|one|\d+) each\b|\bequals\b|"
+    r"\bboth (?:counts|numbers|totals|groups|amounts|sets|"
     r"are|come to|have)\b(?=[^.]*\d)|\b(?:tie|tied|a tie)\b|\bneither more nor (?:fewer|less)\b|"
     r"\bno (?:more|fewer) (?:and|or|nor) no "
     r"(?:more|fewer)\b",
@@ -214,7 +218,8 @@ _UNEQUAL = re.compile(
     r"\bdiffer(?:ent|s)?\b|"
     r"\b(?:one|two|three|\d+) (?:more|fewer|less)\b|(?<!no )(?<!neither )(?<!not )\b(?:more|"
     r"fewer|less)\b[^,;]*\b(?:squares?|"
-    r"circles?|triangles?|shapes?|ones?|than)\b|\boutnumber|\bexceeds?\b|\b(?:greater|higher|larger|smaller|lower) than\b|≠|!=",
+    r"circles?|triangles?|shapes?|ones?|than)\b|\boutnumber|\bexceeds?\b|\b(?:greater|higher|"
+    r"larger|smaller|lower) than\b|≠|!=",
     re.I,
 )
 
@@ -414,11 +419,19 @@ def _parts(question: str) -> list[Part]:
 _CONNECTIVES: dict[str, Callable[[bool, bool], bool]] = {"and": and_, "or": or_, "xor": xor}
 
 
+_ONLY = re.compile(r"^\W*(?:there is )?only (?:the|an?) ([\w ]{3,30}?)(?: (?:is|exists)\b|\W*$)", re.I)
+
+
 def _claim_of_parts(operator: str, parts: Sequence[Part], sentences: Sequence[str]) -> str | None:
     """Whether the claim holds, from what the reply says of its two parts."""
     if len(parts) != 2:
         return None
     said = [_said_of_part(things, sentences) for things, _ in parts]
+    for sentence in sentences:
+        only = _ONLY.search(sentence)
+        for i, (things, _) in enumerate(parts):
+            if only and attributes(only[1]) == things:
+                said = [j == i for j in range(2)]
     if None in said:
         return None  # half a statement
     truths = [exists != denied for exists, (_, denied) in zip(said, parts, strict=True)]

@@ -112,10 +112,17 @@ _NO_CHANGE = re.compile(
 )
 
 
+_AT_LAST = re.compile(r"\b(?:after|now|finally|in the end|at the end|ends?|becomes?|eventually)\b", re.I)
+_ANSWER = re.compile(r"\banswer\b|\x02", re.I)
+
+
 def _without_steps(sentences: list[str]) -> list[str]:
     """Without "Then blue.", where more follows."""
     while len(sentences) > 1 and _NO_CHANGE.match(sentences[-1]):
         sentences = sentences[:-1]
+    answered = any(_ANSWER.search(sentence) for sentence in sentences[:-1])
+    if sentences and not answered and _AT_LAST.search(sentences[-1]) and len(_find_colour(sentences[-1])) == 1:
+        return sentences[-1:]
     return [sentence for sentence in sentences[:-1] if not _STEP.match(sentence)] + sentences[-1:]
 
 

@@ -125,6 +125,7 @@ CORRECTION = re.compile(
 )
 # The same, where No is not one of the answers.
 RETRACTION = re.compile(r"^\W*no\b\s*[,:.;-]|\bno\s*[,:]\s", re.I)
+BUT = re.compile(r"\W*(?:but|however|yet)\b", re.I)
 # What the model thought before it knew better.
 SEEMING = re.compile(
     r"\b(?:seems?|appears?|at first|first|initial|initially|originally|earlier|before|almost|"

@@ -228,7 +228,7 @@ def _stated(sentences: list[str], kind: Kind) -> str | None:
         return last
     if last and closing.startswith(ITEM):
         return first if first == last else AMBIGUOUS
-    if first in (None, AMBIGUOUS, last):
+    if first in (None, AMBIGUOUS, last) or (last and cues.BUT.match(closing)):
         return last or first
     if last is None and not cut_off and _named_later(sentences, kind) not in (None, first):
         return first if opening is sentences[0] and _is_bare(opening, kind) else AMBIGUOUS

@@ -126,7 +126,7 @@ _ABSENT_AFTER = re.compile(
 _PRESENT_AFTER = re.compile(
     r"^[\s()]*(?:,? (?:is|are|was|remains?|exists?|appears?)\b[\s\w()]{0,30}\b)?(?:present|there|"
     r"listed|found|visible|included|"
-    r"exists?|appears?|on the (?:canvas|list)|in the (?:list|picture|description|canvas))\b",
+    r"exists?|appears?|fits|matches|qualifies|on the (?:canvas|list)|in the (?:list|picture|description|canvas))\b",
     re.I,
 )
 
@@ -169,7 +169,11 @@ def says_exists(asked: Attributes, sentence: str) -> str | None:
         return None
     if labelled := _LABELLED.match(sentence):
         things = attributes(labelled["things"])
-        return None if things != asked else "No" if labelled["no"] else "Yes"
+        if labelled["no"]:
+            return "No" if things and things <= asked else None
+        return "Yes" if asked <= things else None
+    if listed := _HEADED.match(sentence):
+        return _says_of_list(asked, attributes(listed["things"]), listed["list"])
     if (nothing := re.match(r"\W*nothing ([\w ]{3,40})\W*$", sentence, re.I)) and attributes(nothing[1]) == asked:
         return "No"
     if universal := _EVERY.search(sentence):
@@ -197,7 +201,7 @@ _NONE_OF_THEM = re.compile(
     re.I,
 )
 _EVERY = re.compile(
-    r"(?P<not>\bnot )?\b(?:(?:every|each|all)\b(?: of)?(?: the| these| those)?(?: \w+)??|"
+    r"(?P<not>\bnot )?\b(?:(?:every|each|all|both)\b(?: of)?(?: the| these| those)?(?: \w+)??|"
     r"the(?= (?:\w+ ){0,2}(?:shapes|squares|circles|triangles|ones)\b[^.;]*\bare\b)) "
     r"(?P<things>(?:\w+ ){0,2}(?:shape|square|circle|triangle|one)s?)(?: on (?:the|this) \w+|"
     r" here| listed| ?\([^()]*\))? (?:is|are)"
