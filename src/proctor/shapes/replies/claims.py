@@ -204,9 +204,12 @@ def _in_list(asked: Attributes, listed: str) -> str | None:
 
 _AS_MANY = re.compile(r"^are there as many ([^?]*)\?", re.I)
 _EQUAL = re.compile(
-    r"\bthe same\b(?! (?:shape|one|place|colour|size|form))|\bas many\b|\bequal(?:ly)?\b|\bsame (?:number|amount|count|quantity)\b|\b(?:counts?|"
+    r"\bthe same\b(?! (?:shape|one|place|colour|size|form))|"
+    r"\bas many\b|\bequal(?:ly)?\b|\bsame (?:number|amount|count|quantity)\b|"
+    r"\b(?:counts?|"
     r"numbers?) (?:do |does )?"
-    r"(?:match|agree)|\bof each\b(?! other)|\b(?:two|three|four|five|one|\d+) each\b|\bequals\b|"
+    r"(?:match|agree)|\bof each\b(?! other)|\b(?:two|three|four|five|"
+    r"one|\d+) each\b|\bequals\b|"
     r"\bboth (?:counts|numbers|totals|groups|amounts|sets|"
     r"are|come to|have)\b(?=[^.]*\d)|\b(?:tie|tied|a tie)\b|\bneither more nor (?:fewer|less)\b|"
     r"\bno (?:more|fewer) (?:and|or|nor) no "

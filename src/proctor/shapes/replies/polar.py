@@ -99,7 +99,8 @@ _DENIAL = re.compile(
     r"square|circle|"
     r"triangle)s?\b|^\W*(?:no|none of)\b(?! other)[^.]*\b(?:shape|square|circle|triangle)s?\b|"
     r"^\W*(?:(?:sadly|unfortunately|regrettably|alas|apparently|evidently|i'm afraid),? not)\W*$|"
-    r"^\W*(?:not a single(?: one)?|none(?: of (?:them|those|these))?(?: listed)?|not on (?:this|the) canvas|absent|missing|gone|nothing matches|found (?:0|zero|none|"
+    r"^\W*(?:not a single(?: one)?|none(?: of (?:them|those|these))?(?: listed)?|"
+    r"not on (?:this|the) canvas|absent|missing|gone|nothing matches|found (?:0|zero|none|"
     r"nothing)|i (?:found|"
     r"see|saw) none|"
     r"(?:it(?: is|'s) )?not (?:present|there|found|on the canvas|on it|that i can see))\W*$",

@@ -224,14 +224,32 @@ def _says_of_all(asked: Attributes, found: re.Match[str], sentence: str) -> str 
 _THE_IS = re.compile(rf"\bthe (?:\w+ ){{0,2}}(?:{'|'.join(FORMS)}) is (?:an? )?{_VALUE}", re.I)
 
 
+_NOT_ONE = re.compile(
+    r"(?:\bnot|n't) the same (?:one|shape)\b|"
+    r"\bnone (?:that|of (?:them|which|these))? ?(?:is|are) both\W*$",
+    re.I,
+)
+_WORD = rf"(?:{'|'.join((*SIZES, *LARGE.colours, *FORMS))})"
+# Shapes of one sort with what tells them apart: "Large squares: red, blue".
+_HEADED = re.compile(
+    rf"^\W*(?:the )?(?P<things>(?:\w+ ){{0,2}}(?:shapes|squares|circles|triangles))(?: are)?\s*:\s*"
+    rf"(?P<list>{_WORD}(?: {_WORD})?(?:(?:, and|,| and|;| &) {_WORD}(?: {_WORD})?){{0,9}})\W*$",
+    re.I,
+)
+
+
+def _says_of_list(asked: Attributes, things: Attributes, listed: str) -> str | None:
+    if not things <= asked:
+        return None
+    shapes = [things | attributes(item) for item in re.split(r",|;|&|\band\b", listed)]
+    if any(asked <= shape for shape in shapes):
+        return "Yes"
+    return "No" if all(contradict(shape, asked) for shape in shapes if shape != things) else None
+
+
 def _says_of_it(asked: Attributes, phrases: Sequence[Named], sentence: str) -> str | None:
     """What is said of a shape that has some of the attributes: "There is a circle, but it is large"."""
-    if re.search(
-        r"(?:\bnot|n't) the same (?:one|shape)\b|\bnone (?:that|of (?:them|which|these))? ?(?:is|"
-        r"are) both\W*$",
-        sentence,
-        re.I,
-    ):
+    if _NOT_ONE.search(sentence):
         return "No"
     if len(phrases) != 1 or not phrases[0].things <= asked or _NONE.search(phrases[0].before):
         return None
