@@ -377,7 +377,7 @@ _CLAIM_FAILS = re.compile(
     re.I,
 )
 _TRUE = r"(?:true|hold|holds|met|satisfied|fulfilled|exists?|correct|the case|present|there)"
-_BOTH = re.compile(rf"\bboth(?! are (?:not|false))(?: of them)?(?: \w+){{0,3}}? {_TRUE}\b|^\W*both\W*$", re.I)
+_BOTH = re.compile(rf"\bboth(?! are (?:not|false))(?: of them)?(?: \w+){{0,6}}? {_TRUE}\b|^\W*both\W*$", re.I)
 _NEITHER = re.compile(
     rf"\b(?:neither|none)(?: of (?:them|the \w+))?(?: \w+){{0,2}} {_TRUE}\b|^\W*neither\W*$|"
     rf"\bboth(?: \w+){{0,2}} (?:are )?(?:false|fail)\b",

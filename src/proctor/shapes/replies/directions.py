@@ -65,6 +65,7 @@ _MOVED = re.compile(
     r"but|or|then|net|go|goes|going|point\w*|lead\w*|also))\W*$",
     re.I,
 )
+_AND_ASIDE = re.compile(r"\s*(?:,|and|&|\+)?\s*(?:to (?:the|its) )?(?:left|right)\b", re.I)
 _COMPASS = re.compile(r"\b(north|south)[- ]?(east|west)(?:ern|wards?)?\b", re.I)
 _UNSPACED = re.compile(r"\b(above|below|upper|lower|top|bottom)(left|right)\b", re.I)
 _SHORT_COMPASS = re.compile(r"\b([NS])([EW])\b")
@@ -98,7 +99,12 @@ def _without_similar_words(text: str) -> str:
         lambda m: f"{'above' if m[1] == 'N' else 'below'} {'right' if m[2] == 'E' else 'left'}", text
     )
     text = _SIMILAR.sub(" ", _COMPASS.sub(r"\1 \2", _UNSPACED.sub(r"\1 \2", text)))
-    return _UP_OR_DOWN.sub(lambda m: m[0] if _MOVED.search(text[max(0, m.start() - 20) : m.start()]) else "", text)
+    return _UP_OR_DOWN.sub(
+        lambda m: (
+            m[0] if _AND_ASIDE.match(text, m.end()) or _MOVED.search(text[max(0, m.start() - 20) : m.start()]) else ""
+        ),
+        text,
+    )
 
 
 @lru_cache(maxsize=CACHED)

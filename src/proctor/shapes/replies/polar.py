@@ -17,7 +17,8 @@ _YES = re.compile(
     re.I,
 )
 _NO = re.compile(
-    r"\b(?:nope|nah|negative|untrue)\b|\bno way(?=\s*[,.!]|\s*$)|\b(?:don't|do not) (?:think|"
+    r"\b(?:nope|nah|negative|untrue)\b|\bno way(?=\s*[,.!]|\s*$)|"
+    r"\b(?:don't|do not) (?:think|"
     r"believe) so\b|"
     r"\b(?<!not )(?<!n't )(?:false|incorrect)\b|"
     r"(?:\bnot|n't)\s+(?:true|correct|the case)\b|\b(?:definitely|certainly|absolutely|of course|"
@@ -90,7 +91,8 @@ _DENIAL = re.compile(
     r"\b(?:is|are|does|do)(?: not|n't) (?:among|listed|in the list|between|present|exist|there|"
     r"contain|hold|"
     r"satisfied|met|on the canvas|"
-    r"in the canvas)\b|\b(?:don't|do not) (?:think|believe) (?:that )?(?:there|it) (?:is|are)\b|"
+    r"in the canvas)\b|\b(?:does|do)(?:n't| not) (?:have|contain|show|include) (?:one|any|it)\W*$|"
+    r"\b(?:don't|do not) (?:think|believe) (?:that )?(?:there|it) (?:is|are)\b|"
     r"\bno longer (?:present|there|exists?|on|in)\b|"
     r"\b(?:do not|don't|cannot|can't) (?:see|find) (?:an?|any|one|such)\b(?! image| picture|"
     r" canvas)|"
@@ -192,6 +194,7 @@ _PERHAPS_OPEN = re.compile(
     r"one) (?:follows|can)\b"
     r"|\b(?:does not|doesn't|do not|don't) (?:fix|settle|decide|establish|give|reveal|"
     r"tell us) (?:their|the) (?:order|relation|position)"
+    r"|\bno (?:order|relation|relationship|comparison) (?:between|of) (?:the two|them|these)\b"
     r"|\b(?:on )?either side\b|\bboth could be\b|(?:\bnot|n't) (?:let|allow|enable|permit|"
     r"help) (?:us |me |one |"
     r"you )?(?:to )?"

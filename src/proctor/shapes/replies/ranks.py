@@ -92,7 +92,7 @@ def shapes_about(question: str) -> list[Kind]:
         others = tuple(mention for mention in SHAPES.find(passage) if mention.value != measured)
         if rank is None:
             return _not_seen(passage, others)
-        beyond = _BEYOND.get(rank[1])
+        beyond = _NOT_LEVEL if rank[0] else _BEYOND.get(rank[1])
         return tuple(
             m
             for m in others
@@ -120,6 +120,10 @@ _BEYOND = {  # what is said of a shape that is less far towards the end asked fo
         "farthest": "nearer|closer",
     }.items()
 }
+_NOT_LEVEL = re.compile(
+    rf"{_IS_MORE} (?:higher|lower|(?:further|farther|more) (?:to the )?(?:left|right)|nearer|closer|farther|further)\b",
+    re.I,
+)
 _THAN = re.compile(r"\bthan (?:the |a )?$", re.I)
 _DIRECTION_AFTER = re.compile(
     r"\s*(?:\([^()]*\)\s*)?(?:is|are|lies?|sits?|->|:|;|=|both|in|at|to the|the|direction|\s|"
