@@ -17,7 +17,7 @@ from proctor.shapes.replies.claims import yes_no_about
 from proctor.shapes.replies.colours import COLOURS
 from proctor.shapes.replies.cues import UNFINISHED
 from proctor.shapes.replies.directions import DIRECTIONS, OPPOSITES, invert
-from proctor.shapes.replies.markup import plain_sentences
+from proctor.shapes.replies.markup import ITEM, plain_sentences
 from proctor.shapes.replies.numbers import NUMBERS, find_numbers, without_other_numbers
 from proctor.shapes.replies.orders import orders
 from proctor.shapes.replies.polar import ENTAILMENT, YES_NO
@@ -119,7 +119,7 @@ _PAIR = re.compile(
 _ALL_FIT = re.compile(
     r"\b(?P<all>all) (?P<n>\d+)(?P<of>(?: of the)?(?: \w+){0,3}) (?P<are>are (?P<what>[^.;,]{3,40}))", re.I
 )
-_ONLY_ONE = re.compile(r"^\W*(?:there(?:'s| is) )?(?:only|just)\b|\bthe only\b|\band no others?\b", re.I)
+_ONLY_ONE = re.compile(r"^\W*(?:there(?:'s| is) )?(?:only|just)\b|\bthe only\b|\band no others?\b", re.I | re.M)
 _REST = re.compile(r"\b(?:others?|rest|remaining)\b", re.I)
 _OPEN = re.compile(
     r"\b(?:not|no(?! others?\b)|or|if|whether|could|might|may|maybe|example|such as|let me|let's|"
@@ -322,6 +322,7 @@ def read_about(text: str, kind: Kind, question: str) -> str | None:
     first, *others = kinds_about(kind, question)
     if answer := read_reply(text, first):
         return answer
-    if others and kind is SHAPES and any(map(first.find, plain_sentences(text, first.prepare))):
+    said = [sentence for sentence in plain_sentences(text, first.prepare) if not sentence.startswith(ITEM)]
+    if others and kind is SHAPES and any(map(first.find, said)):
         return None  # it names shapes that could be meant, but not one of them
     return next(filter(None, (read_reply(text, about) for about in others)), None)

@@ -45,7 +45,11 @@ _BEGINS = re.compile(
 
 def _whole(whole: Whole, sentences: Sequence[str]) -> str | None:
     answer = whole(sentences)
-    certain = sentences and _CERTAINLY.fullmatch(sentences[0]) and not _BEGINS.search(" ".join(sentences))
+    certain = (
+        sentences
+        and any(map(_CERTAINLY.fullmatch, (sentences[0], sentences[-1])))
+        and not _BEGINS.search(" ".join(sentences))
+    )
     return answer or ("Yes" if certain else None)
 
 

@@ -125,6 +125,8 @@ CORRECTION = re.compile(
 )
 # The same, where No is not one of the answers.
 RETRACTION = re.compile(r"^\W*no\b\s*[,:.;-]|\bno\s*[,:]\s", re.I)
+# What only says that an answer will follow.
+INTRODUCTION = re.compile(r"^\W*(?:(?:okay|ok|so|first|now),? )?let(?:'s| me| us)\b[^:]*$", re.I)
 BUT = re.compile(r"\W*(?:but|however|yet)\b", re.I)
 # What the model thought before it knew better.
 SEEMING = re.compile(

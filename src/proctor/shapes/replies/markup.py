@@ -56,7 +56,7 @@ _STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\n\s+", "\n"),
         (r"\A\W*(?:sure(?: thing)?|certainly|of course|okay|ok)\s?!\s+", ""),
         (
-            r"\A\W*(?:yes|sure|certainly|of course),? i (?:can|could|will|'ll|would|"
+            r"^\W*(?:yes|sure|certainly|of course),? i (?:can|could|will|'ll|would|"
             r"'d)\b[^.!\n]{0,60}\b(?:help|assist|check|look|do)\b[^.!\n]*[.!\n]",
             "",
         ),

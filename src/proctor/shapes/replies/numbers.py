@@ -42,7 +42,9 @@ _VAGUE = re.compile(
     r"almost|up to)|~|≈)\s*$",
     re.I,
 )
-_VAGUE_AFTER = re.compile(r"\s+or (?:more|fewer|less|so)\b|\+", re.I)
+_VAGUE_AFTER = re.compile(
+    r"\s+(?:\w+ ){1,3}(?:that|which|of which) (?:are|is)(?:n't| not)\b|\s+or (?:more|fewer|less|so)\b|\+", re.I
+)
 _PRONOUN_BEFORE = re.compile(
     r"\b(?:the(?: only)?|this|that|each|every|which|another|other|any|small|large|red|blue|"
     r"yellow|green|purple|"

@@ -46,7 +46,7 @@ _BEFORE_SHAPE = re.compile(
     re.I,
 )
 _AFTER_SHAPE = re.compile(
-    r"\s*(?:\([^()]*\)\s*)?,?\s*(?:(?:is|was|as|being|stands?|sits?|comes?|ranks?|lies|ends up|"
+    r"\s*\(\s*(?:the )?|\s*(?:\([^()]*\)\s*)?,?\s*(?:(?:is|was|as|being|stands?|sits?|comes?|ranks?|lies|ends up|"
     r"finishes|in|at)\s+)+"
     r"(?:(?:now|indeed|clearly|only|in)\s+)*(?:the )?",
     re.I,
@@ -93,10 +93,13 @@ def shapes_about(question: str) -> list[Kind]:
         if rank is None:
             return _not_seen(passage, others)
         beyond = _NOT_LEVEL if rank[0] else _BEYOND.get(rank[1])
+        after = _AFTER_OTHERS.match(passage)
+        first = after.end() if after else 0
         return tuple(
             m
             for m in others
             if _may_be(_rank_of(passage, m), rank)
+            and m.start >= first
             and not (beyond and beyond.match(passage, m.end))
             and not _THAN.search(passage, max(0, m.start - 12), m.start)
         )
@@ -124,6 +127,7 @@ _NOT_LEVEL = re.compile(
     rf"{_IS_MORE} (?:higher|lower|(?:further|farther|more) (?:to the )?(?:left|right)|nearer|closer|farther|further)\b",
     re.I,
 )
+_AFTER_OTHERS = re.compile(r"\W*(?:right )?after [^.;:]*\b(?:comes?|follows|we (?:have|get|find))\b", re.I)
 _THAN = re.compile(r"\bthan (?:the |a )?$", re.I)
 _DIRECTION_AFTER = re.compile(
     r"\s*(?:\([^()]*\)\s*)?(?:is|are|lies?|sits?|->|:|;|=|both|in|at|to the|the|direction|\s|"

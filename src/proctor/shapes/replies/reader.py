@@ -82,7 +82,9 @@ def _read_whole(text: str, kind: Kind) -> str | None:
     """What the reply comes to, where no sentence gives the answer, as in a list of all shapes in order."""
     if kind.whole is _nothing:
         return None
-    sentences = [s for s in _own_part(plain_sentences(text), kind) if not s.endswith("?")]
+    sentences = [
+        s for s in _own_part(plain_sentences(text), kind) if not s.endswith("?") and not cues.INTRODUCTION.match(s)
+    ]
     undecided = any(cues.UNDECIDED.search(sentence) for sentence in sentences)
     return None if undecided else kind.whole(sentences)
 
@@ -125,7 +127,8 @@ def _without_questions(sentences: list[str], kind: Kind) -> list[str]:
 def _without_explanation(sentences: list[str], kind: Kind) -> list[str]:
     """The sentences up to "Explanation:", where the answer stands before it and none is announced after it."""
     heading = next((i for i, sentence in enumerate(sentences) if i and cues.EXPLANATION.match(sentence)), 0)
-    if not heading or not _is_bare(sentences[0], kind) or _announced(sentences[heading:], kind):
+    answered = heading and _is_bare(sentences[heading - 1], kind) and not sentences[heading - 1].startswith(ITEM)
+    if not answered or any(BOX in s for s in sentences) or _announced(sentences[heading:], kind):
         return sentences
     return sentences[:heading]
 
@@ -221,7 +224,7 @@ def _stated(sentences: list[str], kind: Kind) -> str | None:
     closing = sentences[-1]
     cut_off = cues.UNFINISHED.search(closing)
     last = None if cut_off else _say(closing, kind)
-    if last and len(sentences) == 1:
+    if last and opening is closing and not closing.startswith(ITEM):
         return last
     first = None if opening.startswith(ITEM) else _read_sentence(opening, kind)
     if last and opening.endswith("..."):  # it goes on

@@ -281,7 +281,7 @@ def _says_of(asked: Attributes, phrase: Named) -> str | None:
             else frozenset()
         )
         things = phrase.things | rest
-        if contradict(things, asked) and things & SORTS[2] <= asked:
+        if contradict(things, asked) and (things & SORTS[2] <= asked or (rest and rest <= asked)):
             return "No"
         return "Yes" if asked <= things else None
     counted = _QUANTITY.fullmatch(phrase.before) and _PLACED.match(phrase.after)
