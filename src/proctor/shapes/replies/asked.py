@@ -7,45 +7,38 @@ square is, too; "there is a large circle" does not say whether there is a small 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import pairwise
 
 from proctor.shapes.canvas import FORMS, LARGE, SIZES
+from proctor.shapes.replies.claims import yes_no_about
 from proctor.shapes.replies.colours import COLOURS
+from proctor.shapes.replies.cues import UNFINISHED
 from proctor.shapes.replies.directions import DIRECTIONS, OPPOSITES, invert
+from proctor.shapes.replies.markup import ITEM, plain_sentences
 from proctor.shapes.replies.numbers import NUMBERS, find_numbers, without_other_numbers
-from proctor.shapes.replies.polar import ENTAILMENT, YES_NO, state_existence
-from proctor.shapes.replies.reader import CACHED, Kind, Mention, Mentions, read_reply
+from proctor.shapes.replies.orders import orders
+from proctor.shapes.replies.polar import ENTAILMENT, YES_NO
+from proctor.shapes.replies.ranks import shapes_about
+from proctor.shapes.replies.reader import CACHED, Kind, Mentions, read_reply
 from proctor.shapes.replies.shapes import SHAPES
-
-Attributes = frozenset[str]
-
-_SPELLED = {"big": "large", "little": "small", "tiny": "small"}
-_SORTS = (frozenset(SIZES), frozenset(LARGE.colours), frozenset(FORMS))
-_ATTRIBUTE = re.compile(rf"\b({'|'.join((*SIZES, *_SPELLED, *LARGE.colours, *FORMS))})s?\b", re.I)
-_VALUE = rf"(?:{'|'.join((*SIZES, *_SPELLED, *LARGE.colours))})\b"
-_PHRASE = re.compile(
-    rf"\b(?:(?:{'|'.join((*SIZES, *_SPELLED))})[ ,~]+)?(?:(?:{'|'.join(LARGE.colours)})[ ,~]+)?"
-    rf"(?:{'|'.join(FORMS)}|shape|one)s?\b"
-    rf"(?:,? (?:that|which) (?:is|are)(?: both)? {_VALUE}(?: and {_VALUE})*(?! (?:{'|'.join(FORMS)}|shape|one)))?",
-    re.I,
+from proctor.shapes.replies.statements import (
+    PHRASE,
+    SORTS,
+    Attributes,
+    attributes,
+    contradict,
+    full_name,
+    full_names,
+    named,
+    says_exists,
 )
-
-
-def _attributes(text: str) -> Attributes:
-    return frozenset(_SPELLED.get(word.lower(), word.lower()) for word in _ATTRIBUTE.findall(text.replace("~", " ")))
-
-
-def _contradict(a: Attributes, b: Attributes) -> bool:
-    """Can nothing be both, as nothing is small and large?"""
-    return any(sort & a and sort & b and not sort & a & b for sort in _SORTS)
-
 
 # -- numbers ------------------------------------------------------------------------------------------------------
 
-_LABEL = re.compile(r"([^,.;:()]*)(?:[:=]|\b(?:is|are))\s*(?:(?:exactly|only|just)\s+)?$", re.I)
+_LABEL = re.compile(r"([^,.;:()]*)(?:[:=;]|\b(?:is|are))\s*(?:(?:exactly|only|just)\s+)?$", re.I)
 _COUNTED = re.compile(r"[^,.;:()\d]*")
 
 
@@ -62,14 +55,14 @@ def _counted(passage: str, mentions: Mentions) -> list[Attributes]:
         after = _COUNTED.match(passage[mention.end : end])
         said = after[0].partition(" and ")[0] if after else ""
         label = _LABEL.search(passage[max(0, mention.start - 60) : mention.start])
-        if label and not _attributes(said) and _attributes(label[1]):
+        if label and not attributes(said) and attributes(label[1]):
             said = label[1]
-        things = _attributes(said)
+        things = attributes(said)
         if things and _OF_THEM.match(said):  # of those that were counted before
-            things |= counted[-1] - _SORTS[2] - _SHAPES if counted else _THEM
-        if not things & _SORTS[2]:
+            things |= counted[-1] - SORTS[2] - _SHAPES if counted else _THEM
+        if not things & SORTS[2]:
             things |= _SHAPES if re.search(r"\bshapes?\b", said, re.I) else form if things else things
-        form = things & _SORTS[2] or form
+        form = things & SORTS[2] or form
         counted.append(things)
     return counted
 
@@ -78,7 +71,7 @@ def _is_asked(things: Attributes, asked: Attributes) -> bool:
     """Are these what was asked for, if only by the attributes that tell them from others, as in "3 small ones"?"""
     if things >= _THEM:
         return things - _THEM - _SHAPES <= asked
-    return bool(things) and things == asked - _SORTS[2] - _SHAPES
+    return bool(things) and things == asked - SORTS[2] - _SHAPES
 
 
 _ITEMISED = re.compile(rf"\(([^()]*\d[^()]*\b(?:{'|'.join((*SIZES, *LARGE.colours, *FORMS))})s?\b[^()]*)\)", re.I)
@@ -86,10 +79,10 @@ _ITEMISED = re.compile(rf"\(([^()]*\d[^()]*\b(?:{'|'.join((*SIZES, *LARGE.colour
 
 def numbers_about(question: str) -> list[Kind]:
     """First only numbers of what was asked for, and those that say nothing; then all but those of something else."""
-    asked = _attributes(question)
+    asked = attributes(question)
     if not asked:
         return [NUMBERS]
-    asked = asked if asked & _SORTS[2] else asked | _SHAPES
+    asked = asked if asked & SORTS[2] else asked | _SHAPES
 
     @lru_cache(maxsize=CACHED)
     def find(passage: str) -> Mentions:
@@ -105,122 +98,188 @@ def numbers_about(question: str) -> list[Kind]:
     def find_others(passage: str) -> Mentions:
         mentions = NUMBERS.find(passage)
         return tuple(
-            m for m, things in zip(mentions, _counted(passage, mentions), strict=True) if not _contradict(things, asked)
+            m for m, things in zip(mentions, _counted(passage, mentions), strict=True) if not contradict(things, asked)
         )
 
     def prepare(text: str) -> str:
-        return _ITEMISED.sub(r", \1", without_other_numbers(text))
+        return _ITEMISED.sub(r", \1", without_other_numbers(_with_wholes_that_fit(asked, text)))
 
-    return [replace(NUMBERS, find=find, prepare=prepare), replace(NUMBERS, find=find_others, prepare=prepare)]
+    whole = partial(_count_named, asked)
+    return [
+        replace(NUMBERS, find=find, prepare=prepare, whole=whole),
+        replace(NUMBERS, find=find_others, prepare=prepare, whole=whole),
+    ]
 
 
-# -- yes and no ---------------------------------------------------------------------------------------------------
-
-_CLAIM = r"\b(?:claim|statement|sentence|conditions?|parts?|whole|it|both|which)"
-_CLAIM_HOLDS = re.compile(rf"{_CLAIM} (?:holds?|(?:is|are)(?: both)? (?:met|satisfied|fulfilled))\b", re.I)
-_CLAIM_FAILS = re.compile(
-    rf"{_CLAIM} (?:fails?|(?:does|do)(?:n't| not) hold|(?:is|are)(?:n't| not)(?: both)? (?:met|satisfied|fulfilled))\b",
+_PAIR = re.compile(
+    r"\b(?:an? (?:couple|pair|duo)|both) of (?:them\b|(?:\w+ ){0,3}(?:shapes?|squares?|circles?|"
+    r"triangles?)\b)",
     re.I,
 )
-_EQUAL = re.compile(
-    r"\bas many\b|\bequal(?:ly)?\b|\bsame (?:number|amount|count|quantity)\b|\b(?:counts|numbers) match\b", re.I
+_ALL_FIT = re.compile(
+    r"\b(?P<all>all) (?P<n>\d+)(?P<of>(?: of the)?(?: \w+){0,3}) (?P<are>are (?P<what>[^.;,]{3,40}))", re.I
 )
-_UNEQUAL = re.compile(
-    r"(?:\bnot|n't)\b[^,;]*\b(?:as many|equal(?:ly)?|the same|match)\b|\bunequal\b|\bdiffer(?:ent|s)?\b|"
-    r"\b(?:more|fewer|less)\b[^,;]*\bthan\b|≠",
+_ONLY_ONE = re.compile(r"^\W*(?:there(?:'s| is) )?(?:only|just)\b|\bthe only\b|\band no others?\b", re.I | re.M)
+_REST = re.compile(r"\b(?:others?|rest|remaining)\b", re.I)
+_OPEN = re.compile(
+    r"\b(?:not|no(?! others?\b)|or|if|whether|could|might|may|maybe|example|such as|let me|let's|"
+    r"need)\b|n't\b|\.\.\.$",
     re.I,
 )
 
 
-def _state_claim(sentence: str) -> str | None:
-    return "No" if _CLAIM_FAILS.search(sentence) else "Yes" if _CLAIM_HOLDS.search(sentence) else None
+def _with_wholes_that_fit(asked: Attributes, text: str) -> str:
+    """ "All 7 shapes are red" counts red shapes; in "all 7 shapes", the number says nothing of them."""
+
+    def reword(found: re.Match[str]) -> str:
+        fits = attributes(found["what"]) | attributes(found["of"]) >= asked - _SHAPES
+        return f"{found['n']}{found['of'].replace(' of the', '')} {found['are']}" if fits else found[0]
+
+    return _ALL_FIT.sub(reword, text)
 
 
-def _state_equality(sentence: str) -> str | None:
-    return "No" if _UNEQUAL.search(sentence) else "Yes" if _EQUAL.search(sentence) else None
-
-
-def _state_about(asked: Attributes, sentence: str) -> str | None:
-    """What the sentence says about shapes like this one; nothing where it is about others."""
-    answer = state_existence(sentence)
-    found = [(_attributes(m[0]), _NO.search(sentence, 0, m.start())) for m in _PHRASE.finditer(sentence)]
-    phrases = [(phrase, no) for phrase, no in found if phrase]
-    if answer is None or not phrases:
-        return answer
-    if any(phrase <= asked and (no or answer == "No") for phrase, no in phrases):
-        return "No"
-    return "Yes" if answer == "Yes" and any(asked <= phrase and not no for phrase, no in phrases) else None
-
-
-def _state_between(subject: Attributes, ends: tuple[Attributes, ...], sentence: str) -> str | None:
-    answer = state_existence(sentence)
-    before = [_attributes(phrase[0]) for phrase in _PHRASE.finditer(sentence.partition("between")[0])]
-    if not answer or not before or before[-1] <= subject:
-        return answer
-    return "No" if answer == "Yes" and before[-1] in ends else None
-
-
-_NO = re.compile(r"(?:\bno|(?:\bnot|n't) (?:an?|any)|\bwithout (?:an?|any))\s+$", re.I)
-_IS_BETWEEN = re.compile(r"\bis the (\w+ \w+ \w+) between the (\w+ \w+ \w+) and the (\w+ \w+ \w+)\?", re.I)
-_IS_THERE = re.compile(r"^is there an? ([^?]*)\?", re.I)
-
-
-def yes_no_about(question: str) -> Kind:
-    state: Callable[[str], str | None] = YES_NO.state
-    if found := _IS_BETWEEN.search(question):
-        subject, *ends = map(_attributes, found.groups())
-        state = partial(_state_between, subject, tuple(ends))
-    elif found := _IS_THERE.search(question):
-        state = partial(_state_about, _attributes(found[1]))
-    elif question.startswith("Are there as many"):
-        state = _state_equality
-    elif question.startswith("Is it true"):
-        state = _state_claim
-    return replace(YES_NO, state=state)
+def _count_named(asked: Attributes, sentences: Sequence[str]) -> str | None:
+    """How many shapes a reply names, where it gives no number and all that it names are of the sort asked for."""
+    text = "\n".join(sentences)
+    if {says_exists(asked - _SHAPES, sentence) for sentence in sentences} - {None} == {"No"}:
+        return "0"
+    if _PAIR.search(text) and not _OPEN.search(text):
+        return "2"
+    asked -= _SHAPES
+    shown = [phrase.things for sentence in sentences for phrase in named(sentence) if phrase.things]
+    whole = {things for things in shown if len(things) == len(SORTS)}
+    fitting = {things for things in whole if things >= asked}
+    if find_numbers(re.sub(r"\(\)", " ", text)) or _OPEN.search(text) or UNFINISHED.search(text.rstrip(" .")):
+        return None
+    only = _ONLY_ONE.search(text) is not None
+    if only and (len(fitting) == 1 or any(asked <= things for things in shown)) and len(whole) < 2:
+        return "1"
+    if (
+        whole == fitting
+        and len(shown) == sum(things in fitting or things == asked for things in shown)
+        and len(fitting) > 1
+    ):
+        return str(len(fitting))
+    return "1" if len(fitting) == 1 and whole == fitting and _REST.search(text) else None
 
 
 # -- where one shape is, seen from another ------------------------------------------------------------------------
 
 _TWO = re.compile(
-    r"\b(?:is|where is) the (?P<a>\w+ \w+ \w+) (?P<relation>relative to|to the left or to the right of|above or below|"
+    r"\b(?:is|where is) the (?P<a>\w+ \w+ \w+) (?P<relation>relative to|"
+    r"to the left or to the right of|above or below|"
     r"to the left of|to the right of|above|below) the (?P<b>\w+ \w+ \w+)\?",
     re.I,
 )
 _CLAUSE = re.compile(r"(?:[^.,;:\n]|,(?= (?:to|on|above|below|left|right|directly|just|slightly|further)\b))+")
-_AT_PLACE = re.compile(r",? (?:at )?\(\),?")
+_AT_PLACE = re.compile(r",? (?:at )?\(\),?(?=[^\S\n]*\w)")
 _VERB = re.compile(r"\s*(?:is|are|lies|sits|stands|comes|we find|there is)\s+(?:the |a )?", re.I)
 
 
 def _turned(text: str, a: Attributes, b: Attributes) -> str:
     """The text with "B is left of A" read as "B is right of A": what it says of A."""
+    text = re.sub(r"\b[Δδd]([xy])\b", r"\1", text)
     return _CLAUSE.sub(lambda clause: _turn_clause(clause[0], a, b), _AT_PLACE.sub(" ", text))
 
 
 def _turn_clause(clause: str, a: Attributes, b: Attributes) -> str:
-    for first, second in pairwise(_PHRASE.finditer(clause)):
+    phrases = list(PHRASE.finditer(clause))
+    for first, second in pairwise(phrases):
         if _means(first[0], b, a) and _means(second[0], a, b):
             middle = clause[first.end() : second.start()]
             return clause[: first.end()] + invert(middle) + clause[second.start() :]
         inverted = _means(first[0], a, b) and _means(second[0], b, a)  # "left of A is B"
         if inverted and _VERB.fullmatch(clause[first.end() : second.start()]):
             return invert(clause[: first.start()]) + clause[first.start() :]
+    if len(phrases) == 1 and _means(phrases[0][0], b, a) and _IS_SOMEWHERE.match(clause, phrases[0].end()):
+        return clause[: phrases[0].end()] + invert(clause[phrases[0].end() :])  # "B is left of it"
+    return _without_others(clause, phrases, a, b)
+
+
+def _without_others(clause: str, phrases: list[re.Match[str]], a: Attributes, b: Attributes) -> str:
+    """The clause without the direction in which it sees another pair of shapes, as in "B is above C"."""
+    for first, second in pairwise(phrases):
+        middle = clause[first.end() : second.start()]
+        shapes = attributes(first[0]), attributes(second[0])
+        strange = any(contradict(shape, a) and contradict(shape, b) and len(shape) == len(SORTS) for shape in shapes)
+        if strange and _IS_SOMEWHERE.match(middle):
+            clause = clause[: first.end()] + re.sub(r"\S", " ", middle) + clause[second.start() :]
     return clause
 
 
+_IS_SOMEWHERE = re.compile(r"\s*(?:is|are|lies|sits|stands)\b", re.I)
+_COMPARED = re.compile(
+    r"\b(?:(?P<less>smaller|lower|less|lesser)|(?P<more>larger|greater|higher|bigger|more)|"
+    r"(?P<same>same|equal|identical))\b",
+    re.I,
+)
+_OWN_AXIS = re.compile(r"\b(?P<axis>[xy])(?:[- ]?(?:coordinate|value|position)s?)?\b", re.I)
+
+
+def _compare_axes(a: Attributes, b: Attributes, sentences: Sequence[str]) -> str | None:
+    """What "x is smaller and y is greater" comes to, where it is said of the shape asked about."""
+    text = sentences[-1] if sentences else ""
+    names = [phrase.things for phrase in named(text) if phrase.things]
+    about_b = bool(names) and names[0] <= b and not names[0] <= a
+    if re.search(r"\b(?:not|or|if)\b|n't\b", text, re.I) or (names and not about_b and not names[0] <= a):
+        return None
+    found: dict[str, str] = {}
+    for part in re.split(r"[,;]|\b(?:and|but|while)\b", text):
+        axes, compared = list(_OWN_AXIS.finditer(part)), list(_COMPARED.finditer(part))
+        if not axes and not compared:
+            continue
+        if len(axes) != 1 or len(compared) != 1 or axes[0]["axis"].lower() in found:
+            return None
+        found[axes[0]["axis"].lower()] = str(compared[0].lastgroup)
+    across = {"less": "Left", "more": "Right"}.get(found.get("x", ""), "")
+    up = {"less": "Below", "more": "Above"}.get(found.get("y", ""), "")
+    direction = " ".join(filter(None, (up, across))) if len(found) == 2 else ""
+    return (" ".join(map(OPPOSITES.__getitem__, direction.split())) if about_b else direction) or None
+
+
+_ENDS = {"x": ("Left", "Right"), "y": ("Below", "Above")}
+
+
+def _in_order(a: Attributes, b: Attributes, sentences: Sequence[str]) -> str | None:
+    """Where one shape is seen from another, by an order of several: "From left to right: …"."""
+    for order in orders(sentences, full_names):
+        names = full_name(a), full_name(b)
+        if order.axis in _ENDS and all(name in order.names for name in names):
+            first, second = map(order.names.index, names)
+            return _ENDS[order.axis][(first > second) == order.rising]
+    return None
+
+
 def _means(phrase: str, shape: Attributes, other: Attributes) -> bool:
-    return _attributes(phrase) <= shape and not _attributes(phrase) <= other
+    return attributes(phrase) <= shape and not attributes(phrase) <= other
 
 
 def directions_about(question: str) -> Kind:
     if not (found := _TWO.search(question)):
         return DIRECTIONS
-    a, b = _attributes(found["a"]), _attributes(found["b"])
-    return replace(DIRECTIONS, prepare=lambda text: _turned(DIRECTIONS.prepare(text), a, b))
+    a, b = attributes(found["a"]), attributes(found["b"])
+
+    def whole(sentences: Sequence[str]) -> str | None:
+        return _in_order(a, b, sentences) or _compare_axes(a, b, sentences)
+
+    return replace(DIRECTIONS, prepare=lambda text: _turned(DIRECTIONS.prepare(text), a, b), whole=whole)
+
+
+_OF_IT = re.compile(
+    r"^\W*(?P<no>not )?(?:it|it's|it is|to)\b[^.;,:]{0,30}|(?<=[;:,])\s*(?:it|it's|"
+    r"it is)\b[^.;,:]{0,40}",
+    re.I,
+)
 
 
 def _state_relation(asked: str, a: Attributes, b: Attributes, sentence: str) -> str | None:
     """What a sentence about the two says: the relation asked about, or its opposite."""
-    for first, second in pairwise(_PHRASE.finditer(sentence)):
+    if all(_means(phrase[0], b, a) for phrase in PHRASE.finditer(sentence)):
+        *_, said = (None, *(found[0] for found in _OF_IT.finditer(sentence)))
+        values = {mention.value for mention in DIRECTIONS.find(said)} if said else set()
+        if values and not re.search(r"\b(?:not|or|could|might|may|if|whether)\b|n't\b", said or "", re.I):
+            return "Yes" if values == {asked} else "No" if values == {OPPOSITES[asked]} else None
+    for first, second in pairwise(PHRASE.finditer(sentence)):
         middle = sentence[first.end() : second.start()]
         if _means(first[0], b, a) and _means(second[0], a, b):
             middle = invert(middle)
@@ -239,79 +298,8 @@ def entailment_about(question: str) -> Kind:
     if not (found := _TWO.search(question)) or " or " in found["relation"]:
         return ENTAILMENT
     asked = DIRECTIONS.find(found["relation"])[0].value
-    relation = partial(_state_relation, asked, _attributes(found["a"]), _attributes(found["b"]))
+    relation = partial(_state_relation, asked, attributes(found["a"]), attributes(found["b"]))
     return replace(ENTAILMENT, state=lambda sentence: ENTAILMENT.state(sentence) or relation(sentence))
-
-
-# -- shapes -------------------------------------------------------------------------------------------------------
-
-_REFERENCE = re.compile(r"\b(?:nearest to|farthest from|seen from) the (\w+ \w+ \w+)\b", re.I)
-_SAME = {
-    "closest": "nearest",
-    "furthest": "farthest",
-    "left": "leftmost",
-    "right": "rightmost",
-    "top": "highest",
-    "bottom": "lowest",
-    "topmost": "highest",
-    "uppermost": "highest",
-    "bottommost": "lowest",
-    "2nd": "second",
-    "3rd": "third",
-    "4th": "fourth",
-    "5th": "fifth",
-    "6th": "sixth",
-    "first": "",
-    "1st": "",
-}
-_RANK = re.compile(
-    r"\b(?:(?P<number>first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|1st|2nd|3rd|\d+th)[ -])?"
-    r"(?:(?P<end>nearest|closest|farthest|furthest|highest|lowest|leftmost|rightmost|topmost|uppermost|bottommost)|"
-    r"from (?:the )?(?P<side>left|right|top|bottom))\b",
-    re.I,
-)
-_BEFORE_SHAPE = re.compile(
-    r"(?:\s+(?:shape|one))?(?:\s+(?:to|from) the \S+)?\s*(?:\(\s*\)\s*)?(?:(?:is|was|must be|"
-    r"would be)(?:\s+(?:now|then|"
-    r"therefore))?|[:=(]|->)\s*(?:the |a )?",
-    re.I,
-)
-_AFTER_SHAPE = re.compile(
-    r"\s*(?:\([^()]*\)\s*)?,?\s*(?:is|was|as|being)\s+(?:(?:now|indeed|clearly|only)\s+)?(?:the )?", re.I
-)
-
-Rank = tuple[str, str]
-
-
-def _rank(found: re.Match[str]) -> Rank:
-    number, end = (found["number"] or "").lower(), (found["end"] or found["side"]).lower()
-    return _SAME.get(number, number), _SAME.get(end, end)
-
-
-def _rank_of(passage: str, mention: Mention) -> Rank | None:
-    """The rank that the passage gives to a shape: "the second lowest is the …", "the … is the second lowest"."""
-    after = _AFTER_SHAPE.match(passage, mention.end)
-    if after and (found := _RANK.match(passage, after.end())):
-        return _rank(found)
-    before = passage[max(0, mention.start - 80) : mention.start]
-    *_, last = (None, *_RANK.finditer(before))
-    return _rank(last) if last and _BEFORE_SHAPE.fullmatch(before, last.end()) else None
-
-
-def shapes_about(question: str) -> list[Kind]:
-    """Without the shape from which is measured, and without those that are said to have another rank."""
-    reference, asked = _REFERENCE.search(question), _RANK.search(question)
-    if not reference and not asked:
-        return [SHAPES]
-    measured = reference[1].lower() if reference else ""
-    rank = _rank(asked) if asked else None
-
-    @lru_cache(maxsize=CACHED)
-    def find(passage: str) -> Mentions:
-        others = tuple(mention for mention in SHAPES.find(passage) if mention.value != measured)
-        return tuple(m for m in others if _rank_of(passage, m) in (None, rank)) if rank else others
-
-    return [replace(SHAPES, find=find), SHAPES]
 
 
 ABOUT: dict[Kind, Callable[[str], list[Kind]]] = {
@@ -331,5 +319,10 @@ def kinds_about(kind: Kind, question: str) -> list[Kind]:
 
 
 def read_about(text: str, kind: Kind, question: str) -> str | None:
-    answers = (read_reply(text, about) for about in kinds_about(kind, question))
-    return next((answer for answer in answers if answer is not None), None)
+    first, *others = kinds_about(kind, question)
+    if answer := read_reply(text, first):
+        return answer
+    said = [sentence for sentence in plain_sentences(text, first.prepare) if not sentence.startswith(ITEM)]
+    if others and kind is SHAPES and any(map(first.find, said)):
+        return None  # it names shapes that could be meant, but not one of them
+    return next(filter(None, (read_reply(text, about) for about in others)), None)

@@ -12,47 +12,60 @@ _WORDS = {
     "Left": r"left(?:wards?|[- ]hand)?|west(?:wards?)?",
     "Right": r"right(?:wards?|[- ]hand)?|east(?:wards?)?",
     "Above": r"above|up|upper|upwards?|top|atop|higher|north(?:wards?)?|"
-    r"over(?= (?:it|the (?:\w+ ){0,2}(?:square|circle|triangle|shape|one))|\W*$)(?<!left over)(?<!moving over)",
+    r"over(?= (?:it|the (?:\w+ ){0,2}(?:square|circle|triangle|shape|one))|"
+    r"\W*$)(?<!left over)(?<!moving over)",
     "Below": r"below|under|underneath|beneath|down|downwards?|bottom|lower|south(?:wards?)?",
 }
 _WORD = re.compile("|".join(rf"(?P<{value}>\b(?:{words})\b)" for value, words in _WORDS.items()), re.I)
 _BETWEEN = re.compile(
-    r"[\s,;/-]*(?:of|from|than)?\s*(?:it|them|the (?:\w+ ){0,3}(?:square|circle|triangle|shape|one))?[\s,()]*(?:(?:and|"
+    r"(?:\s*(?:by )?\d+(?: units?| steps?| places?)?)?[\s,;/-]*(?:of|from|than)?\s*(?:it|them|"
+    r"the (?:\w+ ){0,3}(?:square|circle|triangle|shape|one))?[\s,()]*(?:(?:and|"
     r"but also|plus|as well as)\b|"
-    r"[&+])?\s*(?:(?:there|it is|it's|is|lies|also|slightly|further|farther|directly|more|far|a (?:little )?bit|"
+    r"[&+])?\s*(?:(?:there|it is|it's|is|lies|also|slightly|further|farther|directly|more|far|"
+    r"a (?:little )?bit|"
     r"a little|\d+|units?|steps?)\s+)*(?:to|on|towards?|at)?\s*(?:the|its)?\s*(?:side)?[\s-]*",
     re.I,
 )
 _NAMED = (
-    r"(?:stated|shown|noted|explained|mentioned|described|seen|computed|listed|given|see|analysis|lines?|steps?|"
+    r"(?:stated|shown|noted|explained|mentioned|described|seen|computed|listed|given|see|"
+    r"analysis|lines?|steps?|"
     r"information|reasoning|list|from|the|as)"
 )
 _SIMILAR = re.compile(
     r"(?:(?<=\bi'm )|(?<=\bi am ))right\b|(?<!the )(?<!to )(?<!\bits )\b(?!(?-i:Right (?:Above|"
     r"Below)\b))right (?=next|near|beside|at|in|on|above|below|under|over|after|before|away|"
-    r"now|there|here|by|between|beneath|to the left|to the right)|(?m:^)[^\w\n]*ok(?:ay)?,? right\b(?=,)|"
+    r"now|there|here|by|between|beneath|to the left|to the right)|"
+    r"(?m:^)[^\w\n]*ok(?:ay)?,? right\b(?=,)|"
     r"\b(?:that's|that is|you're|you are|all|quite) right\b|\balright\b|"
     r"\bright-angled\b|\bright (?:answer|angle|away|now|shape|choice|order|way)\b|"
     r"(?<!\d )\b(?:lines|steps|list|information|coordinates) (?:above|below)\b|\bleft ?over\b|"
-    r"\bleft (?:with|out|behind|alone|unchanged|to (?:do|check|compare))\b|\bup and down\b|\bnothing is left\b|"
-    r"\b(?:nothing|units?|steps?|what's|what is) left\b|\bup (?:to|until|with)\b|"
-    r"\b(?:top|bottom|left|right)(?: side| edge| half| part)? of the (?:canvas|picture|image|grid|board)\b|"
+    r"\bleft (?:with|out|behind|alone|unchanged|to (?:do|check|compare))\b|\bup and down\b|"
+    r"\bnothing is left\b|"
+    r"\b(?:nothing|units?|steps?|what's|what is) left\b|(?<!and )(?<!left )(?<!right )\bup (?:to|until|with)\b|"
+    r"\b(?:top|bottom|left|right)(?: side| edge| half| part)? of the (?:canvas|picture|image|"
+    r"grid|board)\b|"
     r"\bon top of (?:that|this|which)\b|\bbottom line\b|\btop of (?:the|my) (?:list|page|head)\b|"
-    r"\b(?:the|my|see|in) (?!square|circle|triangle|shape|one|is)\w+ (?:above|below)(?=\s*(?:$|[,.:;)]))"
-    rf"|(?<!\d )(?<!one )(?<!two )(?<!three )(?<!four )(?<!five )\b{_NAMED} (?:above|below)(?=\s*(?:$|[,.:;)]))|"
+    r"\b(?:the|my|see|in) (?!square|circle|triangle|shape|one|is)\w+ (?:above|below)(?=\s*(?:$|"
+    r"[,.:;)]))"
+    rf"|(?<!\d )(?<!one )(?<!two )(?<!three )(?<!four )(?<!five )\b{_NAMED} (?:above|"
+    rf"below)(?=\s*(?:$|[,.:;)]))|"
     rf"\babove all\b|"
     rf"\b(?:the|see) (?:above|below)\b(?! the| and| left| right)|\babove-mentioned\b"
-    r"|\b(?:lower|higher|upper|top|bottom)[- ](?:x|y|value|coordinate|number|one|row|bound|vertical|"
+    r"|\b(?:lower|higher|upper|top|bottom)[- ](?:x|y|value|coordinate|number|one|row|bound|"
+    r"vertical|"
     r"horizontal)\b(?:[- ](?:coordinate|value|position)s?)?|"
-    r"\bfrom (?:the )?(?:top|bottom|left|right|above|below)(?: to (?:the )?(?:top|bottom|left|right))?\b",
+    r"\bfrom (?:the )?(?:top|bottom|left|right|above|below)(?: to (?:the )?(?:top|bottom|left|"
+    r"right))?\b",
     re.I,
 )
 _UP_OR_DOWN = re.compile(r"\b(?:up|down)\b", re.I)
 _MOVED = re.compile(
-    r"(?:^|[\n:,;.!?>(-]|\d|\b(?:units?|steps?|mov\w+|straight|further|farther|diagonally|slightly|is|it's|and|"
+    r"(?:^|[\n:,;.!?>(-]|\d|\b(?:units?|steps?|mov\w+|straight|further|farther|diagonally|"
+    r"slightly|is|it's|and|"
     r"but|or|then|net|go|goes|going|point\w*|lead\w*|also))\W*$",
     re.I,
 )
+_AND_ASIDE = re.compile(r"\s*(?:,|and|&|\+)?\s*(?:to (?:the|its) )?(?:left|right)\b", re.I)
 _COMPASS = re.compile(r"\b(north|south)[- ]?(east|west)(?:ern|wards?)?\b", re.I)
 _UNSPACED = re.compile(r"\b(above|below|upper|lower|top|bottom)(left|right)\b", re.I)
 _SHORT_COMPASS = re.compile(r"\b([NS])([EW])\b")
@@ -86,7 +99,12 @@ def _without_similar_words(text: str) -> str:
         lambda m: f"{'above' if m[1] == 'N' else 'below'} {'right' if m[2] == 'E' else 'left'}", text
     )
     text = _SIMILAR.sub(" ", _COMPASS.sub(r"\1 \2", _UNSPACED.sub(r"\1 \2", text)))
-    return _UP_OR_DOWN.sub(lambda m: m[0] if _MOVED.search(text[max(0, m.start() - 20) : m.start()]) else "", text)
+    return _UP_OR_DOWN.sub(
+        lambda m: (
+            m[0] if _AND_ASIDE.match(text, m.end()) or _MOVED.search(text[max(0, m.start() - 20) : m.start()]) else ""
+        ),
+        text,
+    )
 
 
 @lru_cache(maxsize=CACHED)

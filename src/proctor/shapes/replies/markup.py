@@ -42,7 +42,7 @@ _UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _SEAM = re.compile(rf"(?<=[{_UNSPACED}])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=[{_UNSPACED}])")
 _CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
-_KEYS = r"(?:(?:final[ _]?)?(?:answer|response|result|output|prediction|solution)|final(?:[ _]?\w{1,12})?)"
+_KEYS = r"(?:(?:final[ _]?)?(?:answer|response|result|output|prediction|solution)|(?:final|end)(?:[ _]?\w{1,12})?)"
 
 _WORDS = r"(?:yes|no|true|false|left|right|above|below|red|blue|yellow|green|purple|orange|brown|black|\d+)"  # "<No>"
 
@@ -55,6 +55,11 @@ _STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r" +", " "),
         (r"\n\s+", "\n"),
         (r"\A\W*(?:sure(?: thing)?|certainly|of course|okay|ok)\s?!\s+", ""),
+        (
+            r"^\W*(?:yes|sure|certainly|of course),? i (?:can|could|will|'ll|would|"
+            r"'d)\b[^.!\n]{0,60}\b(?:help|assist|check|look|do)\b[^.!\n]*[.!\n]",
+            "",
+        ),
         (r"\\+(?:text|math|operatorname|mbox|emph)\w{0,12}\s?\{([^{}]*)\}", r"\1"),
         (r"\\+f?boxed\s?\{([^{}]*)\}", rf"\n{BOX}\1{UNBOX}\n"),
         (r"\\+(?:quad|,|;|:|!| )", " "),
@@ -75,10 +80,16 @@ _STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"_", " "),
         (r"\b(i\.e\.|i\.e\b),?", " ie "),
         (r"\be\.g\.", " eg "),
+        (r"\b(there)s\b", r"\1's"),
+        (r"\b(is|are|was|were|does|do|did|has|have|would|could)nt\b", r"\1n't"),
         (r"\bvs\.", " vs "),
         (r"\.{2,}\s+(?=or\b)", " "),
         (rf"[(\[]\s*(?:x\s*[=:]\s*)?{_NUMBER}\s*[,;]\s*(?:y\s*[=:]\s*)?{_NUMBER}\s*[)\]]", "()"),
-        (rf"\b([xy])(?:[- ](?:coordinate|value|position))?s?\s*(?:=|:|\bof\b|\bis\b)\s*{_NUMBER}", r"\1 ()"),
+        (
+            rf"\b([xy])(?:[- ](?:coordinate|value|position))?s?\s*(?:=|:|\bof\b|"
+            rf"\bis\b)\s*{_NUMBER}",
+            r"\1 ()",
+        ),
         (rf"(?<![\w.]){_NUMBER}(?:\s?(?:<=|>=|[<>≤≥])\s?[-+\w.]{{1,12}}){{1,3}}", "()"),
         (r"\(\s*\(\)\s*\)", "()"),
         (r"\|", ";"),
@@ -95,13 +106,14 @@ _END = re.compile(r"\n|(?<=[.!?])\s+")
 _PIECE = re.compile(r".{1,600}(?:\s|$)|.{1,600}")  # a longer sentence is read in pieces
 _COURTESY = re.compile(
     r"^\W*(?:i hope|hope this|let me know|feel free|please|thanks?\b|happy to|glad to|"
-    r"if you (?:have|need|want|would)|is there anything|"
+    r"if (?:you (?:have|need|want|would)|not,? no (?:problem|worries))|is there anything|"
     r"(?:sure(?: thing)?|certainly|of course|okay|ok|(?:great|good) question)\W*$)",
     re.I,
 )
 _OPENING = re.compile(
     r"^\W*(?:(?:all right|alright|okay|ok|well|sure|great|got it)\b[,!.:]*|"
-    r"right(?:[,!]|(?= so\b)))\s+(?=(?:let|so|i'll|i'm|i will|i need|i can|we|now|here|first|looking|to)\b)|"
+    r"right(?:[,!]|(?= so\b)))\s+(?=(?:let|so|i'll|i'm|i will|i need|i can|we|now|here|first|"
+    r"looking|to)\b)|"
     r"^\W*no\s+(?:problem|worries|trouble)\b\W*",
     re.I,
 )

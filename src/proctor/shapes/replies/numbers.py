@@ -28,25 +28,34 @@ _WORDS = {
 _THING = r"(?:shapes?|squares?|circles?|triangles?|ones?|objects?|items?|matches|such|match)"
 _NUMERAL = re.compile(
     r"(?P<digits>(?:(?<![\w.])-)?(?<![\w.])[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?![\w%]))"
-    rf"|(?P<zero>\bno(?= (?:\w+ ){{0,3}}{_THING}\b)(?! other)|(?:\bnot|n't|\bcannot) (?:(?:see|find|"
+    rf"|(?P<zero>\bno(?= (?:\w+ ){{0,3}}{_THING}\b)(?! other)|(?:\bnot|n't|\bcannot) (?:(?:see|"
+    rf"find|"
     rf"spot) )?(?:any(?! image| picture| canvas)|a single|one)|"
-    rf"\bnothing matches)\b|(?P<only>\b(?:that|this|it)(?: is|'s) the only one)\b|"
+    rf"\bnothing matches|\bneither(?= (?:of (?:them|these|those|which|the two) )?(?:is|are) ))\b|"
+    rf"(?P<only>\b(?:that|this|it)(?: is|'s) the only one)\b|"
     rf"\b(?P<word>{'|'.join(word.replace(' ', '[ -]') for word in _WORDS)})\b",
     re.I,
 )
 _VAGUE = re.compile(
-    r"(?:\b(?:at least|at most|more than|less than|fewer than|over|about|approximately|around|roughly|nearly|"
+    r"(?:\b(?:at least|at most|more than|less than|fewer than|over|about|approximately|around|"
+    r"roughly|nearly|"
     r"almost|up to)|~|≈)\s*$",
     re.I,
 )
-_VAGUE_AFTER = re.compile(r"\s+or (?:more|fewer|less|so)\b|\+", re.I)
+_VAGUE_AFTER = re.compile(
+    r"\s+(?:\w+ ){1,3}(?:that|which|of which) (?:are|is)(?:n't| not)\b|\s+or (?:more|fewer|less|so)\b|\+", re.I
+)
 _PRONOUN_BEFORE = re.compile(
-    r"\b(?:the(?: only)?|this|that|each|every|which|another|other|any|small|large|red|blue|yellow|green|purple|"
-    r"orange|brown|black|first|second|third|last|next|right|left|by|no|same|new|single|missed|miss)\s*$",
+    r"\b(?:the(?: only)?|this|that|each|every|which|another|other|any|small|large|red|blue|"
+    r"yellow|green|purple|"
+    r"orange|brown|black|first|second|third|last|next|right|left|by|no|same|new|single|missed|"
+    r"miss)\s*$",
     re.I,
 )
 _PRONOUN_AFTER = re.compile(
-    r"\s+(?:by one|at a time|another|can|to|more|of which|per|each|place|way|case|side|moment|time)\b|[- ]by", re.I
+    r"\s+(?:by one|at a time|another|can|to|more|of which|per|each|place|way|case|side|moment|"
+    r"time)\b|[- ]by",
+    re.I,
 )
 _OF_THEM_AFTER = re.compile(r"\s+(?:at|in|on|is|has|with)\b|\s*\(", re.I)
 _N = rf"(?:\d+|{'|'.join(_UNITS)})"
@@ -59,8 +68,10 @@ _WHOLE = re.compile(
 )
 _ELSE = re.compile(
     r"(?:^|(?<=[\s,:;]))\d{1,2}\)(?=\s+[a-z])|"
+    rf"(?<=\d)/\d+\b(?= (?:of|{_THING})\b)|"
     rf"\bout of a total of {_N}\b|"
-    rf"\b(?:step|shape|line|event|item|case|option|figure|image|row|statement|swap|move|rule)\s#?\d+\b|#\d+|"
+    rf"\b(?:step|shape|line|event|item|case|option|figure|image|row|statement|swap|move|"
+    rf"rule)\s#?\d+\b|#\d+|"
     rf"\b(?:out of|of|among|from|all|all of)(?: all)?(?: of)?(?: the| these| those|"
     rf" its)? {_N}\b(?= (?:\w+ ){{0,3}}{_THING}|\s*[.,;!)\n]|\s*$)"
     r"|\b\d+(?:\.\d+)? units?\b|\bdistance (?:of )?\d+(?:\.\d+)?|\b\d+\s?(?:by|x|×)\s?\d+\b",
@@ -72,7 +83,9 @@ _BESIDES = re.compile(r"\b(?:and|but|with)\s+$", re.I)
 _AND = re.compile(r"(?:\s+\w+){1,5}\s*(?:,|,?\s*\b(?:and|plus)\b)\s*(?:\w+\s+)?", re.I)
 # Counting aloud, before the number that it leads to.
 _ALOUD = re.compile(
-    r"\b(?:1|one)\b(?:[\s,.]{1,5}(?:and )?(?:\d+|two|three|four|five|six|seven|eight|nine|ten)\b){1,20}(?=\W+\w)", re.I
+    r"\b(?:1|one)\b(?:[\s,.]{1,5}(?:and )?(?:\d+|two|three|four|five|six|seven|eight|nine|"
+    r"ten)\b){1,20}(?=\W+\w)",
+    re.I,
 )
 _SUM_OF = re.compile(r"(?:total|count|number|sum|tally)\s*$", re.I)
 

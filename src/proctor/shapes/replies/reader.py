@@ -12,9 +12,10 @@ Two answers where one is expected are no answer: a reader that guesses gives mar
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from proctor.shapes.replies import cues
@@ -36,6 +37,10 @@ Mentions = tuple[Mention, ...]
 Find = Callable[[str], Mentions]
 
 
+def _nothing(sentences: Sequence[str]) -> str | None:
+    return None
+
+
 @dataclass(frozen=True)
 class Kind:
     """What a kind of answers looks like: where a passage mentions one, and which of several in a sentence is meant."""
@@ -44,6 +49,10 @@ class Kind:
     choose: Callable[[str, Mentions], str | None] = lambda sentence, mentions: None
     prepare: Callable[[str], str] = lambda text: text
     state: Callable[[str], str | None] = lambda sentence: None  # an answer given by a statement: "There is none."
+    tell: Callable[[str], str | None] = lambda sentence: None  # the same, where it is about just what was asked
+    whole: Callable[[Sequence[str]], str | None] = _nothing  # what all sentences come to, where none gives an answer
+    is_asked: Callable[[str], bool] = lambda sentence: True  # may a question in the reply be the one that was asked?
+    steps: bool = False  # what a sentence tells may be a step on the way
     join: Callable[[list[str]], list[str]] = lambda sentences: sentences  # sentences that give one answer together
     polar: bool = False  # "no" is an answer, and not the beginning of a correction
     exclusive: bool = False  # an answer with another one later in its sentence is none
@@ -65,7 +74,19 @@ def _read_reply(text: str, kind: Kind) -> str | None:
     own = _own_part(sentences, kind)
     if len(own) < len(sentences) and (answer := _read(own, kind)):
         return answer
-    return _read([s for s in sentences if not cues.NEXT_QUESTION.match(s)], kind)
+    answer = _read([s for s in sentences if not cues.NEXT_QUESTION.match(s)], kind)
+    return answer or _read_whole(text, kind)
+
+
+def _read_whole(text: str, kind: Kind) -> str | None:
+    """What the reply comes to, where no sentence gives the answer, as in a list of all shapes in order."""
+    if kind.whole is _nothing:
+        return None
+    sentences = [
+        s for s in _own_part(plain_sentences(text), kind) if not s.endswith("?") and not cues.INTRODUCTION.match(s)
+    ]
+    undecided = any(cues.UNDECIDED.search(sentence) for sentence in sentences)
+    return None if undecided else kind.whole(sentences)
 
 
 def _own_part(sentences: list[str], kind: Kind) -> list[str]:
@@ -78,7 +99,7 @@ def _own_part(sentences: list[str], kind: Kind) -> list[str]:
 
 
 def _read(sentences: list[str], kind: Kind) -> str | None:
-    sentences = [sentence for sentence in sentences if not sentence.endswith("?")]
+    sentences = _without_explanation(_without_questions(sentences, kind), kind)
     if sentences and not kind.exclusive and cues.UNDECIDED.search(sentences[-1]):
         return None
     for part in (_after_correction(sentences, kind), sentences):
@@ -89,6 +110,27 @@ def _read(sentences: list[str], kind: Kind) -> str | None:
             if answer:
                 return answer
     return _state(sentences, kind)
+
+
+def _without_questions(sentences: list[str], kind: Kind) -> list[str]:
+    """Without the questions that the reply asks itself, and its answers to others than the one that was asked."""
+    kept = []
+    for before, sentence in pairwise(["", *sentences]):
+        if sentence.endswith("?") or cues.GUIDANCE.match(sentence):
+            continue
+        if kind.polar and before.endswith("?") and not kind.is_asked(before) and _is_bare(sentence, kind):
+            continue
+        kept.append(sentence)
+    return kept
+
+
+def _without_explanation(sentences: list[str], kind: Kind) -> list[str]:
+    """The sentences up to "Explanation:", where the answer stands before it and none is announced after it."""
+    heading = next((i for i, sentence in enumerate(sentences) if i and cues.EXPLANATION.match(sentence)), 0)
+    answered = heading and _is_bare(sentences[heading - 1], kind) and not sentences[heading - 1].startswith(ITEM)
+    if not answered or any(BOX in s for s in sentences) or _announced(sentences[heading:], kind):
+        return sentences
+    return sentences[:heading]
 
 
 def _state(sentences: list[str], kind: Kind) -> str | None:
@@ -103,6 +145,9 @@ def _state(sentences: list[str], kind: Kind) -> str | None:
         r"\b(?:so|now|therefore|thus|hence|end)\b", sentences[-1], re.I
     ):
         return None
+    if states and states[-1] is None and not kind.steps and not cues.UNFINISHED.search(sentences[-1]):
+        told = {kind.tell(sentence) for sentence in sentences} - {None}
+        return told.pop() if len(told) == 1 else None
     return states[-1] if states else None
 
 
@@ -155,11 +200,17 @@ def _concluded(sentences: list[str], kind: Kind) -> str | None:
     for i in range(len(sentences) - 1, -1, -1):
         for cue, firm in ((cues.CONCLUSION, True), (cues.SO, False)):
             if (found := cue.match(sentences[i])) and (
-                answer := _read_sentence(sentences[i][found.end() :].lstrip(" ,:"), kind)
+                answer := _conclusion(sentences[i][found.end() :].lstrip(" ,:"), kind)
             ):
-                last = answer if firm else _read_sentence(sentences[-1], kind)
+                last = answer if firm else _say(sentences[-1], kind)
+                if last and set(answer.split()) < set(last.split()):  # "So it is below. Below Right."
+                    return last
                 return answer if last in (None, answer, AMBIGUOUS) else AMBIGUOUS
     return None
+
+
+def _conclusion(sentence: str, kind: Kind) -> str | None:
+    return _say(sentence, kind) or kind.state(sentence)
 
 
 def _stated(sentences: list[str], kind: Kind) -> str | None:
@@ -172,18 +223,21 @@ def _stated(sentences: list[str], kind: Kind) -> str | None:
     opening = next((sentence for sentence in sentences[:OPENING] if kind.find(sentence)), sentences[0])
     closing = sentences[-1]
     cut_off = cues.UNFINISHED.search(closing)
+    last = None if cut_off else _say(closing, kind)
+    if last and opening is closing and not closing.startswith(ITEM):
+        return last
     first = None if opening.startswith(ITEM) else _read_sentence(opening, kind)
-    last = None if cut_off else _read_sentence(closing, kind)
     if last and opening.endswith("..."):  # it goes on
         return last
     if last and closing.startswith(ITEM):
         return first if first == last else AMBIGUOUS
-    if first in (None, AMBIGUOUS, last):
+    if first in (None, AMBIGUOUS, last) or (last and cues.BUT.match(closing)):
         return last or first
     if last is None and not cut_off and _named_later(sentences, kind) not in (None, first):
         return first if opening is sentences[0] and _is_bare(opening, kind) else AMBIGUOUS
     if _is_bare(opening, kind):
-        return AMBIGUOUS if last and last != AMBIGUOUS and _is_bare(closing, kind) else first
+        contradicted = last and last != AMBIGUOUS and (_is_bare(closing, kind) or last == kind.tell(closing))
+        return AMBIGUOUS if contradicted else first
     return AMBIGUOUS if cut_off else last or first
 
 
@@ -199,6 +253,16 @@ def _is_bare(sentence: str, kind: Kind) -> bool:
         return False
     rest = sentence[mentions[0].end :]
     return cues.NOUN.fullmatch(rest) is not None or (kind.polar and rest.lstrip().startswith((",", ".", ":", ";", "-")))
+
+
+def _say(sentence: str, kind: Kind) -> str | None:
+    """The answer that a sentence gives by a word or by what it says of the thing asked about."""
+    answer, told = _read_sentence(sentence, kind), kind.tell(sentence)
+    if told is None or answer in (None, told, AMBIGUOUS):
+        return answer if told is None else told
+    if _is_bare(sentence, kind) and len(cues.CONTRAST.split(sentence)) < 2:  # "Yes, there is none."
+        return AMBIGUOUS
+    return told
 
 
 def _read_sentence(sentence: str, kind: Kind) -> str | None:
@@ -282,6 +346,9 @@ def _decide(passage: str, kind: Kind) -> str | None:
     return values.pop() if values else None
 
 
+_ENDS_AS = re.compile(r"\b(?:ends?|ended|finish\w*|remains?|stays?)(?: up)? as\b", re.I)  # gives no reason
+
+
 def _lead(passage: str, kind: Kind) -> str | None:
     """The first item of a passage that begins with it: what follows explains it, unless it is an alternative."""
     mentions = kind.find(passage)
@@ -291,7 +358,7 @@ def _lead(passage: str, kind: Kind) -> str | None:
     others = [mention for mention in mentions if mention.value != first.value]
     if not others:
         return first.value
-    rest, gap = passage[first.end :], passage[first.end : others[0].start]
+    rest, gap = passage[first.end :], _ENDS_AS.sub(" ", passage[first.end : others[0].start].replace("()", "  "))
     boundary = cues.BOUNDARY.search(gap)
     if _is_joint(gap) or (boundary and boundary[0] == "," and _is_joint(gap[boundary.start() :])):
         return kind.choose(passage, mentions) or AMBIGUOUS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from typing import Annotated, NamedTuple
 
@@ -59,13 +60,19 @@ class UndeterminedTask(EntailmentTask):
         used: list[tuple[int, int]] = []
         for answer in self.wanted_answers(selected_answer):
             distance = self.random.choice(distances)
-            if not pairs:
+            fitting, rivals = (turns, follows) if answer == UNDETERMINED else (follows, turns)
+            if pairs:
+                others = [pair for pairs_at in fitting.values() for pair in pairs_at if pair not in used]
+                pair = self.random.choice(others or fitting[distance])
+                used.append(pair)
+            else:
                 # Any line that was not read could have told which of the two is lower.
                 self.evidence = len(lines) if answer == UNDETERMINED else distance
-            fitting = turns if answer == UNDETERMINED else follows
-            others = [pair for pairs_at in fitting.values() for pair in pairs_at if pair not in used]
-            pair = self.random.choice(others if used and others else fitting[distance])
-            used.append(pair)
+                # The pair that would be asked about were the answer of the other sort is left out of the worked
+                # examples too: else their answers would tell of which sort this one is.
+                rival = copy.copy(self.random).choice(rivals[distance])
+                pair = self.random.choice(fitting[distance])
+                used += [pair, rival]
             by_chance = bool(self.random.below(2))
             swapped = by_chance if answer == UNDETERMINED else answer == "No"
             asked = self._relate(axis, names, *(reversed(pair) if swapped else pair))
