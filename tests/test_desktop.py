@@ -480,18 +480,11 @@ def test_nobody_films_for_one_who_was_killed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("agent", "outcome", "why"),
     [
-        pytest.param(
-            "Closing",
-            "env_crash",
-            ("the program ended with status 0", "no window has 'Arrow'"),
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            "Crashing",
-            "env_crash",
-            ("the program ended with status -6", "no window has 'Arrow'"),
-            marks=pytest.mark.slow,
-        ),
+        pytest.param("Closing", "env_crash", ("the program ended with status 0",), marks=pytest.mark.slow),
+        pytest.param("Crashing", "env_crash", ("the program ended with status -6",), marks=pytest.mark.slow),
+        pytest.param("KillingTheGame", "env_crash", ("the program ended with status -9",), marks=pytest.mark.slow),
+        pytest.param("Mistyping", "agent_crash", ("no window has 'Arow'",), marks=pytest.mark.slow),
+        pytest.param("Claiming", "agent_crash", ("all is lost",), marks=pytest.mark.slow),
         pytest.param("PressingF10", "stopped", ("",), marks=pytest.mark.slow),
         ("DeafToF10", "stopped", ("stopped by hand",)),
     ],
@@ -501,8 +494,9 @@ def test_what_can_go_wrong_on_a_display(agent: str, outcome: str, why: tuple[str
     records = exam(agent, episodes=episodes)
     assert len(records) == episodes
     for record in records:
-        assert record.outcome == outcome
+        assert record.outcome == outcome, record.score.why
         assert any(said in record.score.why for said in why)
+        assert len(record.outputs) == 1, "whoever loses a game does not get another"
 
 
 @pytest.mark.slow
@@ -536,7 +530,7 @@ def test_an_exam_in_a_window_needs_a_display(name: str) -> None:
 
 
 def test_a_game_that_is_lost_in_play_is_a_failure_if_faults_fail() -> None:
-    settings = {"window_name": "Arrow", "timeout": 300.0, "attempts": 1}
+    settings = {"window_name": "Arrow", "timeout": 300.0}
     report = evaluate(f"{FILE}:ArrowGame", agent=f"{FILE}:Crashing", limit=1, settings=settings, film=False)
     assert report.metrics["success"].n == 0
     assert report.metrics["success_if_faults_fail"].value == 0.0
@@ -624,10 +618,27 @@ def test_sizes() -> None:
 
 
 def test_a_display_that_is_killed(tmp_path: Path) -> None:
-    """The first display dies in the middle; the episode is tried again on another."""
-    (record,) = exam("KillingTheDisplay", timeout=1.0)
-    assert [output.finish for output in record.outputs] == ["env_crash", "timeout"], record.outputs
-    assert record.score.value == 0.0
+    """The first display dies in the middle, which the agent may have caused; the next episode has another."""
+    first, second = exam("KillingTheDisplay", episodes=2, timeout=1.0)
+    assert [output.finish for output in first.outputs] == ["env_crash"], first.outputs
+    assert "the display died" in first.score.why
+    assert json.loads(first.outputs[0].text)["by_agent"]
+    assert [output.finish for output in second.outputs] == ["timeout"], second.outputs
+    assert second.score.value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("agent", "outcome"),
+    [("ClosingAtTheEnd", "completed"), pytest.param("MistypingAtTheEnd", "agent_crash", marks=pytest.mark.slow)],
+)
+def test_a_game_that_closes_its_window_at_its_end(agent: str, outcome: str) -> None:
+    """The agent does not find the window any more: that is the game's doing. Its own typing error is not."""
+    settings = {"window_name": "Arrow", "timeout": 300.0}
+    report = evaluate(f"{FILE}:ClosingGame", agent=f"{FILE}:{agent}", limit=1, settings=settings, film=False)
+    (record,) = report.records()
+    assert record.score is not None
+    assert record.outcome == outcome, record.score.why
+    assert len(record.outputs) == 1
 
 
 def test_a_model_that_sees_plays(serve: Serve) -> None:

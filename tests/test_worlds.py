@@ -213,24 +213,72 @@ WORLDS = {("RaisingWorld", "step", "model"), ("DyingWorld", "realtime", "agent")
         for player in ("agent", "model")
     ],
 )
-def test_a_fault_of_the_world_is_tried_again(kind: str, why: str, clock: str, player: str) -> None:
+def test_world_lost_while_the_agent_plays_is_a_failure_and_not_tried_again(
+    kind: str, why: str, clock: str, player: str
+) -> None:
     settings = {"clock": clock, "fps": 50, "timeout": 4, "env_kwargs": {"kind": kind}}
     if player == "agent":
         report = play("policy", OWN, limit=1, settings=settings)
     else:
         report = proctor.evaluate(OWN, "scripted/random", limit=1, settings=settings)
-    for record in report.records():
-        assert [output.finish for output in record.outputs] == ["env_crash", "completed"]
-        assert why in json.loads(record.outputs[0].text)["why"]
-    assert report.metrics["success"].n == 1
+    (record,) = report.records()
+    assert [output.finish for output in record.outputs] == ["env_crash"]
+    (ending,) = endings(report)
+    assert why in ending.why
+    assert ending.by_agent
+    assert report.metrics["success"].n == 0
+    assert report.metrics["success_if_faults_fail"].value == 0
 
 
-def test_a_fault_of_the_world_is_not_counted_against_the_agent() -> None:
-    settings = {"env_kwargs": {"kind": "RaisingWorld"}}
-    once = play("policy", OWN, limit=2, settings=settings | {"attempts": 1})
-    assert outcomes(once) == ["env_crash", "env_crash"]
+@pytest.mark.parametrize("clock", ["step", pytest.param("realtime", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("RaisingResetWorld", "reset raised RuntimeError: the world is broken"),
+        pytest.param("DyingResetWorld", "status 9", marks=pytest.mark.slow),
+        pytest.param("HangingResetWorld", "did not return within 2 s", marks=pytest.mark.slow),
+    ],
+)
+def test_world_that_fails_before_the_agent_begins_is_tried_again_with_another_seed(
+    kind: str, why: str, clock: str
+) -> None:
+    settings = {"clock": clock, "fps": 50, "setup_timeout": 2, "env_kwargs": {"kind": kind}}
+    report = play("policy", OWN, limit=1, settings=settings)
+    (record,) = report.records()
+    assert [output.finish for output in record.outputs] == ["env_crash", "completed"]
+    first, second = (json.loads(output.text) for output in record.outputs)
+    assert why in first["why"]
+    assert not first["by_agent"]
+    assert first["seed"] == record.sample.seed != second["seed"]
+    assert report.metrics["lost_env_crash"].value == 1
+    assert report.metrics["success_if_faults_fail"].value == 1
+    assert "lost_env_crash" in str(report)
+
+
+def test_world_that_never_begins_is_not_counted_against_the_agent() -> None:
+    settings = {"env_kwargs": {"kind": "RaisingResetWorld"}, "attempts": 1}
+    once = play("policy", OWN, limit=1, settings=settings)
+    assert outcomes(once) == ["env_crash"]
     assert once.metrics["success"].value is None
-    assert once.metrics["success_if_faults_fail"].value is None, "it was not the agent's fault"
+    assert once.metrics["success_if_faults_fail"].value is None
+
+
+@pytest.mark.parametrize("clock", ["step", pytest.param("realtime", marks=pytest.mark.slow)])
+def test_world_killed_by_its_agent_is_a_failure_and_not_tried_again(clock: str) -> None:
+    settings = {"clock": clock, "fps": 50, "env_kwargs": {"kind": "KnownWorld"}}
+    report = play("KillsTheWorld", OWN, limit=2, settings=settings)
+    assert outcomes(report)[0] in ("env_crash", "agent_crash"), "by the clock `step` they share the process"
+    assert [len(record.outputs) for record in report.records()] == [1, 1]
+    assert outcomes(report)[1] == "completed", "the next episode is played"
+    assert report.metrics["success_if_faults_fail"].value == 0.5
+
+
+@pytest.mark.slow
+def test_agent_that_raises_after_the_end_of_the_world_has_played() -> None:
+    settings = {"clock": "realtime", "fps": 100, "env_kwargs": {"kind": "UnheardWorld"}}
+    report = play("DawdlesAndRaises", OWN, limit=1, settings=settings)
+    assert outcomes(report) == ["completed"]
+    assert "after the end, the agent: RuntimeError: too late" in endings(report)[0].why
 
 
 def test_a_world_that_cannot_be_made_is_one_sentence(proctor: Command) -> None:

@@ -226,6 +226,58 @@ class HangingWorld(BadWorld):
         threading.Event().wait()
 
 
+class BadResetWorld(Catch):
+    """Fails before its first episode, and after that never again."""
+
+    def reset(self, *, seed: int | None = None) -> Any:
+        mark = Path(f"seen-{seed}.txt")
+        if not Path("failed").exists():
+            mark.touch()
+        if mark.exists():
+            Path("failed").touch()
+            self.fail()
+        return super().reset(seed=seed)
+
+    def fail(self) -> None:
+        raise NotImplementedError
+
+
+class RaisingResetWorld(BadResetWorld):
+    def fail(self) -> None:
+        raise RuntimeError("the world is broken")
+
+
+class DyingResetWorld(BadResetWorld):
+    def fail(self) -> None:
+        os._exit(9)
+
+
+class HangingResetWorld(BadResetWorld):
+    def fail(self) -> None:
+        threading.Event().wait()
+
+
+class KnownWorld(Catch):
+    """Everybody can find its process."""
+
+    def reset(self, *, seed: int | None = None) -> Any:
+        Path("world.pid").write_text(str(os.getpid()))
+        return super().reset(seed=seed)
+
+
+class KillsTheWorld(Faulty):
+    """In the first episode, and before its first action."""
+
+    def reset(self, seed: int, world_info: Any) -> None:
+        super().reset(seed, world_info)
+        self._bad = len(Path("episodes-seen.txt").read_text().splitlines()) == 1
+
+    def act(self, observation: Any) -> int:
+        if self._bad:
+            os.kill(int(Path("world.pid").read_text()), signal.SIGKILL)
+        return super().act(observation)
+
+
 class UnfinishedWorld(Catch):
     """Cannot be won or lost, and never ends."""
 
@@ -258,6 +310,14 @@ class Dawdles:
         with open("under-way", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             return 0
+
+
+class DawdlesAndRaises(Dawdles):
+    """Raises when it is all over."""
+
+    def act(self, observation: Any) -> int:
+        super().act(observation)
+        raise RuntimeError("too late")
 
 
 class BailsAndDawdles(Dawdles):

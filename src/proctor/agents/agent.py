@@ -14,7 +14,7 @@ from proctor.agents.hosting.host import Host, described
 from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.outcome import Outcome
 from proctor.agents.participant import Participant
-from proctor.agents.protocol import BEGUN, Ending, Task
+from proctor.agents.protocol import BEGUN, RAISED, Ending, Task
 from proctor.agents.recording import recording
 from proctor.agents.waiting import thinking
 
@@ -64,10 +64,13 @@ class HostedAgent:
                 pulse.begin(IN_AGENT)
                 goes_on = agent._play_env(task)
                 pulse.end()
+        except BaseException as fault:
+            self._host.notify({RAISED: described(fault)})  # at once: the hook that follows may take its time
+            raise
         finally:
             try:
                 agent._finish_task_hook(task)
-            except (Exception, SystemExit) as fault:  # the play is over, and was what it was
+            except BaseException as fault:  # the play is over, and was what it was
                 error = f"_finish_task_hook: {described(fault).text}"
         by_hand = goes_on and not self._told_to_stop.is_set()
         outcome = Outcome.STOPPED if by_hand else Outcome.COMPLETED

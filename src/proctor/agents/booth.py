@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from proctor.agents.attempt import Attempt
-from proctor.agents.clock import Clock, ClockName
+from proctor.agents.clock import Clock
 from proctor.agents.desktop.display import VIRTUAL, VirtualDisplay, parse_size
 from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.journal import Journal
 from proctor.agents.judge import Judge
 from proctor.agents.lags import Lags
+from proctor.agents.limits import EpisodeLimits
 from proctor.agents.locking import VARIABLE
 from proctor.agents.player import LocalPlayer
 from proctor.agents.protocol import Task
@@ -45,11 +46,13 @@ class Booth:
         display: str,
         film: bool,
         folder: Path,
-        longest_thought: float | None = None,
+        limits: EpisodeLimits | None = None,
+        parallel: int = 1,
     ) -> None:
-        """With a longest thought, in seconds, the environment waits while the agent thinks."""
+        """`parallel`: how many episodes share the machine."""
         self._agent, self._evaluator, self._display_wanted, self._film = agent, evaluator, display, film
-        self._folder, self._longest_thought = folder, longest_thought
+        self._folder, self._limits = folder, limits or EpisodeLimits()
+        self._memory = self._limits.memory_bytes(parallel)
         self._display: VirtualDisplay | None = None
         self._stop_key: StopKey | None = None
         self._judge: Judge | None = None
@@ -63,7 +66,8 @@ class Booth:
         judge.folder = player.folder = folder
         if isinstance(player, VisionPlayer):
             player.sample = sample
-        clock = player.clock = Clock() if self._longest_thought is None else Clock(judge, self._longest_thought)
+        waits = self._limits.clock == "paused"
+        clock = player.clock = Clock(judge, self._limits.longest_thought) if waits else Clock()
         starting = asyncio.create_task(asyncio.to_thread(self._start_film, folder))
         try:
             await asyncio.shield(starting)
@@ -88,6 +92,8 @@ class Booth:
             supervisor.actions,
             player.usage,
             msgspec.convert(supervisor.lags, dict[str, Lags], strict=False),
+            supervisor.by_agent,
+            task.seed,
         )
 
     async def _prepare(self) -> tuple[Judge, LocalPlayer | VisionPlayer]:
@@ -102,9 +108,11 @@ class Booth:
 
                 self._stop_key = await asyncio.to_thread(StopKey, shown_on)
             environment = {VARIABLE: str(self._folder / "env.lock"), "DISPLAY": shown_on}
-            self._judge = Judge(self._evaluator, self._folder / "evaluator.log", environment, self._clock_name)
+            log, clock = self._folder / "evaluator.log", self._limits.clock
+            self._judge = Judge(self._evaluator, log, environment, clock, self._limits, self._memory)
             if isinstance(self._agent, Recipe):
-                self._player = LocalPlayer(self._agent, self._folder / "agent.log", environment)
+                log = self._folder / "agent.log"
+                self._player = LocalPlayer(self._agent, log, environment, self._limits, self._memory)
             else:
                 self._player = VisionPlayer(*self._agent, shown_on)
         return self._judge, self._player
@@ -112,11 +120,7 @@ class Booth:
     def _check_requirements(self) -> None:
         if self._display_wanted != NO_DISPLAY:
             require_desktop(self._display_wanted.startswith(VIRTUAL), self._film)
-        self._evaluator.found().check_requirements(self._clock_name)
-
-    @property
-    def _clock_name(self) -> ClockName:
-        return "realtime" if self._longest_thought is None else "paused"
+        self._evaluator.found().check_requirements(self._limits.clock)
 
     def _open_display(self) -> str:
         """The name of the display; none is an empty one."""

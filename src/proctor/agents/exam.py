@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import cache
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from uuid import UUID
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
-from proctor.agents.attempt import Attempt
+from proctor.agents.attempt import Attempt, Attempts, another_seed, interrupted
 from proctor.agents.candidate import AgentCandidate
-from proctor.agents.clock import ClockName
-from proctor.agents.constants import DEFAULT_EPISODES, LONGEST_TASK, LONGEST_THOUGHT
+from proctor.agents.constants import DEFAULT_EPISODES
 from proctor.agents.hosting.recipe import Recipe, recipe_of
-from proctor.agents.journal import outcome_of
-from proctor.agents.outcome import NOT_THE_AGENTS
+from proctor.agents.limits import EpisodeLimits, Seconds
+from proctor.agents.outcome import PLAYED, Outcome
 from proctor.agents.recording import EVENTS
+from proctor.agents.success import SuccessError, read_success
 from proctor.agents.tally import EpisodeTally, Facts
 from proctor.candidate import Candidate
 from proctor.config import RunConfig
@@ -34,22 +35,18 @@ if TYPE_CHECKING:
     from proctor.agents.evaluator import Evaluator
     from proctor.agents.protocol import Task as AgentTask
 
-Seconds = Annotated[float, Meta(gt=0, le=LONGEST_TASK)]
+NO_PART_OF_A_TASK = frozenset(EpisodeLimits.__struct_fields__) - {"timeout"}
 
 
-class EpisodeSettings(Struct, frozen=True):
-    """The task that every episode sets, and how often an episode is tried that the agent could not help losing."""
+class EpisodeSettings(EpisodeLimits, frozen=True):
+    """The task that every episode sets."""
 
-    clock: ClockName = "realtime"  # paused: the environment waits while the agent thinks
-    longest_thought: Seconds = LONGEST_THOUGHT
     env_name: str = ""
     window_name: str = ""
     task_description: str = ""
-    timeout: Seconds = 60.0
     check_env_interval_seconds: Seconds = 1.0
-    success_criteria: dict[str, Any] = {}
+    success_criteria: dict[str, Any] = field(default_factory=dict)
     num_frames: Annotated[int, Meta(ge=1, le=10_000)] = 3
-    attempts: Annotated[int, Meta(ge=1, le=100)] = 2
 
 
 class EvaluatorExam(Task):
@@ -59,6 +56,7 @@ class EvaluatorExam(Task):
     uses_desktop: ClassVar[bool] = True
     needs_window: ClassVar[bool] = False
     can_pause: ClassVar[bool] = True
+    has_success: ClassVar[bool] = True
     Settings: ClassVar[type[Struct]] = EpisodeSettings
     metric = "success"
 
@@ -77,8 +75,7 @@ class EvaluatorExam(Task):
     def task_fields(self) -> dict[str, Any]:
         """Those of the task that every episode sets."""
         told: dict[str, Any] = msgspec.to_builtins(self.settings)
-        del told["attempts"], told["clock"], told["longest_thought"]
-        return told
+        return {key: value for key, value in told.items() if key not in NO_PART_OF_A_TASK}
 
     def evaluator_recipe(self) -> Recipe:
         """How the evaluator is made, in its process."""
@@ -99,6 +96,8 @@ class EvaluatorExam(Task):
                 f"{self.name}: its evaluator cannot stop the environment, as clock=paused would need: "
                 "it has no _pause_environment and _resume_environment."
             )
+        # What a run that was cut short has left. What appears later is no word of ours.
+        self._left = {path.parent for path in self.artifacts.glob(f"*/{EVENTS}")}
         self._booths: list[Booth] = []
         self._numbers = count(1)
 
@@ -107,24 +106,31 @@ class EvaluatorExam(Task):
             await booth.close()
 
     async def ask(
-        self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig, done: int
+        self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig, done: Sequence[Output]
     ) -> AsyncGenerator[Output]:
         agent = self._player(candidate, sample, config)
-        task = _agent_task(sample)
-        for attempt in range(self.settings.attempts):
-            folder = self.artifacts / f"{sample.index:06}-{epoch}-{attempt + 1}"
-            if attempt < done:  # played in a sitting that was cut short before it was judged
-                if outcome_of(folder / EVENTS) not in NOT_THE_AGENTS:
-                    return
-                continue
-            booth = self._booths.pop() if self._booths else self._new_booth(agent, config)
-            try:
-                played = await booth.play(task, folder, sample)
-            finally:
-                self._booths.append(booth)
-            yield Output(msgspec.json.encode(played).decode(), played.usage, played.outcome, played.elapsed)
-            if played.outcome not in NOT_THE_AGENTS:
+        first = _agent_task(sample)
+        attempts = Attempts(self.settings.attempts)
+        for number in count():
+            task = first.model_copy(update={"seed": another_seed(sample.seed, epoch, number)})
+            folder = self.artifacts / f"{sample.index:06}-{epoch}-{number + 1}"
+            if number < len(done):  # played before the run was cut short
+                played = msgspec.json.decode(done[number].text, type=Attempt)
+            else:
+                left = interrupted(folder / EVENTS, task.seed) if folder in self._left else None
+                played = left or await self._play(agent, task, folder, sample, config)
+                yield Output(msgspec.json.encode(played).decode(), played.usage, played.outcome, played.elapsed)
+            if not attempts.go_on_after(played.outcome, played.by_agent, played.interrupted):
                 return
+
+    async def _play(
+        self, agent: Recipe | tuple[Model, Sampling], task: AgentTask, folder: Path, sample: Sample, config: RunConfig
+    ) -> Attempt:
+        booth = self._booths.pop() if self._booths else self._new_booth(agent, config)
+        try:
+            return await booth.play(task, folder, sample)
+        finally:
+            self._booths.append(booth)
 
     def _player(self, candidate: Candidate, sample: Sample, config: RunConfig) -> Recipe | tuple[Model, Sampling]:
         if isinstance(candidate, Model):
@@ -150,18 +156,22 @@ class EvaluatorExam(Task):
 
         display = config.display if self.uses_desktop else NO_DISPLAY
         folder = self.artifacts / f"booth-{next(self._numbers)}"
-        longest_thought = self.settings.longest_thought if self.settings.clock == "paused" else None
-        return Booth(agent, self.evaluator_recipe(), display, config.film, folder, longest_thought)
+        return Booth(agent, self.evaluator_recipe(), display, config.film, folder, self.settings, config.parallel)
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         """Of the last attempt."""
         played = msgspec.json.decode(outputs[-1].text, type=Attempt)
-        success = played.metrics.get("success")
-        value = float(success) if isinstance(success, bool | int | float) and 0 <= success <= 1 else None
-        return Score(value if played.outcome.is_play else None, played.outcome, played.metrics, played.notes)
+        if not played.outcome.is_play:
+            return Score(None, played.outcome, played.metrics, played.notes)
+        try:
+            value = read_success(played.metrics, self.has_success)
+        except SuccessError as error:
+            return Score(None, Outcome.JUDGE_ERROR, played.metrics, "; ".join(filter(None, [str(error), played.notes])))
+        unsaid = value is None and played.outcome is Outcome.COMPLETED
+        return Score(value, PLAYED if unsaid else played.outcome, played.metrics, played.notes)
 
     def tally(self) -> Tally:
-        return EpisodeTally(self.metric, self._facts, within_reach=True)
+        return EpisodeTally(self.metric, self._facts)
 
     def _facts(self, output: Output) -> Facts | None:
         played = msgspec.json.decode(output.text, type=Attempt)
@@ -190,6 +200,7 @@ def exam_of(evaluator: type[Evaluator]) -> type[EvaluatorExam]:
         "evaluator": recipe_of(evaluator),
         "uses_desktop": evaluator.uses_desktop,
         "can_pause": evaluator.can_pause(),
+        "has_success": evaluator.has_success,
         "summary": (evaluator.__doc__ or "").strip().partition("\n")[0],
     }
     return type(evaluator.__name__, (EvaluatorExam,), members)

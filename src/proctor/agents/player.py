@@ -9,14 +9,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
 from pydantic import ValidationError
 
 from proctor.agents.clock import Clock
 from proctor.agents.constants import TIMEOUTS
+from proctor.agents.hosting.channel import Fault
 from proctor.agents.hosting.process import HostDiedError, HostedFaultError, HostProcess
 from proctor.agents.hosting.recipe import Recipe
+from proctor.agents.limits import Limits
 from proctor.agents.outcome import Outcome
-from proctor.agents.protocol import BEGUN, Ending, Task
+from proctor.agents.protocol import BEGUN, RAISED, Ending, Task
 from proctor.types import Usage
 
 ROLE = "proctor.agents.agent:HostedAgent"
@@ -25,6 +28,14 @@ SETTLING = 5.0  # seconds in which an agent may come to the end of its thought, 
 
 class Player(Protocol):
     """Whoever plays a task, near or far."""
+
+    @property
+    def ended_at(self) -> float | None:
+        """When the agent's part has ended by itself, by time.monotonic(), where that is known."""
+
+    @property
+    def has_acted(self) -> bool:
+        """False if it is certain that the agent has done nothing yet in the task that is under way."""
 
     async def prepare(self) -> Any:
         """Returns when the agent could begin, before there is anything to act on; raises PlayerError if it cannot."""
@@ -52,8 +63,22 @@ class PlayerError(Exception):
 class LocalPlayer:
     """An agent in a process of its own, started when it is first needed, and anew when it had to be ended."""
 
-    def __init__(self, recipe: Recipe, log: Path, environment: dict[str, str] | None = None) -> None:
+    has_acted = True  # what its process does is not ours to see
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        log: Path,
+        environment: dict[str, str] | None = None,
+        limits: Limits | None = None,
+        memory: int | None = None,
+    ) -> None:
+        """`memory`: bytes that the agent and all it starts may have together; by the limits if not set."""
         self.recipe = recipe
+        self._limits = limits or Limits()
+        self._memory = self._limits.memory_bytes() if memory is None else memory
+        self._raised: asyncio.Future[Fault] | None = None  # by the agent, in the task that is under way
+        self._raised_at: float | None = None
         self.folder: Path | None = None  # for files of the episode that is under way
         self.usage = Usage()  # nothing that we know of
         self.clock = Clock()  # of the episode that is under way
@@ -64,6 +89,7 @@ class LocalPlayer:
         self._playing: asyncio.Task[Ending] | None = None
         self._begun = asyncio.Event()
         self._hang_seconds = TIMEOUTS.HANG
+        self._done_at: float | None = None  # when its process has answered
         self._deadline = 0.0  # when the time of the task is up, if the world never stands still
 
     async def prepare(self) -> HostProcess:
@@ -74,7 +100,9 @@ class LocalPlayer:
                     await self._process.end()
                     self._process = None
                 try:
-                    self._process = await HostProcess.start(ROLE, self.recipe, self._log, self._environment)
+                    self._process = await HostProcess.start(
+                        ROLE, self.recipe, self._log, self._environment, self._limits.startup_timeout, self._memory
+                    )
                 except (HostedFaultError, HostDiedError) as error:
                     raise PlayerError(f"{self.recipe.name} could not be made: {error}") from error
                 self._process.noticed = partial(self._noticed, self._process)
@@ -84,9 +112,26 @@ class LocalPlayer:
         if told == BEGUN:
             self._begun.set()
             return
+        if isinstance(told, dict):
+            self._note_fault(told)
+            return
         turn = asyncio.create_task(self._turn(process, told is True))
         self._turns.add(turn)
         turn.add_done_callback(self._turns.discard)
+
+    def _note_fault(self, told: dict[str, Any]) -> None:
+        """An agent has raised. How long its process takes for the rest is not waited for."""
+        raised = self._raised
+        with suppress(msgspec.ValidationError):  # who knows who has said it
+            fault = msgspec.convert(told.get(RAISED), Fault)
+            if raised is not None and not raised.done():
+                self._raised_at = time.monotonic()
+                raised.set_result(fault)
+
+    @property
+    def ended_at(self) -> float | None:
+        closed_at = None if self._process is None else self._process.closed_at
+        return min((at for at in (self._raised_at, closed_at, self._done_at) if at is not None), default=None)
 
     async def _turn(self, process: HostProcess, still: bool) -> None:
         """The agent wants the world to stand still, or to go on, and waits until it does."""
@@ -99,6 +144,8 @@ class LocalPlayer:
         self._hang_seconds = min(TIMEOUTS.HANG, task.timeout / 2)
         process.pulse.clear()
         self._begun.clear()
+        self._raised = asyncio.get_running_loop().create_future()
+        self._raised_at = self._done_at = None
         self._playing = asyncio.create_task(self._play(process, task))
         await self._await_begin(self._playing)
         self._deadline = time.monotonic() + task.timeout
@@ -120,17 +167,23 @@ class LocalPlayer:
                 "play", task.model_dump(mode="json"), str(self.folder or ""), self.clock.can_pause
             )
             return Ending.model_validate(told)
-        except (HostedFaultError, HostDiedError) as error:
-            gone = isinstance(error, HostedFaultError) and error.fault.environment_gone
-            outcome = Outcome.ENV_CRASH if gone else Outcome.AGENT_CRASH
-            return Ending(outcome=outcome, error=str(error), actions=process.pulse.calls)
+        except HostedFaultError as error:
+            return _crash(error.fault, process)
+        except HostDiedError as error:
+            return Ending(outcome=Outcome.AGENT_CRASH, error=str(error), actions=process.pulse.calls)
         except ValidationError as error:
             await self.kill()  # who knows what it is still doing
             return Ending(outcome=Outcome.AGENT_CRASH, error=f"it said how it ended in words of its own: {error}")
+        finally:
+            self._done_at = time.monotonic()
 
     async def ending(self) -> Ending:
         assert self._playing is not None
-        return await asyncio.shield(self._playing)
+        assert self._raised is not None
+        assert self._process is not None
+        either: list[asyncio.Future[Any]] = [self._playing, self._raised]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        return self._playing.result() if self._playing.done() else _crash(self._raised.result(), self._process)
 
     async def stop(self) -> Ending:
         playing, process = self._playing, self._process
@@ -142,10 +195,14 @@ class LocalPlayer:
             asking.cancel()
             with suppress(asyncio.CancelledError, HostDiedError, HostedFaultError):
                 await asking
+        if process.closed_at is not None:
+            await asyncio.wait([playing])  # it is dead, and the guardian about to say how it died
         if playing.done():
             return playing.result()
         calls, busy = process.pulse.calls, process.pulse.busy_seconds
         await process.freeze()
+        if self._raised is not None and self._raised.done():
+            return _crash(self._raised.result(), process)
         if busy >= self._hang_seconds or (calls == 0 and self._is_time_up):
             why = f"in one call of _play_env for {busy:.1f} s" if calls else "it never came to the end of a first step"
             return Ending(outcome=Outcome.AGENT_HANG, error=why, actions=calls)
@@ -166,7 +223,7 @@ class LocalPlayer:
         if not playing.done():
             await self.kill()
             await playing
-        self._playing = None
+        self._playing = self._raised = None
         if not process.is_alive:
             with suppress(PlayerError):  # to be told when the next task asks for it
                 await self.prepare()
@@ -187,3 +244,9 @@ class LocalPlayer:
         await self.kill()
         if self._playing is not None:
             await self._playing
+
+
+def _crash(fault: Fault, process: HostProcess) -> Ending:
+    """What an agent has raised. That the environment is gone is its word, for the referee to look into."""
+    outcome = Outcome.ENV_CRASH if fault.environment_gone else Outcome.AGENT_CRASH
+    return Ending(outcome=outcome, error=fault.text, actions=process.pulse.calls)

@@ -45,6 +45,8 @@ class VisionPlayer:
         self._playing: asyncio.Task[Ending] | None = None
         self._recording = Recording()
         self._actions = self._answers = 0
+        self.ended_at: float | None = None
+        self.has_acted = False  # it has pressed a key in the episode that is under way
         self.sample: Sample  # the episode that is under way
         self.usage = Usage()
         self.unreadable = 0
@@ -62,6 +64,7 @@ class VisionPlayer:
         await self.prepare()
         self._recording.begin(str(self.folder or ""))
         self._actions, self._answers, self.unreadable, self.usage = 0, 0, 0, Usage()
+        self.has_acted = False
         self._playing = asyncio.create_task(self._play(task))
 
     async def _play(self, task: Task) -> Ending:
@@ -108,6 +111,7 @@ class VisionPlayer:
         from proctor.agents.desktop.vk import VK
 
         assert self._desktop is not None
+        self.has_acted = True
         self._desktop.key(key, True)
         self._recording.input("press", VK(key).name)
         try:

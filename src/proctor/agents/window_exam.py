@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from msgspec import Meta, Struct
-
-from proctor.agents.clock import ClockName
-from proctor.agents.constants import LONGEST_THOUGHT
-from proctor.agents.exam import EvaluatorExam, Seconds
+from proctor.agents.exam import EvaluatorExam
 from proctor.agents.hosting.recipe import Recipe
+from proctor.agents.limits import EpisodeLimits, Seconds
 from proctor.agents.requirements import require_modules
 from proctor.config import RunConfig
 from proctor.errors import UsageError
@@ -18,9 +15,7 @@ SEEN = ("text", "image", "exit_code")  # success without a model
 ASKED = ("judge_model", "judge_base_url", "judge_every")  # of no use without a question
 
 
-class WindowSettings(Struct, frozen=True):
-    clock: ClockName = "realtime"  # paused: the program waits while the agent thinks
-    longest_thought: Seconds = LONGEST_THOUGHT
+class WindowSettings(EpisodeLimits, frozen=True):
     command: str = ""  # starts the program
     window: str = ""  # a part of its window's title
     description: str = ""  # what the agent is to do
@@ -33,9 +28,7 @@ class WindowSettings(Struct, frozen=True):
     judge_base_url: str = ""  # of its server, if that is not OpenAI's
     judge_api: Literal["chat", "responses"] = "chat"
     judge_every: Seconds | None = None  # seconds after which it is asked before the end, too, and may see the end
-    timeout: Seconds = 60.0
     look_every: Seconds = 1.0
-    attempts: Annotated[int, Meta(ge=1, le=100)] = 2
 
 
 class WindowExam(EvaluatorExam):

@@ -6,8 +6,23 @@ The two sides may be on different machines: each is told which hosts it may call
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
+from proctor.agents.constants import TIMEOUTS
 from proctor.errors import MissingExtraError, UsageError
+
+if TYPE_CHECKING:
+    from proctor.agents.limits import EpisodeLimits
+
+LIMITS = {
+    "--startup-timeout": ("startup_timeout", f"seconds for the constructor (default: {TIMEOUTS.CREATION:g})"),
+    "--setup-timeout": (
+        "setup_timeout",
+        f"seconds for _setup_environment (default: {TIMEOUTS.SETUP:g})",
+    ),
+    "--scoring-timeout": ("scoring_timeout", f"seconds for _score_task (default: {TIMEOUTS.SCORING:g})"),
+    "--memory": ("memory", "GiB for it and all that it starts (default: 80 %% of the machine's)"),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,6 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="HOST",
         help="a host that may be registered as the other side",
     )
+    for option, (_, text) in LIMITS.items():
+        parser.add_argument(option, type=float, default=None, metavar="X", help=text)
 
 
 def call(args: argparse.Namespace) -> int:
@@ -46,5 +63,18 @@ def call(args: argparse.Namespace) -> int:
             f"{args.place} is no {kind.__name__}: it must be a class that extends proctor.agents.{kind.__name__}."
         )
     port = kind.default_port if args.port is None else args.port
-    new_server(args.side, recipe, args.host, port, args.token, args.allow_host).run()
+    limits = _limits(args)
+    new_server(args.side, recipe, args.host, port, args.token, args.allow_host, limits).run()
     return 0
+
+
+def _limits(args: argparse.Namespace) -> EpisodeLimits:
+    import msgspec
+
+    from proctor.agents.limits import EpisodeLimits
+
+    given = {name: value for name, _ in LIMITS.values() if (value := getattr(args, name)) is not None}
+    try:
+        return msgspec.convert(given, EpisodeLimits)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"A limit of the server: {error}.") from None

@@ -114,6 +114,11 @@ def window_titled(desktop: Desktop, part: str, accepts: Accepts = _any) -> Windo
     return _first(shown, part, accepts) or _missing(shown, part)
 
 
+def has_window(desktop: Desktop, part: str) -> bool:
+    """Whether any window has it in its title, seen or not."""
+    return any(part in window.title for window in desktop.windows() + desktop.hidden_windows())
+
+
 def make_active(desktop: Desktop, part: str, accepts: Accepts = _any) -> None:
     """The first window that is accepted and whose title contains it, also if it is minimised."""
     shown = desktop.windows()

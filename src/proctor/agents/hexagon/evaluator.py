@@ -9,7 +9,6 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from proctor.agents.constants import TIMEOUTS
 from proctor.agents.desktop import CALLABLES, VK, WindowNotFoundError
 from proctor.agents.hexagon.options import TITLE
 from proctor.agents.hexagon.rules import TICKS, Phase
@@ -23,7 +22,7 @@ SURVIVE = 20.0  # seconds, unless the task says otherwise
 LOOK_AGAIN = 0.005  # seconds between two looks at a game that is about to do something
 TICK = 1 / TICKS  # the first one comes as soon as the game is started, and not after its time
 DYING = 3.0  # seconds between the end of a window and that of its program, on a busy machine
-STARTING = 0.75 * TIMEOUTS.SETUP  # seconds for a game to be there, on a busy machine
+STARTING = 0.75  # of the time for a setup, in which a game is there; then it is us who say what is wrong
 
 
 class HexagonEvaluator(ProgramEvaluator):
@@ -40,10 +39,11 @@ class HexagonEvaluator(ProgramEvaluator):
         told = [f"--title={_title(task)}", f"--seed={task.seed or 0}", f"--state=/proc/self/fd/{self._told}"]
         program = [sys.executable, "-m", "proctor.agents.hexagon", *self._options, *told]
         self._start(program, pass_fds=(self._told,))
-        deadline = time.monotonic() + STARTING
+        seconds = STARTING * self.setup_timeout
+        deadline = time.monotonic() + seconds
         while not self._is_ready(task):
             if time.monotonic() >= deadline:
-                raise EnvironmentCrashedError(f"the game was not ready after {STARTING:g} s")
+                raise EnvironmentCrashedError(f"the game was not ready after {seconds:g} s")
             time.sleep(LOOK_AGAIN)
 
     def _is_ready(self, task: Task) -> bool:

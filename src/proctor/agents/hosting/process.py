@@ -7,6 +7,7 @@ import itertools
 import os
 import socket
 import sys
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -38,12 +39,17 @@ class HostedFaultError(Exception):
 class HostDiedError(Exception):
     """The process is gone."""
 
+    def __init__(self, why: str, over_memory: bool = False) -> None:
+        super().__init__(why)
+        self.over_memory = over_memory
+
 
 class HostProcess:
     """Made by `start`. Once it has died it stays dead: start another."""
 
-    def __init__(self, log: Path) -> None:
-        self.log = log
+    def __init__(self, log: Path, memory: int = 0) -> None:
+        self.log, self._memory = log, memory
+        self.closed_at: float | None = None  # when its channel was closed, by time.monotonic(): mostly by its death
         self.pulse, self._pulse_file = Pulse.create()
         self.noticed: Callable[[Any], None] = lambda value: None
         self._ids = itertools.count(1)
@@ -55,6 +61,7 @@ class HostProcess:
         self._dismissed = False  # the guardian was told that it is over
         self._gone = asyncio.Event()
         self._exit = ""
+        self._over_memory = False
         self._tasks: list[asyncio.Task[None]] = []
 
     @classmethod
@@ -65,9 +72,13 @@ class HostProcess:
         log: Path,
         environment: Mapping[str, str] | None = None,
         seconds: float = TIMEOUTS.CREATION,
+        memory: int = 0,
     ) -> HostProcess:
-        """Raises HostedFaultError if the object cannot be made, HostDiedError if the process dies over it."""
-        process = cls(log)
+        """Raises HostedFaultError if the object cannot be made, HostDiedError if the process dies over it.
+
+        With a limit of memory, in bytes, the process and all that it has started end when they exceed it.
+        """
+        process = cls(log, memory)
         spawning = asyncio.create_task(process._spawn(environment))
         try:
             await completed(spawning)
@@ -89,7 +100,7 @@ class HostProcess:
                 handed = (theirs.fileno(), self._pulse_file)
                 command = [sys.executable, "-m", "proctor.agents.hosting.host", *map(str, handed)]
                 given = {**(environment or {}), "PYTHONUNBUFFERED": "1"}
-                self._guarded = Guarded(command, handed, self.log, given)
+                self._guarded = Guarded(command, handed, self.log, given, memory=self._memory)
         except BaseException:
             channel.close()
             self.pulse.close()
@@ -112,7 +123,7 @@ class HostProcess:
     async def call(self, name: str, *args: Any) -> Any:
         """What the method of the hosted object returns. Given up by cancelling, it goes on over there."""
         if self._gone.is_set():
-            raise HostDiedError(self._exit)
+            raise self._died()
         number = next(self._ids)
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
@@ -215,6 +226,7 @@ class HostProcess:
                 else:
                     answer.set_result(reply.value)
         except (asyncio.IncompleteReadError, ConnectionError):
+            self.closed_at = time.monotonic()
             await self._await_exit()
             await self._dismiss()
         except (ValueError, RecursionError, msgspec.DecodeError) as error:
@@ -240,17 +252,23 @@ class HostProcess:
         said = b""
         with suppress(ConnectionError):
             while part := await self._control_reader.read(64):
-                said += part.replace(guardian.FROZEN, b"")
+                self._over_memory = self._over_memory or guardian.OVER_MEMORY in part
+                said += part.replace(guardian.FROZEN, b"").replace(guardian.OVER_MEMORY, b"")
                 if guardian.FROZEN in part and self._frozen is not None and not self._frozen.done():
                     self._frozen.set_result(None)
         await asyncio.to_thread(self._guarded.bury)  # it has closed its end
+        if self._over_memory:
+            self._exit = f"it was ended because it used more than {self._memory / 2**30:.3g} GiB of memory"
         self._exit = self._exit or _cause(said) + _last_words(self.log)
         self._gone.set()
         if self._frozen is not None and not self._frozen.done():
             self._frozen.set_result(None)  # the dead stand still
         for answer in self._waiting.values():
             if not answer.done():
-                answer.set_exception(HostDiedError(self._exit))
+                answer.set_exception(self._died())
+
+    def _died(self) -> HostDiedError:
+        return HostDiedError(self._exit, self._over_memory)
 
 
 def _cause(said: bytes) -> str:

@@ -110,7 +110,7 @@ async def _result(evaluator: Remote, task: Task) -> EvaluationResult:
 def _longest_evaluation(task: Task) -> float:
     """Seconds until the evaluator itself has given up whatever takes too long, and has said so."""
     before = 2 * TIMEOUTS.CREATION + TIMEOUTS.SETUP + START_REQUEST  # both processes may have to be started anew
-    after = STOP_REQUEST + TIMEOUTS.LAST_CHECK + TIMEOUTS.SCORING + TIMEOUTS.REQUEST
+    after = STOP_REQUEST + 3 * TIMEOUTS.LAST_CHECK + TIMEOUTS.SCORING + TIMEOUTS.REQUEST
     return before + task.timeout + after
 
 

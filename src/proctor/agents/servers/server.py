@@ -14,6 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from proctor.agents.hosting.recipe import Recipe
+from proctor.agents.limits import EpisodeLimits
 from proctor.agents.servers.access import is_loopback, own_token
 from proctor.agents.servers.agent_side import AgentSide
 from proctor.agents.servers.application import application
@@ -138,6 +139,7 @@ def new_server(
     port: int,
     token: str | None = None,
     allow_hosts: Collection[str] = (),
+    limits: EpisodeLimits | None = None,
 ) -> Server:
     """A server for the agent or the evaluator that the recipe makes."""
-    return Server(SIDES[role](recipe, own_token(host, token), allow_hosts), host, port)
+    return Server(SIDES[role](recipe, own_token(host, token), allow_hosts, limits), host, port)

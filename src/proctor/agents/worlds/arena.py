@@ -14,7 +14,8 @@ from proctor.agents.constants import NETWORK, TIMEOUTS
 from proctor.agents.hosting.channel import IN_AGENT, IN_WORLD
 from proctor.agents.hosting.process import HostDiedError, HostedFaultError, HostProcess
 from proctor.agents.hosting.recipe import Recipe
-from proctor.agents.outcome import Outcome
+from proctor.agents.limits import Limits
+from proctor.agents.outcome import LOSSES, Outcome
 from proctor.agents.shielding import completed
 from proctor.agents.worlds.episode import About, Clock, Episode, View, WorldInfo, success
 from proctor.agents.worlds.events import Ending, close_log, read_events
@@ -53,8 +54,20 @@ class Table:
     By the clock `step` the agent lives with the world, which waits for it; by the others it has a process of its own.
     """
 
-    def __init__(self, world: Recipe, agent: Recipe | None, clock: Clock, log: Path) -> None:
+    def __init__(
+        self,
+        world: Recipe,
+        agent: Recipe | None,
+        clock: Clock,
+        log: Path,
+        limits: Limits | None = None,
+        memory: int | None = None,
+    ) -> None:
+        """`memory`: bytes that each of the processes may have; by the limits if not set."""
         self._world_recipe, self._agent_recipe, self._clock, self._log = world, agent, clock, log
+        self._limits = limits or Limits()
+        self._memory = self._limits.memory_bytes() if memory is None else memory
+        self._acted = False  # the agent may have done something in the episode that is under way
         self._world: HostProcess | None = None
         self._agent: HostProcess | None = None
         self._about: About | None = None
@@ -74,7 +87,7 @@ class Table:
     async def _start(self) -> About:
         self._log.parent.mkdir(parents=True, exist_ok=True)
         try:
-            self._world = await HostProcess.start(WORLD, self._world_recipe, self._log, ENVIRONMENT)
+            self._world = await self._host(WORLD, self._world_recipe, self._log)
             self._about = msgspec.convert(await self._world.call("about"), About)
             if self._clock != "step":
                 await self._world.call("build_gate")
@@ -84,6 +97,10 @@ class Table:
             await self._make_agent(self._world, self._agent_recipe)
         return self._about
 
+    async def _host(self, role: str, recipe: Recipe, log: Path) -> HostProcess:
+        seconds = self._limits.startup_timeout
+        return await HostProcess.start(role, recipe, log, ENVIRONMENT, seconds, self._memory)
+
     @property
     def _agent_is_apart(self) -> bool:
         return self._agent_recipe is not None and self._clock != "step"
@@ -91,19 +108,19 @@ class Table:
     async def _make_agent(self, world: HostProcess, recipe: Recipe) -> None:
         try:
             if self._agent_is_apart:
-                self._agent = await HostProcess.start(AGENT, recipe, self._log.with_suffix(".agent.log"), ENVIRONMENT)
+                self._agent = await self._host(AGENT, recipe, self._log.with_suffix(".agent.log"))
             else:
-                async with asyncio.timeout(TIMEOUTS.CREATION):
+                async with asyncio.timeout(self._limits.startup_timeout):
                     await world.call("take_agent", msgspec.msgpack.encode(recipe))
         except TimeoutError:
-            why = f"{recipe.name} was not ready after {TIMEOUTS.CREATION:g} s"
+            why = f"{recipe.name} was not ready after {self._limits.startup_timeout:g} s"
             raise EpisodeFault(Outcome.AGENT_CRASH, why) from None
         except (HostedFaultError, HostDiedError) as error:
             raise EpisodeFault(Outcome.AGENT_CRASH, f"{recipe.name} could not be made: {error}") from error
 
     async def play(self, episode: Episode, mind: Mind | None = None) -> Ending:
         """Always comes to an ending, and writes it into the log."""
-        kept = False
+        kept = self._acted = False
         try:
             ending = await self._played(episode, mind)
             kept = ending.outcome.is_play
@@ -112,7 +129,10 @@ class Table:
         finally:
             if not kept:  # what failed or was left in the middle is not trusted with another episode
                 await self.close()
-        ending = msgspec.structs.replace(ending, events=str(Path(*Path(episode.log).parts[-2:])))
+        events = str(Path(*Path(episode.log).parts[-2:]))
+        by_agent = ending.outcome in LOSSES and self._acted
+        seed = episode.header.seed
+        ending = msgspec.structs.replace(ending, events=events, by_agent=by_agent, seed=seed, interrupted=False)
         if mind is not None:
             ending = msgspec.structs.replace(ending, usage=mind.usage, unreadable=mind.unreadable)
         close_log(Path(episode.log), ending)
@@ -125,14 +145,17 @@ class Table:
         world = self._world
         assert world is not None
         crash = Outcome.ENV_CRASH
-        failed = await _asked(world.call("begin", episode), TIMEOUTS.SETUP, crash, crash, "reset of the world")
+        beginning = world.call("begin", episode)
+        failed = await _asked(beginning, self._limits.setup_timeout, crash, crash, "reset of the world")
         if failed is not None:
             return msgspec.convert(failed, Ending)
+        self._acted = mind is None  # what another process does is not ours to see
         try:
             if episode.clock != "step":
                 told = await self._by_clock(world, about, episode, mind)
             else:
-                told = await _in_time(world.call("play") if mind is None else _by_turns(world, mind), world, episode)
+                playing = world.call("play") if mind is None else self._by_turns(world, mind)
+                told = await _in_time(playing, world, episode)
             return msgspec.convert(told, Ending)
         except HostDiedError as error:
             agents = world.pulse.whose != IN_WORLD and episode.clock == "step" and mind is None
@@ -148,36 +171,67 @@ class Table:
             assert self._agent is not None
             info = WorldInfo(episode.header.task, about.actions, episode.clock, episode.fps)
             beginning = self._agent.call("begin", episode.agent_seed, info)
-            patience = min(TIMEOUTS.SETUP, episode.timeout)
+            patience = min(self._limits.setup_timeout, episode.timeout)
             await _asked(beginning, patience, Outcome.AGENT_HANG, Outcome.AGENT_CRASH, "reset of the agent")
             acting: Coroutine[Any, Any, Any] = self._agent.call("play", url, token)
         else:
-            acting = _minded(url, token, mind)
+            acting = self._minded(url, token, mind)
         ticking = asyncio.create_task(world.call("play_timed"))
         playing = asyncio.create_task(acting)
         try:
             lost = Outcome.AGENT_CRASH if mind is None else Outcome.JUDGE_ERROR
             ending = await _in_time(_first_of(ticking, playing, world, lost), world, episode)
             if mind is None and Outcome(ending["outcome"]).is_play:
-                await self._let_finish(playing, episode)
+                ending["why"] = await self._let_finish(playing, episode) or ending["why"]
             return ending
         finally:
             for part in (ticking, playing):
                 part.cancel()
             await asyncio.gather(ticking, playing, return_exceptions=True)
 
-    async def _let_finish(self, playing: asyncio.Task[Any], episode: Episode) -> None:
-        """The world is over. An agent that thinks comes to an end and sees it; one that hangs does not."""
+    async def _let_finish(self, playing: asyncio.Task[Any], episode: Episode) -> str:
+        """The world is over. An agent that thinks comes to an end and sees it; one that hangs does not.
+
+        What an agent raises only now did not end the episode: it is noted.
+        """
         assert self._agent is not None
+        was_dead = self._agent.closed_at is not None
         patience = _hang_seconds(episode) - self._agent.pulse.busy_seconds
         await asyncio.wait([playing], timeout=max(TIMEOUTS.STOPPING, patience))
         if not playing.done():
             why = f"in one call of the agent for {self._agent.pulse.busy_seconds:.1f} s, beyond the end of the episode"
             raise EpisodeFault(Outcome.AGENT_HANG, why)
         if (fault := _fault_of(playing)) is not None:
-            raise fault
+            if was_dead or not isinstance(fault, EpisodeFault):
+                raise fault
+            return f"after the end, the agent: {fault}"
         if (gone := playing.exception()) is not None:
             raise _lost_the_world(Outcome.AGENT_CRASH, gone)
+        return ""
+
+    async def _by_turns(self, world: HostProcess, mind: Mind) -> Any:
+        """The world waits for a mind in this process."""
+        told = await world.call("look")
+        while "outcome" not in told:
+            view = msgspec.convert(told, View)
+            if view.over:
+                return await world.call("end", Outcome.COMPLETED, "")
+            action = await mind.move(view)
+            self._acted = self._acted or action is not None
+            told = await world.call("step", action)
+        return told
+
+    async def _minded(self, url: str, token: str, mind: Mind) -> None:
+        """A mind in this process, in a world that does not wait."""
+        from proctor.agents.worlds.observations import unpack
+        from proctor.agents.worlds.timed_agent import play_by_clock
+
+        async def decide(frame: Any) -> Any:
+            action = await mind.move(View(unpack(frame.observation), frame.reward, frame.tick))
+            self._acted = self._acted or action is not None
+            return action
+
+        await play_by_clock(url, token, decide)
 
     def _pieced_together(self, episode: Episode, outcome: Outcome, why: str) -> Ending:
         """From what is in the log, when nobody is left to tell."""
@@ -231,10 +285,10 @@ async def _in_time(playing: Awaitable[Any], world: HostProcess, episode: Episode
 async def _first_of(ticking: asyncio.Task[Any], playing: asyncio.Task[Any], world: HostProcess, lost: Outcome) -> Any:
     """The ending of the world, if the agent's part does not fail before; `lost` is for one that leaves too soon."""
     await asyncio.wait([ticking, playing], return_when=asyncio.FIRST_COMPLETED)
+    if playing.done() and (fault := _fault_of(playing)) is not None:
+        raise fault
     if ticking.done():
         return await ticking
-    if (fault := _fault_of(playing)) is not None:
-        raise fault
     gone = playing.exception()
     if gone is None:  # the agent has seen the end
         return await ticking
@@ -254,28 +308,6 @@ async def _first_of(ticking: asyncio.Task[Any], playing: asyncio.Task[Any], worl
 
 def _lost_the_world(outcome: Outcome, gone: BaseException) -> EpisodeFault:
     return EpisodeFault(outcome, f"the agent lost the world, which went on: {gone}")
-
-
-async def _by_turns(world: HostProcess, mind: Mind) -> Any:
-    """The world waits for a mind in this process."""
-    told = await world.call("look")
-    while "outcome" not in told:
-        view = msgspec.convert(told, View)
-        if view.over:
-            return await world.call("end", Outcome.COMPLETED, "")
-        told = await world.call("step", await mind.move(view))
-    return told
-
-
-async def _minded(url: str, token: str, mind: Mind) -> None:
-    """A mind in this process, in a world that does not wait."""
-    from proctor.agents.worlds.observations import unpack
-    from proctor.agents.worlds.timed_agent import play_by_clock
-
-    async def decide(frame: Any) -> Any:
-        return await mind.move(View(unpack(frame.observation), frame.reward, frame.tick))
-
-    await play_by_clock(url, token, decide)
 
 
 def _fault_of(playing: asyncio.Task[Any]) -> BaseException | None:

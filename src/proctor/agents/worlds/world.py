@@ -8,21 +8,24 @@ import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib import metadata
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, field
 
 from proctor import __version__
+from proctor.agents.attempt import INTERRUPTED, Attempts, another_seed
 from proctor.agents.candidate import AgentCandidate
-from proctor.agents.constants import DEFAULT_EPISODES, LONGEST_TASK
+from proctor.agents.constants import DEFAULT_EPISODES
 from proctor.agents.hosting.recipe import Recipe, recipe_of
-from proctor.agents.outcome import NOT_THE_AGENTS, Outcome
+from proctor.agents.limits import Limits, Seconds
+from proctor.agents.outcome import PLAYED, Outcome
 from proctor.agents.tally import EpisodeTally, Facts
 from proctor.agents.worlds.arena import EpisodeFault, Mind, Table
 from proctor.agents.worlds.episode import Clock, Episode, Idle
-from proctor.agents.worlds.events import NAME, Ending, Header, ending_of
+from proctor.agents.worlds.events import NAME, Ending, Header, ending_of, read_events
 from proctor.agents.worlds.model_play import ModelPlayer
 from proctor.agents.worlds.policy import RANDOM, is_playable
 from proctor.candidate import Candidate
@@ -36,19 +39,18 @@ from proctor.types import Output, Sample, Score
 
 AGENT = 1  # mixed into the seed of an episode, for the agent that plays it
 COUNTS = ("idle", "unreadable", "late", "dropped", "late_ticks", "slow_ticks")
-PLAYED = "played"  # the outcome of an episode in a world that cannot be won or lost
 
 
-class WorldSettings(Struct, frozen=True):
+class WorldSettings(Limits, frozen=True):
     clock: Clock = "step"
     fps: Annotated[float, Meta(gt=0, le=1_000)] = 30.0  # of the clocks realtime and paused
     max_steps: Annotated[int, Meta(ge=1)] | None = None  # besides the world's own limit
-    timeout: Annotated[float, Meta(gt=0, le=LONGEST_TASK)] = 300.0  # seconds of an episode
+    timeout: Seconds = 300.0  # of an episode
     success_reward: float | None = None  # the reward that makes an episode a success
     idle: Idle = "noop"  # what is done in a tick without an action
-    attempts: Annotated[int, Meta(ge=1, le=10)] = 2  # at an episode that fails through no fault of the agent
+    attempts: Annotated[int, Meta(ge=1, le=10)] = 2  # at an episode that fails before the agent has begun
     history: Annotated[int, Meta(ge=0, le=1_000)] = 4  # moves that a language model is shown again
-    env_kwargs: dict[str, Any] = {}
+    env_kwargs: dict[str, Any] = field(default_factory=dict)
 
 
 class WorldExam(Task):
@@ -78,6 +80,7 @@ class WorldExam(Task):
     async def open(self, config: RunConfig) -> None:
         # A sitting that was killed may have left whole episodes. What appears later was not left by one.
         self._left = {path.parent for path in self.artifacts.glob(f"*/{NAME}")}
+        self._parallel = config.parallel
         self._tables: list[Table] = []
         self._free: list[Table] = []
         self._preparing = asyncio.Lock()
@@ -87,23 +90,25 @@ class WorldExam(Task):
             await table.close()
 
     async def ask(
-        self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig, done: int
+        self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig, done: Sequence[Output]
     ) -> AsyncGenerator[Output]:
         agent = self._agent(candidate)
-        for attempt in range(self.settings.attempts):
-            log = self.artifacts / f"{sample.index:06}-{epoch}-{attempt + 1}" / NAME
-            episode = self._episode(sample, epoch, candidate, log)
-            ending = ending_of(log, episode.header) if log.parent in self._left else None
-            if ending is None and attempt < done:
-                continue  # its output is kept; that it left no whole log says that it failed
-            if ending is None:
-                mind = ModelPlayer(self, sample, epoch, candidate, config) if isinstance(candidate, Model) else None
-                await self._prepare(agent, config)
-                ending = await self._attempt(episode, agent, mind)
-            if attempt >= done:
+        attempts = Attempts(self.settings.attempts)
+        for number in count():
+            log = self.artifacts / f"{sample.index:06}-{epoch}-{number + 1}" / NAME
+            episode = self._episode(sample, epoch, number, candidate, log)
+            if number < len(done):  # played before the run was cut short
+                ending = msgspec.json.decode(done[number].text, type=Ending)
+            else:
+                left = _left_by(log, episode) if log.parent in self._left else None
+                if left is None:
+                    mind = ModelPlayer(self, sample, epoch, candidate, config) if isinstance(candidate, Model) else None
+                    await self._prepare(agent, config)
+                    left = await self._attempt(episode, agent, mind)
+                ending = left
                 text = msgspec.json.encode(ending).decode()
                 yield Output(text, ending.usage, ending.outcome, ending.seconds)
-            if ending.outcome not in NOT_THE_AGENTS:
+            if not attempts.go_on_after(ending.outcome, ending.by_agent, ending.interrupted):
                 return
 
     def _agent(self, candidate: Candidate) -> Recipe | None:
@@ -120,20 +125,20 @@ class WorldExam(Task):
             )
         return agent
 
-    def _episode(self, sample: Sample, epoch: int, candidate: Candidate, log: Path) -> Episode:
-        settings = self.settings
+    def _episode(self, sample: Sample, epoch: int, number: int, candidate: Candidate, log: Path) -> Episode:
+        settings, seed = self.settings, another_seed(sample.seed, epoch, number)
         header = Header(
             self.name,
             msgspec.to_builtins(settings),
             candidate.name,
-            sample.seed,
+            seed,
             time.time(),
             {"proctor": __version__, "python": platform.python_version()} | _versions(self.packages),
         )
         return Episode(
             header,
             str(log.absolute()),  # whoever plays may go elsewhere
-            mix(sample.seed, epoch, AGENT) >> 33,
+            mix(seed, epoch, AGENT) >> 33,
             settings.timeout,
             settings.clock,
             settings.max_steps,
@@ -153,7 +158,9 @@ class WorldExam(Task):
 
     def _new_table(self, agent: Recipe | None) -> Table:
         log = self.artifacts / f"process-{len(self._tables) + 1}.log"
-        self._tables.append(Table(self.world(in_words=agent is None), agent, self.settings.clock, log))
+        memory = self.settings.memory_bytes(self._parallel)
+        world = self.world(in_words=agent is None)
+        self._tables.append(Table(world, agent, self.settings.clock, log, self.settings, memory))
         return self._tables[-1]
 
     async def _prepare(self, agent: Recipe | None, config: RunConfig) -> None:
@@ -188,6 +195,23 @@ class WorldExam(Task):
 
     def tally(self) -> Tally:
         return EpisodeTally(self.metric, _facts)
+
+
+def _left_by(log: Path, episode: Episode) -> Ending | None:
+    """What a run that was cut short has left of an episode: its ending, or that it had begun."""
+    if (ending := ending_of(log, episode.header)) is not None:
+        return ending
+    with suppress(UsageError):
+        seen = read_events(log)
+        if seen.lines and seen.header.episode == episode.header.episode:
+            return Ending(
+                Outcome.STOPPED,
+                why=INTERRUPTED,
+                clock=episode.clock,
+                seed=episode.header.seed,
+                interrupted=True,
+            )
+    return None
 
 
 def _facts(output: Output) -> Facts | None:
