@@ -22,3 +22,4 @@ class Attempt(Struct, frozen=True):
     actions: int
     usage: Usage = Usage()  # of a model that plays
     lags: dict[str, Lags] = {}
+    held: str = ""  # where the agent was: trusted, isolated at a level, or remote

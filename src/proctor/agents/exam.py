@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import cache
 from itertools import count
@@ -15,11 +16,13 @@ from proctor.agents.attempt import Attempt
 from proctor.agents.candidate import AgentCandidate
 from proctor.agents.clock import ClockName
 from proctor.agents.constants import DEFAULT_EPISODES, LONGEST_TASK, LONGEST_THOUGHT
+from proctor.agents.hosting.isolation import open_isolation
 from proctor.agents.hosting.recipe import Recipe, recipe_of
 from proctor.agents.journal import outcome_of
 from proctor.agents.outcome import NOT_THE_AGENTS
 from proctor.agents.recording import EVENTS
 from proctor.agents.tally import EpisodeTally, Facts
+from proctor.agents.wire.address import RemoteAddress, held_by
 from proctor.candidate import Candidate
 from proctor.config import RunConfig
 from proctor.errors import MissingExtraError, UsageError
@@ -99,8 +102,13 @@ class EvaluatorExam(Task):
                 f"{self.name}: its evaluator cannot stop the environment, as clock=paused would need: "
                 "it has no _pause_environment and _resume_environment."
             )
+        self._isolation = await asyncio.to_thread(open_isolation, config, window=self._has_display(config))
+        self.agent_held = held_by(config, self._isolation)
         self._booths: list[Booth] = []
         self._numbers = count(1)
+
+    def _has_display(self, config: RunConfig) -> bool:
+        return self.uses_desktop and config.display != "none"
 
     async def close(self) -> None:
         for booth in self._booths:
@@ -126,13 +134,19 @@ class EvaluatorExam(Task):
             if played.outcome not in NOT_THE_AGENTS:
                 return
 
-    def _player(self, candidate: Candidate, sample: Sample, config: RunConfig) -> Recipe | tuple[Model, Sampling]:
+    def _player(
+        self, candidate: Candidate, sample: Sample, config: RunConfig
+    ) -> Recipe | tuple[Model, Sampling] | RemoteAddress:
         if isinstance(candidate, Model):
             if not self.uses_desktop:
                 raise UsageError(
                     f"{self.name} is an exam for agents, and shows a model nothing: give one with --agent module:Class."
                 )
             return candidate, self.request(sample, 0, config).sampling
+        if isinstance(candidate, AgentCandidate) and candidate.url:
+            if not self._has_display(config):
+                raise UsageError(f"{self.name} shows nothing that could be sent to an agent on another machine.")
+            return RemoteAddress(candidate.url, config.agent_frames)
         return self._agent(candidate)
 
     def _agent(self, candidate: Candidate) -> Recipe:
@@ -145,13 +159,13 @@ class EvaluatorExam(Task):
             raise UsageError(f"{candidate.name} is no Agent: it must be a class that extends proctor.agents.Agent.")
         return candidate.recipe
 
-    def _new_booth(self, agent: Recipe | tuple[Model, Sampling], config: RunConfig) -> Booth:
+    def _new_booth(self, agent: Recipe | tuple[Model, Sampling] | RemoteAddress, config: RunConfig) -> Booth:
         from proctor.agents.booth import NO_DISPLAY, Booth
 
         display = config.display if self.uses_desktop else NO_DISPLAY
         folder = self.artifacts / f"booth-{next(self._numbers)}"
         longest_thought = self.settings.longest_thought if self.settings.clock == "paused" else None
-        return Booth(agent, self.evaluator_recipe(), display, config.film, folder, longest_thought)
+        return Booth(agent, self.evaluator_recipe(), display, config.film, folder, longest_thought, self._isolation)
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         """Of the last attempt."""

@@ -13,8 +13,10 @@ from pydantic import ValidationError
 
 from proctor.agents.clock import Clock
 from proctor.agents.constants import TIMEOUTS
+from proctor.agents.hosting.isolation import Room
 from proctor.agents.hosting.process import HostDiedError, HostedFaultError, HostProcess
 from proctor.agents.hosting.recipe import Recipe
+from proctor.agents.notebook import Notebook
 from proctor.agents.outcome import Outcome
 from proctor.agents.protocol import BEGUN, Ending, Task
 from proctor.types import Usage
@@ -52,8 +54,13 @@ class PlayerError(Exception):
 class LocalPlayer:
     """An agent in a process of its own, started when it is first needed, and anew when it had to be ended."""
 
-    def __init__(self, recipe: Recipe, log: Path, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, recipe: Recipe, log: Path, environment: dict[str, str] | None = None, room: Room | None = None
+    ) -> None:
+        """With a room the agent is isolated in it, and what it does is written down by us."""
         self.recipe = recipe
+        self._room = room
+        self._notebook = Notebook()
         self.folder: Path | None = None  # for files of the episode that is under way
         self.usage = Usage()  # nothing that we know of
         self.clock = Clock()  # of the episode that is under way
@@ -74,7 +81,9 @@ class LocalPlayer:
                     await self._process.end()
                     self._process = None
                 try:
-                    self._process = await HostProcess.start(ROLE, self.recipe, self._log, self._environment)
+                    self._process = await HostProcess.start(
+                        ROLE, self.recipe, self._log, self._environment, room=self._room
+                    )
                 except (HostedFaultError, HostDiedError) as error:
                     raise PlayerError(f"{self.recipe.name} could not be made: {error}") from error
                 self._process.noticed = partial(self._noticed, self._process)
@@ -83,6 +92,9 @@ class LocalPlayer:
     def _noticed(self, process: HostProcess, told: Any) -> None:
         if told == BEGUN:
             self._begun.set()
+            return
+        if self._room is not None and isinstance(told, dict):
+            self._notebook.take(told)
             return
         turn = asyncio.create_task(self._turn(process, told is True))
         self._turns.add(turn)
@@ -99,6 +111,8 @@ class LocalPlayer:
         self._hang_seconds = min(TIMEOUTS.HANG, task.timeout / 2)
         process.pulse.clear()
         self._begun.clear()
+        if self._room is not None:
+            self._notebook.begin(str(self.folder or ""))
         self._playing = asyncio.create_task(self._play(process, task))
         await self._await_begin(self._playing)
         self._deadline = time.monotonic() + task.timeout
@@ -116,9 +130,8 @@ class LocalPlayer:
 
     async def _play(self, process: HostProcess, task: Task) -> Ending:
         try:
-            told = await process.call(
-                "play", task.model_dump(mode="json"), str(self.folder or ""), self.clock.can_pause
-            )
+            folder = str(self.folder or "") if self._room is None else ""  # it could not reach that
+            told = await process.call("play", task.model_dump(mode="json"), folder, self.clock.can_pause)
             return Ending.model_validate(told)
         except (HostedFaultError, HostDiedError) as error:
             gone = isinstance(error, HostedFaultError) and error.fault.environment_gone
@@ -167,6 +180,7 @@ class LocalPlayer:
             await self.kill()
             await playing
         self._playing = None
+        self._notebook.begin("")  # the log of the episode is complete
         if not process.is_alive:
             with suppress(PlayerError):  # to be told when the next task asks for it
                 await self.prepare()
@@ -187,3 +201,6 @@ class LocalPlayer:
         await self.kill()
         if self._playing is not None:
             await self._playing
+        self._notebook.begin("")
+        if self._room is not None:
+            self._room.close()

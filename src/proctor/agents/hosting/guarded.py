@@ -33,8 +33,13 @@ class Guarded:
         log: Path,
         environment: Mapping[str, str] | None = None,
         folder: Path | None = None,
+        *,
+        inherits: bool = True,
     ) -> None:
-        """It works in the folder, if there is one, and in ours else."""
+        """It works in the folder, if there is one, and in ours else.
+
+        Of our environment it `inherits` all or nothing.
+        """
         self._mark = secrets.token_hex(16)
         self._killed: set[int] = set()  # by us, and not yet known to be gone
         self.control, theirs = socket.socketpair()
@@ -44,7 +49,7 @@ class Guarded:
                 self.process = subprocess.Popen(
                     [sys.executable, "-I", "-S", guardian.__file__, *told, *command],
                     pass_fds=(theirs.fileno(), *handed),
-                    env={**os.environ, **(environment or {}), MARK: self._mark},
+                    env={**(os.environ if inherits else {}), **(environment or {}), MARK: self._mark},
                     stdin=subprocess.DEVNULL,
                     cwd=folder,
                 )

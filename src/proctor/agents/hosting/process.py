@@ -7,7 +7,7 @@ import itertools
 import os
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,15 @@ from proctor.agents.constants import TIMEOUTS
 from proctor.agents.hosting import guardian
 from proctor.agents.hosting.channel import LENGTH, LONGEST, Call, Fault, Pulse, pack, unpack_reply
 from proctor.agents.hosting.guarded import ANSWER_INTERVAL, ANSWERING, Guarded
+from proctor.agents.hosting.isolation import Room
 from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.shielding import completed
+from proctor.sandbox.isolated import Enclosed
 
 DYING = 10.0  # seconds between the end of the channel and the word of the guardian how the process ended
 CLOSED = 0.5  # seconds that a process may live on after it has closed the channel
 FREEZING = 0.5  # seconds for the guardian to freeze the process, before it is frozen without its guardian
+EXITED_BY_SIGNAL = 128  # what the init of a room adds to the signal that has ended its program
 SHOWN = 2_000  # characters of what a process said last, in an error about its death
 
 
@@ -42,8 +45,10 @@ class HostDiedError(Exception):
 class HostProcess:
     """Made by `start`. Once it has died it stays dead: start another."""
 
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log: Path, room: Room | None = None, handed: Sequence[int] = ()) -> None:
         self.log = log
+        self._room, self._handed = room, handed
+        self._enclosed: Enclosed | None = None
         self.pulse, self._pulse_file = Pulse.create()
         self.noticed: Callable[[Any], None] = lambda value: None
         self._ids = itertools.count(1)
@@ -65,14 +70,22 @@ class HostProcess:
         log: Path,
         environment: Mapping[str, str] | None = None,
         seconds: float = TIMEOUTS.CREATION,
+        *,
+        room: Room | None = None,
+        handed: Sequence[int] = (),
     ) -> HostProcess:
-        """Raises HostedFaultError if the object cannot be made, HostDiedError if the process dies over it."""
-        process = cls(log)
+        """Raises HostedFaultError if the object cannot be made, HostDiedError if the process dies over it.
+
+        With a room, the process is isolated in it. Descriptors that are `handed` over are told to the role as
+        `host.handed`; they stay open here.
+        """
+        process = cls(log, room, handed)
         spawning = asyncio.create_task(process._spawn(environment))
         try:
             await completed(spawning)
             async with asyncio.timeout(seconds):
-                await process.call("", role, msgspec.msgpack.encode(recipe), sys.path)
+                path = sys.path if room is None else room.search_path
+                await process.call("", role, msgspec.msgpack.encode(recipe), path)
         except TimeoutError:
             await process.end()
             raise HostDiedError(f"{recipe.name} was not ready after {seconds:g} s") from None
@@ -86,11 +99,9 @@ class HostProcess:
         channel, theirs = socket.socketpair()
         try:
             with theirs:
-                handed = (theirs.fileno(), self._pulse_file)
-                command = [sys.executable, "-m", "proctor.agents.hosting.host", *map(str, handed)]
-                given = {**(environment or {}), "PYTHONUNBUFFERED": "1"}
-                self._guarded = Guarded(command, handed, self.log, given)
+                self._guarded = self._launch(theirs.fileno(), {**(environment or {}), "PYTHONUNBUFFERED": "1"})
         except BaseException:
+            self._leave_room()
             channel.close()
             self.pulse.close()
             raise
@@ -99,6 +110,23 @@ class HostProcess:
         self._control_reader, self._control = await asyncio.open_connection(sock=self._guarded.control)
         self._reader, self._writer = await asyncio.open_connection(sock=channel, limit=1 << 20)
         self._tasks = [asyncio.create_task(self._listen()), asyncio.create_task(self._watch())]
+
+    def _launch(self, channel: int, environment: dict[str, str]) -> Guarded:
+        handed = (channel, self._pulse_file, *self._handed)
+        program = [os.path.abspath(sys.executable), "-m", "proctor.agents.hosting.host"]
+        if self._room is None:
+            return Guarded([*program, *map(str, handed)], handed, self.log, environment)
+        numbers = [f"{{{index}}}" for index in range(len(handed))]
+        enclosed = self._enclosed = self._room.enclose([*program, *numbers], handed, environment)
+        try:
+            return Guarded(enclosed.command, tuple(enclosed.handed), self.log, enclosed.environment, inherits=False)
+        finally:
+            enclosed.started()
+
+    def _leave_room(self) -> None:
+        if self._enclosed is not None:
+            self._enclosed.close()
+            self._enclosed = None
 
     @property
     def pid(self) -> int:
@@ -167,6 +195,7 @@ class HostProcess:
             with suppress(ConnectionError):
                 await writer.wait_closed()
         self.pulse.close()
+        await asyncio.to_thread(self._leave_room)
 
     async def _dismiss(self) -> None:
         """Tells the guardian that it is over, and waits until it is."""
@@ -244,7 +273,7 @@ class HostProcess:
                 if guardian.FROZEN in part and self._frozen is not None and not self._frozen.done():
                     self._frozen.set_result(None)
         await asyncio.to_thread(self._guarded.bury)  # it has closed its end
-        self._exit = self._exit or _cause(said) + _last_words(self.log)
+        self._exit = self._exit or _cause(said, isolated=self._room is not None) + _last_words(self.log)
         self._gone.set()
         if self._frozen is not None and not self._frozen.done():
             self._frozen.set_result(None)  # the dead stand still
@@ -253,10 +282,12 @@ class HostProcess:
                 answer.set_exception(HostDiedError(self._exit))
 
 
-def _cause(said: bytes) -> str:
+def _cause(said: bytes, isolated: bool) -> str:
     if not said:
         return "the process was ended"
     code = int(said)
+    if isolated and code > EXITED_BY_SIGNAL:
+        code = EXITED_BY_SIGNAL - code
     return f"the process was killed by signal {-code}" if code < 0 else f"the process exited with status {code}"
 
 

@@ -18,13 +18,18 @@ from proctor.agents.servers.access import is_loopback, own_token
 from proctor.agents.servers.agent_side import AgentSide
 from proctor.agents.servers.application import application
 from proctor.agents.servers.evaluator_side import EvaluatorSide
+from proctor.agents.servers.player_side import PlayerSide
 from proctor.agents.servers.punctual import PunctualProtocol
 from proctor.agents.servers.side import Side, StartupError
 from proctor.errors import UsageError
 
 logger = logging.getLogger("proctor.agents")
 
-SIDES: dict[str, type[AgentSide] | type[EvaluatorSide]] = {"agent": AgentSide, "evaluator": EvaluatorSide}
+SIDES: dict[str, type[AgentSide] | type[EvaluatorSide] | type[PlayerSide]] = {
+    "agent": AgentSide,
+    "evaluator": EvaluatorSide,
+    "player": PlayerSide,
+}
 
 
 class Server:

@@ -68,6 +68,7 @@ class Ending(Struct, frozen=True):
     slow_ticks: int = 0  # that the world itself made late
     lags: dict[str, Lags] = {}
     usage: Usage = Usage()  # of a language model
+    held: str = ""  # where the agent was: trusted, isolated at a level, or remote
 
 
 class Closing(Struct, frozen=True):
