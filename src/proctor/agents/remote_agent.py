@@ -22,5 +22,5 @@ class RemoteAgent(ABC):
         that the agent has finished.
         """
 
-    def begin(self, task: dict[str, Any]) -> None:
+    def begin(self, task: dict[str, Any]) -> None:  # noqa: B027 - a subclass may leave it
         """Called before the first frame of an episode, with what is to be done."""

@@ -145,6 +145,8 @@ class Supervisor:
         """Of the play, from how the agent was found at its end, and from who ended it."""
         # Who was in the middle of a thought has only missed the end if it was the clock that ran out.
         thinking = ending.outcome is Outcome.AGENT_HANG and (hand or (judge and ending.actions > 0))
+        if ending.outcome in getattr(self._player, "not_its_to_say", ()):
+            return Outcome.AGENT_CRASH, ending.error or f"the agent said {ending.outcome}, which is not its to say"
         if ending.outcome is not Outcome.COMPLETED and not thinking:
             return ending.outcome, ending.error
         if ending.error and not thinking:

@@ -13,7 +13,9 @@ from enum import Enum
 Check = Callable[[bytearray, "Client"], bool]
 
 NO_OPERATION = struct.pack("<BBH", 127, 0, 1)
-REFUSED = struct.pack("<BBH", 126, 0, 1)  # a number that no request has: the server answers BadRequest, in its turn
+# What the server gets instead of a request that is refused: it asks for the size of a drawable that there is not, so
+# that the answer is an error, in its turn, and nothing happens.
+REFUSED = struct.pack("<BxHI", 14, 2, 0)
 LONGEST = 256 * 1024  # bytes of a request that is let through
 
 _EVENT_MASK = 0x800  # of ChangeWindowAttributes

@@ -56,7 +56,7 @@ class AgentSide(Side):
 
     async def open(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="proctor-agent-")
-        self._player = LocalPlayer(self._recipe, Path(self._folder.name) / "output.log")
+        self._player = LocalPlayer(self._recipe, Path(self._folder.name) / "output.log", self.environment)
         try:
             await self._player.prepare()
         except PlayerError as error:

@@ -54,7 +54,7 @@ class EvaluatorSide(Side):
 
     async def open(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="proctor-evaluator-")
-        self._judge = Judge(self._recipe, Path(self._folder.name) / "output.log")
+        self._judge = Judge(self._recipe, Path(self._folder.name) / "output.log", self.environment)
         try:
             await self._judge.prepare()
         except JudgeError as error:

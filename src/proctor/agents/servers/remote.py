@@ -122,8 +122,22 @@ def _error(text: bytes) -> str:
     return text[:2_000].decode(errors="replace")
 
 
+def believed(ending: Ending) -> Ending:
+    """What a server says of its agent, as far as that is a matter of the agent's.
+
+    By `stopped` nothing would be scored: whoever loses could ask for it. The evaluator's own stop key ends a task.
+    """
+    if ending.outcome is not Outcome.STOPPED:
+        return ending
+    said = "; ".join(filter(None, ["the agent says that it was stopped by hand", ending.error]))
+    return ending.model_copy(update={"outcome": Outcome.COMPLETED, "error": said})
+
+
 class RemotePlayer:
     """An agent behind its server."""
+
+    # Whether the environment is gone, or the evaluator has failed, is found out here: an agent that says so has failed.
+    not_its_to_say = (Outcome.ENV_CRASH, Outcome.JUDGE_ERROR)
 
     def __init__(self, remote: Remote) -> None:
         self._remote = remote
@@ -158,7 +172,7 @@ class RemotePlayer:
     def finished(self, ending: Ending) -> None:
         """The agent's server says so."""
         if self._told is not None and not self._told.done():
-            self._told.set_result(ending)
+            self._told.set_result(believed(ending))
 
     async def ending(self) -> Ending:
         """What the agent's server says, or that it says nothing any more."""
@@ -227,7 +241,7 @@ class RemotePlayer:
         if not self._told.done():
             try:
                 # The line may be slow: the agent's server knows itself when time is up, and has stopped it by then.
-                return (await self._post("/agent/task/stop", Stopped, STOP_REQUEST)).ending
+                return believed((await self._post("/agent/task/stop", Stopped, STOP_REQUEST)).ending)
             except RefusedError:
                 # It was not running any more: then it has said how it ended, or is just saying it.
                 await asyncio.wait([self._told], timeout=TIMEOUTS.REQUEST)

@@ -7,7 +7,7 @@ import logging
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 
 import uvicorn
@@ -143,6 +143,9 @@ def new_server(
     port: int,
     token: str | None = None,
     allow_hosts: Collection[str] = (),
+    environment: Mapping[str, str] | None = None,
 ) -> Server:
-    """A server for the agent or the evaluator that the recipe makes."""
-    return Server(SIDES[role](recipe, own_token(host, token), allow_hosts), host, port)
+    """A server for the agent, the evaluator or the player that the recipe makes, in a process with this environment."""
+    side = SIDES[role](recipe, own_token(host, token), allow_hosts)
+    side.environment |= environment or {}
+    return Server(side, host, port)

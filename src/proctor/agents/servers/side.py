@@ -30,6 +30,7 @@ class Side(ABC):
 
     def __init__(self, token: str, allowed_hosts: Collection[str]) -> None:
         self.token, self.allowed_hosts = token, frozenset(map(str.lower, allowed_hosts))
+        self.environment: dict[str, str] = {}  # of the process that it serves, besides ours
 
     @abstractmethod
     def add_routes(self, app: FastAPI) -> None: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
@@ -141,7 +142,7 @@ def _refusal(url: str, path: str, status: int, text: bytes) -> str:
 
 
 def _token_for(url: str) -> str:
-    host = aiohttp.client.URL(url).host or ""
+    host = urlsplit(url).hostname or ""
     try:
         return own_token(NETWORK.DEFAULT_HOST if is_loopback(host) else host)
     except UsageError:
