@@ -1,4 +1,4 @@
-"""Agents that try to forge their mark, or to see what is not theirs; and honest ones. They report in what they raise."""
+"""Agents that try to forge their mark, or to see what is not theirs, and tell by raising it; and honest ones."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,23 +13,16 @@ from typing import Any
 
 import pytest
 
+import desktop_players
 import isolated_players as players
-from conftest import Command
-from desktop_players import GAME
 from proctor import evaluate
 from proctor.agents.hosting import isolation as isolation_module
 from proctor.errors import SandboxUnavailableError, UsageError
 from proctor.sandbox.ladder import Level, rungs
 
 FILE = players.__file__
+GAMES = desktop_players.__file__
 ISOLATED = "isolated: "
-
-
-@pytest.fixture(scope="session")
-def game(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("game") / "game.py"
-    path.write_text(GAME)
-    return f"{sys.executable} {path} 3"
 
 
 @pytest.fixture
@@ -44,26 +38,16 @@ def played(evaluator: str, agent: str, **options: Any) -> tuple[Any, list[dict[s
     return report, [json.loads(record.outputs[-1].text) for record in report.records()]
 
 
-def in_a_window(game: str, agent: str, **options: Any) -> tuple[Any, list[dict[str, Any]]]:
-    settings = {"command": game, "window": "Arrow Game", "timeout": 4.0, "attempts": 1, "look_every": 0.2}
-    criteria = {"image": options.pop("image")}
+def in_a_window(agent: str, **options: Any) -> list[dict[str, Any]]:
+    """Success is a green window."""
+    settings = {"window_name": "Arrow Game", "timeout": 4.0, "attempts": 1, "success_criteria": {"presses": 3}}
     report = evaluate(
-        "agents/window",
+        f"{GAMES}:ArrowGame",
         agent=f"{FILE}:{agent}",
-        settings=settings | criteria | options.pop("settings", {}),
+        settings=settings | options.pop("settings", {}),
         **{"limit": 1, "film": False, **options},
     )
-    return report, [json.loads(record.outputs[-1].text) for record in report.records()]
-
-
-@pytest.fixture(scope="session")
-def green(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What the game shows when it is won: half of it green, and a part that is not, so that it can be matched."""
-    from PIL import Image
-
-    path = tmp_path_factory.mktemp("green") / "green.png"
-    Image.new("RGB", (320, 240), (0, 200, 0)).save(path)
-    return str(path)
+    return [json.loads(record.outputs[-1].text) for record in report.records()]
 
 
 def said(attempt: dict[str, Any]) -> dict[str, Any]:
@@ -138,16 +122,22 @@ def test_network_files_and_variables_are_what_the_user_allows(
     assert with_all == {"network": True, "file": "numbers"}
 
 
-def test_overlay_is_refused_and_named(game: str, green: str) -> None:
-    _, attempts = in_a_window(game, "Overlayer", image=green, isolate_agent=True)
+@pytest.mark.slow
+def test_overlay_of_a_trusted_agent_is_taken_for_the_game() -> None:
+    """What isolation is for: X keeps no client from another's window."""
+    assert in_a_window("Overlayer")[0]["metrics"]["success"] is True
+
+
+def test_overlay_is_refused_and_named() -> None:
+    attempts = in_a_window("Overlayer", isolate_agent=True)
     assert attempts[0]["outcome"] == "timeout", attempts
     assert attempts[0]["metrics"]["success"] is False
     assert "the display refused what the agent asked of it: " in attempts[0]["notes"]
     assert "CreateWindow" in attempts[0]["notes"]
 
 
-def test_isolated_agent_plays_in_a_window(game: str, green: str) -> None:
-    _, attempts = in_a_window(game, "RightArrow", image=green, isolate_agent=True)
+def test_isolated_agent_plays_in_a_window() -> None:
+    attempts = in_a_window("RightArrow", isolate_agent=True)
     assert attempts[0]["outcome"] == "completed", attempts
     assert attempts[0]["metrics"]["success"] is True
     assert "refused" not in attempts[0]["notes"]
@@ -195,25 +185,41 @@ def test_isolated_agent_cannot_reach_its_stepped_environment(agent: str, outcome
     assert ending["reward"] < 100
 
 
-def test_only_known_levels_hold_an_agent(monkeypatch: pytest.MonkeyPatch, game: str, green: str) -> None:
+def test_only_known_levels_hold_an_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     def only_landlock() -> list[Level]:
         return [level for level in rungs() if level.name == "confined"]
 
     monkeypatch.setattr("proctor.sandbox.isolated.rungs", only_landlock)
     with pytest.raises(SandboxUnavailableError, match=r"--isolate-agent: this machine cannot hold it \(confined: "):
-        in_a_window(game, "RightArrow", image=green, isolate_agent=True)
+        in_a_window("RightArrow", isolate_agent=True)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("user", ["this user", "ordinary user"])
 @pytest.mark.parametrize("which", range(3))
-def test_every_level_holds_an_agent_of_an_ordinary_user(command: Command, tmp_path: Path, which: int) -> None:
-    """Each level alone, in a process of an ordinary user."""
+def test_every_level_holds_an_agent(which: int, user: str) -> None:
+    """Each level alone, as root and as an ordinary user."""
     levels = [level for level in rungs() if level.safe]
     if which >= len(levels):
         pytest.skip("this machine has fewer levels")
-    script = Path(__file__).parent / "isolated_driver.py"
-    said = command.as_ordinary_user([sys.executable, str(script), str(which)])
-    assert json.loads(said)["seen"] == {"secret": False, "store": [], "network": False}
+    here = Path(__file__).parent
+    command = [sys.executable, str(here / "isolated_driver.py"), str(which)]
+    if user == "ordinary user":
+        if os.getuid() != 0:
+            pytest.skip("this user is an ordinary one already")
+        command = [sys.executable, str(here / "ordinary_user.py"), *command]
+    environment = {**os.environ, "PYTHONPATH": str(here)}
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, env=environment)
+    if "this Python lies in a folder that other users cannot enter" in ended.stderr:
+        pytest.skip("the level needs a Python that every user may read")
+    assert ended.returncode == 0, ended.stderr
+    told = json.loads(ended.stdout.splitlines()[-1])
+    assert told["held"].startswith(f"{ISOLATED}{levels[which].name}")
+    seen = json.loads(told["said"].split("RuntimeError: ", 1)[1])
+    assert not seen["secret"]
+    assert not seen["network"]
+    assert seen["commands"] == []
+    assert seen["store"] == []
 
 
 @pytest.mark.parametrize(
@@ -226,8 +232,8 @@ def test_every_level_holds_an_agent_of_an_ordinary_user(command: Command, tmp_pa
         ({"isolate_agent": True, "agent_env": ["NO_SUCH_VARIABLE"]}, "agent_env: .* NO_SUCH_VARIABLE is not set"),
     ],
 )
-def test_impossible_options_are_refused(options: dict[str, Any], message: str, game: str) -> None:
-    settings = {"command": game, "window": "Arrow Game", "exit_code": 0}
+def test_impossible_options_are_refused(options: dict[str, Any], message: str) -> None:
+    settings = {"command": "true", "window": "Arrow Game", "exit_code": 0}
     agent = {"agent": f"{FILE}:RightArrow"}
     with pytest.raises(UsageError, match=message):
         evaluate("agents/window", settings=settings, **{"limit": 1, **agent, **options})
