@@ -17,6 +17,7 @@ import desktop_players
 import isolated_players as players
 from proctor import evaluate
 from proctor.agents.hosting import isolation as isolation_module
+from proctor.agents.hosting.recipe import Recipe
 from proctor.errors import SandboxUnavailableError, UsageError
 from proctor.sandbox.ladder import Level, rungs
 
@@ -240,5 +241,5 @@ def test_impossible_options_are_refused(options: dict[str, Any], message: str) -
 
 
 def test_room_shows_the_agents_file_and_none_of_its_neighbours() -> None:
-    found = isolation_module._source_of(isolation_module.Recipe(FILE, "Spy"))
+    found = isolation_module._source_of(Recipe(FILE, "Spy"))
     assert found == [str(Path(FILE).resolve())]

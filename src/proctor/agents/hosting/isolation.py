@@ -67,7 +67,8 @@ class Room:
 
     def _agent_files(self) -> tuple[list[str], list[tuple[str, str]]]:
         """What lies where, and what is a copy: the agent is another user where root starts it."""
-        shown, copied = [], []
+        shown: list[str] = []
+        copied: list[tuple[str, str]] = []
         for place in _source_of(self._recipe):
             path = Path(place)
             if self.isolation.level.namespaces and path.is_file() and not path.stat().st_mode & 0o004:

@@ -22,8 +22,8 @@ from proctor.agents.hosting.recipe import Recipe, recipe_of
 from proctor.agents.outcome import NOT_THE_AGENTS, Outcome
 from proctor.agents.tally import EpisodeTally, Facts
 from proctor.agents.wire.address import held_by
-from proctor.agents.worlds.arena import EpisodeFault, Mind, Table
-from proctor.agents.worlds.episode import Clock, Episode, Idle
+from proctor.agents.worlds.arena import Mind, Table
+from proctor.agents.worlds.episode import Clock, Episode, EpisodeFault, Idle
 from proctor.agents.worlds.events import NAME, Ending, Header, ending_of
 from proctor.agents.worlds.model_play import ModelPlayer
 from proctor.agents.worlds.policy import RANDOM, is_playable
@@ -113,8 +113,9 @@ class WorldExam(Task):
                 if isinstance(candidate, AgentCandidate) and candidate.url:
                     ending = await self._remote_attempt(episode, candidate.url)
                 else:
-                    is_model = isinstance(candidate, Model)
-                    mind = ModelPlayer(self, sample, epoch, candidate, config) if is_model else None
+                    mind = None
+                    if isinstance(candidate, Model):
+                        mind = ModelPlayer(self, sample, epoch, candidate, config)
                     ending = await self._attempt(episode, agent, mind)
             if attempt >= done:
                 text = msgspec.json.encode(ending).decode()
