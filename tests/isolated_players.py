@@ -16,6 +16,8 @@ import numpy
 
 from proctor.agents import Agent, EvaluationResult, Evaluator, RemoteAgent, Task, env_lock
 from proctor.agents.desktop import CALLABLES, VK, get_current_frame
+from proctor.agents.desktop.interface import window_titled
+from proctor.agents.desktop.names import desktop
 
 STATE = Path(os.environ.get("FORGED_STATE", "/nonexistent"))  # the game's state: a file that the evaluator reads
 SECRET = "a-key-of-the-user"
@@ -188,7 +190,8 @@ class Overlayer(Agent):
         from Xlib import X, display, error
 
         screen = (connection := display.Display()).screen()
-        game = next(window for window in screen.root.query_tree().children if window.get_wm_name() == task.window_name)
+        number = window_titled(desktop(), task.window_name).hWnd
+        game = connection.create_resource_object("window", number)
         size = game.get_geometry()
         with suppress(error.XError):
             place = (0, 0, screen.width_in_pixels, screen.height_in_pixels)
@@ -263,6 +266,17 @@ class Lever:
         assert isinstance(observation, numpy.ndarray)
         if len(self.processes) > 3 or _connects(9):
             raise RuntimeError(f"it sees {len(self.processes)} processes")
+        return self.first
+
+
+class Steady:
+    """The same move again and again."""
+
+    def reset(self, seed: int, world_info: Any) -> None:
+        self.first = world_info.actions.first
+
+    def act(self, observation: Any) -> Any:
+        assert isinstance(observation, numpy.ndarray)
         return self.first
 
 

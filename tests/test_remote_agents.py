@@ -72,7 +72,7 @@ def test_frame_arrives_as_it_was_sent(form: Any) -> None:
     body, headers = packed(frame, form)
     arrived = unpacked(body, headers["Content-Type"], headers["Proctor-Size"])
     assert arrived.shape == frame.shape
-    assert numpy.abs(arrived.astype(int) - frame).max() <= (0 if form != "jpeg" else 20)
+    assert numpy.abs(arrived.astype(int) - frame).max() <= (0 if form != "jpeg" else 60)
 
 
 @pytest.mark.slow
@@ -205,12 +205,12 @@ def test_nobody_at_the_address(token: None) -> None:
     "clock", ["step", pytest.param("realtime", marks=pytest.mark.slow), pytest.param("paused", marks=pytest.mark.slow)]
 )
 def test_agent_on_another_machine_plays_in_steps(player: Callable[[type], str], clock: str) -> None:
-    url = player(players.Lever)
+    url = player(players.Steady)
     endings = in_steps(url, clock=clock, fps=50.0)
     assert [ending["outcome"] for ending in endings] == ["completed"] * 2, endings
     assert endings[0]["held"] == f"remote: {url}"
     if clock == "step":
-        here = evaluate("agents/catch", agent=f"{FILE}:Lever", settings={"max_steps": 20}, limit=2)
+        here = evaluate("agents/catch", agent=f"{FILE}:Steady", settings={"max_steps": 20}, limit=2)
         traces = [json.loads(record.outputs[-1].text)["trace"] for record in here.records()]
         assert [ending["trace"] for ending in endings] == traces
 
