@@ -57,12 +57,14 @@ class FileForger(Agent):
 
 
 class MemoryForger(Agent):
-    """Finds the state in the memory of every process that it can see, and overwrites it."""
+    """Finds the state in the memory of every process of the harness that it can see, and overwrites it."""
 
     def _play_env(self, task: Task) -> bool:
         for entry in os.listdir("/proc"):
             if entry.isdigit() and int(entry) != os.getpid():
                 with suppress(OSError, ValueError):
+                    if "proctor.agents.hosting.host" not in Path(f"/proc/{entry}/cmdline").read_text():
+                        continue
                     _overwrite(entry, b"the-state-is-" + b"lost", b"the-state-is-" + b"won!")
         return False
 
@@ -72,6 +74,8 @@ def _overwrite(pid: str, old: bytes, new: bytes) -> None:
         if " rw-p " not in line:
             continue
         first, last = (int(part, 16) for part in line.split()[0].split("-"))
+        if last - first > 64 << 20:
+            continue
         with suppress(OSError, OverflowError), open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
             memory.seek(first)
             at = memory.read(last - first).find(old)
@@ -167,6 +171,16 @@ class Liar(Agent):
         for _ in range(100):
             recording.input("press", "RIGHT" * 5_000)  # no event is so long
         self.stop_event.set()
+        return True
+
+
+class Quitter(Agent):
+    """Loses, and presses the key by which the user stops a run."""
+
+    def _play_env(self, task: Task) -> bool:
+        with suppress(Exception):
+            CALLABLES["keyboard.press"](VK.F10)
+        time.sleep(0.05)
         return True
 
 

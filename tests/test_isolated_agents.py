@@ -149,6 +149,22 @@ def test_isolated_agent_plays_in_a_window() -> None:
     assert any(event["event"] == "frame" for event in events)
 
 
+def test_word_of_an_isolated_agent_does_not_void_its_episode(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FORGED_STATE", str(tmp_path / "state"))
+    _, attempts = played("Scored", "Liar")
+    assert attempts[0]["outcome"] == "completed"
+    assert attempts[0]["metrics"]["success"] is False
+    log = next(Path(os.environ["PROCTOR_STORE"]).glob("artifacts/*/000000-0-1/events.jsonl"))
+    assert len(log.read_bytes()) < 10_000
+
+
+@pytest.mark.slow
+def test_isolated_agent_does_not_press_the_stop_key() -> None:
+    attempts = in_a_window("Quitter", isolate_agent=True)
+    assert attempts[0]["outcome"] == "timeout"
+    assert "XTEST 2" in attempts[0]["notes"]
+
+
 @pytest.mark.parametrize("clock", ["step", pytest.param("realtime", marks=pytest.mark.slow), "paused"])
 def test_isolated_agent_plays_in_a_stepped_environment(clock: str) -> None:
     settings = {"clock": clock, "fps": 100.0, "max_steps": 20}
@@ -210,7 +226,7 @@ def test_every_level_holds_an_agent(which: int, user: str) -> None:
             pytest.skip("this user is an ordinary one already")
         command = [sys.executable, str(here / "ordinary_user.py"), *command]
     environment = {**os.environ, "PYTHONPATH": str(here)}
-    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, env=environment)
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, env=environment, cwd="/")
     if "this Python lies in a folder that other users cannot enter" in ended.stderr:
         pytest.skip("the level needs a Python that every user may read")
     assert ended.returncode == 0, ended.stderr

@@ -22,6 +22,8 @@ from proctor.agents.protocol import BEGUN, Ending, Task
 from proctor.types import Usage
 
 ROLE = "proctor.agents.agent:HostedAgent"
+NOT_ITS_TO_SAY = (Outcome.ENV_CRASH, Outcome.JUDGE_ERROR)  # of an agent that is not trusted
+MOST_TURNS = 16  # that an isolated agent may have asked for at once
 SETTLING = 5.0  # seconds in which an agent may come to the end of its thought, once the score is there
 
 
@@ -45,6 +47,17 @@ class Player(Protocol):
 
     async def close(self) -> None:
         """Called once at the end."""
+
+
+def believed(ending: Ending) -> Ending:
+    """What an agent that is not trusted says of its end, or its server does, as far as that is its own matter.
+
+    By `stopped` nothing would be scored: whoever loses could ask for it. The evaluator's own stop key ends a task.
+    """
+    if ending.outcome is not Outcome.STOPPED:
+        return ending
+    said = "; ".join(filter(None, ["the agent says that it was stopped by hand", ending.error]))
+    return ending.model_copy(update={"outcome": Outcome.COMPLETED, "error": said})
 
 
 class PlayerError(Exception):
@@ -73,6 +86,10 @@ class LocalPlayer:
         self._hang_seconds = TIMEOUTS.HANG
         self._deadline = 0.0  # when the time of the task is up, if the world never stands still
 
+    @property
+    def not_its_to_say(self) -> tuple[Outcome, ...]:
+        return () if self._room is None else NOT_ITS_TO_SAY
+
     async def prepare(self) -> HostProcess:
         """The process, alive."""
         async with self._changing:
@@ -95,6 +112,8 @@ class LocalPlayer:
             return
         if self._room is not None and isinstance(told, dict):
             self._notebook.take(told)
+            return
+        if self._room is not None and len(self._turns) >= MOST_TURNS:
             return
         turn = asyncio.create_task(self._turn(process, told is True))
         self._turns.add(turn)
@@ -132,7 +151,8 @@ class LocalPlayer:
         try:
             folder = str(self.folder or "") if self._room is None else ""  # it could not reach that
             told = await process.call("play", task.model_dump(mode="json"), folder, self.clock.can_pause)
-            return Ending.model_validate(told)
+            ending = Ending.model_validate(told)
+            return ending if self._room is None else believed(ending)
         except (HostedFaultError, HostDiedError) as error:
             gone = isinstance(error, HostedFaultError) and error.fault.environment_gone
             outcome = Outcome.ENV_CRASH if gone else Outcome.AGENT_CRASH

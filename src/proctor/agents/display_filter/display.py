@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from proctor.agents.desktop.interface import DesktopError
-from proctor.agents.display_filter.relay import SOCKET
+from proctor.agents.display_filter.relay import MOST_CONNECTIONS, SOCKET
 from proctor.agents.hosting.guarded import Guarded
 
 STARTING = 60.0  # seconds, on a busy machine
@@ -43,7 +43,7 @@ class FilteredDisplay:
         told, telling = os.pipe()
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(str(self.socket))
-            listening.listen(16)
+            listening.listen(2 * MOST_CONNECTIONS)
             self.socket.chmod(0o666)  # the agent may be another user; the folder around it is ours alone
             handed = (listening.fileno(), telling)
             command = [

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import array
 import os
-import selectors
+import select
 import socket
 import struct
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from proctor.agents.display_filter.rules import (
     EXTENSIONS,
@@ -21,6 +22,7 @@ from proctor.agents.display_filter.rules import (
     LONGEST,
     NO_OPERATION,
     REFUSED,
+    STOP,
     TAKES_DESCRIPTOR,
     Client,
     Rules,
@@ -33,6 +35,7 @@ MOST_WAITING = 1 << 20  # bytes that one side has not taken yet: until it does, 
 MOST_NOTES = 1_000  # lines about what was refused
 AT_ONCE = 1 << 16
 MOST_DESCRIPTORS = 8
+ANCILLARY = socket.CMSG_SPACE(4 * MOST_DESCRIPTORS)
 SETUP = struct.Struct("<BxHHHH2x")
 LITTLE = ord("l")
 COOKIE_NAME = b"MIT-MAGIC-COOKIE-1"
@@ -54,7 +57,10 @@ class Side:
 
     def send(self, data: bytes | bytearray) -> None:
         if not self.waiting:
-            data = data[self._send_now(data) :]
+            sent = self._send_now(data)
+            if sent == len(data):
+                return
+            data = data[sent:]
         self.waiting += data
 
     def flush(self) -> None:
@@ -62,36 +68,35 @@ class Side:
             del self.waiting[: self._send_now(self.waiting)]
 
     def _send_now(self, data: bytes | bytearray) -> int:
-        attached = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", self.descriptors))]
         try:
-            sent = self.line.sendmsg([data], attached if self.descriptors else [])
+            if not self.descriptors:
+                return self.line.send(data)
+            attached = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", self.descriptors))]
+            sent = self.line.sendmsg([data], attached)
         except BlockingIOError:
             return 0
-        self._forget_descriptors()
+        self.forget_descriptors()
         return sent
 
-    def receive(self) -> tuple[bytes, list[int]]:
-        data, descriptors, _, _ = socket.recv_fds(self.line, AT_ONCE, MOST_DESCRIPTORS)
-        return data, list(descriptors)
-
-    def _forget_descriptors(self) -> None:
+    def forget_descriptors(self) -> None:
         for descriptor in self.descriptors:
             os.close(descriptor)
         self.descriptors = []
 
     def close(self) -> None:
-        self._forget_descriptors()
+        self.forget_descriptors()
         self.line.close()
 
 
 class Connection:
     """An agent's connection, and ours to the server in its name."""
 
-    def __init__(self, agent: socket.socket, server: socket.socket, rules: Rules, root: int, cookie: bytes) -> None:
+    def __init__(
+        self, agent: socket.socket, server: socket.socket, rules: Rules, client: Client, cookie: bytes
+    ) -> None:
         self.agent, self.server = Side(agent), Side(server)
         self.refused: list[str] = []
-        self._rules, self._cookie = rules, cookie
-        self._client = Client(root)
+        self._rules, self._client, self._cookie = rules, client, cookie
         self._begun = False  # the agent has said who it is
         self._answer: bytearray | None = bytearray()  # of the server to that, as far as it is of interest
         self._heard = bytearray()
@@ -100,7 +105,7 @@ class Connection:
         self._long = False  # it may send long requests
 
     def from_server(self) -> None:
-        data, descriptors = self.server.receive()
+        data = self.server.line.recv(AT_ONCE)  # no request that is let through is answered with a descriptor
         if not data:
             raise ConnectionError
         if self._answer is not None:
@@ -108,14 +113,15 @@ class Connection:
             if len(self._answer) >= 20:
                 self._client.base, self._client.mask = struct.unpack_from("<II", self._answer, 12)
                 self._answer = None
-        self.agent.descriptors += descriptors
         self.agent.send(data)
 
     def from_agent(self) -> None:
-        data, descriptors = self.agent.receive()
+        data, ancillary, _, _ = self.agent.line.recvmsg(AT_ONCE, ANCILLARY)
         if not data:
             raise ConnectionError
-        self._attached += descriptors
+        for level, kind, content in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                self._attached += array.array("i", content[: len(content) - len(content) % 4])
         self._heard += data
         if not self._begun:
             self._begin()
@@ -205,82 +211,87 @@ def _filled(data: bytes) -> bytes:
 
 
 class XFilter:
+    """The loop: a few system calls for each message, as every action of the agent passes here twice."""
+
     def __init__(self, listening: socket.socket, number: str, notes: str) -> None:
         self._listening, self._path = listening, SOCKET.format(number)
         self._cookie = cookie_of(number)
         self._notes = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._noted = 0
-        self._selector = selectors.DefaultSelector()
-        self._connections: set[Connection] = set()
-        numbers, self._root = ask_server(self._path, self._cookie)
-        self._rules = Rules(numbers)
+        self._poll = select.epoll()
+        self._lines: dict[int, tuple[Connection, bool]] = {}  # by descriptor; whether it is the agent's side
+        self._wanted: dict[int, int] = {}  # what is waited for, of lines that are not just read
+        self._about = ask_server(self._path, self._cookie)
+        self._rules = Rules(self._about.extensions)
 
     def run(self) -> None:
-        self._selector.register(self._listening, selectors.EVENT_READ)
+        own = self._listening.fileno()
+        self._poll.register(own, select.EPOLLIN)
         while True:
-            for key, mask in self._selector.select():
-                if key.data is None:
+            for descriptor, mask in self._poll.poll():
+                if descriptor == own:
                     self._accept()
-                    continue
-                connection, from_agent = key.data
-                if connection in self._connections:
-                    self._serve(connection, from_agent, mask)
+                elif descriptor in self._lines:  # and not closed meanwhile
+                    self._serve(*self._lines[descriptor], mask)
 
     def _accept(self) -> None:
-        agent, _ = self._listening.accept()
+        try:
+            agent, _ = self._listening.accept()
+        except OSError:  # it has changed its mind
+            return
         server = socket.socket(socket.AF_UNIX)
         try:
-            if len(self._connections) >= MOST_CONNECTIONS:
+            if len(self._lines) >= 2 * MOST_CONNECTIONS:
                 raise ConnectionError
             server.connect(self._path)
         except OSError:
             agent.close()
             server.close()
             return
-        connection = Connection(agent, server, self._rules, self._root, self._cookie)
-        self._connections.add(connection)
-        self._selector.register(agent, selectors.EVENT_READ, (connection, True))
-        self._selector.register(server, selectors.EVENT_READ, (connection, False))
+        client = Client(self._about.root, self._about.stop_keys)
+        connection = Connection(agent, server, self._rules, client, self._cookie)
+        for line, is_agent in ((agent, True), (server, False)):
+            self._lines[line.fileno()] = connection, is_agent
+            self._poll.register(line.fileno(), select.EPOLLIN)
 
     def _serve(self, connection: Connection, from_agent: bool, mask: int) -> None:
+        agent, server = connection.agent, connection.server
         try:
-            if mask & selectors.EVENT_WRITE:
-                (connection.agent if from_agent else connection.server).flush()
-            if mask & selectors.EVENT_READ:
-                if from_agent:
-                    connection.from_agent()
-                else:
-                    connection.from_server()
-            if connection.refused:
-                self._note(connection.refused)
-                connection.refused = []
-            self._await(connection)
+            if mask & select.EPOLLOUT:
+                (agent if from_agent else server).flush()
+            if mask & ~select.EPOLLOUT:
+                (connection.from_agent if from_agent else connection.from_server)()
         except BlockingIOError:
-            return
+            pass
         except (OSError, BadClientError):
             self._close(connection)
+            return
+        if connection.refused:
+            self._note(connection.refused)
+            connection.refused = []
+        if agent.waiting or server.waiting or self._wanted:
+            self._await(agent, server)
+            self._await(server, agent)
 
-    def _await(self, connection: Connection) -> None:
-        """Each side is heard while the other takes what it said."""
-        for side, other, is_agent in (
-            (connection.agent, connection.server, True),
-            (connection.server, connection.agent, False),
-        ):
-            wanted = selectors.EVENT_READ if len(other.waiting) < MOST_WAITING else 0
-            wanted |= selectors.EVENT_WRITE if side.waiting else 0
-            key = self._selector.get_map().get(side.line)
-            if key is not None and key.events == wanted:
-                continue
-            if key is not None:
-                self._selector.unregister(side.line)
-            if wanted:
-                self._selector.register(side.line, wanted, (connection, is_agent))
+    def _await(self, side: Side, other: Side) -> None:
+        """A side is heard while the other takes what it said."""
+        wanted = select.EPOLLIN if len(other.waiting) < MOST_WAITING else 0
+        wanted |= select.EPOLLOUT if side.waiting else 0
+        descriptor = side.line.fileno()
+        if self._wanted.get(descriptor, select.EPOLLIN) == wanted:
+            return
+        self._poll.modify(descriptor, wanted)
+        if wanted == select.EPOLLIN:
+            del self._wanted[descriptor]
+        else:
+            self._wanted[descriptor] = wanted
 
     def _close(self, connection: Connection) -> None:
-        self._connections.discard(connection)
         for side in (connection.agent, connection.server):
-            with suppress(KeyError, ValueError):
-                self._selector.unregister(side.line)
+            descriptor = side.line.fileno()
+            del self._lines[descriptor]
+            self._wanted.pop(descriptor, None)
+            self._poll.unregister(descriptor)
         connection.close()
 
     def _note(self, names: list[str]) -> None:
@@ -290,8 +301,15 @@ class XFilter:
             os.write(self._notes, "".join(f"{name}\n" for name in names).encode())
 
 
-def ask_server(path: str, cookie: bytes) -> tuple[dict[int, str], int]:
-    """The numbers of the extensions that the rules know, and of the root window."""
+class About(NamedTuple):
+    """What the rules need to know of a server."""
+
+    extensions: dict[int, str]  # by their numbers
+    root: int
+    stop_keys: frozenset[int]
+
+
+def ask_server(path: str, cookie: bytes) -> About:
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(path)
         name = COOKIE_NAME if cookie else b""
@@ -309,7 +327,14 @@ def ask_server(path: str, cookie: bytes) -> tuple[dict[int, str], int]:
             answer = _read(line, 32)
             if answer[8]:
                 numbers[answer[9]] = extension
-        return numbers, root
+        return About(numbers, root, _stop_keys(line, body[26], body[27]))
+
+
+def _stop_keys(line: socket.socket, first: int, last: int) -> frozenset[int]:
+    line.sendall(struct.pack("<BxHBBxx", 101, 2, first, last - first + 1))
+    head = _read(line, 32)
+    mapping = struct.iter_unpack("<I", _read(line, 4 * int.from_bytes(head[4:8], "little")))
+    return frozenset(first + place // head[1] for place, (keysym,) in enumerate(mapping) if keysym == STOP)
 
 
 def _read(line: socket.socket, size: int) -> bytes:

@@ -7,7 +7,7 @@ game. So requests are let through by this list, and by nothing else. It needs th
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import Enum
 
 Check = Callable[[bytearray, "Client"], bool]
@@ -23,6 +23,8 @@ _REDIRECTIONS = 1 << 18 | 1 << 20  # whoever selects these decides what becomes 
 _STACK_MODE = 0x40  # of ConfigureWindow
 _TO_MANAGERS = 1 << 19 | 1 << 20
 _CLIENT_MESSAGE = 33
+_KEYS = (2, 3)  # kinds of input: a key goes down, or up
+STOP = 0xFFC7  # the keysym of F10
 
 
 class Verdict(Enum):
@@ -32,10 +34,10 @@ class Verdict(Enum):
 
 
 class Client:
-    """What is known of a connection: the numbers that its own resources have, and of the root window."""
+    """What is known of a connection: the numbers of its own resources, of the root window, and of the stop key."""
 
-    def __init__(self, root: int) -> None:
-        self.root = root
+    def __init__(self, root: int, stop_keys: Collection[int] = ()) -> None:
+        self.root, self.stop_keys = root, stop_keys
         self.base = self.mask = 0
 
     def owns(self, resource: int) -> bool:
@@ -78,6 +80,15 @@ def _asks_a_manager(request: bytearray, client: Client) -> bool:
     return to_root and len(request) > 12 and request[12] & 0x7F == _CLIENT_MESSAGE
 
 
+def _is_no_stop(request: bytearray, client: Client) -> bool:
+    """By the stop key the user ends a run: an agent that presses it would have its episode not scored."""
+    return len(request) > 5 and not (request[4] in _KEYS and request[5] in client.stop_keys)
+
+
+def _makes_no_stop(request: bytearray, client: Client) -> bool:
+    return all(_word(request, index) != STOP for index in range(2, len(request) // 4))
+
+
 CORE: dict[int, Check | None] = {
     2: _only_listens,  # ChangeWindowAttributes
     3: None,  # GetWindowAttributes
@@ -102,7 +113,7 @@ CORE: dict[int, Check | None] = {
     97: None,  # QueryBestSize
     98: None,  # QueryExtension
     99: None,  # ListExtensions
-    100: None,  # ChangeKeyboardMapping: how a text is typed for which the keyboard has no keys
+    100: _makes_no_stop,  # ChangeKeyboardMapping: how a text is typed for which the keyboard has no keys
     101: None,  # GetKeyboardMapping
     103: None,  # GetKeyboardControl
     106: None,  # GetPointerControl
@@ -118,7 +129,7 @@ EXTENSIONS: dict[str, dict[int, Check | None]] = {
     "BIG-REQUESTS": {0: None},
     "Generic Event Extension": {0: None},
     # Segments of System V are those of the server's machine, whoever they belong to: only handed-over ones are used.
-    "MIT-SHM": {0: None, 2: _own(1), 4: _own(6), 6: _own(1), 7: _own(1)},
+    "MIT-SHM": {0: None, 2: _own(1), 4: _own(6), 6: _own(1)},
     "RANDR": dict.fromkeys((0, 4, 5, 6, 8, 9, 10, 11, 20, 25, 27, 28, 31, 42)) | {15: _clearing(24)},
     "RECORD": {0: None} | {minor: _own(1) for minor in range(1, 8)},
     "RENDER": {0: None, 1: None},
@@ -129,7 +140,7 @@ EXTENSIONS: dict[str, dict[int, Check | None]] = {
     "XINERAMA": dict.fromkeys(range(6)),
     "XInputExtension": dict.fromkeys((1, 2, 40, 45, 46, 47, 48, 50, 60)),
     "XKEYBOARD": dict.fromkeys((0, 1, 4, 6, 8, 10, 12, 13, 15, 17, 21, 24)),
-    "XTEST": {0: None, 1: None, 2: None},
+    "XTEST": {0: None, 1: None, 2: _is_no_stop},
 }
 TAKES_DESCRIPTOR = ("MIT-SHM", 6)
 LENGTHENS = ("BIG-REQUESTS", 0)

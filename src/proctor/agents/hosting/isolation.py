@@ -15,6 +15,7 @@ from msgspec import Struct
 from proctor.agents.hosting.recipe import Recipe
 from proctor.config import RunConfig, user_path
 from proctor.errors import UsageError
+from proctor.sandbox.inside import landlock
 from proctor.sandbox.isolated import Allowed, Enclosed, enclose, find_level
 from proctor.sandbox.ladder import Level
 
@@ -101,6 +102,11 @@ def open_isolation(config: RunConfig, *, window: bool) -> Isolation | None:
         raise UsageError(
             f"{OPTION}: on --display {config.display} the agent could reach every window of yours: "
             "play on a display of its own (--display virtual), or on another machine (--agent http://HOST:PORT)."
+        )
+    if window and config.agent_network and landlock.version() < landlock.SIGNALS_SINCE:
+        raise UsageError(
+            f"{OPTION}: with --agent-network this machine's other displays could be reached, too: that needs Landlock 6 "
+            "(Linux 6.12). Leave it out, or play on another machine (--agent http://HOST:PORT)."
         )
     binds = (("", ""),) if window else ()
     level = find_level(Allowed(config.agent_network, config.agent_gpu, binds=binds), OPTION)

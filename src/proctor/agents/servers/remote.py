@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from proctor.agents.constants import TIMEOUTS, TIMES
 from proctor.agents.hosting.guarded import ANSWERING
 from proctor.agents.outcome import Outcome
-from proctor.agents.player import PlayerError
+from proctor.agents.player import NOT_ITS_TO_SAY, PlayerError, believed
 from proctor.agents.protocol import AgentState, AgentStatus, Done, Ending, Stopped, Task
 
 M = TypeVar("M", bound=BaseModel)
@@ -122,22 +122,11 @@ def _error(text: bytes) -> str:
     return text[:2_000].decode(errors="replace")
 
 
-def believed(ending: Ending) -> Ending:
-    """What a server says of its agent, as far as that is a matter of the agent's.
-
-    By `stopped` nothing would be scored: whoever loses could ask for it. The evaluator's own stop key ends a task.
-    """
-    if ending.outcome is not Outcome.STOPPED:
-        return ending
-    said = "; ".join(filter(None, ["the agent says that it was stopped by hand", ending.error]))
-    return ending.model_copy(update={"outcome": Outcome.COMPLETED, "error": said})
-
-
 class RemotePlayer:
     """An agent behind its server."""
 
     # Whether the environment is gone, or the evaluator has failed, is found out here: an agent that says so has failed.
-    not_its_to_say = (Outcome.ENV_CRASH, Outcome.JUDGE_ERROR)
+    not_its_to_say = NOT_ITS_TO_SAY
 
     def __init__(self, remote: Remote) -> None:
         self._remote = remote

@@ -26,6 +26,7 @@ from proctor.agents.worlds.spaces import IllegalActionError, plain
 from proctor.agents.worlds.timed_agent import TimedAgent, WorldGoneError
 
 LENGTH = 4  # bytes before each message that say how long it is
+AT_ONCE, LARGEST_PART = 1 << 16, 1 << 22  # bytes that are read by one call
 LARGEST_REPLY = 1024 * 1024  # of an agent
 BEGIN, ACT = "begin", "act"  # of an environment that waits
 LOOK, MOVE = "look", "move"  # of an agent in one that does not
@@ -39,7 +40,7 @@ class Line:
         self._socket = socket.socket(fileno=descriptor)
         self._socket.setblocking(True)
         self._largest = largest
-        self._file = self._socket.makefile("rb")
+        self._heard = b""  # of the next message
 
     def send(self, kind: str, *values: Any) -> None:
         body = msgspec.msgpack.encode((kind, *values))
@@ -47,15 +48,14 @@ class Line:
 
     def receive(self) -> list[Any] | None:
         """None when the other side is gone. Raises AgentFailedError if it is no message."""
-        head = self._file.read(LENGTH)
-        size = int.from_bytes(head, "big")
-        if len(head) < LENGTH:
+        if not self._hear(LENGTH):
             return None
+        size = int.from_bytes(self._heard[:LENGTH], "big")
         if self._largest is not None and size > self._largest:
             raise AgentFailedError(f"it answered with {size} bytes; at most {self._largest} are read")
-        body = self._file.read(size)
-        if len(body) < size:
+        if not self._hear(LENGTH + size):
             return None
+        body, self._heard = self._heard[LENGTH : LENGTH + size], self._heard[LENGTH + size :]
         try:
             message = msgspec.msgpack.decode(body, type=list)
             if not message or not isinstance(message[0], str):
@@ -63,6 +63,19 @@ class Line:
         except (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError) as error:
             raise AgentFailedError(f"it answered with what is no answer: {error}") from None
         return message
+
+    def _hear(self, size: int) -> bool:
+        """Waits until so many bytes are there; False when there will be no more."""
+        if len(self._heard) < size:
+            parts, missing = [self._heard], size - len(self._heard)
+            while missing > 0:
+                part = self._socket.recv(max(AT_ONCE, min(missing, LARGEST_PART)))
+                if not part:
+                    return False
+                parts.append(part)
+                missing -= len(part)
+            self._heard = b"".join(parts)
+        return True
 
 
 class ApartPolicy:

@@ -178,7 +178,8 @@ class Table:
         try:
             lost = Outcome.AGENT_CRASH if mind is None else Outcome.JUDGE_ERROR
             ending = await _in_time(_first_of(ticking, playing, world, lost), world, episode, mind)
-            if mind is not None and Outcome(ending["outcome"]).is_play:
+            if mind is not None and Outcome(ending["outcome"]).is_play and mind.busy_seconds:
+                await asyncio.wait([playing], timeout=max(0.0, _hang_seconds(episode) - mind.busy_seconds))
                 _refuse_hanging(mind, episode)
             if mind is None and Outcome(ending["outcome"]).is_play:
                 await self._let_finish(playing, episode)
