@@ -105,7 +105,7 @@ def open_isolation(config: RunConfig, *, window: bool) -> Isolation | None:
         )
     if window and config.agent_network and landlock.version() < landlock.SIGNALS_SINCE:
         raise UsageError(
-            f"{OPTION}: with --agent-network this machine's other displays could be reached, too: that needs Landlock 6 "
+            f"{OPTION}: with --agent-network this machine's other displays could be reached: that needs Landlock 6 "
             "(Linux 6.12). Leave it out, or play on another machine (--agent http://HOST:PORT)."
         )
     binds = (("", ""),) if window else ()
