@@ -67,7 +67,7 @@ def test_client_waits_for_servers_that_are_starting(
         ports = [place.getsockname()[1] for place in held]
         urls = [f"http://{LOCAL}:{port}" for port in ports]
         with ThreadPoolExecutor(1) as thread:
-            asked = thread.submit(run_evaluation_client, *urls, task(), token=TOKEN)
+            asked = thread.submit(run_evaluation_client, urls[0], urls[1], task(), token=TOKEN)
             told = ""
             while f"waiting for the agent at {urls[0]} to be started" not in told:
                 told += capfd.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,7 @@ class WirePlayer:
         self._episode = ""
         self._actions = 0
         self._hang_seconds = TIMEOUTS.HANG
+        self._deadline = 0.0  # when the time of the task is up, if the environment never stands still
         self._held: set[int] = set()
         self.usage = Usage()  # nothing that we know of
 
@@ -68,6 +70,7 @@ class WirePlayer:
             await self._client.begin(told)
         except WireError as error:
             raise PlayerError(f"the agent could not begin: {error}") from error
+        self._deadline = time.monotonic() + task.timeout
         self._playing = asyncio.create_task(self._play(task))
 
     async def _play(self, task: Task) -> Ending:
@@ -178,7 +181,8 @@ class WirePlayer:
         playing.cancel()
         with suppress(asyncio.CancelledError):
             await playing
-        if busy >= self._hang_seconds or self._actions == 0:
+        is_time_up = self.clock.can_pause or time.monotonic() >= self._deadline
+        if busy >= self._hang_seconds or (self._actions == 0 and is_time_up):
             why = f"no answer to a frame for {busy:.1f} s" if busy else "it never came to the end of a first step"
             return Ending(outcome=Outcome.AGENT_HANG, error=why, actions=self._actions)
         return Ending(actions=self._actions, lags=self._lags())
