@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from conftest import Command
 
@@ -37,3 +38,14 @@ def test_every_outcome_and_every_name_of_the_desktop_is_explained() -> None:
         assert f"| `{outcome}` |" in GUIDE
     for name in (*CALLABLES, *LISTENERS):
         assert name in GUIDE
+
+
+def test_the_agent_for_another_machine_acts() -> None:
+    import numpy
+
+    (source,) = (block for block in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL) if "RemoteAgent" in block)
+    names: dict[str, Any] = {}
+    exec(source, names)
+    agent = names["Far"]()
+    assert agent.act(numpy.zeros((48, 64, 3), numpy.uint8)) == ["RIGHT"]
+    assert agent.act(numpy.full((48, 64, 3), 255, numpy.uint8)) == []

@@ -52,6 +52,7 @@ class Task(ABC):
     executes: bool = False  # runs programs: `sandbox` is there before the first sample is asked
 
     sandbox: Sandbox
+    agent_held: str = ""  # where the agent of the run is: trusted, isolated at a level, or remote
     artifacts: Path  # a folder for the files of the run, to be made by whoever writes the first
     settings: Any = NoSettings()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
@@ -14,7 +15,7 @@ from proctor.agents.hosting.host import Host, described
 from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.outcome import Outcome
 from proctor.agents.participant import Participant
-from proctor.agents.protocol import BEGUN, RAISED, Ending, Task
+from proctor.agents.protocol import BEGUN, ISOLATED, RAISED, Ending, Task
 from proctor.agents.recording import recording
 from proctor.agents.waiting import thinking
 
@@ -44,6 +45,8 @@ class HostedAgent:
         if not isinstance(made, Agent):
             raise TypeError(f"{recipe.name} is no Agent: it must extend proctor.agents.Agent")
         self._agent, self._host = made, host
+        if ISOLATED in os.environ:
+            recording.sink = host.notify  # its files are out of reach
         self._told_to_stop = threading.Event()
         self._world_turned = threading.Event()
 

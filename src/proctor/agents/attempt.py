@@ -31,6 +31,7 @@ class Attempt(Struct, frozen=True):
     by_agent: bool = False  # the environment or the evaluator was lost after the agent had begun
     seed: int | None = None  # of this attempt: another one has another
     interrupted: bool = False  # by the end of the run
+    held: str = ""  # where the agent was: trusted, isolated at a level, or remote
 
 
 class Attempts:

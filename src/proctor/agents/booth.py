@@ -13,6 +13,7 @@ import msgspec
 from proctor.agents.attempt import Attempt
 from proctor.agents.clock import Clock
 from proctor.agents.desktop.display import VIRTUAL, VirtualDisplay, parse_size
+from proctor.agents.hosting.isolation import Isolation, Room
 from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.journal import Journal
 from proctor.agents.judge import Judge
@@ -20,20 +21,24 @@ from proctor.agents.lags import Lags
 from proctor.agents.limits import EpisodeLimits
 from proctor.agents.locking import VARIABLE
 from proctor.agents.player import LocalPlayer
-from proctor.agents.protocol import Task
+from proctor.agents.protocol import ISOLATED, Task
 from proctor.agents.recording import EVENTS
 from proctor.agents.requirements import require_desktop
 from proctor.agents.shielding import completed
 from proctor.agents.supervisor import Supervisor
 from proctor.agents.vision_player import VisionPlayer
+from proctor.agents.wire.address import TRUSTED, RemoteAddress
+from proctor.agents.wire.window_player import WirePlayer
 from proctor.models.model import Model, Sampling
 from proctor.types import Sample
 
 if TYPE_CHECKING:
     from proctor.agents.desktop.film import Film
     from proctor.agents.desktop.stop_key import StopKey
+    from proctor.agents.display_filter.display import FilteredDisplay
 
 NO_DISPLAY = "none"
+LOCK_INSIDE = "/tmp/.proctor-env.lock"  # where the lock of the environment lies in an isolated agent's room
 
 
 class Booth:
@@ -41,22 +46,22 @@ class Booth:
 
     def __init__(
         self,
-        agent: Recipe | tuple[Model, Sampling],
+        agent: Recipe | tuple[Model, Sampling] | RemoteAddress,
         evaluator: Recipe,
         display: str,
         film: bool,
         folder: Path,
         limits: EpisodeLimits | None = None,
-        parallel: int = 1,
+        isolation: Isolation | None = None,
     ) -> None:
-        """`parallel`: how many episodes share the machine."""
         self._agent, self._evaluator, self._display_wanted, self._film = agent, evaluator, display, film
         self._folder, self._limits = folder, limits or EpisodeLimits()
-        self._memory = self._limits.memory_bytes(parallel)
+        self._isolation = isolation
+        self._filtered: FilteredDisplay | None = None
         self._display: VirtualDisplay | None = None
         self._stop_key: StopKey | None = None
         self._judge: Judge | None = None
-        self._player: LocalPlayer | VisionPlayer | None = None
+        self._player: LocalPlayer | VisionPlayer | WirePlayer | None = None
 
     async def play(self, task: Task, folder: Path, sample: Sample) -> Attempt:
         """One attempt; its files go to the folder."""
@@ -83,21 +88,35 @@ class Booth:
                     journal.note("film", trouble=trouble)
             finally:
                 journal.close()
+        refused = await asyncio.to_thread(self._filtered.refused) if self._filtered is not None else ""
+        if refused:
+            refused = f"the display refused what the agent asked of it: {refused}"
         return Attempt(
             result.outcome,
             result.metrics,
-            "; ".join(filter(None, [result.notes, trouble])),
+            "; ".join(filter(None, [result.notes, trouble, refused])),
             supervisor.elapsed,
             supervisor.overshoot,
             supervisor.actions,
             player.usage,
             msgspec.convert(supervisor.lags, dict[str, Lags], strict=False),
-            supervisor.by_agent,
-            task.seed,
+            by_agent=supervisor.by_agent,
+            seed=task.seed,
+            held=self._held,
         )
 
-    async def _prepare(self) -> tuple[Judge, LocalPlayer | VisionPlayer]:
-        if self._display is not None and not self._display.is_alive:
+    @property
+    def _held(self) -> str:
+        """Where the agent was, for the record; empty for a model, which is nowhere here."""
+        if isinstance(self._agent, RemoteAddress):
+            return str(self._agent)
+        if not isinstance(self._agent, Recipe):
+            return ""
+        return TRUSTED if self._isolation is None else str(self._isolation)
+
+    async def _prepare(self) -> tuple[Judge, LocalPlayer | VisionPlayer | WirePlayer]:
+        parts = (self._display, self._filtered)
+        if any(part is not None and not part.is_alive for part in parts):
             await self.close()
         if self._judge is None or self._player is None:
             self._check_requirements()
@@ -109,13 +128,34 @@ class Booth:
                 self._stop_key = await asyncio.to_thread(StopKey, shown_on)
             environment = {VARIABLE: str(self._folder / "env.lock"), "DISPLAY": shown_on}
             log, clock = self._folder / "evaluator.log", self._limits.clock
-            self._judge = Judge(self._evaluator, log, environment, clock, self._limits, self._memory)
+            self._judge = Judge(self._evaluator, log, environment, clock, self._limits)
             if isinstance(self._agent, Recipe):
-                log = self._folder / "agent.log"
-                self._player = LocalPlayer(self._agent, log, environment, self._limits, self._memory)
+                self._player = await asyncio.to_thread(self._local_player, self._agent, environment)
+            elif isinstance(self._agent, RemoteAddress):
+                self._player = WirePlayer(self._agent, shown_on)
             else:
                 self._player = VisionPlayer(*self._agent, shown_on)
         return self._judge, self._player
+
+    def _local_player(self, agent: Recipe, environment: dict[str, str]) -> LocalPlayer:
+        log = self._folder / "agent.log"
+        if self._isolation is None:
+            return LocalPlayer(agent, log, environment, self._limits)
+        lock = Path(environment[VARIABLE]).resolve()
+        lock.touch(mode=0o644)  # the agent may be another user: to lock a file it need only be able to read it
+        if not self._isolation.level.namespaces:
+            room = Room(self._isolation, agent, readable=[str(lock)])
+            inside = {VARIABLE: str(lock), ISOLATED: "1"}
+            return LocalPlayer(agent, log, inside, self._limits, room)
+        binds = [(lock, LOCK_INSIDE)]
+        inside = {VARIABLE: LOCK_INSIDE, ISOLATED: "1"}
+        if environment["DISPLAY"]:
+            from proctor.agents.display_filter.display import FilteredDisplay
+
+            self._filtered = FilteredDisplay(environment["DISPLAY"], self._folder / "filter.log", environment)
+            binds.append((self._filtered.socket, self._filtered.inside))
+            inside["DISPLAY"] = environment["DISPLAY"]
+        return LocalPlayer(agent, log, inside, self._limits, Room(self._isolation, agent, binds))
 
     def _check_requirements(self) -> None:
         if self._display_wanted != NO_DISPLAY:
@@ -147,9 +187,11 @@ class Booth:
             await self._judge.close()
         if self._stop_key is not None:
             self._stop_key.close()
+        if self._filtered is not None:
+            await asyncio.to_thread(self._filtered.close)
         if self._display is not None:
             self._display.close()
-        self._player = self._judge = self._stop_key = self._display = None
+        self._player = self._judge = self._stop_key = self._filtered = self._display = None
 
 
 async def _close_recording(starting: asyncio.Task[Film | None]) -> str:

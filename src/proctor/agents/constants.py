@@ -36,6 +36,7 @@ class Timeouts(Struct, frozen=True):
     """
 
     SERVER_STARTUP_RETRY_INTERVAL: float = 0.1
+    SERVER_STARTUP: float = 60.0  # for a server to be reached by a client, while nothing listens at its address
     CREATION: float = 300.0  # for the constructor of an agent or an evaluator: models are loaded in it
     SETUP: float = 120.0  # for _setup_environment
     SCORING: float = 120.0  # for _score_task

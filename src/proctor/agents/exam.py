@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import cache
 from itertools import count
@@ -15,12 +16,14 @@ from msgspec import Meta, Struct, field
 from proctor.agents.attempt import Attempt, Attempts, another_seed, interrupted
 from proctor.agents.candidate import AgentCandidate
 from proctor.agents.constants import DEFAULT_EPISODES
+from proctor.agents.hosting.isolation import open_isolation
 from proctor.agents.hosting.recipe import Recipe, recipe_of
 from proctor.agents.limits import EpisodeLimits, Seconds
 from proctor.agents.outcome import PLAYED, Outcome
 from proctor.agents.recording import EVENTS
 from proctor.agents.success import SuccessError, read_success
 from proctor.agents.tally import EpisodeTally, Facts
+from proctor.agents.wire.address import RemoteAddress, held_by
 from proctor.candidate import Candidate
 from proctor.config import RunConfig
 from proctor.errors import MissingExtraError, UsageError
@@ -98,8 +101,13 @@ class EvaluatorExam(Task):
             )
         # What a run that was cut short has left. What appears later is no word of ours.
         self._left = {path.parent for path in self.artifacts.glob(f"*/{EVENTS}")}
+        self._isolation = await asyncio.to_thread(open_isolation, config, window=self._has_display(config))
+        self.agent_held = held_by(config, self._isolation)
         self._booths: list[Booth] = []
         self._numbers = count(1)
+
+    def _has_display(self, config: RunConfig) -> bool:
+        return self.uses_desktop and config.display != "none"
 
     async def close(self) -> None:
         for booth in self._booths:
@@ -124,7 +132,12 @@ class EvaluatorExam(Task):
                 return
 
     async def _play(
-        self, agent: Recipe | tuple[Model, Sampling], task: AgentTask, folder: Path, sample: Sample, config: RunConfig
+        self,
+        agent: Recipe | tuple[Model, Sampling] | RemoteAddress,
+        task: AgentTask,
+        folder: Path,
+        sample: Sample,
+        config: RunConfig,
     ) -> Attempt:
         booth = self._booths.pop() if self._booths else self._new_booth(agent, config)
         try:
@@ -132,13 +145,19 @@ class EvaluatorExam(Task):
         finally:
             self._booths.append(booth)
 
-    def _player(self, candidate: Candidate, sample: Sample, config: RunConfig) -> Recipe | tuple[Model, Sampling]:
+    def _player(
+        self, candidate: Candidate, sample: Sample, config: RunConfig
+    ) -> Recipe | tuple[Model, Sampling] | RemoteAddress:
         if isinstance(candidate, Model):
             if not self.uses_desktop:
                 raise UsageError(
                     f"{self.name} is an exam for agents, and shows a model nothing: give one with --agent module:Class."
                 )
             return candidate, self.request(sample, 0, config).sampling
+        if isinstance(candidate, AgentCandidate) and candidate.url:
+            if not self._has_display(config):
+                raise UsageError(f"{self.name} shows nothing that could be sent to an agent on another machine.")
+            return RemoteAddress(candidate.url, config.agent_frames)
         return self._agent(candidate)
 
     def _agent(self, candidate: Candidate) -> Recipe:
@@ -151,12 +170,13 @@ class EvaluatorExam(Task):
             raise UsageError(f"{candidate.name} is no Agent: it must be a class that extends proctor.agents.Agent.")
         return candidate.recipe
 
-    def _new_booth(self, agent: Recipe | tuple[Model, Sampling], config: RunConfig) -> Booth:
+    def _new_booth(self, agent: Recipe | tuple[Model, Sampling] | RemoteAddress, config: RunConfig) -> Booth:
         from proctor.agents.booth import NO_DISPLAY, Booth
 
         display = config.display if self.uses_desktop else NO_DISPLAY
         folder = self.artifacts / f"booth-{next(self._numbers)}"
-        return Booth(agent, self.evaluator_recipe(), display, config.film, folder, self.settings, config.parallel)
+        limits = self.settings.shared_by(config.parallel)
+        return Booth(agent, self.evaluator_recipe(), display, config.film, folder, limits, self._isolation)
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         """Of the last attempt."""

@@ -43,13 +43,10 @@ class Judge:
         environment: dict[str, str] | None = None,
         clock: ClockName = "realtime",
         limits: EpisodeLimits | None = None,
-        memory: int | None = None,
     ) -> None:
-        """`memory`: bytes that the evaluator and the programs it starts may have together; by the limits if not set."""
         self.recipe = recipe
         self.clock = clock
         self._limits = limits or EpisodeLimits()
-        self._memory = self._limits.memory_bytes() if memory is None else memory
         self._checking: dict[str, float] = {}  # check that is under way -> since when
         self.folder: Path | None = None  # for files of the episode that is under way
         self.stopped: Callable[[], None] = lambda: None  # told when the evaluator's stop event is set
@@ -62,9 +59,7 @@ class Judge:
         if self._process is None or not self._process.is_alive:
             await self.end()
             try:
-                self._process = await HostProcess.start(
-                    ROLE, self.recipe, self._log, self._environment, self._limits.startup_timeout, self._memory
-                )
+                self._process = await HostProcess.start(ROLE, self.recipe, self._log, self._environment, self._limits)
                 self._watches = await self._process.call("watches")
             except (HostedFaultError, HostDiedError) as error:
                 raise JudgeError(f"{self.recipe.name} could not be made: {error}") from error

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from proctor import machine
 from proctor.agents.clock import ClockName
@@ -23,11 +23,15 @@ class Limits(Struct, frozen=True):
     setup_timeout: Seconds = TIMEOUTS.SETUP  # for _setup_environment, or for reset
     memory: GiB | None = None  # that each side may have; else a share of what the machine has
 
-    def memory_bytes(self, parallel: int = 1) -> int:
-        """The limit of one process tree where so many episodes run at once."""
+    def memory_bytes(self) -> int:
+        """What one side may have: its process and all that it has started."""
         if self.memory is None:
-            return int(machine.memory_limit_mib() * 2**20 * SHARE / parallel)
+            return int(machine.memory_limit_mib() * 2**20 * SHARE)
         return int(self.memory * 2**30)
+
+    def shared_by(self, parallel: int) -> Self:
+        """The same where so many episodes run at once on the machine."""
+        return self if self.memory else structs.replace(self, memory=self.memory_bytes() / parallel / 2**30)
 
 
 class EpisodeLimits(Limits, frozen=True):

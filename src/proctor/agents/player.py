@@ -15,14 +15,17 @@ from pydantic import ValidationError
 from proctor.agents.clock import Clock
 from proctor.agents.constants import TIMEOUTS
 from proctor.agents.hosting.channel import Fault
+from proctor.agents.hosting.isolation import Room
 from proctor.agents.hosting.process import HostDiedError, HostedFaultError, HostProcess
 from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.limits import Limits
+from proctor.agents.notebook import Notebook
 from proctor.agents.outcome import Outcome
 from proctor.agents.protocol import BEGUN, RAISED, Ending, Task
 from proctor.types import Usage
 
 ROLE = "proctor.agents.agent:HostedAgent"
+MOST_TURNS = 16  # that an isolated agent may have asked for at once
 SETTLING = 5.0  # seconds in which an agent may come to the end of its thought, once the score is there
 
 
@@ -56,6 +59,17 @@ class Player(Protocol):
         """Called once at the end."""
 
 
+def believed(ending: Ending) -> Ending:
+    """What an agent that is not trusted says of its end, or its server does, as far as that is its own matter.
+
+    By `stopped` nothing would be scored: whoever loses could ask for it. The evaluator's own stop key ends a task.
+    """
+    if ending.outcome is not Outcome.STOPPED:
+        return ending
+    said = "; ".join(filter(None, ["the agent says that it was stopped by hand", ending.error]))
+    return ending.model_copy(update={"outcome": Outcome.COMPLETED, "error": said})
+
+
 class PlayerError(Exception):
     """The agent could not begin."""
 
@@ -71,12 +85,13 @@ class LocalPlayer:
         log: Path,
         environment: dict[str, str] | None = None,
         limits: Limits | None = None,
-        memory: int | None = None,
+        room: Room | None = None,
     ) -> None:
-        """`memory`: bytes that the agent and all it starts may have together; by the limits if not set."""
+        """With a room the agent is isolated in it, and what it does is written down by us."""
         self.recipe = recipe
         self._limits = limits or Limits()
-        self._memory = self._limits.memory_bytes() if memory is None else memory
+        self._room = room
+        self._notebook = Notebook()
         self._raised: asyncio.Future[Fault] | None = None  # by the agent, in the task that is under way
         self._raised_at: float | None = None
         self.folder: Path | None = None  # for files of the episode that is under way
@@ -101,7 +116,7 @@ class LocalPlayer:
                     self._process = None
                 try:
                     self._process = await HostProcess.start(
-                        ROLE, self.recipe, self._log, self._environment, self._limits.startup_timeout, self._memory
+                        ROLE, self.recipe, self._log, self._environment, self._limits, room=self._room
                     )
                 except (HostedFaultError, HostDiedError) as error:
                     raise PlayerError(f"{self.recipe.name} could not be made: {error}") from error
@@ -113,7 +128,12 @@ class LocalPlayer:
             self._begun.set()
             return
         if isinstance(told, dict):
-            self._note_fault(told)
+            if RAISED in told:
+                self._note_fault(told)
+            elif self._room is not None:
+                self._notebook.take(told)
+            return
+        if self._room is not None and len(self._turns) >= MOST_TURNS:
             return
         turn = asyncio.create_task(self._turn(process, told is True))
         self._turns.add(turn)
@@ -146,6 +166,8 @@ class LocalPlayer:
         self._begun.clear()
         self._raised = asyncio.get_running_loop().create_future()
         self._raised_at = self._done_at = None
+        if self._room is not None:
+            self._notebook.begin(str(self.folder or ""))
         self._playing = asyncio.create_task(self._play(process, task))
         await self._await_begin(self._playing)
         self._deadline = time.monotonic() + task.timeout
@@ -163,10 +185,10 @@ class LocalPlayer:
 
     async def _play(self, process: HostProcess, task: Task) -> Ending:
         try:
-            told = await process.call(
-                "play", task.model_dump(mode="json"), str(self.folder or ""), self.clock.can_pause
-            )
-            return Ending.model_validate(told)
+            folder = str(self.folder or "") if self._room is None else ""  # it could not reach that
+            told = await process.call("play", task.model_dump(mode="json"), folder, self.clock.can_pause)
+            ending = Ending.model_validate(told)
+            return ending if self._room is None else believed(ending)
         except HostedFaultError as error:
             return _crash(error.fault, process)
         except HostDiedError as error:
@@ -224,6 +246,7 @@ class LocalPlayer:
             await self.kill()
             await playing
         self._playing = self._raised = None
+        self._notebook.begin("")  # the log of the episode is complete
         if not process.is_alive:
             with suppress(PlayerError):  # to be told when the next task asks for it
                 await self.prepare()
@@ -244,6 +267,9 @@ class LocalPlayer:
         await self.kill()
         if self._playing is not None:
             await self._playing
+        self._notebook.begin("")
+        if self._room is not None:
+            self._room.close()
 
 
 def _crash(fault: Fault, process: HostProcess) -> Ending:

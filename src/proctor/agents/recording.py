@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ class Recording:
         self._is_player = True
         self._frame_ns = 0  # when the last picture was taken
         self.reactions = Lags()  # from the last picture to an input
+        self.sink: Callable[[dict[str, Any]], None] | None = None  # takes the events where no file can be reached
 
     def begin(self, folder: str, is_player: bool = True) -> None:
         """Whoever is no player writes to the log alone: what stands on the film is what the player holds."""
@@ -58,7 +60,16 @@ class Recording:
         self._frame_ns = time.monotonic_ns()
         self._write({"ns": self._frame_ns, "event": "frame", "hash": fingerprint})
 
+    def add(self, event: dict[str, Any]) -> None:
+        """An event of somebody who cannot write it down."""
+        self._write(event)
+        if event.get("kind") in ("press", "release"):
+            self._hold(str(event.get("what", "")), event["kind"] == "press")
+
     def _write(self, event: dict[str, Any]) -> None:
+        if self.sink is not None:
+            self.sink(event)
+            return
         with self._lock:
             if self._file is not None:
                 os.write(self._file, msgspec.json.encode(event) + b"\n")

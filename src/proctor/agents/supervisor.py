@@ -199,7 +199,7 @@ class Supervisor:
                 raise EnvironmentGoneError(f"there is no window {task.window_name!r} any more: {ending.error}")
             judge.result()
             return Outcome.COMPLETED, "the evaluator saw the end"
-        return Outcome.AGENT_CRASH, ending.error
+        return Outcome.AGENT_CRASH, ending.error or f"the agent said {ending.outcome}, which is not its to say"
 
     async def _has_died(self, display: Display) -> bool:
         """An agent may feel the end of its display a moment before we see it."""

@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 import traceback
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -27,8 +28,9 @@ LONGEST_TEXT = 20_000  # characters of an exception that are told
 class Host:
     """What a role has to do with: a pulse to show, and notices to give without being asked."""
 
-    def __init__(self, channel: socket.socket, pulse: Pulse) -> None:
+    def __init__(self, channel: socket.socket, pulse: Pulse, handed: Sequence[int] = ()) -> None:
         self.pulse = pulse
+        self.handed = handed  # further descriptors, for the role
         self._channel = channel
         self._writing = threading.Lock()
 
@@ -107,8 +109,11 @@ def main() -> None:
     file = int(sys.argv[2])
     pulse = Pulse(file)
     os.close(file)
+    handed = [int(number) for number in sys.argv[3:]]
+    for descriptor in handed:
+        os.set_inheritable(descriptor, False)
     try:
-        Host(channel, pulse).serve()
+        Host(channel, pulse, handed).serve()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -59,7 +59,8 @@ class AgentSide(Side):
 
     async def open(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="proctor-agent-")
-        self._player = LocalPlayer(self._recipe, Path(self._folder.name) / "output.log", limits=self._limits)
+        log = Path(self._folder.name) / "output.log"
+        self._player = LocalPlayer(self._recipe, log, self.environment, self._limits)
         try:
             await self._player.prepare()
         except PlayerError as error:

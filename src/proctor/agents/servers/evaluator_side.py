@@ -57,7 +57,8 @@ class EvaluatorSide(Side):
 
     async def open(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="proctor-evaluator-")
-        self._judge = Judge(self._recipe, Path(self._folder.name) / "output.log", limits=self._limits)
+        log = Path(self._folder.name) / "output.log"
+        self._judge = Judge(self._recipe, log, self.environment, limits=self._limits)
         try:
             await self._judge.prepare()
         except JudgeError as error:

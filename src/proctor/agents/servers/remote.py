@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from proctor.agents.constants import TIMEOUTS, TIMES
 from proctor.agents.hosting.guarded import ANSWERING
 from proctor.agents.outcome import Outcome
-from proctor.agents.player import PlayerError
+from proctor.agents.player import PlayerError, believed
 from proctor.agents.protocol import AgentState, AgentStatus, Done, Ending, Stopped, Task
 
 M = TypeVar("M", bound=BaseModel)
@@ -163,7 +163,7 @@ class RemotePlayer:
         """The agent's server says so."""
         if self._told is not None and not self._told.done():
             self.ended_at = time.monotonic()
-            self._told.set_result(ending)
+            self._told.set_result(believed(ending))
 
     async def ending(self) -> Ending:
         """What the agent's server says, or that it says nothing any more."""
@@ -232,7 +232,7 @@ class RemotePlayer:
         if not self._told.done():
             try:
                 # The line may be slow: the agent's server knows itself when time is up, and has stopped it by then.
-                return (await self._post("/agent/task/stop", Stopped, STOP_REQUEST)).ending
+                return believed((await self._post("/agent/task/stop", Stopped, STOP_REQUEST)).ending)
             except RefusedError:
                 # It was not running any more: then it has said how it ended, or is just saying it.
                 await asyncio.wait([self._told], timeout=TIMEOUTS.REQUEST)

@@ -7,7 +7,7 @@ and then runs for one tick.
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -17,6 +17,9 @@ from proctor.agents.worlds import observations
 from proctor.agents.worlds.events import Ending
 from proctor.agents.worlds.gate import Frame, Gate, Move
 from proctor.agents.worlds.play import Play, WorldFailedError
+
+if TYPE_CHECKING:
+    from proctor.agents.worlds.apart import LineGate
 
 KEPT = 1_000  # observations whose time is remembered: who acts on an older one is beyond measuring
 LATE = 0.25  # of a tick: one that begins later than this has missed its deadline
@@ -34,7 +37,7 @@ class Figures(Struct):
 class TimedPlay:
     """Ticks until the end. The gate is where the agent gets what it sees, and leaves what it does."""
 
-    def __init__(self, play: Play, gate: Gate) -> None:
+    def __init__(self, play: Play, gate: Gate | LineGate) -> None:
         self._play, self._gate = play, gate
         self._period = int(1e9 / play.episode.fps)
         self._figures = Figures(lags={name: Lags() for name in ("observation", "reaction", "action")})

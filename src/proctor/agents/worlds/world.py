@@ -10,7 +10,7 @@ from contextlib import suppress
 from importlib import metadata
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta, field
@@ -19,12 +19,14 @@ from proctor import __version__
 from proctor.agents.attempt import INTERRUPTED, Attempts, another_seed
 from proctor.agents.candidate import AgentCandidate
 from proctor.agents.constants import DEFAULT_EPISODES
+from proctor.agents.hosting.isolation import open_isolation
 from proctor.agents.hosting.recipe import Recipe, recipe_of
 from proctor.agents.limits import Limits, Seconds
 from proctor.agents.outcome import PLAYED, Outcome
 from proctor.agents.tally import EpisodeTally, Facts
-from proctor.agents.worlds.arena import EpisodeFault, Mind, Table
-from proctor.agents.worlds.episode import Clock, Episode, Idle
+from proctor.agents.wire.address import held_by
+from proctor.agents.worlds.arena import Mind, Table
+from proctor.agents.worlds.episode import Clock, Episode, EpisodeFault, Idle
 from proctor.agents.worlds.events import NAME, Ending, Header, ending_of, read_events
 from proctor.agents.worlds.model_play import ModelPlayer
 from proctor.agents.worlds.policy import RANDOM, is_playable
@@ -36,6 +38,9 @@ from proctor.models.model import Model
 from proctor.randomness import mix
 from proctor.task import Task
 from proctor.types import Output, Sample, Score
+
+if TYPE_CHECKING:
+    from proctor.agents.wire.client import WireClient
 
 AGENT = 1  # mixed into the seed of an episode, for the agent that plays it
 COUNTS = ("idle", "unreadable", "late", "dropped", "late_ticks", "slow_ticks")
@@ -80,14 +85,21 @@ class WorldExam(Task):
     async def open(self, config: RunConfig) -> None:
         # A sitting that was killed may have left whole episodes. What appears later was not left by one.
         self._left = {path.parent for path in self.artifacts.glob(f"*/{NAME}")}
-        self._parallel = config.parallel
+        self._limits = self.settings.shared_by(config.parallel)
+        self._isolation = await asyncio.to_thread(open_isolation, config, window=False)
+        self.agent_held = held_by(config, self._isolation)
+        self._wires: list[WireClient] = []
+        self._free_wires: list[WireClient] = []
         self._tables: list[Table] = []
         self._free: list[Table] = []
         self._preparing = asyncio.Lock()
+        self._in_words = not config.agent  # a language model reads
 
     async def close(self) -> None:
         for table in self._tables:
             await table.close()
+        for wire in self._wires:
+            await wire.close()
 
     async def ask(
         self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig, done: Sequence[Output]
@@ -102,9 +114,8 @@ class WorldExam(Task):
             else:
                 left = _left_by(log, episode) if log.parent in self._left else None
                 if left is None:
-                    mind = ModelPlayer(self, sample, epoch, candidate, config) if isinstance(candidate, Model) else None
                     await self._prepare(agent, config)
-                    left = await self._attempt(episode, agent, mind)
+                    left = await self._played(episode, agent, sample, epoch, candidate, config)
                 ending = left
                 text = msgspec.json.encode(ending).decode()
                 yield Output(text, ending.usage, ending.outcome, ending.seconds)
@@ -112,8 +123,8 @@ class WorldExam(Task):
                 return
 
     def _agent(self, candidate: Candidate) -> Recipe | None:
-        """None for a language model."""
-        if isinstance(candidate, Model):
+        """None for a language model, and for an agent on another machine."""
+        if isinstance(candidate, Model) or (isinstance(candidate, AgentCandidate) and candidate.url):
             return None
         if not isinstance(candidate, AgentCandidate):
             raise UsageError(f"{self.name} is played by an agent or a model; {candidate.name} is neither.")
@@ -148,19 +159,47 @@ class WorldExam(Task):
             in_words=isinstance(candidate, Model),
         )
 
+    async def _played(
+        self,
+        episode: Episode,
+        agent: Recipe | None,
+        sample: Sample,
+        epoch: int,
+        candidate: Candidate,
+        config: RunConfig,
+    ) -> Ending:
+        if isinstance(candidate, AgentCandidate) and candidate.url:
+            return await self._remote_attempt(episode, candidate.url)
+        mind = ModelPlayer(self, sample, epoch, candidate, config) if isinstance(candidate, Model) else None
+        return await self._attempt(episode, agent, mind)
+
     async def _attempt(self, episode: Episode, agent: Recipe | None, mind: Mind | None) -> Ending:
         table = self._free.pop() if self._free else self._new_table(agent)
         try:
-            ending = await table.play(episode, mind)
+            ending = await table.play(episode, mind, self.agent_held)
         finally:
             self._free.append(table)
         return ending
 
+    async def _remote_attempt(self, episode: Episode, url: str) -> Ending:
+        from proctor.agents.wire.client import WireClient
+        from proctor.agents.wire.world_mind import RemoteMind
+
+        if not self._free_wires:
+            self._wires.append(WireClient(url))
+            self._free_wires.append(self._wires[-1])
+        wire = self._free_wires.pop()
+        mind = RemoteMind(wire, episode)
+        try:
+            return await self._attempt(episode, None, mind)
+        finally:
+            await mind.end()
+            self._free_wires.append(wire)
+
     def _new_table(self, agent: Recipe | None) -> Table:
         log = self.artifacts / f"process-{len(self._tables) + 1}.log"
-        memory = self.settings.memory_bytes(self._parallel)
-        world = self.world(in_words=agent is None)
-        self._tables.append(Table(world, agent, self.settings.clock, log, self.settings, memory))
+        world = self.world(in_words=self._in_words)
+        self._tables.append(Table(world, agent, self.settings.clock, log, self._limits, self._isolation))
         return self._tables[-1]
 
     async def _prepare(self, agent: Recipe | None, config: RunConfig) -> None:

@@ -1,0 +1,44 @@
+"""What an isolated agent says that it does, written down by the referee. The agent may say anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proctor.agents.recording import Recording
+
+MOST_BYTES = 64 * 1024 * 1024  # of one episode: a log of that size is no log of keys
+MOST_FACTS = 16  # of an event
+LONGEST_TEXT = 10_000
+KINDS = ("input", "frame")
+
+
+class Notebook:
+    def __init__(self) -> None:
+        self._recording = Recording()
+        self._left = 0
+        self.dropped = 0  # events that were none, or too many
+
+    def begin(self, folder: str) -> None:
+        """The log of another episode; none if there is no folder."""
+        self._recording.begin(folder)
+        self._left, self.dropped = MOST_BYTES if folder else 0, 0
+
+    def take(self, told: dict[Any, Any]) -> None:
+        size = _size(told)
+        if size and size <= self._left:
+            self._left -= size
+            self._recording.add(told)
+        else:
+            self.dropped += 1
+
+
+def _size(told: dict[Any, Any]) -> int:
+    """About how long it will be as a line; 0 if it is no event."""
+    if told.get("event") not in KINDS or type(told.get("ns")) is not int or len(told) > MOST_FACTS:
+        return 0
+    size = 0
+    for key, value in told.items():
+        if not isinstance(key, str) or not isinstance(value, str | int | float | bool | None):
+            return 0
+        size += len(key) + (len(value) if isinstance(value, str) else 20)
+    return size if size <= LONGEST_TEXT else 0
