@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from proctor.agents.lags import Lags
 from proctor.agents.outcome import Outcome
+from proctor.agents.turns import Turn
 from proctor.types import Usage
 
 
@@ -22,3 +23,4 @@ class Attempt(Struct, frozen=True):
     actions: int
     usage: Usage = Usage()  # of a model that plays
     lags: dict[str, Lags] = {}
+    turns: list[Turn] = []  # of a model that plays

@@ -20,7 +20,7 @@ from proctor.agents.lags import Lags
 from proctor.agents.locking import VARIABLE
 from proctor.agents.player import LocalPlayer
 from proctor.agents.protocol import Task
-from proctor.agents.recording import EVENTS
+from proctor.agents.recording import EVENTS, read_reactions
 from proctor.agents.requirements import require_desktop
 from proctor.agents.shielding import completed
 from proctor.agents.supervisor import Supervisor
@@ -79,6 +79,9 @@ class Booth:
                     journal.note("film", trouble=trouble)
             finally:
                 journal.close()
+        lags = msgspec.convert(supervisor.lags, dict[str, Lags], strict=False)
+        if "reaction" not in lags and (reactions := read_reactions(folder / EVENTS)).n:
+            lags["reaction"] = reactions  # of an agent that was stopped in the middle of a step
         return Attempt(
             result.outcome,
             result.metrics,
@@ -87,7 +90,8 @@ class Booth:
             supervisor.overshoot,
             supervisor.actions,
             player.usage,
-            msgspec.convert(supervisor.lags, dict[str, Lags], strict=False),
+            lags,
+            player.turns if isinstance(player, VisionPlayer) else [],
         )
 
     async def _prepare(self) -> tuple[Judge, LocalPlayer | VisionPlayer]:
@@ -100,13 +104,15 @@ class Booth:
             if shown_on:
                 from proctor.agents.desktop.stop_key import StopKey
 
-                self._stop_key = await asyncio.to_thread(StopKey, shown_on)
+                self._stop_key = await asyncio.to_thread(StopKey, shown_on, self._authority)
             environment = {VARIABLE: str(self._folder / "env.lock"), "DISPLAY": shown_on}
+            if self._display is not None:
+                environment |= self._display.environment
             self._judge = Judge(self._evaluator, self._folder / "evaluator.log", environment, self._clock_name)
             if isinstance(self._agent, Recipe):
                 self._player = LocalPlayer(self._agent, self._folder / "agent.log", environment)
             else:
-                self._player = VisionPlayer(*self._agent, shown_on)
+                self._player = VisionPlayer(*self._agent, shown_on, self._authority)
         return self._judge, self._player
 
     def _check_requirements(self) -> None:
@@ -117,6 +123,11 @@ class Booth:
     @property
     def _clock_name(self) -> ClockName:
         return "realtime" if self._longest_thought is None else "paused"
+
+    @property
+    def _authority(self) -> Path | None:
+        """The Xauthority file of a display that is ours."""
+        return self._display.authority if self._display is not None else None
 
     def _open_display(self) -> str:
         """The name of the display; none is an empty one."""
@@ -134,7 +145,7 @@ class Booth:
         from proctor.agents.desktop.film import Film
 
         desktop = self._stop_key.desktop  # also if it is not ours
-        return Film(desktop.name, desktop.size, folder)
+        return Film(desktop.name, desktop.size, folder, self._authority)
 
     async def close(self) -> None:
         if self._player is not None:

@@ -61,6 +61,7 @@ class EvaluatorExam(Task):
     can_pause: ClassVar[bool] = True
     Settings: ClassVar[type[Struct]] = EpisodeSettings
     metric = "success"
+    max_tokens = 1024  # of a reply: a sentence or JSON around the keys; a chat model that may reason first gets more
 
     def count(self, config: RunConfig) -> int:
         return config.limit or DEFAULT_EPISODES
@@ -172,7 +173,9 @@ class EvaluatorExam(Task):
             for key, value in played.metrics.items()
             if key != self.metric and isinstance(value, int | float) and not isinstance(value, bool)
         }
-        return Facts(numbers, lags=played.lags)
+        replies = [turn for turn in played.turns if turn.reply is not None]
+        unreadable = sum(not turn.readable for turn in replies)
+        return Facts(numbers, {"replies": len(replies), "unreadable": unreadable} if replies else {}, played.lags)
 
 
 def _agent_task(sample: Sample) -> AgentTask:

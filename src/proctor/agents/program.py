@@ -46,6 +46,7 @@ class Program:
         told = self._clock() if pausable else {}
         if pausable:
             command = [self._without_rights(command[0]), *command[1:]]
+        self._started = time.monotonic()
         with log.open("ab") if log else nullcontext() as output:  # without a log it speaks to whom we speak to
             self._process = subprocess.Popen(
                 command,
@@ -87,6 +88,12 @@ class Program:
     @property
     def is_paused(self) -> bool:
         return self._paused_at is not None
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of the program's own time."""
+        now = time.monotonic() if self._paused_at is None else self._paused_at
+        return now - self._started - self._lost
 
     @property
     def pid(self) -> int:

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from proctor.agents.lags import Lags
 
+RELEASE = "release"
+EVALUATOR = "evaluator"  # who has pressed or looked, where that was not the player
 EVENTS = "events.jsonl"
 KEYS = "keys.txt"  # what is written on a film, the keys that are held: replaced as a whole, it is read for every frame
 
@@ -48,17 +51,24 @@ class Recording:
 
     def input(self, kind: str, what: str = "", **facts: Any) -> None:
         now = time.monotonic_ns()
-        if self._frame_ns:
+        if self._frame_ns and kind != RELEASE:
             self.reactions.add(now - self._frame_ns)
+            self._frame_ns = 0  # what is pressed after that is no reaction to it, but to what was pressed before
         self._write({"ns": now, "event": "input", "kind": kind, "what": what, **facts})
         if kind in ("press", "release"):
             self._hold(what, kind == "press")
 
     def frame(self, fingerprint: str) -> None:
-        self._frame_ns = time.monotonic_ns()
-        self._write({"ns": self._frame_ns, "event": "frame", "hash": fingerprint})
+        now = self._frame_ns = time.monotonic_ns()
+        self._write({"ns": now, "event": "frame", "hash": fingerprint})
+
+    def note(self, event: str, **facts: Any) -> None:
+        """What else there is to say about the episode."""
+        self._write({"ns": time.monotonic_ns(), "event": event} | facts)
 
     def _write(self, event: dict[str, Any]) -> None:
+        if not self._is_player:
+            event["by"] = EVALUATOR
         with self._lock:
             if self._file is not None:
                 os.write(self._file, msgspec.json.encode(event) + b"\n")
@@ -75,3 +85,31 @@ class Recording:
 
 
 recording = Recording()
+
+
+class _Line(Struct):
+    """What there is in a line of the log, as far as reactions go."""
+
+    ns: int
+    event: str
+    kind: str = ""
+    by: str = ""
+
+
+def read_reactions(log: Path) -> Lags:
+    """From a frame to the first input after it, as far as the log goes: also of an agent that was ended in a step."""
+    reactions, frame_ns = Lags(), 0
+    decode = msgspec.json.Decoder(_Line).decode
+    for text in log.read_bytes().splitlines() if log.exists() else ():
+        try:
+            line = decode(text)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue  # cut off, or not of this kind
+        if line.by:
+            continue
+        if line.event == "frame":
+            frame_ns = line.ns
+        elif line.event == "input" and line.kind != RELEASE and frame_ns:
+            reactions.add(line.ns - frame_ns)
+            frame_ns = 0
+    return reactions
