@@ -191,7 +191,9 @@ def test_without_a_display_it_says_so(proctor: Command, monkeypatch: pytest.Monk
     assert "No window can be opened here" in done.stderr
 
 
-def evaluate(display: VirtualDisplay, folder: Path, episodes: list[tuple[type[Agent], str, float]]) -> list[EvaluationResult]:
+def evaluate(
+    display: VirtualDisplay, folder: Path, episodes: list[tuple[type[Agent], str, float]]
+) -> list[EvaluationResult]:
     """Each an agent, what it is told and the time it has; all judged by one evaluator."""
     environment = {**display.environment, VARIABLE: str(folder / "env.lock")}
 

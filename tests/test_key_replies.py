@@ -69,5 +69,12 @@ def test_any_words_are_read_within_the_limits(text: str) -> None:
 
 
 def test_long_replies_are_read_at_once() -> None:
-    for text in ("a " * 20_000, "LEFT:" * 20_000, "[" * 20_000, "'" * 20_000, "press " * 20_000 + "LEFT", "don't " * 20_000):
+    for text in (
+        "a " * 20_000,
+        "LEFT:" * 20_000,
+        "[" * 20_000,
+        "'" * 20_000,
+        "press " * 20_000 + "LEFT",
+        "don't " * 20_000,
+    ):
         read_strokes(text)

@@ -6,13 +6,16 @@ import asyncio
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from proctor.agents.attempt import Attempt
 from proctor.agents.clock import Clock, ClockName
 from proctor.agents.desktop.display import VIRTUAL, VirtualDisplay, parse_size
+from proctor.agents.episode_log import EpisodeLog
+from proctor.agents.home import PREFIX as HOME
+from proctor.agents.home import remove_home
 from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.journal import Journal
 from proctor.agents.judge import Judge
@@ -20,7 +23,7 @@ from proctor.agents.lags import Lags
 from proctor.agents.locking import VARIABLE
 from proctor.agents.player import LocalPlayer
 from proctor.agents.protocol import Task
-from proctor.agents.recording import EVENTS, read_reactions
+from proctor.agents.recording import EVENTS
 from proctor.agents.requirements import require_desktop
 from proctor.agents.shielding import completed
 from proctor.agents.supervisor import Supervisor
@@ -30,6 +33,7 @@ from proctor.types import Sample
 
 if TYPE_CHECKING:
     from proctor.agents.desktop.film import Film
+    from proctor.agents.desktop.frames import FrameWatch
     from proctor.agents.desktop.stop_key import StopKey
 
 NO_DISPLAY = "none"
@@ -54,17 +58,24 @@ class Booth:
         self._stop_key: StopKey | None = None
         self._judge: Judge | None = None
         self._player: LocalPlayer | VisionPlayer | None = None
+        self._played_in: list[Path] = []
 
-    async def play(self, task: Task, folder: Path, sample: Sample) -> Attempt:
-        """One attempt; its files go to the folder."""
+    async def play(
+        self, task: Task, folder: Path, sample: Sample, about: dict[str, Any] | None = None
+    ) -> Attempt:
+        """One attempt; its files go to the folder. What it is about stands at the beginning of its log."""
         os.makedirs(folder, exist_ok=True)
+        self._played_in.append(folder)
         judge, player = await self._prepare()
         journal = Journal(folder / EVENTS)
+        if about is not None:
+            journal.note("episode", **about)
         judge.folder = player.folder = folder
         if isinstance(player, VisionPlayer):
             player.sample = sample
         clock = player.clock = Clock() if self._longest_thought is None else Clock(judge, self._longest_thought)
         starting = asyncio.create_task(asyncio.to_thread(self._start_film, folder))
+        frames = await asyncio.to_thread(self._watch_frames)
         try:
             await asyncio.shield(starting)
             supervisor = Supervisor(judge, player, journal=journal, display=self._display, clock=clock)
@@ -74,17 +85,19 @@ class Booth:
             result = await supervisor.evaluate(task)
         finally:
             try:
+                changes = None if frames is None else await completed(asyncio.create_task(_close_watch(frames)))
                 trouble = await completed(asyncio.create_task(_close_recording(starting)))
                 if trouble:
                     journal.note("film", trouble=trouble)
             finally:
                 journal.close()
         lags = msgspec.convert(supervisor.lags, dict[str, Lags], strict=False)
-        if "reaction" not in lags and (reactions := read_reactions(folder / EVENTS)).n:
+        log = EpisodeLog(folder / EVENTS)
+        if "reaction" not in lags and (reactions := log.reactions()).n:
             lags["reaction"] = reactions  # of an agent that was stopped in the middle of a step
         return Attempt(
             result.outcome,
-            result.metrics,
+            _frames(log, changes) | result.metrics if result.outcome.is_play else result.metrics,
             "; ".join(filter(None, [result.notes, trouble])),
             supervisor.elapsed,
             supervisor.overshoot,
@@ -139,6 +152,14 @@ class Booth:
         self._display.start()
         return self._display.name
 
+    def _watch_frames(self) -> FrameWatch | None:
+        """Of a display that is ours: on that of a person others draw, too."""
+        if self._display is None:
+            return None
+        from proctor.agents.desktop.frames import FrameWatch
+
+        return FrameWatch(self._display.name, self._display.authority)
+
     def _start_film(self, folder: Path) -> Film | None:
         if self._stop_key is None or not self._film:
             return None
@@ -152,11 +173,35 @@ class Booth:
             await self._player.close()
         if self._judge is not None:
             await self._judge.close()
+            await asyncio.to_thread(_remove_leftovers, self._played_in)
+            self._played_in = []
         if self._stop_key is not None:
             self._stop_key.close()
         if self._display is not None:
             self._display.close()
         self._player = self._judge = self._stop_key = self._display = None
+
+
+def _remove_leftovers(folders: list[Path]) -> None:
+    """What an evaluator that had to be ended could not remove: home folders of its programs."""
+    for folder in folders:
+        for left in folder.glob(f"{HOME}*"):
+            remove_home(left)
+
+
+async def _close_watch(frames: FrameWatch) -> list[int] | None:
+    return await asyncio.to_thread(frames.close)
+
+
+def _frames(log: EpisodeLog, changes: list[int] | None) -> dict[str, Any]:
+    """What the window showed, for the metrics; an evaluator that knows it better says so itself."""
+    played = log.played_ms()
+    if changes is None or played is None:
+        return {}
+    from proctor.agents.desktop.frames import count_frames
+
+    found = count_frames(changes, *played, log.still_ms())
+    return {"frames": found.shown} | ({} if found.late is None else {"late_frames": found.late})
 
 
 async def _close_recording(starting: asyncio.Task[Film | None]) -> str:

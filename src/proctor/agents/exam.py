@@ -112,6 +112,8 @@ class EvaluatorExam(Task):
     ) -> AsyncGenerator[Output]:
         agent = self._player(candidate, sample, config)
         task = _agent_task(sample)
+        # With the task that follows in the log it is enough to play the episode again.
+        about = {"exam": self.name, "settings": msgspec.to_builtins(self.settings), "display": config.display}
         for attempt in range(self.settings.attempts):
             folder = self.artifacts / f"{sample.index:06}-{epoch}-{attempt + 1}"
             if attempt < done:  # played in a sitting that was cut short before it was judged
@@ -120,7 +122,7 @@ class EvaluatorExam(Task):
                 continue
             booth = self._booths.pop() if self._booths else self._new_booth(agent, config)
             try:
-                played = await booth.play(task, folder, sample)
+                played = await booth.play(task, folder, sample, about)
             finally:
                 self._booths.append(booth)
             yield Output(msgspec.json.encode(played).decode(), played.usage, played.outcome, played.elapsed)

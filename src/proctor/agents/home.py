@@ -10,7 +10,7 @@ from pathlib import Path
 
 from proctor.agents.desktop.authority import VARIABLE, user_authority
 
-PREFIX = "home-"
+PREFIX = "proctor-home-"
 KEPT = "home"  # beside the log of the episode
 # Where the XDG base directory specification lets programs keep their things, within the home folder.
 FOLDERS = {
@@ -55,14 +55,14 @@ class Home:
             self.path.rename(self._kept_as)
             self._kept_as = None
         elif self.path.exists():
-            _make_removable(self.path)
-            shutil.rmtree(self.path, ignore_errors=True)
+            remove_home(self.path)
 
 
-def _make_removable(folder: Path) -> None:
+def remove_home(folder: Path) -> None:
     """A program may have taken from itself the right to change its folders."""
     for place, folders, _ in os.walk(folder):
         for name in folders:
             path = Path(place, name)
             if not path.is_symlink():
                 path.chmod(0o700)
+    shutil.rmtree(folder, ignore_errors=True)

@@ -15,29 +15,175 @@ NO_COMMAND = ("not", "if", "past", "why")
 Tier = Literal["command", "named", "perhaps"]
 
 _PRESS = frozenset(
-    """press pressing hit hitting tap tapping push pushing hold holding keep use using type typing choose pick choosing
-    input inputting send sending try trying click keypress""".split()
+    [
+        "press",
+        "pressing",
+        "hit",
+        "hitting",
+        "tap",
+        "tapping",
+        "push",
+        "pushing",
+        "hold",
+        "holding",
+        "keep",
+        "use",
+        "using",
+        "type",
+        "typing",
+        "choose",
+        "pick",
+        "choosing",
+        "input",
+        "inputting",
+        "send",
+        "sending",
+        "try",
+        "trying",
+        "click",
+        "keypress",
+    ]
 )
 _MOVE = frozenset(
-    """go going move moving steer steering turn turning rotate rotating dodge dodging head heading swing strafe step slide
-    run walk jump swerve drift veer shift""".split()
+    [
+        "go",
+        "going",
+        "move",
+        "moving",
+        "steer",
+        "steering",
+        "turn",
+        "turning",
+        "rotate",
+        "rotating",
+        "dodge",
+        "dodging",
+        "head",
+        "heading",
+        "swing",
+        "strafe",
+        "step",
+        "slide",
+        "run",
+        "walk",
+        "jump",
+        "swerve",
+        "drift",
+        "veer",
+        "shift",
+    ]
 )
 _BETWEEN = frozenset(
-    """the your my to on both key keys arrow arrows button again further slightly a bit little now quickly briefly hard
-    and then down keyboard more once just with at for short same time toward towards direction side immediately next step
-    simultaneously together is be answer it way back i will another""".split()
+    [
+        "the",
+        "your",
+        "my",
+        "to",
+        "on",
+        "both",
+        "key",
+        "keys",
+        "arrow",
+        "arrows",
+        "button",
+        "again",
+        "further",
+        "slightly",
+        "a",
+        "bit",
+        "little",
+        "now",
+        "quickly",
+        "briefly",
+        "hard",
+        "and",
+        "then",
+        "down",
+        "keyboard",
+        "more",
+        "once",
+        "just",
+        "with",
+        "at",
+        "for",
+        "short",
+        "same",
+        "time",
+        "toward",
+        "towards",
+        "direction",
+        "side",
+        "immediately",
+        "next",
+        "step",
+        "simultaneously",
+        "together",
+        "is",
+        "be",
+        "answer",
+        "it",
+        "way",
+        "back",
+        "i",
+        "will",
+        "another",
+    ]
 )
 _NOT = frozenset(
-    """not never avoid avoiding without except stop stopping release releasing don't dont won't can't cannot shouldn't
-    mustn't doesn't isn't wouldn't needn't away""".split()
+    [
+        "not",
+        "never",
+        "avoid",
+        "avoiding",
+        "without",
+        "except",
+        "stop",
+        "stopping",
+        "release",
+        "releasing",
+        "don't",
+        "dont",
+        "won't",
+        "can't",
+        "cannot",
+        "shouldn't",
+        "mustn't",
+        "doesn't",
+        "isn't",
+        "wouldn't",
+        "needn't",
+        "away",
+    ]
 )
-_IF = frozenset("if when whenever whether unless until".split())  # what follows depends on what nobody here knows
-_PAST = frozenset("after before had was were pressed moved went tapped held previously earlier although though once".split())
-_WHY = frozenset("because since as due which where given while".split())
-_PERHAPS = frozenset("could might may would can maybe perhaps possibly".split())
-_BREAKS = frozenset("but so then therefore thus hence instead however".split())
-_CONCLUDES = frozenset("so therefore thus hence answer final best choose action move finally decision".split())
-_PLACE = frozenset("the on from at of in near by that this".split())
+_IF = frozenset(
+    ["if", "when", "whenever", "whether", "unless", "until"]
+)  # what follows depends on what nobody here knows
+_PAST = frozenset(
+    [
+        "after",
+        "before",
+        "had",
+        "was",
+        "were",
+        "pressed",
+        "moved",
+        "went",
+        "tapped",
+        "held",
+        "previously",
+        "earlier",
+        "although",
+        "though",
+        "once",
+    ]
+)
+_WHY = frozenset(["because", "since", "as", "due", "which", "where", "given", "while"])
+_PERHAPS = frozenset(["could", "might", "may", "would", "can", "maybe", "perhaps", "possibly"])
+_BREAKS = frozenset(["but", "so", "then", "therefore", "thus", "hence", "instead", "however"])
+_CONCLUDES = frozenset(
+    ["so", "therefore", "thus", "hence", "answer", "final", "best", "choose", "action", "move", "finally", "decision"]
+)
+_PLACE = frozenset(["the", "on", "from", "at", "of", "in", "near", "by", "that", "this"])
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!\d\.)\s+(?=\S)|\n+")
 _DECORATED = re.compile(r"(\*\*|`|\"|“|(?<!\w)')([^*`\"“”'\n]{1,40})(\*\*|`|\"|”|'(?!\w))")
 
@@ -195,20 +341,22 @@ class _Reader:
         if self._is_decorated(token):
             return True
         if after in ("key", "arrow", "button"):
-            return before not in ("this", "that") and not token.is_letter or before == "the"
+            return (before not in ("this", "that") and not token.is_letter) or before == "the"
         if token.is_letter:
             return False
         if token.is_capital:
             return before not in _PLACE
         # "left, because …": the sentence begins with it, and goes on to something else.
-        alone = place == 0 and (after in ("", ",", ".", "!", ":", "-", "–", "—", "(") or after in _WHY or after in ("to", "for"))
+        alone = place == 0 and (
+            after in ("", ",", ".", "!", ":", "-", "–", "—", "(") or after in _WHY or after in ("to", "for")
+        )
         return alone
 
     def _is_a_word(self, token: Token, place: int) -> bool:
         """An article, a pronoun, or a direction that is none: `a key`, `I`, `hold down the …`, `right now`."""
         before, after = self._word(place - 1), self._word(place + 1)
         if token.is_letter and not self._is_decorated(token):
-            if token.text in "aI" and not (after in ("key", "") or after in ",.;+" and self._verb == "press"):
+            if token.text in "aI" and not (after in ("key", "") or (after in ",.;+" and self._verb == "press")):
                 return True
             if token.text.isdigit() and self._verb != "press":
                 return True

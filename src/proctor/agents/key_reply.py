@@ -13,11 +13,71 @@ from proctor.thoughts import without_thoughts
 LONGEST = 8_000  # characters at the end of a reply in which its answer stands
 # Words that may stand beside keys in an answer that is no sentence.
 _FILLERS = frozenset(
-    """then and key keys arrow arrows button buttons the for press hold tap hit push holding pressing tapping followed by
-    again please just now quickly briefly answer final action actions move moves output command input decision
-    response result duration time seconds sec s x keyboard pyautogui pydirectinput pynput hotkey keypress presskey both together
-    simultaneously at same with while finally first after next step
-    """.split()
+    [
+        "then",
+        "and",
+        "key",
+        "keys",
+        "arrow",
+        "arrows",
+        "button",
+        "buttons",
+        "the",
+        "for",
+        "press",
+        "hold",
+        "tap",
+        "hit",
+        "push",
+        "holding",
+        "pressing",
+        "tapping",
+        "followed",
+        "by",
+        "again",
+        "please",
+        "just",
+        "now",
+        "quickly",
+        "briefly",
+        "answer",
+        "final",
+        "action",
+        "actions",
+        "move",
+        "moves",
+        "output",
+        "command",
+        "input",
+        "decision",
+        "response",
+        "result",
+        "duration",
+        "time",
+        "seconds",
+        "sec",
+        "s",
+        "x",
+        "keyboard",
+        "pyautogui",
+        "pydirectinput",
+        "pynput",
+        "hotkey",
+        "keypress",
+        "presskey",
+        "both",
+        "together",
+        "simultaneously",
+        "at",
+        "same",
+        "with",
+        "while",
+        "finally",
+        "first",
+        "after",
+        "next",
+        "step",
+    ]
 )
 _SIGNS = frozenset(",;:.+-–—>=()[]{}<>&*_`'\"“”‘’#!•·|/@$\\~")
 _FENCE = re.compile(r"```[a-zA-Z]*\n?(.*?)(?:```|\Z)", re.DOTALL)
@@ -28,7 +88,18 @@ _BULLET = re.compile(r"\s*[-*•>]\s+")
 _QUOTES = re.compile(r"(?<!\w)[*`'\"“”‘’_]{1,3}|(?<=\w)[*`\"“”]{1,3}|(?<=\w)['’_]{1,3}(?!\w)")
 _KEYS = ("keys", "key", "actions", "action", "press", "presses", "moves", "move", "input", "inputs", "answer", "command",
          "commands", "output", "button", "buttons", "sequence", "response", "strokes", "next_keys", "next_key")  # fmt: skip
-_TIMES = ("duration", "seconds", "hold", "time", "length", "hold_time", "hold_seconds", "duration_seconds", "duration_s", "for")
+_TIMES = (
+    "duration",
+    "seconds",
+    "hold",
+    "time",
+    "length",
+    "hold_time",
+    "hold_seconds",
+    "duration_seconds",
+    "duration_s",
+    "for",
+)
 _MILLISECONDS = ("duration_ms", "ms", "hold_ms", "milliseconds", "time_ms")
 _TOGETHER = ("combo", "chord", "hotkey", "combination", "together")
 
@@ -103,7 +174,9 @@ def _from_json(value: Any) -> list[Stroke] | None:
 def _from_object(value: dict[str, Any]) -> list[Stroke] | None:
     folded = {str(name).casefold(): item for name, item in value.items()}
     seconds = _json_seconds(folded)
-    if (combo := next((folded[name] for name in _TOGETHER if isinstance(folded.get(name), list | str)), None)) is not None:
+    if (
+        combo := next((folded[name] for name in _TOGETHER if isinstance(folded.get(name), list | str)), None)
+    ) is not None:
         return _held(_joined(_from_json(combo)), seconds)
     # {"action": "press", "key": "LEFT"}: the verb is no key.
     named = [folded[name] for name in _KEYS if name in folded]

@@ -63,7 +63,7 @@ class Token(Struct):
         """Written as no word of a sentence is: LEFT, VK_LEFT, ArrowLeft, ←."""
         text = self.text
         camel = re.search(r"[a-z][A-Z]", text) is not None
-        return len(text) > 1 and (text.isupper() or camel) or "_" in text or not text.isascii()
+        return (len(text) > 1 and (text.isupper() or camel)) or "_" in text or not text.isascii()
 
 
 class AmbiguousError(Exception):
@@ -180,9 +180,11 @@ class _Builder:
             self._sign = ""
 
     def _join(self, word: str) -> None:
-        if word in ("+", "&") or (word == "-" and self._made and self._made[-1][0][-1:] in [[key] for key in MODIFIERS]):
-            self._joining = True
-        elif word in ("and", "while") and self._ends_in_modifier:
+        if (
+            word in ("+", "&")
+            or (word == "-" and self._made and self._made[-1][0][-1:] in [[key] for key in MODIFIERS])
+            or (word in ("and", "while") and self._ends_in_modifier)
+        ):
             self._joining = True
         elif word in ("together", "simultaneously"):
             self._together = True

@@ -23,6 +23,7 @@ LIBC = ("/libc.so", "/libc-", "/ld-musl")  # loaded after what is preloaded
 LOADING = 10.0  # seconds in which a process that was just started has loaded its libraries, on a busy machine
 STANDING = 30.0  # seconds in which a stopped process stands still, on a busy machine
 LOOK_AGAIN = 0.0005
+SPINNING = 0.002  # seconds before a moment that is to be met exactly: a sleep may last a little longer
 
 
 class Program:
@@ -161,6 +162,16 @@ class Program:
         if self._folder is not None:
             self._tell()
         self._signal(signal.SIGCONT)
+
+    def run_until(self, seconds: float) -> float:
+        """Lets it run until so much of its own time has passed, then stops it. At what time it really stands."""
+        if self.elapsed < seconds:
+            self.resume()
+            time.sleep(max(0.0, seconds - self.elapsed - SPINNING))
+            while self.elapsed < seconds:
+                pass
+        self.pause()
+        return self.elapsed
 
     def _processes(self) -> list[int]:
         return [self.pid, *descendants(self.pid)]

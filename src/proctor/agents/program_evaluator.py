@@ -35,7 +35,7 @@ class ProgramEvaluator(Evaluator):
         self._home = Home(self.folder, Path(self.home).expanduser() if self.home else None, self.keep_home)
         given = self._home.environment | (environment or {})
         self._program = Program(command, log, given, pass_fds, self.clock == "paused", self.folder)
-        recording.note("program", command=command)
+        recording.note("program", at=self._program.elapsed, command=command)
 
     @classmethod
     def check_requirements(cls, clock: ClockName) -> None:
@@ -59,8 +59,8 @@ class ProgramEvaluator(Evaluator):
 
     def _resume_environment(self) -> None:
         if self._program is not None:
-            recording.note("resumed", at=self._program.elapsed)
             self._program.resume()
+            recording.note("resumed", at=self._program.elapsed)
 
     def _close_environment(self) -> None:
         self._end()

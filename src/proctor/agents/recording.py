@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from proctor.agents.lags import Lags
 
@@ -85,31 +84,3 @@ class Recording:
 
 
 recording = Recording()
-
-
-class _Line(Struct):
-    """What there is in a line of the log, as far as reactions go."""
-
-    ns: int
-    event: str
-    kind: str = ""
-    by: str = ""
-
-
-def read_reactions(log: Path) -> Lags:
-    """From a frame to the first input after it, as far as the log goes: also of an agent that was ended in a step."""
-    reactions, frame_ns = Lags(), 0
-    decode = msgspec.json.Decoder(_Line).decode
-    for text in log.read_bytes().splitlines() if log.exists() else ():
-        try:
-            line = decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            continue  # cut off, or not of this kind
-        if line.by:
-            continue
-        if line.event == "frame":
-            frame_ns = line.ns
-        elif line.event == "input" and line.kind != RELEASE and frame_ns:
-            reactions.add(line.ns - frame_ns)
-            frame_ns = 0
-    return reactions

@@ -36,7 +36,9 @@ class Authority:
 
     def name_display(self, number: str) -> None:
         host, display = socket.gethostname().encode(), number.encode()
-        self._write(self.file.name, _entry(LOCAL, host, display, self._cookie) + _entry(WILD, b"", display, self._cookie))
+        self._write(
+            self.file.name, _entry(LOCAL, host, display, self._cookie) + _entry(WILD, b"", display, self._cookie)
+        )
 
     def _write(self, name: str, content: bytes) -> Path:
         path = Path(self._folder.name) / name

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import platform
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -34,6 +35,11 @@ from proctor.randomness import mix
 from proctor.task import Task
 from proctor.types import Output, Sample, Score
 
+if TYPE_CHECKING:
+    from proctor.agents.worlds.video import Videos
+
+logger = logging.getLogger("proctor.agents")
+
 AGENT = 1  # mixed into the seed of an episode, for the agent that plays it
 COUNTS = ("idle", "unreadable", "late", "dropped", "late_ticks", "slow_ticks")
 PLAYED = "played"  # the outcome of an episode in a world that cannot be won or lost
@@ -49,6 +55,7 @@ class WorldSettings(Struct, frozen=True):
     attempts: Annotated[int, Meta(ge=1, le=10)] = 2  # at an episode that fails through no fault of the agent
     history: Annotated[int, Meta(ge=0, le=1_000)] = 4  # moves that a language model is shown again
     env_kwargs: dict[str, Any] = {}
+    filmed: Annotated[int, Meta(ge=0)] = 3  # episodes, from the first, that a video is made of where the world is drawn
 
 
 class WorldExam(Task):
@@ -63,6 +70,10 @@ class WorldExam(Task):
     def world(self, in_words: bool) -> Recipe:
         """How the world is made, in its process; the words are for a language model."""
         return recipe_of(self.World, (), self.settings.env_kwargs)
+
+    def filmed_world(self) -> Recipe | None:
+        """The same world, with a method `render` that gives a picture; None if it has none."""
+        return None
 
     def count(self, config: RunConfig) -> int:
         return config.limit or DEFAULT_EPISODES
@@ -81,10 +92,14 @@ class WorldExam(Task):
         self._tables: list[Table] = []
         self._free: list[Table] = []
         self._preparing = asyncio.Lock()
+        self._videos: Videos | None = None
+        self._told: set[str] = set()  # why there is no video
 
     async def close(self) -> None:
         for table in self._tables:
             await table.close()
+        if self._videos is not None:
+            await self._videos.close()
 
     async def ask(
         self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig, done: int
@@ -100,6 +115,7 @@ class WorldExam(Task):
                 mind = ModelPlayer(self, sample, epoch, candidate, config) if isinstance(candidate, Model) else None
                 await self._prepare(agent, config)
                 ending = await self._attempt(episode, agent, mind)
+                await self._film(sample, log, config)
             if attempt >= done:
                 text = msgspec.json.encode(ending).decode()
                 yield Output(text, ending.usage, ending.outcome, ending.seconds)
@@ -150,6 +166,29 @@ class WorldExam(Task):
         finally:
             self._free.append(table)
         return ending
+
+    async def _film(self, sample: Sample, log: Path, config: RunConfig) -> None:
+        """A video of one of the first episodes, if it is wanted and the world can be drawn."""
+        if not config.film or sample.index - config.limit_start >= self.settings.filmed:
+            return
+        world = self.filmed_world()
+        if world is None:
+            return
+        from proctor.agents.worlds.video import VideoError, Videos
+
+        if self.settings.clock != "step" and config.parallel > 1:
+            return self._tell("no videos: to make them would take time from the episodes beside; leave out --parallel")
+        self._videos = self._videos or Videos(world, self.artifacts / "film.log")
+        try:
+            await self._videos.make(log)
+        except VideoError as error:
+            self._tell(str(error))
+
+    def _tell(self, note: str) -> None:
+        """Once."""
+        if note not in self._told:
+            self._told.add(note)
+            logger.warning("%s: %s", self.name, note)
 
     def _new_table(self, agent: Recipe | None) -> Table:
         log = self.artifacts / f"process-{len(self._tables) + 1}.log"
