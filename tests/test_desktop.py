@@ -331,7 +331,7 @@ def active_title(desktop: XDesktop) -> str:
 
 def test_a_window_with_the_keyboard_that_is_covered_is_raised(desktop: XDesktop, notepads: dict[str, Path]) -> None:
     make_active(desktop, "First")
-    second = Display(desktop.name)
+    second = opened(desktop)
     second.create_resource_object("window", window_titled(desktop, "Second").hWnd).configure(stack_mode=X.Above)
     second.sync()
     second.close()
@@ -572,7 +572,7 @@ def test_a_window_of_the_agents_own_is_no_success() -> None:
 
 def test_a_window_says_nothing_but_the_server_knows_whose_it_is(desktop: XDesktop) -> None:
     """Nor can it lie: what it says is asked for only where the server does not know."""
-    connection = Display(desktop.name)
+    connection = opened(desktop)
     window = connection.screen().root.create_window(0, 0, 10, 10, 0, X.CopyFromParent)
     window.set_wm_name("Mine")
     window.change_property(connection.intern_atom("_NET_WM_PID"), Xatom.CARDINAL, 32, [1])

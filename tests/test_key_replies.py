@@ -55,12 +55,12 @@ def test_any_text_is_read_within_the_limits(text: str) -> None:
         assert VK.F10 not in stroke.keys
 
 
-WORDS = ["press", "LEFT", "right", "don't", "if", "the", "key", "0.5", "for", "seconds", "wait", "+", ",", ".", ":", "\n",
-         "CTRL", "a", "then", "or", "{", "}", "[", "]", '"keys"', "none", "**", "`", "<answer>", "</answer>", "I", "twice"]  # fmt: skip
+WORDS = """press LEFT right don't if the key 0.5 for seconds wait + , . : CTRL a then or { } [ ] "keys" none
+    ** ` <answer> </answer> I twice""".split()  # noqa: SIM905 - a list of words
 
 
 @settings(max_examples=50)
-@given(st.lists(st.sampled_from(WORDS), max_size=40).map(" ".join))
+@given(st.lists(st.sampled_from([*WORDS, "\n"]), max_size=40).map(" ".join))
 def test_any_words_are_read_within_the_limits(text: str) -> None:
     found = read_strokes(text)
     assert found is None or len(found) <= MOST_STROKES

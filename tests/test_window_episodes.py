@@ -107,7 +107,7 @@ def test_polling_game_sees_every_click(clicks: int) -> None:
 
 
 def test_reaction_counts_to_the_press_of_an_agent_in_mid_step() -> None:
-    report = play("ArrowGame", "Reacting", timeout=1.0)
+    report = play("ArrowGame", "Reacting", timeout=3.0)
     metrics = report.metrics
     assert metrics["reaction_p50_ms"].n >= 2
     assert metrics["reaction_p50_ms"].value < 300  # it holds the key for longer

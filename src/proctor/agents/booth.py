@@ -60,9 +60,7 @@ class Booth:
         self._player: LocalPlayer | VisionPlayer | None = None
         self._played_in: list[Path] = []
 
-    async def play(
-        self, task: Task, folder: Path, sample: Sample, about: dict[str, Any] | None = None
-    ) -> Attempt:
+    async def play(self, task: Task, folder: Path, sample: Sample, about: dict[str, Any] | None = None) -> Attempt:
         """One attempt; its files go to the folder. What it is about stands at the beginning of its log."""
         os.makedirs(folder, exist_ok=True)
         self._played_in.append(folder)

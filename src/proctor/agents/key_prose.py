@@ -8,182 +8,42 @@ from typing import Literal
 from msgspec import Struct
 
 from proctor.agents.key_names import ARROWS
-from proctor.agents.key_tokens import AmbiguousError, Stroke, Token, strokes_of, tokens_of
+from proctor.agents.key_tokens import AmbiguousError, Stroke, Token, strokes_of, tokens_of, words
 
 Mood = Literal["", "not", "if", "past", "why", "perhaps"]
 NO_COMMAND = ("not", "if", "past", "why")
 Tier = Literal["command", "named", "perhaps"]
 
-_PRESS = frozenset(
-    [
-        "press",
-        "pressing",
-        "hit",
-        "hitting",
-        "tap",
-        "tapping",
-        "push",
-        "pushing",
-        "hold",
-        "holding",
-        "keep",
-        "use",
-        "using",
-        "type",
-        "typing",
-        "choose",
-        "pick",
-        "choosing",
-        "input",
-        "inputting",
-        "send",
-        "sending",
-        "try",
-        "trying",
-        "click",
-        "keypress",
-    ]
+_PRESS = words(
+    """press pressing hit hitting tap tapping push pushing hold holding keep use using type typing
+    choose pick choosing input inputting send sending try trying click keypress"""
 )
-_MOVE = frozenset(
-    [
-        "go",
-        "going",
-        "move",
-        "moving",
-        "steer",
-        "steering",
-        "turn",
-        "turning",
-        "rotate",
-        "rotating",
-        "dodge",
-        "dodging",
-        "head",
-        "heading",
-        "swing",
-        "strafe",
-        "step",
-        "slide",
-        "run",
-        "walk",
-        "jump",
-        "swerve",
-        "drift",
-        "veer",
-        "shift",
-    ]
+_MOVE = words(
+    """go going move moving steer steering turn turning rotate rotating dodge dodging head heading
+    swing strafe step slide run walk jump swerve drift veer shift"""
 )
-_BETWEEN = frozenset(
-    [
-        "the",
-        "your",
-        "my",
-        "to",
-        "on",
-        "both",
-        "key",
-        "keys",
-        "arrow",
-        "arrows",
-        "button",
-        "again",
-        "further",
-        "slightly",
-        "a",
-        "bit",
-        "little",
-        "now",
-        "quickly",
-        "briefly",
-        "hard",
-        "and",
-        "then",
-        "down",
-        "keyboard",
-        "more",
-        "once",
-        "just",
-        "with",
-        "at",
-        "for",
-        "short",
-        "same",
-        "time",
-        "toward",
-        "towards",
-        "direction",
-        "side",
-        "immediately",
-        "next",
-        "step",
-        "simultaneously",
-        "together",
-        "is",
-        "be",
-        "answer",
-        "it",
-        "way",
-        "back",
-        "i",
-        "will",
-        "another",
-    ]
+_BETWEEN = words(
+    """the your my to on both key keys arrow arrows button again further slightly a bit little now
+    quickly briefly hard and then down keyboard more once just with at for short same time
+    toward towards direction side immediately next step simultaneously together is be answer it
+    way back i will another"""
 )
-_NOT = frozenset(
-    [
-        "not",
-        "never",
-        "avoid",
-        "avoiding",
-        "without",
-        "except",
-        "stop",
-        "stopping",
-        "release",
-        "releasing",
-        "don't",
-        "dont",
-        "won't",
-        "can't",
-        "cannot",
-        "shouldn't",
-        "mustn't",
-        "doesn't",
-        "isn't",
-        "wouldn't",
-        "needn't",
-        "away",
-    ]
+_NOT = words(
+    """not never avoid avoiding without except stop stopping release releasing don't dont won't
+    can't cannot shouldn't mustn't doesn't isn't wouldn't needn't away"""
 )
-_IF = frozenset(
-    ["if", "when", "whenever", "whether", "unless", "until"]
-)  # what follows depends on what nobody here knows
-_PAST = frozenset(
-    [
-        "after",
-        "before",
-        "had",
-        "was",
-        "were",
-        "pressed",
-        "moved",
-        "went",
-        "tapped",
-        "held",
-        "previously",
-        "earlier",
-        "although",
-        "though",
-        "once",
-    ]
+_IF = words("if when whenever whether unless until")  # what follows depends on what nobody here knows
+_PAST = words(
+    """after before had was were pressed moved went tapped held previously earlier although though
+    once"""
 )
-_WHY = frozenset(["because", "since", "as", "due", "which", "where", "given", "while"])
-_PERHAPS = frozenset(["could", "might", "may", "would", "can", "maybe", "perhaps", "possibly"])
-_BREAKS = frozenset(["but", "so", "then", "therefore", "thus", "hence", "instead", "however"])
-_CONCLUDES = frozenset(
-    ["so", "therefore", "thus", "hence", "answer", "final", "best", "choose", "action", "move", "finally", "decision"]
-)
-_PLACE = frozenset(["the", "on", "from", "at", "of", "in", "near", "by", "that", "this"])
+_WHY = words("because since as due which where given while")
+_PERHAPS = words("could might may would can maybe perhaps possibly")
+_BREAKS = words("but so then therefore thus hence instead however")
+_CONCLUDES = words("""so therefore thus hence answer final best choose action move finally decision""")
+_PLACE = words("the on from at of in near by that this")
+_JOINING = words("and or while together simultaneously")
+_AFTER_ALONE = frozenset(("", ",", ".", "!", ":", "-", "–", "—", "(", "to", "for"))
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!\d\.)\s+(?=\S)|\n+")
 _DECORATED = re.compile(r"(\*\*|`|\"|“|(?<!\w)')([^*`\"“”'\n]{1,40})(\*\*|`|\"|”|'(?!\w))")
 
@@ -347,10 +207,7 @@ class _Reader:
         if token.is_capital:
             return before not in _PLACE
         # "left, because …": the sentence begins with it, and goes on to something else.
-        alone = place == 0 and (
-            after in ("", ",", ".", "!", ":", "-", "–", "—", "(") or after in _WHY or after in ("to", "for")
-        )
-        return alone
+        return place == 0 and (after in _AFTER_ALONE or after in _WHY)
 
     def _is_a_word(self, token: Token, place: int) -> bool:
         """An article, a pronoun, or a direction that is none: `a key`, `I`, `hold down the …`, `right now`."""
@@ -399,6 +256,3 @@ class _Reader:
         for said in (self._said.commands, self._said.named, self._said.perhaps):
             if said and (token.kind in ("time", "times", "sign", "number") or token.word in _JOINING):
                 said.append(token)
-
-
-_JOINING = frozenset(("and", "or", "while", "together", "simultaneously"))

@@ -7,77 +7,17 @@ import re
 from typing import Any
 
 from proctor.agents.key_prose import read_prose
-from proctor.agents.key_tokens import AmbiguousError, Stroke, Token, strokes_of, tokens_of
+from proctor.agents.key_tokens import AmbiguousError, Stroke, Token, strokes_of, tokens_of, within_limits, words
 from proctor.thoughts import without_thoughts
 
 LONGEST = 8_000  # characters at the end of a reply in which its answer stands
 # Words that may stand beside keys in an answer that is no sentence.
-_FILLERS = frozenset(
-    [
-        "then",
-        "and",
-        "key",
-        "keys",
-        "arrow",
-        "arrows",
-        "button",
-        "buttons",
-        "the",
-        "for",
-        "press",
-        "hold",
-        "tap",
-        "hit",
-        "push",
-        "holding",
-        "pressing",
-        "tapping",
-        "followed",
-        "by",
-        "again",
-        "please",
-        "just",
-        "now",
-        "quickly",
-        "briefly",
-        "answer",
-        "final",
-        "action",
-        "actions",
-        "move",
-        "moves",
-        "output",
-        "command",
-        "input",
-        "decision",
-        "response",
-        "result",
-        "duration",
-        "time",
-        "seconds",
-        "sec",
-        "s",
-        "x",
-        "keyboard",
-        "pyautogui",
-        "pydirectinput",
-        "pynput",
-        "hotkey",
-        "keypress",
-        "presskey",
-        "both",
-        "together",
-        "simultaneously",
-        "at",
-        "same",
-        "with",
-        "while",
-        "finally",
-        "first",
-        "after",
-        "next",
-        "step",
-    ]
+_FILLERS = words(
+    """then and key keys arrow arrows button buttons the for press hold tap hit push holding
+    pressing tapping followed by again please just now quickly briefly answer final action
+    actions move moves output command input decision response result duration time seconds sec
+    s x keyboard pyautogui pydirectinput pynput hotkey keypress presskey both together
+    simultaneously at same with while finally first after next step"""
 )
 _SIGNS = frozenset(",;:.+-–—>=()[]{}<>&*_`'\"“”‘’#!•·|/@$\\~")
 _FENCE = re.compile(r"```[a-zA-Z]*\n?(.*?)(?:```|\Z)", re.DOTALL)
@@ -86,20 +26,10 @@ _BOXED = re.compile(r"\\boxed\{(?:\\text\{)?([^{}]*)\}?\}")
 _ENUMERATED = re.compile(r"\s*\(?(?:\d+|[a-z])[.)]\s+", re.IGNORECASE)
 _BULLET = re.compile(r"\s*[-*•>]\s+")
 _QUOTES = re.compile(r"(?<!\w)[*`'\"“”‘’_]{1,3}|(?<=\w)[*`\"“”]{1,3}|(?<=\w)['’_]{1,3}(?!\w)")
-_KEYS = ("keys", "key", "actions", "action", "press", "presses", "moves", "move", "input", "inputs", "answer", "command",
-         "commands", "output", "button", "buttons", "sequence", "response", "strokes", "next_keys", "next_key")  # fmt: skip
-_TIMES = (
-    "duration",
-    "seconds",
-    "hold",
-    "time",
-    "length",
-    "hold_time",
-    "hold_seconds",
-    "duration_seconds",
-    "duration_s",
-    "for",
-)
+# Names that replies in JSON give to keys and to times.
+_KEYS = """keys key actions action press presses moves move input inputs answer command commands output button buttons
+    sequence response strokes next_keys next_key""".split()  # noqa: SIM905 - a list of words
+_TIMES = ("duration", "seconds", "hold", "time", "length", "hold_time", "hold_seconds", "duration_s", "for")
 _MILLISECONDS = ("duration_ms", "ms", "hold_ms", "milliseconds", "time_ms")
 _TOGETHER = ("combo", "chord", "hotkey", "combination", "together")
 
@@ -174,10 +104,9 @@ def _from_json(value: Any) -> list[Stroke] | None:
 def _from_object(value: dict[str, Any]) -> list[Stroke] | None:
     folded = {str(name).casefold(): item for name, item in value.items()}
     seconds = _json_seconds(folded)
-    if (
-        combo := next((folded[name] for name in _TOGETHER if isinstance(folded.get(name), list | str)), None)
-    ) is not None:
-        return _held(_joined(_from_json(combo)), seconds)
+    together = [folded[name] for name in _TOGETHER if isinstance(folded.get(name), list | str)]
+    if together:
+        return _held(_joined(_from_json(together[0])), seconds)
     # {"action": "press", "key": "LEFT"}: the verb is no key.
     named = [folded[name] for name in _KEYS if name in folded]
     for item in named:
@@ -199,24 +128,27 @@ def _json_seconds(folded: dict[str, Any]) -> float | None:
     for names, unit in ((_TIMES, 1.0), (_MILLISECONDS, 0.001)):
         for name in names:
             item = folded.get(name)
-            if isinstance(item, str) and (found := [t for t in tokens_of(item) if t.kind in ("time", "key", "number")]):
-                return found[0].seconds or _number(found[0].text)
+            if isinstance(item, str):
+                return _seconds_in(item)
             if isinstance(item, int | float) and not isinstance(item, bool):
                 return item * unit
     return None
 
 
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+def _seconds_in(text: str) -> float | None:
+    """Of `0.5`, `0.5 s`, `300 ms`."""
+    for token in tokens_of(text):
+        if token.kind == "time":
+            return token.seconds
+        if token.text.isdigit():
+            return float(token.text)
+    return None
 
 
 def _held(strokes: list[Stroke] | None, seconds: float | None) -> list[Stroke] | None:
     if not strokes or seconds is None:
         return strokes
-    return [Stroke(stroke.keys, strokes_of(tokens_of(f"wait {max(seconds, 0.0):f}"))[0].seconds) for stroke in strokes]
+    return [Stroke(stroke.keys, within_limits(seconds)) for stroke in strokes]
 
 
 def _joined(strokes: list[Stroke] | None) -> list[Stroke] | None:
@@ -266,8 +198,8 @@ def _bare_tokens(text: str) -> list[Token] | None:
     """Of a text that is no sentence: it names keys, times or none, and little else."""
     tokens: list[Token] = []
     for line in text.splitlines():
-        line = _BULLET.sub("", _ENUMERATED.sub("", line)) if len(line.split()) > 1 else line
-        tokens += tokens_of(_QUOTES.sub(" ", line))
+        bare = _BULLET.sub("", _ENUMERATED.sub("", line)) if len(line.split()) > 1 else line
+        tokens += tokens_of(_QUOTES.sub(" ", bare))
     for token in tokens:
         if token.kind == "word" and token.word not in _FILLERS and token.word not in ("or", "either"):
             return None

@@ -30,6 +30,14 @@ _NOTHING = (
 Kind = Literal["key", "time", "times", "number", "nothing", "wait", "word", "sign"]
 
 
+def words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def within_limits(seconds: float) -> float:
+    return min(max(seconds, SHORTEST_HOLD), LONGEST_HOLD)
+
+
 class Stroke(Struct, frozen=True):
     """Keys that are pressed together, and for how long. Without a key it is a wait."""
 
@@ -72,9 +80,16 @@ class AmbiguousError(Exception):
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    spoken = r"(?:a |one )?(?P<share>half|quarter|tenth)(?: of)?(?: an?)? second|(?P<whole>a|one|two|three) seconds?"
+    spoken = (
+        r"(?:a |one )?(?P<share>half|quarter|tenth)(?: of)?(?: an?)? second"
+        r"|(?P<whole>a|one|two|three) seconds?"
+    )
+    times = (
+        r"[x×*] ?(?P<n>\d{1,2})(?![\w.])"
+        r"|\b(?P<count>\d{1,2}|two|three|four|five) times\b|\b(?:once|twice|thrice)\b"
+    )
     return re.compile(
-        rf"(?P<times>[x×*] ?(?P<n>\d{{1,2}})(?![\w.])|\b(?P<count>\d{{1,2}}|two|three|four|five) times\b|\b(?:once|twice|thrice)\b)"
+        rf"(?P<times>{times})"
         rf"|(?P<spoken>\b(?:{spoken})\b)"
         rf"|(?P<time>(?<![\w.])(?P<value>\d+(?:\.\d+)?|\.\d+)\s*-?{_UNIT})"
         r"|(?P<decimal>(?<![\w.])(?:\d+\.\d+|\.\d+)(?![\w.]*\d))"
@@ -136,7 +151,7 @@ def _token(match: re.Match[str]) -> Token:
 
 
 def strokes_of(tokens: Iterable[Token]) -> list[Stroke]:
-    """From keys, times and what joins them, in their order. Raises AmbiguousError for alternatives and contradictions."""
+    """From keys, times and what joins them. Raises AmbiguousError for alternatives and contradictions."""
     built = _Builder()
     for token in tokens:
         built.add(token)
@@ -180,11 +195,7 @@ class _Builder:
             self._sign = ""
 
     def _join(self, word: str) -> None:
-        if (
-            word in ("+", "&")
-            or (word == "-" and self._made and self._made[-1][0][-1:] in [[key] for key in MODIFIERS])
-            or (word in ("and", "while") and self._ends_in_modifier)
-        ):
+        if word in ("+", "&") or (word in ("-", "and", "while") and self._ends_in_modifier):
             self._joining = True
         elif word in ("together", "simultaneously"):
             self._together = True
@@ -223,6 +234,6 @@ class _Builder:
             made = [(keys, next((seconds for _, seconds, _ in made if seconds is not None), None), 1)]
         found: list[Stroke] = []
         for keys, seconds, times in made:
-            held = min(max(HOLD if seconds is None else seconds, SHORTEST_HOLD), LONGEST_HOLD)
-            found += [Stroke(tuple(dict.fromkeys(keys)), held)] * times
+            held = HOLD if seconds is None else seconds
+            found += [Stroke(tuple(dict.fromkeys(keys)), within_limits(held))] * times
         return found[:MOST_STROKES]

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ def count_frames(changes: Sequence[int], begin: float, end: float, still: Sequen
     starts = [
         now for before, now in zip([None, *shown], shown, strict=False) if before is None or now - before > ONE_FRAME
     ]
-    intervals = [now - before - _within(still, before, now) for before, now in zip(starts, starts[1:], strict=False)]
+    intervals = [now - before - _within(still, before, now) for before, now in pairwise(starts)]
     if len(starts) < FEWEST:
         return Frames(len(starts), None)
     usual = statistics.median(intervals)

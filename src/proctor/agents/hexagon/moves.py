@@ -33,7 +33,7 @@ def replay_moves(moves: dict[str, Any]) -> str:
     game = Game(moves["seed"], moves["level"], rounds=1)
     if moves["phase"] != Phase.READY:
         game.start()
-    changes = {tick: direction for tick, direction in moves["moves"]}
+    changes = dict(moves["moves"])
     direction = 0
     for tick in range(moves["ticks"]):
         if game.phase is not Phase.PLAYING:

@@ -47,9 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def parsed(args: argparse.Namespace) -> Options:
     seed = secrets.randbelow(1 << 31) if args.seed is None else args.seed
-    return Options(
-        seed, args.level, args.size, args.fps, args.title, args.state, args.moves, args.rounds, args.locked
-    )
+    return Options(seed, args.level, args.size, args.fps, args.title, args.state, args.moves, args.rounds, args.locked)
 
 
 def _size(text: str) -> tuple[int, int]:

@@ -112,7 +112,8 @@ def _start_ffmpeg(video: Path, shape: tuple[int, ...], fps: float) -> subprocess
     height, width = shape[:2]
     command = [
         *("ffmpeg", "-nostdin", "-loglevel", "error", "-y"),
-        *("-f", "rawvideo", "-pix_fmt", "rgb24", "-video_size", f"{width}x{height}", "-framerate", f"{fps:g}", "-i", "-"),
+        *("-f", "rawvideo", "-pix_fmt", "rgb24", "-video_size", f"{width}x{height}"),
+        *("-framerate", f"{fps:g}", "-i", "-"),
         *("-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p"),
         *("-threads", "1", "-movflags", "+faststart", str(video)),
     ]

@@ -170,10 +170,10 @@ class WorldExam(Task):
     async def _film(self, sample: Sample, log: Path, config: RunConfig) -> None:
         """A video of one of the first episodes, if it is wanted and the world can be drawn."""
         if not config.film or sample.index - config.limit_start >= self.settings.filmed:
-            return
+            return None
         world = self.filmed_world()
         if world is None:
-            return
+            return None
         from proctor.agents.worlds.video import VideoError, Videos
 
         if self.settings.clock != "step" and config.parallel > 1:
