@@ -15,6 +15,7 @@ import pytest
 
 from proctor import evaluate
 from proctor.agents.desktop.display import VirtualDisplay
+from proctor.agents.desktop.frames import Frames, count_frames, watch_frames
 from proctor.agents.desktop.vk import VK
 from proctor.agents.desktop.x11 import XDesktop
 from proctor.errors import UsageError
@@ -23,6 +24,7 @@ from test_desktop import hear, until
 FILE = str(Path(__file__).parent / "window_players.py")
 PRESSING_F10 = """
 from proctor.agents.desktop.x11 import XDesktop
+from proctor.agents.desktop.frames import Frames, count_frames, watch_frames
 from proctor.agents.desktop.vk import VK
 XDesktop().key(VK.F10, True)
 """
@@ -200,3 +202,50 @@ def test_turns_of_a_model_are_in_the_record(serve: Callable[..., Any]) -> None:
     assert all((folder / turn["frame"]).read_bytes().startswith(b"\x89PNG") for turn in turns)
     events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
     assert [event["read"] for event in events if event["event"] == "reply"][:5] == ["unreadable"] * 4 + ["LEFT:0.2"]
+
+
+STEADY = [round(1_000 + number * 1_000 / 60) for number in range(300)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "still", "frames"),
+    [
+        (STEADY, [], Frames(300, 0)),
+        ([now + piece for now in STEADY for piece in (0, 1, 3)], [], Frames(300, 0)),  # drawn in pieces
+        (STEADY[:100] + STEADY[101:], [], Frames(299, 1)),
+        ([now + 500 * (now > 3_000) for now in STEADY], [(3_001.0, 3_501.0)], Frames(300, 0)),  # it stood still
+        ([now + 500 * (now > 3_000) for now in STEADY], [], Frames(300, 1)),
+        ([1_000, 1_500, 1_510], [], Frames(3, None)),  # too few to tell
+        ([1_000 + number**2 for number in range(60)], [], Frames(58, None)),  # drawn when something changes
+        ([], [], Frames(0, None)),
+    ],
+)
+def test_late_frames(changes: list[int], still: list[tuple[float, float]], frames: Frames) -> None:
+    assert count_frames(changes, 0.0, 1e6, still) == frames
+
+
+@pytest.mark.parametrize("lost", [0, pytest.param(5, marks=pytest.mark.slow)])
+def test_frames_of_a_display_are_counted(displays: list[VirtualDisplay], lost: int) -> None:
+    """Each of them, whoever draws it."""
+    display, _ = displays
+    watch = watch_frames(display.name, display.authority)
+    assert watch is not None
+    program = f"import sys; sys.argv = ['', '60', '{lost}']\n{DRAWING}"
+    done = subprocess.run([sys.executable, "-c", program], env=os.environ | display.environment, check=True)
+    assert done.returncode == 0
+    changes = watch.close()
+    assert changes is not None
+    shown = count_frames(changes, changes[0], changes[-1])
+    assert 58 <= shown.shown <= 63  # the window that appears and goes is a change, too
+
+
+DRAWING = """
+import time
+import pygame
+pygame.display.init()
+screen = pygame.display.set_mode((320, 240))
+for number in range(int(sys.argv[1])):
+    screen.fill((number, 0, 0))
+    pygame.display.flip()
+    time.sleep(0.02 + 0.1 * (number < int(sys.argv[2])))
+"""

@@ -73,9 +73,10 @@ class Booth:
             player.sample = sample
         clock = player.clock = Clock() if self._longest_thought is None else Clock(judge, self._longest_thought)
         starting = asyncio.create_task(asyncio.to_thread(self._start_film, folder))
-        frames = await asyncio.to_thread(self._watch_frames)
+        watching = asyncio.create_task(asyncio.to_thread(self._watch_frames))
         try:
             await asyncio.shield(starting)
+            await asyncio.shield(watching)
             supervisor = Supervisor(judge, player, journal=journal, display=self._display, clock=clock)
             if self._stop_key is not None:
                 loop = asyncio.get_running_loop()
@@ -83,14 +84,14 @@ class Booth:
             result = await supervisor.evaluate(task)
         finally:
             try:
-                changes = None if frames is None else await completed(asyncio.create_task(_close_watch(frames)))
+                changes = await completed(asyncio.create_task(_close_watch(watching)))
                 trouble = await completed(asyncio.create_task(_close_recording(starting)))
                 if trouble:
                     journal.note("film", trouble=trouble)
             finally:
                 journal.close()
         lags = msgspec.convert(supervisor.lags, dict[str, Lags], strict=False)
-        log = EpisodeLog(folder / EVENTS)
+        log = await asyncio.to_thread(EpisodeLog, folder / EVENTS)
         if "reaction" not in lags and (reactions := log.reactions()).n:
             lags["reaction"] = reactions  # of an agent that was stopped in the middle of a step
         return Attempt(
@@ -154,9 +155,9 @@ class Booth:
         """Of a display that is ours: on that of a person others draw, too."""
         if self._display is None:
             return None
-        from proctor.agents.desktop.frames import FrameWatch
+        from proctor.agents.desktop.frames import watch_frames
 
-        return FrameWatch(self._display.name, self._display.authority)
+        return watch_frames(self._display.name, self._display.authority)
 
     def _start_film(self, folder: Path) -> Film | None:
         if self._stop_key is None or not self._film:
@@ -187,8 +188,11 @@ def _remove_leftovers(folders: list[Path]) -> None:
             remove_home(left)
 
 
-async def _close_watch(frames: FrameWatch) -> list[int] | None:
-    return await asyncio.to_thread(frames.close)
+async def _close_watch(watching: asyncio.Task[FrameWatch | None]) -> list[int] | None:
+    """When something changed on the display, as far as that is known."""
+    await asyncio.wait([watching])
+    frames = watching.result() if watching.exception() is None else None
+    return None if frames is None else await asyncio.to_thread(frames.close)
 
 
 def _frames(log: EpisodeLog, changes: list[int] | None) -> dict[str, Any]:

@@ -27,8 +27,8 @@ class Home:
 
     def __init__(self, folder: Path | None = None, template: Path | None = None, keep: bool = False) -> None:
         """In the folder it is not left where nobody looks, should this process be killed."""
-        self._kept_as = folder / KEPT if keep and folder is not None else None
-        parent = folder.resolve() if folder is not None else None
+        parent = folder.resolve() if folder is not None else None  # who made it may go elsewhere
+        self._kept_as = parent / KEPT if keep and parent is not None else None
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
         try:
             if template is not None:

@@ -47,13 +47,15 @@ class FrameWatch:
         self._flooded = False
         with authority_of(authority):
             self._display = display.Display(name)
-        self._woken, self._wake = os.pipe()
         self._thread: threading.Thread | None = None
-        if self._display.has_extension("DAMAGE"):
+        is_told = self._display.has_extension("DAMAGE")
+        if is_told:
             self._display.damage_query_version()
             root = self._display.screen().root
             root.damage_create(damage.DamageReportRawRectangles)
             self._display.sync()
+        self._woken, self._wake = os.pipe()
+        if is_told:
             self._thread = threading.Thread(target=self._run, daemon=True, name="proctor-frames")
             self._thread.start()
 
@@ -90,6 +92,14 @@ def _unwrapped(times: Sequence[int]) -> list[int]:
     """The server's clock has 32 bits of the system's: they go round in seven weeks."""
     now = round(time.monotonic() * SECOND) + SECOND  # it may be a little ahead of ours
     return [now - (now - then) % WRAP for then in times]
+
+
+def watch_frames(name: str, authority: Path | None) -> FrameWatch | None:
+    """None where the display is gone already: whoever plays on it will say so."""
+    try:
+        return FrameWatch(name, authority)
+    except (error.DisplayError, error.ConnectionClosedError, OSError):
+        return None
 
 
 def count_frames(changes: Sequence[int], begin: float, end: float, still: Sequence[Span] = ()) -> Frames:
