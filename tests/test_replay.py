@@ -155,7 +155,7 @@ def test_hexagon_in_its_window_is_replayed_exactly(proctor: Command, clock: str,
     other.write_text("".join((forged if line is moves else json.dumps(line)) + "\n" for line in lines))
     done = proctor("replay", str(other))
     assert done.returncode == 1
-    assert "ANOTHER RESULT: cursor was" in done.stdout
+    assert "ANOTHER RESULT: " in done.stdout
 
 
 @pytest.mark.slow

@@ -37,7 +37,10 @@ TIMED = ("task_elapsed_time", "frames", "late_frames", "frame")  # measured: the
 
 
 class Script(Struct):
-    """What is done again, each thing at its second of the program's time."""
+    """What is done again, each thing at its second of the program's time after the environment was set up.
+
+    How long a program takes to start depends on what else the machine does, so its start is not what is counted from.
+    """
 
     inputs: list[tuple[float, str, str, dict[str, int]]]  # seconds, kind, key or text, where to
     frames: list[tuple[float, str]]  # seconds, fingerprint
@@ -98,17 +101,19 @@ def _script(log: EpisodeLog) -> Script:
     set_up, over = log.first("set_up"), log.first("over")
     if set_up is None or over is None:
         raise UsageError("the episode was not played: there is nothing to do again.")
-    inputs, frames = [], []
+    ready = log.program_seconds(set_up["ns"])
+    inputs: list[tuple[float, str, str, dict[str, int]]] = []
+    frames: list[tuple[float, str]] = []
     for line in log.lines:
         if not set_up["ns"] <= line["ns"] <= over["ns"]:
             continue
-        at = log.program_seconds(line["ns"])
+        at = log.program_seconds(line["ns"]) - ready
         if line["event"] == "input":
             where = {key: line[key] for key in ("x", "y", "dx", "dy") if key in line}
             inputs.append((at, line["kind"], line.get("what", ""), where))
         elif line["event"] == "frame" and line.get("by") != EVALUATOR:
             frames.append((at, line["hash"]))
-    return Script(inputs, frames, log.program_seconds(over["ns"]), over["elapsed"])
+    return Script(inputs, frames, log.program_seconds(over["ns"]) - ready, over["elapsed"])
 
 
 async def _play(
@@ -176,17 +181,19 @@ class HostedReplay:
     def _perform(self, task: Task, script: Script) -> tuple[float, int]:
         """By how many seconds an input was late at most, and how many frames are the same."""
         program = self._evaluator._running()
+        program.pause()
+        ready = program.elapsed
         steps: list[tuple[float, int, Any]] = [(done[0], 1, done) for done in script.inputs]
         steps += [(at, 0, frame) for at, frame in script.frames]
         latest, same = 0.0, 0
         for at, is_input, what in sorted(steps, key=lambda step: step[:2]):
-            now = program.run_until(at)
+            now = program.run_until(ready + at) - ready
             if is_input:
                 latest = max(latest, now - at)
                 _do(*what[1:])
             else:
                 same += _shows(task.window_name, cast(str, what))
-        program.run_until(script.end)
+        program.run_until(ready + script.end)
         return latest, same
 
 
