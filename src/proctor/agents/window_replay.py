@@ -33,6 +33,7 @@ from proctor.task import create_task
 
 ROLE = f"{__name__}:HostedReplay"
 MS = 1e3
+SEEN = 0.05  # seconds that the program runs at least between two things that were so far apart, though one came late
 TIMED = ("task_elapsed_time", "frames", "late_frames", "frame")  # measured: they may differ though all else is the same
 
 
@@ -182,18 +183,20 @@ class HostedReplay:
         """By how many seconds an input was late at most, and how many frames are the same."""
         program = self._evaluator._running()
         program.pause()
-        ready = program.elapsed
+        ready = stands = program.elapsed
+        before = 0.0
         steps: list[tuple[float, int, Any]] = [(done[0], 1, done) for done in script.inputs]
         steps += [(at, 0, frame) for at, frame in script.frames]
         latest, same = 0.0, 0
         for at, is_input, what in sorted(steps, key=lambda step: step[:2]):
-            now = program.run_until(ready + at) - ready
+            stands = program.run_until(max(ready + at, stands + min(at - before, SEEN)))
+            before = at
             if is_input:
-                latest = max(latest, now - at)
+                latest = max(latest, stands - ready - at)
                 _do(*what[1:])
             else:
                 same += _shows(task.window_name, cast(str, what))
-        program.run_until(ready + script.end)
+        program.run_until(max(ready + script.end, stands + min(script.end - before, SEEN)))
         return latest, same
 
 
