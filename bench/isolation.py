@@ -43,7 +43,7 @@ async def in_a_window(folder: Path, held: Isolation) -> dict[str, Any]:
     """Milliseconds of each action: the median of the rounds' medians, with the walls and without."""
     display = VirtualDisplay(log=folder / "display.log")
     display.start()
-    environment = getattr(display, "environment", {"DISPLAY": display.name})
+    environment = display.environment
     filtered = FilteredDisplay(display.name, folder / "filter.log", environment)
     recipe = Recipe(str(ACTOR), "Nobody")
     room = Room(held, recipe, [(filtered.socket, filtered.inside)])

@@ -63,7 +63,13 @@ class NoFileNoScore(Steps):
 class Lazy(Steps):
     """Says what success is in the first episode alone."""
 
-    GIVEN: ClassVar[tuple[dict[str, Any], ...]] = ({"success": True}, {}, {"success": float("nan")}, {"success": 1.5}, {"success": "yes"})
+    GIVEN: ClassVar[tuple[dict[str, Any], ...]] = (
+        {"success": True},
+        {},
+        {"success": float("nan")},
+        {"success": 1.5},
+        {"success": "yes"},
+    )
 
     def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
         return EvaluationResult(task_id=task.task_id, metrics=dict(self.GIVEN[self.attempt - 1]), notes=note)

@@ -35,13 +35,13 @@ from conftest import Command, Serve
 from desktop_players import GAME, NOTEPAD
 from proctor import evaluate
 from proctor.agents.desktop import VK, DesktopError, KeyboardEvent, MouseEvent, WindowNotFoundError
+from proctor.agents.desktop.authority import authority_of
 from proctor.agents.desktop.display import VirtualDisplay, parse_size
 from proctor.agents.desktop.film import Film
 from proctor.agents.desktop.interface import WindowInfo, make_active, window_titled
 from proctor.agents.desktop.vk import BUTTONS, KEYSYMS, SIDES
 from proctor.agents.desktop.x11 import XDesktop
 from proctor.agents.recording import KEYS, Recording
-from proctor.agents.vision_player import parse_strokes
 from proctor.errors import UsageError
 
 FILE = str(Path(__file__).parent / "desktop_players.py")
@@ -62,7 +62,7 @@ def open_desktop() -> Iterator[Callable[[], XDesktop]]:
     def open_one() -> XDesktop:
         display = VirtualDisplay()
         display.start()
-        opened.append((XDesktop(display.name), display))
+        opened.append((XDesktop(display.name, display.authority), display))
         return opened[-1][0]
 
     yield open_one
@@ -88,7 +88,7 @@ def desktop(
     if callspec is not None and callspec.params.get("manager", "no manager") != "no manager":
         yield open_desktop()  # what a window manager says of itself stays on its display when it is gone
         return
-    desktop = XDesktop(display.name)
+    desktop = XDesktop(display.name, display.authority)
     yield desktop
     desktop.close()
 
@@ -102,13 +102,19 @@ def manager(
         yield None
         return
     needs.program(request.param, request.param)
-    environment = os.environ | {"DISPLAY": desktop.name, "HOME": str(tmp_path)}  # without the user's own settings
-    display = Display(desktop.name)
+    environment = os.environ | desktop.environment | {"HOME": str(tmp_path)}  # without the user's own settings
+    display = opened(desktop)
     with subprocess.Popen([request.param, "--sm-disable"], env=environment) as process:
         until(lambda: said_of_all(display, "_NET_SUPPORTING_WM_CHECK"))
         yield process
         process.kill()
     display.close()
+
+
+def opened(desktop: XDesktop) -> Display:
+    """Another connection to the same display."""
+    with authority_of(desktop.authority):
+        return Display(desktop.name)
 
 
 def said_of_all(display: Any, name: str) -> list[int]:
@@ -119,7 +125,7 @@ def said_of_all(display: Any, name: str) -> list[int]:
 
 def tell_manager(desktop: XDesktop, window: int, name: str, *data: str | int) -> None:
     """As programs ask a window manager for something."""
-    display = Display(desktop.name)
+    display = opened(desktop)
     values = [display.intern_atom(value) if isinstance(value, str) else value for value in data]
     target = display.create_resource_object("window", window)
     message = event.ClientMessage(
@@ -133,7 +139,7 @@ def tell_manager(desktop: XDesktop, window: int, name: str, *data: str | int) ->
 @pytest.fixture
 def notepads(desktop: XDesktop, manager: Any, tmp_path: Path) -> Iterator[dict[str, Path]]:
     """Two windows, one behind the other, and where they write down their keys."""
-    environment = os.environ | {"DISPLAY": desktop.name}
+    environment = os.environ | desktop.environment
     files = {title: tmp_path / f"{colour}.txt" for title, colour in (("First", "red"), ("Second", "green"))}
     programs = [
         subprocess.Popen([sys.executable, "-c", NOTEPAD, title, file.stem, str(file)], env=environment)
@@ -161,7 +167,7 @@ def written(desktop: XDesktop, notepads: dict[str, Path], keys: str) -> dict[str
 
 @pytest.fixture
 def game(desktop: XDesktop) -> Iterator[subprocess.Popen[bytes]]:
-    environment = os.environ | {"DISPLAY": desktop.name}
+    environment = os.environ | desktop.environment
     with subprocess.Popen([sys.executable, "-c", GAME, "3"], env=environment) as process:
         until(lambda: [window.title for window in desktop.windows()] == ["Arrow Game"])
         yield process
@@ -260,7 +266,10 @@ for _ in range(int(sys.argv[3])):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     keys = (VK.KEY_A, VK.RIGHT)
     pressing = [
-        subprocess.Popen([sys.executable, "-c", script, desktop.name, str(int(key)), str(presses)], env=environment)
+        subprocess.Popen(
+            [sys.executable, "-c", script, desktop.name, str(int(key)), str(presses)],
+            env=environment | desktop.environment,
+        )
         for desktop, key in zip(desktops, keys, strict=True)
     ]
     assert [process.wait() for process in pressing] == [0, 0]
@@ -322,7 +331,7 @@ def active_title(desktop: XDesktop) -> str:
 
 def test_a_window_with_the_keyboard_that_is_covered_is_raised(desktop: XDesktop, notepads: dict[str, Path]) -> None:
     make_active(desktop, "First")
-    second = Display(desktop.name)
+    second = opened(desktop)
     second.create_resource_object("window", window_titled(desktop, "Second").hWnd).configure(stack_mode=X.Above)
     second.sync()
     second.close()
@@ -358,7 +367,7 @@ def test_a_window_that_is_put_away_comes_back(
 def test_a_window_that_stays_on_top_keeps_no_keys_to_itself(desktop: XDesktop, notepads: dict[str, Path]) -> None:
     window = window_titled(desktop, "First").hWnd
     tell_manager(desktop, window, "_NET_WM_STATE", 1, "_NET_WM_STATE_ABOVE", 0, 2)
-    display = Display(desktop.name)
+    display = opened(desktop)
     until(lambda: said_of_all(display, "_NET_CLIENT_LIST_STACKING")[-1] == window)
     display.close()
     assert written(desktop, notepads, "xyz") == dict.fromkeys(notepads, "xyz")
@@ -389,7 +398,7 @@ def test_no_display() -> None:  # python-xlib leaves its socket to the garbage c
 def test_a_desktop_whose_display_is_gone_is_closed() -> None:
     display = VirtualDisplay()
     display.start()
-    desktop = XDesktop(display.name)
+    desktop = XDesktop(display.name, display.authority)
     desktop.capture()
     stop = desktop.listen(lambda event: None, lambda event: None)
     display.close()
@@ -422,10 +431,11 @@ def test_a_game_is_won_and_filmed(episodes: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_display_that_is_not_ours_is_filmed_too() -> None:
+def test_a_display_that_is_not_ours_is_filmed_too(monkeypatch: pytest.MonkeyPatch) -> None:
     needs.program("ffmpeg", "ffmpeg")
     display = VirtualDisplay((701, 503))
     display.start()
+    monkeypatch.setenv("XAUTHORITY", display.environment["XAUTHORITY"])
     try:
         (record,) = exam("Pressing", display=display.name, film=True)
         assert display.is_alive
@@ -451,7 +461,7 @@ from proctor.agents.desktop.display import VirtualDisplay
 from proctor.agents.desktop.film import Film
 display = VirtualDisplay()
 display.start()
-film = Film(display.name, display.size, Path(sys.argv[1]))
+film = Film(display.name, display.size, Path(sys.argv[1]), display.authority)
 print("filming", flush=True)
 time.sleep(1000)
 """
@@ -556,7 +566,7 @@ def test_a_window_of_the_agents_own_is_no_success() -> None:
 
 def test_a_window_says_nothing_but_the_server_knows_whose_it_is(desktop: XDesktop) -> None:
     """Nor can it lie: what it says is asked for only where the server does not know."""
-    connection = Display(desktop.name)
+    connection = opened(desktop)
     window = connection.screen().root.create_window(0, 0, 10, 10, 0, X.CopyFromParent)
     window.set_wm_name("Mine")
     window.change_property(connection.intern_atom("_NET_WM_PID"), Xatom.CARDINAL, 32, [1])
@@ -674,25 +684,6 @@ def test_a_model_that_never_answers_has_not_played(serve: Serve) -> None:
     assert record.outcome == "agent_hang", record.score
     assert record.score is not None
     assert record.score.value is None
-
-
-@pytest.mark.parametrize(
-    ("text", "strokes"),
-    [
-        ("RIGHT", [(39, 0.1)]),
-        ("Let me think.\nleft:0.5 space", [(37, 0.5), (32, 0.1)]),
-        ("NONE", []),
-        ("a 1", [(65, 0.1), (49, 0.1)]),
-        ("RIGHT:99", [(39, 5.0)]),
-        ("SPACE:0", [(32, 0.01)]),
-        ("I think a LEFT is best", [(37, 0.1)]),
-        ("F10", None),
-        ("", None),
-        ("...", None),
-    ],
-)
-def test_what_a_model_answers(text: str, strokes: list[tuple[int, float]] | None) -> None:
-    assert parse_strokes(text) == strokes
 
 
 def test_new_writes_an_agent(proctor: Command, tmp_path: Path) -> None:

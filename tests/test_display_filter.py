@@ -99,7 +99,7 @@ def filtered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FilteredDispl
     folder = tmp_path_factory.mktemp("filter")
     display = VirtualDisplay(log=folder / "display.log")
     display.start()
-    environment = getattr(display, "environment", {"DISPLAY": display.name})
+    environment = display.environment
     try:
         found = FilteredDisplay(display.name, folder / "filter.log", environment)
         yield found

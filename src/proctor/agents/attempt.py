@@ -10,6 +10,7 @@ from msgspec import Struct
 from proctor.agents.journal import has_begun
 from proctor.agents.lags import Lags
 from proctor.agents.outcome import LOSSES, Outcome
+from proctor.agents.turns import Turn
 from proctor.randomness import mix
 from proctor.types import Usage
 
@@ -32,6 +33,7 @@ class Attempt(Struct, frozen=True):
     seed: int | None = None  # of this attempt: another one has another
     interrupted: bool = False  # by the end of the run
     held: str = ""  # where the agent was: trusted, isolated at a level, or remote
+    turns: list[Turn] = []  # of a model that plays
 
 
 class Attempts:
@@ -57,8 +59,8 @@ def another_seed(seed: int, epoch: int, number: int) -> int:
     return seed if number == 0 else mix(seed, epoch, number, RETRY) >> 33
 
 
-def interrupted(events: Path, seed: int | None) -> Attempt | None:
+def interrupted(events: Path, seed: int | None, held: str) -> Attempt | None:
     """What is left of an attempt, if it had begun when the run was cut short."""
     if not has_begun(events):
         return None
-    return Attempt(Outcome.STOPPED, {}, INTERRUPTED, 0.0, 0.0, 0, seed=seed, interrupted=True)
+    return Attempt(Outcome.STOPPED, {}, INTERRUPTED, 0.0, 0.0, 0, seed=seed, interrupted=True, held=held)

@@ -6,13 +6,16 @@ import asyncio
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from proctor.agents.attempt import Attempt
 from proctor.agents.clock import Clock
 from proctor.agents.desktop.display import VIRTUAL, VirtualDisplay, parse_size
+from proctor.agents.episode_log import EpisodeLog
+from proctor.agents.home import PREFIX as HOME
+from proctor.agents.home import remove_home
 from proctor.agents.hosting.isolation import Isolation, Room
 from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.journal import Journal
@@ -34,6 +37,7 @@ from proctor.types import Sample
 
 if TYPE_CHECKING:
     from proctor.agents.desktop.film import Film
+    from proctor.agents.desktop.frames import FrameWatch
     from proctor.agents.desktop.stop_key import StopKey
     from proctor.agents.display_filter.display import FilteredDisplay
 
@@ -62,20 +66,26 @@ class Booth:
         self._stop_key: StopKey | None = None
         self._judge: Judge | None = None
         self._player: LocalPlayer | VisionPlayer | WirePlayer | None = None
+        self._played_in: list[Path] = []
 
-    async def play(self, task: Task, folder: Path, sample: Sample) -> Attempt:
-        """One attempt; its files go to the folder."""
+    async def play(self, task: Task, folder: Path, sample: Sample, about: dict[str, Any] | None = None) -> Attempt:
+        """One attempt; its files go to the folder. What it is about stands at the beginning of its log."""
         os.makedirs(folder, exist_ok=True)
+        self._played_in.append(folder)
         judge, player = await self._prepare()
         journal = Journal(folder / EVENTS)
+        if about is not None:
+            journal.note("episode", **about)
         judge.folder = player.folder = folder
         if isinstance(player, VisionPlayer):
             player.sample = sample
         waits = self._limits.clock == "paused"
         clock = player.clock = Clock(judge, self._limits.longest_thought) if waits else Clock()
         starting = asyncio.create_task(asyncio.to_thread(self._start_film, folder))
+        watching = asyncio.create_task(asyncio.to_thread(self._watch_frames))
         try:
             await asyncio.shield(starting)
+            await asyncio.shield(watching)
             supervisor = Supervisor(judge, player, journal=journal, display=self._display, clock=clock)
             if self._stop_key is not None:
                 loop = asyncio.get_running_loop()
@@ -83,6 +93,7 @@ class Booth:
             result = await supervisor.evaluate(task)
         finally:
             try:
+                changes = await completed(asyncio.create_task(_close_watch(watching)))
                 trouble = await completed(asyncio.create_task(_close_recording(starting)))
                 if trouble:
                     journal.note("film", trouble=trouble)
@@ -91,18 +102,23 @@ class Booth:
         refused = await asyncio.to_thread(self._filtered.refused) if self._filtered is not None else ""
         if refused:
             refused = f"the display refused what the agent asked of it: {refused}"
+        lags = msgspec.convert(supervisor.lags, dict[str, Lags], strict=False)
+        log = await asyncio.to_thread(EpisodeLog, folder / EVENTS)
+        if "reaction" not in lags and (reactions := log.reactions()).n:
+            lags["reaction"] = reactions  # of an agent that was stopped in the middle of a step
         return Attempt(
             result.outcome,
-            result.metrics,
+            _frames(log, changes) | result.metrics if result.outcome.is_play else result.metrics,
             "; ".join(filter(None, [result.notes, trouble, refused])),
             supervisor.elapsed,
             supervisor.overshoot,
             supervisor.actions,
             player.usage,
-            msgspec.convert(supervisor.lags, dict[str, Lags], strict=False),
+            lags,
             by_agent=supervisor.by_agent,
             seed=task.seed,
             held=self._held,
+            turns=player.turns if isinstance(player, VisionPlayer) else [],
         )
 
     @property
@@ -125,16 +141,18 @@ class Booth:
             if shown_on:
                 from proctor.agents.desktop.stop_key import StopKey
 
-                self._stop_key = await asyncio.to_thread(StopKey, shown_on)
+                self._stop_key = await asyncio.to_thread(StopKey, shown_on, self._authority)
             environment = {VARIABLE: str(self._folder / "env.lock"), "DISPLAY": shown_on}
+            if self._display is not None:
+                environment |= self._display.environment
             log, clock = self._folder / "evaluator.log", self._limits.clock
             self._judge = Judge(self._evaluator, log, environment, clock, self._limits)
             if isinstance(self._agent, Recipe):
                 self._player = await asyncio.to_thread(self._local_player, self._agent, environment)
             elif isinstance(self._agent, RemoteAddress):
-                self._player = WirePlayer(self._agent, shown_on)
+                self._player = WirePlayer(self._agent, shown_on, self._authority)
             else:
-                self._player = VisionPlayer(*self._agent, shown_on)
+                self._player = VisionPlayer(*self._agent, shown_on, self._authority)
         return self._judge, self._player
 
     def _local_player(self, agent: Recipe, environment: dict[str, str]) -> LocalPlayer:
@@ -162,6 +180,11 @@ class Booth:
             require_desktop(self._display_wanted.startswith(VIRTUAL), self._film)
         self._evaluator.found().check_requirements(self._limits.clock)
 
+    @property
+    def _authority(self) -> Path | None:
+        """The Xauthority file of a display that is ours."""
+        return self._display.authority if self._display is not None else None
+
     def _open_display(self) -> str:
         """The name of the display; none is an empty one."""
         if self._display_wanted == NO_DISPLAY:
@@ -172,19 +195,29 @@ class Booth:
         self._display.start()
         return self._display.name
 
+    def _watch_frames(self) -> FrameWatch | None:
+        """Of a display that is ours: on that of a person others draw, too."""
+        if self._display is None:
+            return None
+        from proctor.agents.desktop.frames import watch_frames
+
+        return watch_frames(self._display.name, self._display.authority)
+
     def _start_film(self, folder: Path) -> Film | None:
         if self._stop_key is None or not self._film:
             return None
         from proctor.agents.desktop.film import Film
 
         desktop = self._stop_key.desktop  # also if it is not ours
-        return Film(desktop.name, desktop.size, folder)
+        return Film(desktop.name, desktop.size, folder, self._authority)
 
     async def close(self) -> None:
         if self._player is not None:
             await self._player.close()
         if self._judge is not None:
             await self._judge.close()
+            await asyncio.to_thread(_remove_leftovers, self._played_in)
+            self._played_in = []
         if self._stop_key is not None:
             self._stop_key.close()
         if self._filtered is not None:
@@ -192,6 +225,31 @@ class Booth:
         if self._display is not None:
             self._display.close()
         self._player = self._judge = self._stop_key = self._filtered = self._display = None
+
+
+def _remove_leftovers(folders: list[Path]) -> None:
+    """What an evaluator that had to be ended could not remove: home folders of its programs."""
+    for folder in folders:
+        for left in folder.glob(f"{HOME}*"):
+            remove_home(left)
+
+
+async def _close_watch(watching: asyncio.Task[FrameWatch | None]) -> list[int] | None:
+    """When something changed on the display, as far as that is known."""
+    await asyncio.wait([watching])
+    frames = watching.result() if watching.exception() is None else None
+    return None if frames is None else await asyncio.to_thread(frames.close)
+
+
+def _frames(log: EpisodeLog, changes: list[int] | None) -> dict[str, Any]:
+    """What the window showed, for the metrics; an evaluator that knows it better says so itself."""
+    played = log.played_ms()
+    if changes is None or played is None:
+        return {}
+    from proctor.agents.desktop.frames import count_frames
+
+    found = count_frames(changes, *played, log.still_ms())
+    return {"frames": found.shown} | ({} if found.late is None else {"late_frames": found.late})
 
 
 async def _close_recording(starting: asyncio.Task[Film | None]) -> str:

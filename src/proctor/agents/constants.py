@@ -22,6 +22,7 @@ class Times(Struct, frozen=True):
     """Seconds between things."""
 
     KEYBOARD_PRESS_DELAY: float = 0.05  # how long a key is held, so that a game at 20 frames a second sees it
+    MOUSE_PRESS_DELAY: float = 0.05  # how long mouse.click holds a button, and waits before the next of several clicks
     CHECK_INTERVAL: float = 0.1  # between two calls of _check_env_continue
     STATUS_INTERVAL: float = 0.5  # between two looks at whether the other side is still there
     READY_INTERVAL: float = 0.05  # between two looks at whether an agent is ready again

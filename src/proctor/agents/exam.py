@@ -62,6 +62,7 @@ class EvaluatorExam(Task):
     has_success: ClassVar[bool] = True
     Settings: ClassVar[type[Struct]] = EpisodeSettings
     metric = "success"
+    max_tokens = 1024  # of a reply: a sentence or JSON around the keys; a chat model that may reason first gets more
 
     def count(self, config: RunConfig) -> int:
         return config.limit or DEFAULT_EPISODES
@@ -125,7 +126,7 @@ class EvaluatorExam(Task):
             if number < len(done):  # played before the run was cut short
                 played = msgspec.json.decode(done[number].text, type=Attempt)
             else:
-                left = interrupted(folder / EVENTS, task.seed) if folder in self._left else None
+                left = interrupted(folder / EVENTS, task.seed, self.agent_held) if folder in self._left else None
                 played = left or await self._play(agent, task, folder, sample, config)
                 yield Output(msgspec.json.encode(played).decode(), played.usage, played.outcome, played.elapsed)
             if not attempts.go_on_after(played.outcome, played.by_agent, played.interrupted):
@@ -139,9 +140,11 @@ class EvaluatorExam(Task):
         sample: Sample,
         config: RunConfig,
     ) -> Attempt:
+        # With the task that follows in the log it is enough to play the episode again.
+        about = {"exam": self.name, "settings": msgspec.to_builtins(self.settings), "display": config.display}
         booth = self._booths.pop() if self._booths else self._new_booth(agent, config)
         try:
-            return await booth.play(task, folder, sample)
+            return await booth.play(task, folder, sample, about)
         finally:
             self._booths.append(booth)
 
@@ -202,7 +205,9 @@ class EvaluatorExam(Task):
             for key, value in played.metrics.items()
             if key != self.metric and isinstance(value, int | float) and not isinstance(value, bool)
         }
-        return Facts(numbers, lags=played.lags)
+        replies = [turn for turn in played.turns if turn.reply is not None]
+        unreadable = sum(not turn.readable for turn in replies)
+        return Facts(numbers, {"replies": len(replies), "unreadable": unreadable} if replies else {}, played.lags)
 
 
 def _agent_task(sample: Sample) -> AgentTask:

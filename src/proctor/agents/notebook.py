@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from proctor.agents.recording import Recording
@@ -9,32 +10,39 @@ from proctor.agents.recording import Recording
 MOST_BYTES = 64 * 1024 * 1024  # of one episode: a log of that size is no log of keys
 MOST_FACTS = 16  # of an event
 LONGEST_TEXT = 10_000
-KINDS = ("input", "frame")
+KINDS = {"input": "kind", "frame": "hash"}  # of events, and what each of them says
 
 
 class Notebook:
     def __init__(self) -> None:
         self._recording = Recording()
-        self._left = 0
+        self._left = self._begun_ns = 0
         self.dropped = 0  # events that were none, or too many
 
     def begin(self, folder: str) -> None:
         """The log of another episode; none if there is no folder."""
         self._recording.begin(folder)
         self._left, self.dropped = MOST_BYTES if folder else 0, 0
+        self._begun_ns = time.monotonic_ns()
 
     def take(self, told: dict[Any, Any]) -> None:
         size = _size(told)
         if size and size <= self._left:
             self._left -= size
-            self._recording.add(told)
+            ns = min(max(told["ns"], self._begun_ns), time.monotonic_ns())
+            told = {key: value for key, value in told.items() if key != "by"}  # it is nobody else
+            self._recording.add({**told, "ns": ns})
         else:
             self.dropped += 1
 
 
 def _size(told: dict[Any, Any]) -> int:
     """About how long it will be as a line; 0 if it is no event."""
-    if told.get("event") not in KINDS or type(told.get("ns")) is not int or len(told) > MOST_FACTS:
+    event = told.get("event")
+    said = KINDS.get(event) if isinstance(event, str) else None
+    if said is None or not isinstance(told.get(said), str) or type(told.get("ns")) is not int:
+        return 0
+    if len(told) > MOST_FACTS:
         return 0
     size = 0
     for key, value in told.items():

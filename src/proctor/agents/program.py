@@ -23,6 +23,7 @@ LIBC = ("/libc.so", "/libc-", "/ld-musl")  # loaded after what is preloaded
 LOADING = 10.0  # seconds in which a process that was just started has loaded its libraries, on a busy machine
 STANDING = 30.0  # seconds in which a stopped process stands still, on a busy machine
 LOOK_AGAIN = 0.0005
+SPINNING = 0.002  # seconds before a moment that is to be met exactly: a sleep may last a little longer
 
 
 class Program:
@@ -46,6 +47,7 @@ class Program:
         told = self._clock() if pausable else {}
         if pausable:
             command = [self._without_rights(command[0]), *command[1:]]
+        self._started = time.monotonic()
         with log.open("ab") if log else nullcontext() as output:  # without a log it speaks to whom we speak to
             self._process = subprocess.Popen(
                 command,
@@ -87,6 +89,12 @@ class Program:
     @property
     def is_paused(self) -> bool:
         return self._paused_at is not None
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of the program's own time."""
+        now = time.monotonic() if self._paused_at is None else self._paused_at
+        return now - self._started - self._lost
 
     @property
     def pid(self) -> int:
@@ -154,6 +162,16 @@ class Program:
         if self._folder is not None:
             self._tell()
         self._signal(signal.SIGCONT)
+
+    def run_until(self, seconds: float) -> float:
+        """Lets it run until so much of its own time has passed, then stops it. At what time it really stands."""
+        if self.elapsed < seconds:
+            self.resume()
+            time.sleep(max(0.0, seconds - self.elapsed - SPINNING))
+            while self.elapsed < seconds:
+                pass
+        self.pause()
+        return self.elapsed
 
     def _processes(self) -> list[int]:
         return [self.pid, *descendants(self.pid)]

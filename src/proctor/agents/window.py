@@ -46,6 +46,9 @@ class WindowEvaluator(ProgramEvaluator):
 
     _seen: Sight | None = None
 
+    def __init__(self, home: str = "", keep_home: bool = False) -> None:
+        self.home, self.keep_home = home, keep_home
+
     def command(self, task: Task) -> list[str]:
         return shlex.split(task.env_name)
 

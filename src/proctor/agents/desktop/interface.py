@@ -69,7 +69,11 @@ class Desktop(Protocol):
     def scroll(self, dx: int, dy: int) -> None: ...
 
     def pointer(self) -> tuple[int, int, set[int]]:
-        """Where it is, and which buttons are down."""
+        """Where it is, and which of the left, middle and right button are down."""
+        ...
+
+    def buttons_down(self) -> set[int]:
+        """All that are."""
         ...
 
     def windows(self) -> list[WindowInfo]:

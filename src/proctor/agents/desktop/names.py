@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy
 from PIL import Image
 
+from proctor.agents.constants import TIMES
 from proctor.agents.desktop.interface import (
     Desktop,
     Stop,
@@ -98,10 +99,23 @@ def _mouse_release(button: str = "left") -> None:
     _release(_mouse_button(button))
 
 
-def _click(button: str = "left", count: int = 1) -> None:
-    for _ in range(count):
+def _click(button: str = "left", count: int = 1, press_time: float = TIMES.MOUSE_PRESS_DELAY) -> None:
+    """Holds the button for so many seconds: a game that only looks now and then whether it is down sees it, too."""
+    for number in range(count):
+        if number:
+            time.sleep(press_time)
         _mouse_press(button)
-        _mouse_release(button)
+        try:
+            time.sleep(press_time)
+        finally:
+            _mouse_release(button)
+
+
+def release_everything() -> None:
+    """Keys and mouse buttons, whoever holds them."""
+    _release_all_keys()
+    for button in desktop().buttons_down():
+        _release(button)
 
 
 def _move(x: int, y: int) -> None:
@@ -115,8 +129,8 @@ def _scroll(dx: int, dy: int) -> None:
 
 
 def _mouse_state() -> dict[str, Any]:
-    x, y, buttons = desktop().pointer()
-    return {"x": x, "y": y, "buttons": {VK(button) for button in buttons}}
+    x, y, _ = desktop().pointer()
+    return {"x": x, "y": y, "buttons": {VK(button) for button in desktop().buttons_down()}}
 
 
 def _pid_by_title(name: str) -> int:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import mss
@@ -17,6 +18,7 @@ from Xlib import XK, X, Xatom, display, error
 from Xlib.ext import res, xinput, xtest
 from Xlib.protocol import event, rq
 
+from proctor.agents.desktop.authority import VARIABLE, authority_of
 from proctor.agents.desktop.interface import DesktopError, KeyboardEvent, MouseEvent, Stop, WindowInfo
 from proctor.agents.desktop.vk import BUTTONS, KEYSYMS, SIDES, VK
 
@@ -56,12 +58,15 @@ UNICODE = 0x01000000  # added to the number of a character, it is the keysym of 
 class XDesktop:
     """One X display. Its connection may be used by several threads."""
 
-    def __init__(self, name: str | None = None) -> None:
+    def __init__(self, name: str | None = None, authority: Path | None = None) -> None:
+        """The authority is the Xauthority file of the display, if it is not that of this process."""
+        self.authority = authority
         self.name = name or os.environ.get("DISPLAY", "")
         if not self.name:
             raise DesktopError("there is no display: $DISPLAY is not set")
         try:
-            self._display = display.Display(self.name)
+            with authority_of(authority):
+                self._display = display.Display(self.name)
         except (error.DisplayError, OSError) as failure:
             raise DesktopError(f"the display {self.name} cannot be opened: {failure}") from failure
         if not self._display.has_extension("XTEST"):
@@ -72,6 +77,11 @@ class XDesktop:
         self._grabber: mss.MSS | None = None  # opened for the first picture; it may be used by several threads, too
         self._kept_above: set[int] = set()  # windows that a manager would not put below the active one
         self._keys = Keymap(self._display, self._lock)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process needs to open the same display."""
+        return {"DISPLAY": self.name} | ({} if self.authority is None else {VARIABLE: str(self.authority)})
 
     @property
     def size(self) -> tuple[int, int]:
@@ -124,6 +134,22 @@ class XDesktop:
         with self._lock:
             found = self._root.query_pointer()
         return found.root_x, found.root_y, {int(vk) for vk, mask in _BUTTON_MASKS.items() if found.mask & mask}
+
+    def buttons_down(self) -> set[int]:
+        """Also those that the core protocol has no bits for."""
+        with self._lock:
+            if not self._knows_buttons:
+                return self.pointer()[2]
+            devices = self._display.xinput_query_device(xinput.AllMasterDevices).devices
+        states = [info.state for device in devices for info in device.classes if info.type == xinput.ButtonClass]
+        return {int(vk) for vk, button in BUTTONS.items() for state in states if state[button - 1]}
+
+    @cached_property
+    def _knows_buttons(self) -> bool:
+        if not self._display.has_extension("XInputExtension"):
+            return False
+        self._display.xinput_query_version()
+        return True
 
     def _fake(self, kind: int, detail: int) -> None:
         xtest.fake_input(self._display, kind, detail)
@@ -340,7 +366,8 @@ class XDesktop:
         left, top, right, bottom = window.rect if window else (0, 0, screen.width_in_pixels, screen.height_in_pixels)
         with self._lock:
             if self._grabber is None:
-                self._grabber = mss.MSS(display=self.name, backend="xshmgetimage")
+                with authority_of(self.authority):
+                    self._grabber = mss.MSS(display=self.name, backend="xshmgetimage")
             grabber = self._grabber
         shot = grabber.grab({"left": left, "top": top, "width": right - left, "height": bottom - top})
         return numpy.frombuffer(shot.raw, numpy.uint8).reshape(shot.height, shot.width, 4)
@@ -348,7 +375,7 @@ class XDesktop:
     # Listening
 
     def listen(self, keys: Callable[[KeyboardEvent], None], mouse: Callable[[MouseEvent], None]) -> Stop:
-        return Listening(self.name, self._keys, keys, mouse).stop
+        return Listening(self.name, self.authority, self._keys, keys, mouse).stop
 
     def close(self) -> None:
         with self._lock:
@@ -466,12 +493,14 @@ class Listening:
     def __init__(
         self,
         name: str,
+        authority: Path | None,
         keymap: Keymap,
         keys: Callable[[KeyboardEvent], None],
         mouse: Callable[[MouseEvent], None],
     ) -> None:
         self._keymap, self._keys, self._mouse = keymap, keys, mouse
-        self._display = display.Display(name)
+        with authority_of(authority):
+            self._display = display.Display(name)
         if not self._display.has_extension("XInputExtension"):
             self._display.close()
             raise DesktopError(f"the display {name} lets nobody listen: it has no XInput")

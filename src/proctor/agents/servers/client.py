@@ -210,7 +210,7 @@ def _display(name: str | None, stack: ExitStack) -> dict[str, str]:
     shown_on = VirtualDisplay(parse_size(name))
     shown_on.start()
     stack.callback(shown_on.close)
-    return {"DISPLAY": shown_on.name}
+    return shown_on.environment
 
 
 def run_evaluation_client_with_server_parallel(

@@ -37,8 +37,8 @@ class WirePlayer:
     folder: Path | None = None
     clock = Clock()  # of the episode that is under way: while the agent thinks, the environment may wait
 
-    def __init__(self, address: RemoteAddress, display: str) -> None:
-        self._address, self._display_name = address, display
+    def __init__(self, address: RemoteAddress, display: str, authority: Path | None = None) -> None:
+        self._address, self._display_name, self._authority = address, display, authority
         self._client = WireClient(address.url)
         self._desktop: XDesktop | None = None
         self._playing: asyncio.Task[Ending] | None = None
@@ -57,7 +57,7 @@ class WirePlayer:
         from proctor.agents.desktop.x11 import XDesktop
 
         try:
-            self._desktop = self._desktop or XDesktop(self._display_name)
+            self._desktop = self._desktop or XDesktop(self._display_name, self._authority)
             await self._client.check()
         except (DesktopError, WireError) as error:
             raise PlayerError(str(error)) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import platform
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
@@ -41,6 +42,9 @@ from proctor.types import Output, Sample, Score
 
 if TYPE_CHECKING:
     from proctor.agents.wire.client import WireClient
+    from proctor.agents.worlds.video import Videos
+
+logger = logging.getLogger("proctor.agents")
 
 AGENT = 1  # mixed into the seed of an episode, for the agent that plays it
 COUNTS = ("idle", "unreadable", "late", "dropped", "late_ticks", "slow_ticks")
@@ -56,6 +60,7 @@ class WorldSettings(Limits, frozen=True):
     attempts: Annotated[int, Meta(ge=1, le=10)] = 2  # at an episode that fails before the agent has begun
     history: Annotated[int, Meta(ge=0, le=1_000)] = 4  # moves that a language model is shown again
     env_kwargs: dict[str, Any] = field(default_factory=dict)
+    filmed: Annotated[int, Meta(ge=0)] = 3  # episodes, from the first, that a video is made of where the world is drawn
 
 
 class WorldExam(Task):
@@ -70,6 +75,10 @@ class WorldExam(Task):
     def world(self, in_words: bool) -> Recipe:
         """How the world is made, in its process; the words are for a language model."""
         return recipe_of(self.World, (), self.settings.env_kwargs)
+
+    def filmed_world(self) -> Recipe | None:
+        """The same world, with a method `render` that gives a picture; None if it has none."""
+        return None
 
     def count(self, config: RunConfig) -> int:
         return config.limit or DEFAULT_EPISODES
@@ -94,12 +103,16 @@ class WorldExam(Task):
         self._free: list[Table] = []
         self._preparing = asyncio.Lock()
         self._in_words = not config.agent  # a language model reads
+        self._videos: Videos | None = None
+        self._told: set[str] = set()  # why there is no video
 
     async def close(self) -> None:
         for table in self._tables:
             await table.close()
         for wire in self._wires:
             await wire.close()
+        if self._videos is not None:
+            await self._videos.close()
 
     async def ask(
         self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig, done: Sequence[Output]
@@ -116,6 +129,7 @@ class WorldExam(Task):
                 if left is None:
                     await self._prepare(agent, config)
                     left = await self._played(episode, agent, sample, epoch, candidate, config)
+                    await self._film(sample, log, config)
                 ending = left
                 text = msgspec.json.encode(ending).decode()
                 yield Output(text, ending.usage, ending.outcome, ending.seconds)
@@ -195,6 +209,29 @@ class WorldExam(Task):
         finally:
             await mind.end()
             self._free_wires.append(wire)
+
+    async def _film(self, sample: Sample, log: Path, config: RunConfig) -> None:
+        """A video of one of the first episodes, if it is wanted and the world can be drawn."""
+        if not config.film or sample.index - config.limit_start >= self.settings.filmed:
+            return None
+        world = self.filmed_world()
+        if world is None:
+            return None
+        from proctor.agents.worlds.video import VideoError, Videos
+
+        if self.settings.clock != "step" and config.parallel > 1:
+            return self._tell("no videos: to make them would take time from the episodes beside; leave out --parallel")
+        self._videos = self._videos or Videos(world, self.artifacts / "film.log", self._limits)
+        try:
+            await self._videos.make(log)
+        except VideoError as error:
+            self._tell(str(error))
+
+    def _tell(self, note: str) -> None:
+        """Once."""
+        if note not in self._told:
+            self._told.add(note)
+            logger.warning("%s: %s", self.name, note)
 
     def _new_table(self, agent: Recipe | None) -> Table:
         log = self.artifacts / f"process-{len(self._tables) + 1}.log"
