@@ -37,7 +37,8 @@ from proctor import evaluate
 from proctor.agents.desktop import VK, DesktopError, KeyboardEvent, MouseEvent, WindowNotFoundError
 from proctor.agents.desktop.display import VirtualDisplay, parse_size
 from proctor.agents.desktop.film import Film
-from proctor.agents.desktop.interface import WindowInfo, make_active, window_titled
+from proctor.agents.desktop.interface import make_active, window_titled
+from proctor.agents.desktop.messages import WindowInfo
 from proctor.agents.desktop.vk import BUTTONS, KEYSYMS, SIDES
 from proctor.agents.desktop.x11 import XDesktop
 from proctor.agents.recording import KEYS, Recording
