@@ -214,7 +214,7 @@ def test_a_recording_whose_start_is_cancelled_is_closed(tmp_path: Path, monkeypa
             await playing
         await booth.close()
 
-    monkeypatch.setattr(Booth, "_start_film", start)
+    monkeypatch.setattr(Booth, "_start_recording", start)
     asyncio.run(play())
     assert closed.is_set()
 

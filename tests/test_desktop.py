@@ -231,6 +231,25 @@ def test_every_button_and_the_wheel(desktop: XDesktop) -> None:
     stop()
 
 
+def test_a_listener_hears_what_a_program_has_grabbed(desktop: XDesktop) -> None:
+    """Games grab the mouse, some of them the keyboard: F10 must reach the referee, and the log must be complete."""
+    keys: queue.Queue[KeyboardEvent] = queue.Queue()
+    mouse: queue.Queue[MouseEvent] = queue.Queue()
+    stop = desktop.listen(keys.put, mouse.put)
+    game = Display(desktop.name)
+    root = game.screen().root
+    held = (X.GrabModeAsync, X.GrabModeAsync)
+    assert root.grab_keyboard(False, *held, X.CurrentTime) == X.GrabSuccess
+    assert root.grab_pointer(False, X.ButtonPressMask, *held, X.NONE, X.NONE, X.CurrentTime) == X.GrabSuccess
+    desktop.key(VK.F10, True)
+    desktop.key(VK.F10, False)
+    desktop.scroll(0, -1)
+    assert [keys.get(timeout=30).vk for _ in range(2)] == [VK.F10, VK.F10]
+    assert mouse.get(timeout=30).dy == -1
+    game.close()
+    stop()
+
+
 def test_a_text_is_typed_with_its_capitals_and_its_signs(desktop: XDesktop, game: subprocess.Popen[bytes]) -> None:
     """Read back as keysyms by a second connection: what a program would be told."""
     told: queue.Queue[KeyboardEvent] = queue.Queue()

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import io
+import json
 import queue
 import subprocess
 import sys
@@ -53,7 +54,9 @@ from proctor.agents.desktop.display import VirtualDisplay
 from proctor.agents.desktop.registry import Registry
 from proctor.agents.desktop.x11 import XDesktop
 
-GUIDE = Path(__file__).parents[1] / "docs" / "desktop.md"
+CHECKOUT = Path(__file__).resolve().parents[1]
+THEIRS = CHECKOUT / ".venv-owa" / "bin" / "python"
+GUIDE = CHECKOUT / "docs" / "desktop.md"
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +117,43 @@ def test_every_name_is_in_the_guide_with_what_it_does_here() -> None:
         for full in registry:
             assert any(line.startswith(f"| `{full}`") for line in table), full
             assert registry[full.partition("/")[2]] is registry[full]
+
+
+LISTING = """
+import json
+from owa.core import MESSAGES, list_components
+from owa.env.desktop.constants import VK
+keys = {name: int(key) for name, key in VK.__members__.items()}
+messages = {
+    "KeyboardEvent": {"event_type": "press", "vk": 65, "timestamp": 7},
+    "KeyboardState": {"buttons": [65]},
+    "MouseEvent": {"event_type": "click", "x": 1, "y": 2, "button": "left", "pressed": True},
+    "MouseState": {"x": 1, "y": 2, "buttons": ["left"]},
+    "PointerBallisticsConfig": {},
+    "RawMouseEvent": {"last_x": 1, "last_y": -1, "button_flags": 1024, "button_data": 120},
+    "ScreenCaptured": {"utc_ns": 5, "media_ref": {"uri": "film.mp4", "pts_ns": 3}},
+    "WindowInfo": {"title": "Game", "rect": [0, 0, 4, 3], "hWnd": 9},
+}
+told = {name: MESSAGES[f"desktop/{name}"](**fields).model_dump(mode="json") for name, fields in messages.items()}
+names = {"components": list_components(), "keys": keys, "messages": list(MESSAGES)}
+print(json.dumps(names | {"given": messages, "told": told}))
+"""
+
+
+@pytest.mark.slow
+def test_there_is_no_name_key_or_message_of_theirs_that_is_not_here() -> None:
+    if not THEIRS.exists():
+        pytest.skip("owa-core is not installed: make .venv/owa")
+    done = subprocess.run([THEIRS, "-c", LISTING], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    theirs = json.loads(done.stdout)
+    assert {kind: set(names) for kind, names in theirs["components"].items()} == {
+        kind: set(names) for kind, names in list_components().items()
+    }
+    assert theirs["keys"] == {name: int(key) for name, key in VK.__members__.items()}
+    assert set(theirs["messages"]) == set(MESSAGES)
+    for name, fields in theirs["given"].items():
+        assert MESSAGES[name](**fields).model_dump(mode="json") == theirs["told"][name], name
 
 
 def test_registries_are_asked_as_theirs_are() -> None:

@@ -27,7 +27,7 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     task: Annotated[str, Meta(description="task name, or path/to/file.py:Class")]
     model: Annotated[str, Meta(description="smollm2, gguf/PATH, hf/NAME, vllm/NAME, openai/NAME or scripted/NAME")] = ""
     agent: Annotated[
-        str, Meta(description="module:Class, path/to/file.py:Class, or random where a world can be stepped")
+        str, Meta(description="module:Class, path/to/file.py:Class, human for yourself, or random in stepped worlds")
     ] = ""
     settings: Annotated[dict[str, Any], Meta(description="settings of the task")] = {}
     data: Annotated[
@@ -160,6 +160,9 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         str, Meta(description="where windows are shown: virtual, virtual:WIDTHxHEIGHT, :0 for your own, or none")
     ] = "virtual"
     film: Annotated[bool, Meta(description="record each episode")] = True
+    owamcap: Annotated[
+        bool, Meta(description="record keyboard, mouse, windows and frames of each episode in episode.mcap, too")
+    ] = False
     parallel: Annotated[int, Meta(ge=1, le=1_024, description="episodes played at once, by agents")] = 1
     timeout: Annotated[float, Meta(gt=0, description="seconds a request to a server may take")] = 600.0
     retries: Annotated[Count, Meta(description="further tries after a transient model error")] = 5
@@ -203,6 +206,7 @@ OPERATIONAL = frozenset(
         "model_cpus",
         "parallel",
         "film",
+        "owamcap",
         "timeout",
         "retries",
         "max_errors",

@@ -14,6 +14,8 @@ from proctor.agents.attempt import Attempt
 from proctor.agents.clock import Clock, ClockName
 from proctor.agents.desktop.display import VIRTUAL, VirtualDisplay, parse_size
 from proctor.agents.hosting.recipe import Recipe
+from proctor.agents.human import HumanCandidate
+from proctor.agents.human_player import HumanPlayer
 from proctor.agents.journal import Journal
 from proctor.agents.judge import Judge
 from proctor.agents.lags import Lags
@@ -29,10 +31,11 @@ from proctor.models.model import Model, Sampling
 from proctor.types import Sample
 
 if TYPE_CHECKING:
-    from proctor.agents.desktop.film import Film
+    from proctor.agents.desktop.episode_recording import EpisodeRecording
     from proctor.agents.desktop.stop_key import StopKey
 
 NO_DISPLAY = "none"
+Candidates = Recipe | tuple[Model, Sampling] | HumanCandidate
 
 
 class Booth:
@@ -40,20 +43,21 @@ class Booth:
 
     def __init__(
         self,
-        agent: Recipe | tuple[Model, Sampling],
+        agent: Candidates,
         evaluator: Recipe,
         display: str,
         film: bool,
         folder: Path,
         longest_thought: float | None = None,
+        owamcap: bool = False,
     ) -> None:
         """With a longest thought, in seconds, the environment waits while the agent thinks."""
         self._agent, self._evaluator, self._display_wanted, self._film = agent, evaluator, display, film
-        self._folder, self._longest_thought = folder, longest_thought
+        self._folder, self._longest_thought, self._owamcap = folder, longest_thought, owamcap
         self._display: VirtualDisplay | None = None
         self._stop_key: StopKey | None = None
         self._judge: Judge | None = None
-        self._player: LocalPlayer | VisionPlayer | None = None
+        self._player: LocalPlayer | VisionPlayer | HumanPlayer | None = None
 
     async def play(self, task: Task, folder: Path, sample: Sample) -> Attempt:
         """One attempt; its files go to the folder."""
@@ -61,10 +65,10 @@ class Booth:
         judge, player = await self._prepare()
         journal = Journal(folder / EVENTS)
         judge.folder = player.folder = folder
-        if isinstance(player, VisionPlayer):
+        if isinstance(player, VisionPlayer | HumanPlayer):
             player.sample = sample
         clock = player.clock = Clock() if self._longest_thought is None else Clock(judge, self._longest_thought)
-        starting = asyncio.create_task(asyncio.to_thread(self._start_film, folder))
+        starting = asyncio.create_task(asyncio.to_thread(self._start_recording, folder))
         try:
             await asyncio.shield(starting)
             supervisor = Supervisor(judge, player, journal=journal, display=self._display, clock=clock)
@@ -90,7 +94,7 @@ class Booth:
             msgspec.convert(supervisor.lags, dict[str, Lags], strict=False),
         )
 
-    async def _prepare(self) -> tuple[Judge, LocalPlayer | VisionPlayer]:
+    async def _prepare(self) -> tuple[Judge, LocalPlayer | VisionPlayer | HumanPlayer]:
         if self._display is not None and not self._display.is_alive:
             await self.close()
         if self._judge is None or self._player is None:
@@ -105,6 +109,8 @@ class Booth:
             self._judge = Judge(self._evaluator, self._folder / "evaluator.log", environment, self._clock_name)
             if isinstance(self._agent, Recipe):
                 self._player = LocalPlayer(self._agent, self._folder / "agent.log", environment)
+            elif isinstance(self._agent, HumanCandidate):
+                self._player = HumanPlayer(shown_on)
             else:
                 self._player = VisionPlayer(*self._agent, shown_on)
         return self._judge, self._player
@@ -112,6 +118,10 @@ class Booth:
     def _check_requirements(self) -> None:
         if self._display_wanted != NO_DISPLAY:
             require_desktop(self._display_wanted.startswith(VIRTUAL), self._film)
+            if self._owamcap:
+                from proctor.agents.desktop.owamcap import require_mcap
+
+                require_mcap()
         self._evaluator.found().check_requirements(self._clock_name)
 
     @property
@@ -128,13 +138,13 @@ class Booth:
         self._display.start()
         return self._display.name
 
-    def _start_film(self, folder: Path) -> Film | None:
-        if self._stop_key is None or not self._film:
+    def _start_recording(self, folder: Path) -> EpisodeRecording | None:
+        if self._stop_key is None or not (self._film or self._owamcap):
             return None
-        from proctor.agents.desktop.film import Film
+        from proctor.agents.desktop.episode_recording import EpisodeRecording
 
-        desktop = self._stop_key.desktop  # also if it is not ours
-        return Film(desktop.name, desktop.size, folder)
+        # Of the display in use, also if it is not ours.
+        return EpisodeRecording(self._stop_key.desktop, folder, self._film, self._owamcap)
 
     async def close(self) -> None:
         if self._player is not None:
@@ -148,7 +158,7 @@ class Booth:
         self._player = self._judge = self._stop_key = self._display = None
 
 
-async def _close_recording(starting: asyncio.Task[Film | None]) -> str:
+async def _close_recording(starting: asyncio.Task[EpisodeRecording | None]) -> str:
     """What went wrong with the recording. A start that the caller has given up is awaited: ffmpeg would run on."""
     await asyncio.wait([starting])
     recording = starting.result() if starting.exception() is None else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from proctor.agents.hosting.recipe import Recipe, parse_recipe
+from proctor.agents.human import is_human, open_human
 from proctor.candidate import Candidate
 from proctor.provenance import source_of
 
@@ -21,4 +22,6 @@ class AgentCandidate(Candidate):
 
 
 def open_agent(text: str) -> Candidate:
+    if is_human(text):
+        return open_human(text)
     return AgentCandidate(text, None if text in NAMED else parse_recipe(text, "agent"))

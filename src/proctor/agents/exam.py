@@ -16,6 +16,7 @@ from proctor.agents.candidate import AgentCandidate
 from proctor.agents.clock import ClockName
 from proctor.agents.constants import DEFAULT_EPISODES, LONGEST_TASK, LONGEST_THOUGHT
 from proctor.agents.hosting.recipe import Recipe, recipe_of
+from proctor.agents.human import HumanCandidate, check_display, find_display, is_human
 from proctor.agents.journal import outcome_of
 from proctor.agents.outcome import NOT_THE_AGENTS
 from proctor.agents.recording import EVENTS
@@ -24,13 +25,13 @@ from proctor.candidate import Candidate
 from proctor.config import RunConfig
 from proctor.errors import MissingExtraError, UsageError
 from proctor.metrics.summary import Tally
-from proctor.models.model import Model, Sampling
+from proctor.models.model import Model
 from proctor.randomness import mix
 from proctor.task import Task
 from proctor.types import Output, Sample, Score
 
 if TYPE_CHECKING:
-    from proctor.agents.booth import Booth
+    from proctor.agents.booth import Booth, Candidates
     from proctor.agents.evaluator import Evaluator
     from proctor.agents.protocol import Task as AgentTask
 
@@ -90,10 +91,16 @@ class EvaluatorExam(Task):
     async def open(self, config: RunConfig) -> None:
         if self.needs_window and config.display == "none":
             raise UsageError(f"{self.name} is played in a window: --display none leaves none to play in.")
-        if self.uses_desktop and config.parallel > 1 and not config.display.startswith(("virtual", "none")):
+        if is_human(config.agent):
+            if not self.uses_desktop:
+                raise UsageError(f"{self.name} has no window: --agent human plays in windows.")
+            check_display(find_display(config, self.name))
+        elif self.uses_desktop and config.parallel > 1 and not config.display.startswith(("virtual", "none")):
             raise UsageError(
                 f"--display {config.display} has one keyboard: leave out --parallel, or play on virtual displays."
             )
+        if config.owamcap and (not self.uses_desktop or config.display == "none"):
+            raise UsageError(f"{self.name} is played without a display: --owamcap has nothing to record.")
         if self.settings.clock == "paused" and not self.can_pause:
             raise UsageError(
                 f"{self.name}: its evaluator cannot stop the environment, as clock=paused would need: "
@@ -126,13 +133,15 @@ class EvaluatorExam(Task):
             if played.outcome not in NOT_THE_AGENTS:
                 return
 
-    def _player(self, candidate: Candidate, sample: Sample, config: RunConfig) -> Recipe | tuple[Model, Sampling]:
+    def _player(self, candidate: Candidate, sample: Sample, config: RunConfig) -> Candidates:
         if isinstance(candidate, Model):
             if not self.uses_desktop:
                 raise UsageError(
                     f"{self.name} is an exam for agents, and shows a model nothing: give one with --agent module:Class."
                 )
             return candidate, self.request(sample, 0, config).sampling
+        if isinstance(candidate, HumanCandidate):
+            return candidate
         return self._agent(candidate)
 
     def _agent(self, candidate: Candidate) -> Recipe:
@@ -145,13 +154,15 @@ class EvaluatorExam(Task):
             raise UsageError(f"{candidate.name} is no Agent: it must be a class that extends proctor.agents.Agent.")
         return candidate.recipe
 
-    def _new_booth(self, agent: Recipe | tuple[Model, Sampling], config: RunConfig) -> Booth:
+    def _new_booth(self, agent: Candidates, config: RunConfig) -> Booth:
         from proctor.agents.booth import NO_DISPLAY, Booth
 
         display = config.display if self.uses_desktop else NO_DISPLAY
+        if isinstance(agent, HumanCandidate):
+            display = find_display(config, self.name)
         folder = self.artifacts / f"booth-{next(self._numbers)}"
         longest_thought = self.settings.longest_thought if self.settings.clock == "paused" else None
-        return Booth(agent, self.evaluator_recipe(), display, config.film, folder, longest_thought)
+        return Booth(agent, self.evaluator_recipe(), display, config.film, folder, longest_thought, config.owamcap)
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         """Of the last attempt."""

@@ -56,7 +56,7 @@ GROUPS = {
         "modeltype",
     ),
     "cluster": ("engine", "ray_address", "model_cpus"),
-    "agents": ("parallel", "display", "film"),
+    "agents": ("parallel", "display", "film", "owamcap"),
     "running": ("concurrency", "timeout", "retries", "max_errors", "generation_only"),
     "programs": ("allow_code_execution", "program_timeout", *CONTAINMENT),
     "results": ("store", "tags", "out"),

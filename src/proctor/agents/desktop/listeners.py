@@ -14,10 +14,11 @@ import numpy
 
 from proctor.agents.desktop.interface import Cursor, DesktopError, Stop, window_titled
 from proctor.agents.desktop.messages import KeyboardEvent, MouseEvent, RawMouseEvent, WindowInfo
-from proctor.agents.desktop.names import CALLABLES, desktop, keyboard_state, mouse_state
+from proctor.agents.desktop.names import CALLABLES, desktop
 from proctor.agents.desktop.registry import Components, Registry
 from proctor.agents.desktop.runnable import Listener, Runnable
 from proctor.agents.desktop.screen import Frame, ScreenCaptured
+from proctor.agents.desktop.states import keyboard_state, mouse_state
 
 STATE_INTERVAL = 1.0  # seconds between two reports of the listeners that tell a state
 GRABBING = 1.0  # seconds in which a frame must come
@@ -91,12 +92,12 @@ class StateListener(Listener):
 
 class KeyboardStateListener(StateListener):
     def _state(self) -> Any:
-        return keyboard_state()
+        return keyboard_state(desktop())
 
 
 class MouseStateListener(StateListener):
     def _state(self) -> Any:
-        return mouse_state()
+        return mouse_state(desktop())
 
 
 class WindowListener(StateListener):

@@ -19,15 +19,15 @@ from proctor.agents.desktop.interface import (
     make_active,
     window_titled,
 )
-from proctor.agents.desktop.keys import EITHER, parse_key
-from proctor.agents.desktop.messages import KeyboardState, MouseState, PointerBallisticsConfig, WindowInfo
+from proctor.agents.desktop.keys import parse_key
+from proctor.agents.desktop.messages import PointerBallisticsConfig, WindowInfo
 from proctor.agents.desktop.registry import Registry
+from proctor.agents.desktop.states import MOUSE_BUTTONS, keyboard_state, mouse_state
 from proctor.agents.desktop.vk import VK
 from proctor.agents.recording import recording
 
 MODULES = ("owa.env.desktop", "owa.env.gst", "owa.env.std")
 WHEN_ACTIVE_INTERVAL = 0.05
-_MOUSE_BUTTONS = {"left": VK.LBUTTON, "middle": VK.MBUTTON, "right": VK.RBUTTON, "x1": VK.XBUTTON1, "x2": VK.XBUTTON2}
 
 
 def activate_module(name: str) -> None:
@@ -95,9 +95,9 @@ def _release_all_keys() -> None:
 def _mouse_button(button: Any) -> int:
     """By its name, or by a member of an enum with such names, as pynput has."""
     name = getattr(button, "name", button)
-    if name not in _MOUSE_BUTTONS:
-        raise ValueError(f"there is no mouse button {name!r}; there are: {', '.join(_MOUSE_BUTTONS)}")
-    return int(_MOUSE_BUTTONS[name])
+    if name not in MOUSE_BUTTONS:
+        raise ValueError(f"there is no mouse button {name!r}; there are: {', '.join(MOUSE_BUTTONS)}")
+    return int(MOUSE_BUTTONS[name])
 
 
 def _mouse_press(button: Any = "left") -> None:
@@ -133,19 +133,6 @@ def _scroll(*amounts: int, x: int | None = None, y: int | None = None, dx: int =
         _move(x, y)
     desktop().scroll(int(dx), int(dy))
     recording.input("scroll", dx=int(dx), dy=int(dy))
-
-
-def keyboard_state() -> KeyboardState:
-    """The keys and mouse buttons that are down; LSHIFT is SHIFT, too."""
-    down = desktop().keys_down() | desktop().pointer()[2]
-    down |= {int(key) for key, sides in EITHER.items() if down.intersection(sides)}
-    return KeyboardState(buttons=down, timestamp=time.time_ns())
-
-
-def mouse_state() -> MouseState:
-    x, y, down = desktop().pointer()
-    buttons: Any = {name for name, vk in _MOUSE_BUTTONS.items() if vk in down}
-    return MouseState(x=x, y=y, buttons=buttons, timestamp=time.time_ns())
 
 
 def _keyboard_repeat_timing(*, return_seconds: bool = True) -> dict[str, Any]:
@@ -228,7 +215,7 @@ CALLABLES: Registry[Callable[..., Any]] = Registry(
         "desktop/keyboard.release": _release,
         "desktop/keyboard.type": _type,
         "desktop/keyboard.press_repeat": _press_repeat,
-        "desktop/keyboard.get_state": keyboard_state,
+        "desktop/keyboard.get_state": lambda: keyboard_state(desktop()),
         "desktop/keyboard.release_all_keys": _release_all_keys,
         "desktop/keyboard.get_keyboard_repeat_timing": _keyboard_repeat_timing,
         "desktop/mouse.click": _click,
@@ -237,7 +224,7 @@ CALLABLES: Registry[Callable[..., Any]] = Registry(
         "desktop/mouse.press": _mouse_press,
         "desktop/mouse.release": _mouse_release,
         "desktop/mouse.scroll": _scroll,
-        "desktop/mouse.get_state": mouse_state,
+        "desktop/mouse.get_state": lambda: mouse_state(desktop()),
         "desktop/mouse.get_pointer_ballistics_config": PointerBallisticsConfig,
         "desktop/window.get_active_window": lambda: desktop().active_window(),
         "desktop/window.get_window_by_title": _find,

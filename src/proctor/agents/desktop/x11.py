@@ -377,6 +377,15 @@ class XDesktop:
                 self._display.close()
 
 
+def _ask_for_input_during_grabs(connection: Any) -> None:
+    """By version 2.1 of XInput raw events come also while a program has grabbed keyboard or mouse, as games do.
+
+    python-xlib asks for 2.0, by which they do not.
+    """
+    opcode = connection.display.get_extension_major(xinput.extname)
+    xinput.XIQueryVersion(display=connection.display, opcode=opcode, major_version=2, minor_version=1)
+
+
 def _overlap(one: tuple[int, int, int, int], other: tuple[int, int, int, int]) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
@@ -403,7 +412,7 @@ class Listening:
         if not self._display.has_extension("XInputExtension"):
             self._display.close()
             raise DesktopError(f"the display {name} lets nobody listen: it has no XInput")
-        self._display.xinput_query_version()
+        _ask_for_input_during_grabs(self._display)
         number = self._display.query_extension("XInputExtension").major_opcode
         mask = 0
         for kind in _RAW:

@@ -18,6 +18,7 @@ from proctor import __version__
 from proctor.agents.candidate import AgentCandidate
 from proctor.agents.constants import DEFAULT_EPISODES, LONGEST_TASK
 from proctor.agents.hosting.recipe import Recipe, recipe_of
+from proctor.agents.human import HumanCandidate
 from proctor.agents.outcome import NOT_THE_AGENTS, Outcome
 from proctor.agents.tally import EpisodeTally, Facts
 from proctor.agents.worlds.arena import EpisodeFault, Mind, Table
@@ -76,6 +77,8 @@ class WorldExam(Task):
         return config.parallel
 
     async def open(self, config: RunConfig) -> None:
+        if config.owamcap:
+            raise UsageError(f"{self.name} is stepped, without a display: --owamcap has nothing to record.")
         # A sitting that was killed may have left whole episodes. What appears later was not left by one.
         self._left = {path.parent for path in self.artifacts.glob(f"*/{NAME}")}
         self._tables: list[Table] = []
@@ -110,6 +113,10 @@ class WorldExam(Task):
         """None for a language model."""
         if isinstance(candidate, Model):
             return None
+        if isinstance(candidate, HumanCandidate):
+            raise UsageError(
+                f"{self.name} is stepped, without a window: --agent human plays in windows, as of agents/window."
+            )
         if not isinstance(candidate, AgentCandidate):
             raise UsageError(f"{self.name} is played by an agent or a model; {candidate.name} is neither.")
         agent = candidate.recipe or RANDOM
