@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -95,6 +96,13 @@ class Person:
         self._hands.stdin.write("".join(f"{key}\n" for key in keys))
         self._hands.stdin.flush()
 
+    def interrupt(self) -> int:
+        """As by Ctrl-C in the terminal; gives the exit status."""
+        self._run.send_signal(signal.SIGINT)
+        self._run.communicate(timeout=120)
+        self._hands.communicate(timeout=60)
+        return self._run.returncode
+
     def finish(self) -> str:
         """What the run printed."""
         out, rest = self._run.communicate(timeout=120)
@@ -175,6 +183,14 @@ def test_a_person_who_does_not_want_to_begin_stops_with_f10(display: str) -> Non
     person.wait_for("Press SPACE")
     person.do("F10")
     assert "stopped" in person.finish()
+
+
+@pytest.mark.slow
+def test_a_run_that_waits_for_a_person_can_be_interrupted(display: str) -> None:
+    person = Person(display, ["--limit", "1", "--no-film"])
+    person.wait_for("Press SPACE")
+    assert person.interrupt() == 130
+    assert not any(event["event"] == "result" for event in events(episodes()[0]))
 
 
 # python-xlib leaves its socket to the garbage collector where there is no display.

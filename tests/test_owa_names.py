@@ -25,6 +25,7 @@ needs.module("pygame", "desktop")
 needs.program("Xvfb", "xvfb")
 
 from desktop_players import GAME
+from proctor import evaluate
 from proctor.agents.desktop import (
     CALLABLES,
     LISTENERS,
@@ -117,6 +118,16 @@ def test_every_name_is_in_the_guide_with_what_it_does_here() -> None:
         for full in registry:
             assert any(line.startswith(f"| `{full}`") for line in table), full
             assert registry[full.partition("/")[2]] is registry[full]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", ["Reactive", "Steady"])
+def test_agents_written_for_theirs_play(agent: str) -> None:
+    settings = {"window_name": "Arrow", "timeout": 300, "attempts": 1}
+    game, players = (f"{CHECKOUT}/tests/{file}.py" for file in ("desktop_players", "owa_players"))
+    options: dict[str, Any] = {"settings": settings, "limit": 1, "film": False}
+    (record,) = evaluate(f"{game}:ArrowGame", agent=f"{players}:{agent}", **options).records()
+    assert (record.outcome, record.score.why) == ("completed", "the evaluator saw the end")
 
 
 LISTING = """
