@@ -193,6 +193,26 @@ class KillingTheFilm(Pressing):
                     os.kill(int(entry.name), signal.SIGKILL)
 
 
+class Raising(Agent):
+    """Presses two keys, and raises while it holds the second."""
+
+    def _play_env(self, task: Task) -> bool:
+        CALLABLES["window.make_active"](task.window_name)
+        CALLABLES["keyboard.press"](VK.LEFT)
+        CALLABLES["keyboard.release"](VK.LEFT)
+        CALLABLES["keyboard.press"](VK.UP)
+        self._fail()
+        return True
+
+    def _fail(self) -> None:
+        raise RuntimeError("on purpose")
+
+
+class Dying(Raising):
+    def _fail(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 class Idle(Agent):
     def _play_env(self, task: Task) -> bool:
         time.sleep(0.01)

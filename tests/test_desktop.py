@@ -38,7 +38,8 @@ from proctor.agents.desktop import VK, DesktopError, KeyboardEvent, MouseEvent, 
 from proctor.agents.desktop.authority import authority_of
 from proctor.agents.desktop.display import VirtualDisplay, parse_size
 from proctor.agents.desktop.film import Film
-from proctor.agents.desktop.interface import WindowInfo, make_active, window_titled
+from proctor.agents.desktop.interface import make_active, window_titled
+from proctor.agents.desktop.messages import WindowInfo
 from proctor.agents.desktop.vk import BUTTONS, KEYSYMS, SIDES
 from proctor.agents.desktop.x11 import XDesktop
 from proctor.agents.recording import KEYS, Recording
@@ -233,6 +234,25 @@ def test_every_button_and_the_wheel(desktop: XDesktop) -> None:
     assert desktop.pointer()[:2] == (123, 45)
     desktop.scroll(0, -2)
     assert [told.get(timeout=30).dy for _ in range(2)] == [-1, -1]
+    stop()
+
+
+def test_a_listener_hears_what_a_program_has_grabbed(desktop: XDesktop) -> None:
+    """Games grab the mouse, some of them the keyboard: F10 must reach the referee, and the log must be complete."""
+    keys: queue.Queue[KeyboardEvent] = queue.Queue()
+    mouse: queue.Queue[MouseEvent] = queue.Queue()
+    stop = desktop.listen(keys.put, mouse.put)
+    game = Display(desktop.name)
+    root = game.screen().root
+    held = (X.GrabModeAsync, X.GrabModeAsync)
+    assert root.grab_keyboard(False, *held, X.CurrentTime) == X.GrabSuccess
+    assert root.grab_pointer(False, X.ButtonPressMask, *held, X.NONE, X.NONE, X.CurrentTime) == X.GrabSuccess
+    desktop.key(VK.F10, True)
+    desktop.key(VK.F10, False)
+    desktop.scroll(0, -1)
+    assert [keys.get(timeout=30).vk for _ in range(2)] == [VK.F10, VK.F10]
+    assert mouse.get(timeout=30).dy == -1
+    game.close()
     stop()
 
 

@@ -25,9 +25,8 @@ for package, extra in (("pygame", "desktop"), ("Xlib", "desktop"), ("mss", "desk
 from conftest import Command
 from hexagon_players import Meddler
 from proctor.agents import Agent, EvaluationResult, Outcome, Task
-from proctor.agents.desktop import VK
+from proctor.agents.desktop import VK, WindowInfo
 from proctor.agents.desktop.display import VirtualDisplay
-from proctor.agents.desktop.interface import WindowInfo
 from proctor.agents.desktop.x11 import XDesktop
 from proctor.agents.hexagon.drawing import Drawing
 from proctor.agents.hexagon.evaluator import HexagonEvaluator

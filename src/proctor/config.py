@@ -29,8 +29,8 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     agent: Annotated[
         str,
         Meta(
-            description="module:Class, path/to/file.py:Class, http://HOST:PORT of one on another machine, or random "
-            "where a world can be stepped"
+            description="module:Class, path/to/file.py:Class, http://HOST:PORT of one on another machine, human for "
+            "yourself, or random in stepped worlds"
         ),
     ] = ""
     settings: Annotated[dict[str, Any], Meta(description="settings of the task")] = {}
@@ -164,6 +164,9 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         str, Meta(description="where windows are shown: virtual, virtual:WIDTHxHEIGHT, :0 for your own, or none")
     ] = "virtual"
     film: Annotated[bool, Meta(description="record each episode")] = True
+    owamcap: Annotated[
+        bool, Meta(description="record keyboard, mouse, windows and frames of each episode in episode.mcap, too")
+    ] = False
     parallel: Annotated[int, Meta(ge=1, le=1_024, description="episodes played at once, by agents")] = 1
     isolate_agent: Annotated[
         bool,
@@ -222,6 +225,7 @@ OPERATIONAL = frozenset(
         "model_cpus",
         "parallel",
         "film",
+        "owamcap",
         "timeout",
         "retries",
         "max_errors",

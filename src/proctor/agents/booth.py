@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Struct
 
 from proctor.agents.attempt import Attempt
 from proctor.agents.clock import Clock
@@ -18,6 +19,8 @@ from proctor.agents.home import PREFIX as HOME
 from proctor.agents.home import remove_home
 from proctor.agents.hosting.isolation import Isolation, Room
 from proctor.agents.hosting.recipe import Recipe
+from proctor.agents.human import HumanCandidate
+from proctor.agents.human_player import HumanPlayer
 from proctor.agents.journal import Journal
 from proctor.agents.judge import Judge
 from proctor.agents.lags import Lags
@@ -36,13 +39,26 @@ from proctor.models.model import Model, Sampling
 from proctor.types import Sample
 
 if TYPE_CHECKING:
-    from proctor.agents.desktop.film import Film
+    from proctor.agents.desktop.episode_recording import EpisodeRecording
     from proctor.agents.desktop.frames import FrameWatch
     from proctor.agents.desktop.stop_key import StopKey
     from proctor.agents.display_filter.display import FilteredDisplay
 
 NO_DISPLAY = "none"
 LOCK_INSIDE = "/tmp/.proctor-env.lock"  # where the lock of the environment lies in an isolated agent's room
+Candidates = Recipe | tuple[Model, Sampling] | RemoteAddress | HumanCandidate
+Players = LocalPlayer | VisionPlayer | WirePlayer | HumanPlayer
+
+
+class Recorded(Struct, frozen=True):
+    """What is kept of an episode on a display, beside its log."""
+
+    video: bool = True
+    owamcap: bool = False
+
+    @property
+    def anything(self) -> bool:
+        return self.video or self.owamcap
 
 
 class Booth:
@@ -50,22 +66,22 @@ class Booth:
 
     def __init__(
         self,
-        agent: Recipe | tuple[Model, Sampling] | RemoteAddress,
+        agent: Candidates,
         evaluator: Recipe,
         display: str,
-        film: bool,
+        recorded: Recorded,
         folder: Path,
         limits: EpisodeLimits | None = None,
         isolation: Isolation | None = None,
     ) -> None:
-        self._agent, self._evaluator, self._display_wanted, self._film = agent, evaluator, display, film
+        self._agent, self._evaluator, self._display_wanted, self._recorded = agent, evaluator, display, recorded
         self._folder, self._limits = folder, limits or EpisodeLimits()
         self._isolation = isolation
         self._filtered: FilteredDisplay | None = None
         self._display: VirtualDisplay | None = None
         self._stop_key: StopKey | None = None
         self._judge: Judge | None = None
-        self._player: LocalPlayer | VisionPlayer | WirePlayer | None = None
+        self._player: Players | None = None
         self._played_in: list[Path] = []
 
     async def play(self, task: Task, folder: Path, sample: Sample, about: dict[str, Any] | None = None) -> Attempt:
@@ -77,11 +93,11 @@ class Booth:
         if about is not None:
             journal.note("episode", **about)
         judge.folder = player.folder = folder
-        if isinstance(player, VisionPlayer):
+        if isinstance(player, VisionPlayer | HumanPlayer):
             player.sample = sample
         waits = self._limits.clock == "paused"
         clock = player.clock = Clock(judge, self._limits.longest_thought) if waits else Clock()
-        starting = asyncio.create_task(asyncio.to_thread(self._start_film, folder))
+        starting = asyncio.create_task(asyncio.to_thread(self._start_recording, folder))
         watching = asyncio.create_task(asyncio.to_thread(self._watch_frames))
         try:
             await asyncio.shield(starting)
@@ -123,14 +139,14 @@ class Booth:
 
     @property
     def _held(self) -> str:
-        """Where the agent was, for the record; empty for a model, which is nowhere here."""
+        """Where the agent was, for the record; empty for a model and a person, which are nowhere here."""
         if isinstance(self._agent, RemoteAddress):
             return str(self._agent)
         if not isinstance(self._agent, Recipe):
             return ""
         return TRUSTED if self._isolation is None else str(self._isolation)
 
-    async def _prepare(self) -> tuple[Judge, LocalPlayer | VisionPlayer | WirePlayer]:
+    async def _prepare(self) -> tuple[Judge, Players]:
         parts = (self._display, self._filtered)
         if any(part is not None and not part.is_alive for part in parts):
             await self.close()
@@ -151,6 +167,8 @@ class Booth:
                 self._player = await asyncio.to_thread(self._local_player, self._agent, environment)
             elif isinstance(self._agent, RemoteAddress):
                 self._player = WirePlayer(self._agent, shown_on, self._authority)
+            elif isinstance(self._agent, HumanCandidate):
+                self._player = HumanPlayer(shown_on, self._authority)
             else:
                 self._player = VisionPlayer(*self._agent, shown_on, self._authority)
         return self._judge, self._player
@@ -177,7 +195,11 @@ class Booth:
 
     def _check_requirements(self) -> None:
         if self._display_wanted != NO_DISPLAY:
-            require_desktop(self._display_wanted.startswith(VIRTUAL), self._film)
+            require_desktop(self._display_wanted.startswith(VIRTUAL), self._recorded.video)
+            if self._recorded.owamcap:
+                from proctor.agents.desktop.owamcap import require_mcap
+
+                require_mcap()
         self._evaluator.found().check_requirements(self._limits.clock)
 
     @property
@@ -203,13 +225,13 @@ class Booth:
 
         return watch_frames(self._display.name, self._display.authority)
 
-    def _start_film(self, folder: Path) -> Film | None:
-        if self._stop_key is None or not self._film:
+    def _start_recording(self, folder: Path) -> EpisodeRecording | None:
+        if self._stop_key is None or not self._recorded.anything:
             return None
-        from proctor.agents.desktop.film import Film
+        from proctor.agents.desktop.episode_recording import EpisodeRecording
 
-        desktop = self._stop_key.desktop  # also if it is not ours
-        return Film(desktop.name, desktop.size, folder, self._authority)
+        # Of the display in use, also if it is not ours.
+        return EpisodeRecording(self._stop_key.desktop, folder, self._recorded.video, self._recorded.owamcap)
 
     async def close(self) -> None:
         if self._player is not None:
@@ -252,7 +274,7 @@ def _frames(log: EpisodeLog, changes: list[int] | None) -> dict[str, Any]:
     return {"frames": found.shown} | ({} if found.late is None else {"late_frames": found.late})
 
 
-async def _close_recording(starting: asyncio.Task[Film | None]) -> str:
+async def _close_recording(starting: asyncio.Task[EpisodeRecording | None]) -> str:
     """What went wrong with the recording. A start that the caller has given up is awaited: ffmpeg would run on."""
     await asyncio.wait([starting])
     recording = starting.result() if starting.exception() is None else None

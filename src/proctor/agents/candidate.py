@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from proctor.agents.hosting.recipe import Recipe, parse_recipe
+from proctor.agents.human import is_human, open_human
 from proctor.candidate import Candidate
 from proctor.config import REMOTE
 from proctor.errors import UsageError
@@ -30,6 +31,8 @@ class AgentCandidate(Candidate):
 
 
 def open_agent(text: str) -> Candidate:
+    if is_human(text):
+        return open_human(text)
     if text.startswith(REMOTE):
         return AgentCandidate(_address(text), None)
     return AgentCandidate(text, None if text in NAMED else parse_recipe(text, "agent"))

@@ -18,6 +18,7 @@ from proctor.agents.candidate import AgentCandidate
 from proctor.agents.constants import DEFAULT_EPISODES
 from proctor.agents.hosting.isolation import open_isolation
 from proctor.agents.hosting.recipe import Recipe, recipe_of
+from proctor.agents.human import HumanCandidate, check_display, find_display, is_human
 from proctor.agents.limits import EpisodeLimits, Seconds
 from proctor.agents.outcome import PLAYED, Outcome
 from proctor.agents.recording import EVENTS
@@ -28,13 +29,13 @@ from proctor.candidate import Candidate
 from proctor.config import RunConfig
 from proctor.errors import MissingExtraError, UsageError
 from proctor.metrics.summary import Tally
-from proctor.models.model import Model, Sampling
+from proctor.models.model import Model
 from proctor.randomness import mix
 from proctor.task import Task
 from proctor.types import Output, Sample, Score
 
 if TYPE_CHECKING:
-    from proctor.agents.booth import Booth
+    from proctor.agents.booth import Booth, Candidates
     from proctor.agents.evaluator import Evaluator
     from proctor.agents.protocol import Task as AgentTask
 
@@ -91,10 +92,16 @@ class EvaluatorExam(Task):
     async def open(self, config: RunConfig) -> None:
         if self.needs_window and config.display == "none":
             raise UsageError(f"{self.name} is played in a window: --display none leaves none to play in.")
-        if self.uses_desktop and config.parallel > 1 and not config.display.startswith(("virtual", "none")):
+        if is_human(config.agent):
+            if not self.uses_desktop:
+                raise UsageError(f"{self.name} has no window: --agent human plays in windows.")
+            check_display(find_display(config, self.name))
+        elif self.uses_desktop and config.parallel > 1 and not config.display.startswith(("virtual", "none")):
             raise UsageError(
                 f"--display {config.display} has one keyboard: leave out --parallel, or play on virtual displays."
             )
+        if config.owamcap and (not self.uses_desktop or config.display == "none"):
+            raise UsageError(f"{self.name} is played without a display: --owamcap has nothing to record.")
         if self.settings.clock == "paused" and not self.can_pause:
             raise UsageError(
                 f"{self.name}: its evaluator cannot stop the environment, as clock=paused would need: "
@@ -134,7 +141,7 @@ class EvaluatorExam(Task):
 
     async def _play(
         self,
-        agent: Recipe | tuple[Model, Sampling] | RemoteAddress,
+        agent: Candidates,
         task: AgentTask,
         folder: Path,
         sample: Sample,
@@ -148,9 +155,7 @@ class EvaluatorExam(Task):
         finally:
             self._booths.append(booth)
 
-    def _player(
-        self, candidate: Candidate, sample: Sample, config: RunConfig
-    ) -> Recipe | tuple[Model, Sampling] | RemoteAddress:
+    def _player(self, candidate: Candidate, sample: Sample, config: RunConfig) -> Candidates:
         if isinstance(candidate, Model):
             if not self.uses_desktop:
                 raise UsageError(
@@ -161,6 +166,8 @@ class EvaluatorExam(Task):
             if not self._has_display(config):
                 raise UsageError(f"{self.name} shows nothing that could be sent to an agent on another machine.")
             return RemoteAddress(candidate.url, config.agent_frames)
+        if isinstance(candidate, HumanCandidate):
+            return candidate
         return self._agent(candidate)
 
     def _agent(self, candidate: Candidate) -> Recipe:
@@ -173,13 +180,16 @@ class EvaluatorExam(Task):
             raise UsageError(f"{candidate.name} is no Agent: it must be a class that extends proctor.agents.Agent.")
         return candidate.recipe
 
-    def _new_booth(self, agent: Recipe | tuple[Model, Sampling] | RemoteAddress, config: RunConfig) -> Booth:
-        from proctor.agents.booth import NO_DISPLAY, Booth
+    def _new_booth(self, agent: Candidates, config: RunConfig) -> Booth:
+        from proctor.agents.booth import NO_DISPLAY, Booth, Recorded
 
         display = config.display if self.uses_desktop else NO_DISPLAY
+        if isinstance(agent, HumanCandidate):
+            display = find_display(config, self.name)
         folder = self.artifacts / f"booth-{next(self._numbers)}"
+        recorded = Recorded(config.film, config.owamcap)
         limits = self.settings.shared_by(config.parallel)
-        return Booth(agent, self.evaluator_recipe(), display, config.film, folder, limits, self._isolation)
+        return Booth(agent, self.evaluator_recipe(), display, recorded, folder, limits, self._isolation)
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         """Of the last attempt."""

@@ -205,8 +205,14 @@ def _do(kind: str, what: str, where: dict[str, int]) -> None:
     from proctor.agents.desktop.vk import VK
 
     match kind:
-        case "press" | "release":
+        case "press" | "release" if what in VK.__members__:
+            if "x" in where:  # of a person: not every movement is written down
+                desktop().move(where["x"], where["y"])
             desktop().key(VK[what], kind == "press")
+        case "press":
+            desktop().press_character(what)
+        case "release":
+            desktop().release_character(what)
         case "type":
             desktop().type_text(what)
         case "move":

@@ -60,6 +60,7 @@ GROUPS = {
         "parallel",
         "display",
         "film",
+        "owamcap",
         "isolate_agent",
         "agent_network",
         "agent_gpu",

@@ -13,9 +13,15 @@ from proctor.agents.recording import KEYS
 
 FPS = 30
 NAME = "film.mp4"
+LOG = "film.log"
 STARTING = 30.0  # seconds in which ffmpeg writes its first bytes, on a busy machine
 ENDING = 30.0  # seconds in which it writes the rest
 LOOK_AGAIN = 0.01
+
+
+def even(size: tuple[int, int]) -> tuple[int, int]:
+    """The format has no odd sides."""
+    return size[0] - size[0] % 2, size[1] - size[1] % 2
 
 
 class Film:
@@ -27,10 +33,10 @@ class Film:
             raise DesktopError("a film needs ffmpeg: apt-get install ffmpeg; or leave it out with --no-film")
         (folder / NAME).unlink(missing_ok=True)  # of an attempt that was cut short
         (folder / KEYS).write_text(" ")  # ffmpeg wants a file with something in it
-        width, height = (side - side % 2 for side in size)  # the format has no odd ones
+        width, height = even(size)
         style = "x=8:y=h-th-8:fontsize=18:fontcolor=white:box=1:boxcolor=black@0.5"
         command = [
-            *(program, "-nostdin", "-loglevel", "error", "-y"),
+            *(program, "-nostdin", "-hide_banner", "-nostats", "-y"),
             *("-f", "x11grab", "-draw_mouse", "1", "-framerate", str(FPS)),
             *("-video_size", f"{width}x{height}", "-i", display),
             *("-vf", f"drawtext=textfile={KEYS}:reload=1:{style}", "-c:v", "libx264", "-preset", "ultrafast"),
@@ -40,7 +46,7 @@ class Film:
         environment = {VARIABLE: str(authority)} if authority else None
         # Guarded, as it does not notice the end of a display; there, as names in its filters must not contain any of
         # its many signs.
-        self._ffmpeg = Guarded(command, (), folder / "film.log", environment, folder=folder)
+        self._ffmpeg = Guarded(command, (), folder / LOG, environment, folder=folder)
         self._has_begun = self._wait_for_start(folder / NAME)
 
     def _wait_for_start(self, file: Path) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from proctor.agents.desktop.interface import KeyboardEvent
+from proctor.agents.desktop.messages import KeyboardEvent
 from proctor.agents.desktop.vk import VK
 from proctor.agents.desktop.x11 import XDesktop
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from proctor.agents.hosting.recipe import Recipe
+from proctor.agents.human import is_human
 from proctor.config import RunConfig, user_path
 from proctor.errors import UsageError
 from proctor.sandbox.inside import landlock
@@ -98,6 +99,8 @@ def open_isolation(config: RunConfig, *, window: bool) -> Isolation | None:
     """What the run says about its agent; None if it is trusted. Raises where this machine cannot hold it."""
     if not config.isolate_agent:
         return None
+    if is_human(config.agent):
+        raise UsageError(f"{OPTION}: a person is no process that walls could hold: leave it out.")
     if window and not config.display.startswith("virtual"):
         raise UsageError(
             f"{OPTION}: on --display {config.display} the agent could reach every window of yours: "

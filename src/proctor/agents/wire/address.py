@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from proctor.agents.human import is_human
 from proctor.config import REMOTE, RunConfig
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ class RemoteAddress(Struct, frozen=True):
 
 
 def held_by(config: RunConfig, isolation: Isolation | None) -> str:
-    """For record, report and page; empty for a model."""
-    if not config.agent:
+    """For record, report and page; empty for a model and for a person."""
+    if not config.agent or is_human(config.agent):
         return ""
     if config.agent.startswith(REMOTE):
         return str(RemoteAddress(config.agent))

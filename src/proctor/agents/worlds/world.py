@@ -22,6 +22,7 @@ from proctor.agents.candidate import AgentCandidate
 from proctor.agents.constants import DEFAULT_EPISODES
 from proctor.agents.hosting.isolation import open_isolation
 from proctor.agents.hosting.recipe import Recipe, recipe_of
+from proctor.agents.human import HumanCandidate
 from proctor.agents.limits import Limits, Seconds
 from proctor.agents.outcome import PLAYED, Outcome
 from proctor.agents.tally import EpisodeTally, Facts
@@ -92,6 +93,8 @@ class WorldExam(Task):
         return config.parallel
 
     async def open(self, config: RunConfig) -> None:
+        if config.owamcap:
+            raise UsageError(f"{self.name} is stepped, without a display: --owamcap has nothing to record.")
         # A sitting that was killed may have left whole episodes. What appears later was not left by one.
         self._left = {path.parent for path in self.artifacts.glob(f"*/{NAME}")}
         self._limits = self.settings.shared_by(config.parallel)
@@ -140,6 +143,10 @@ class WorldExam(Task):
         """None for a language model, and for an agent on another machine."""
         if isinstance(candidate, Model) or (isinstance(candidate, AgentCandidate) and candidate.url):
             return None
+        if isinstance(candidate, HumanCandidate):
+            raise UsageError(
+                f"{self.name} is stepped, without a window: --agent human plays in windows, as of agents/window."
+            )
         if not isinstance(candidate, AgentCandidate):
             raise UsageError(f"{self.name} is played by an agent or a model; {candidate.name} is neither.")
         agent = candidate.recipe or RANDOM
