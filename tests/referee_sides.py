@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -109,8 +110,9 @@ class Claiming(Stepping):
 
 class KillingTheEvaluator(Stepping):
     def _play_env(self, task: Task) -> bool:
-        os.kill(int(Path("evaluator.pid").read_text()), signal.SIGKILL)
-        threading.Event().wait()
+        with suppress(ProcessLookupError):
+            os.kill(int(Path("evaluator.pid").read_text()), signal.SIGKILL)
+        time.sleep(0.005)
         return True
 
 

@@ -312,14 +312,6 @@ class Dawdles:
             return 0
 
 
-class DawdlesAndRaises(Dawdles):
-    """Raises when it is all over."""
-
-    def act(self, observation: Any) -> int:
-        super().act(observation)
-        raise RuntimeError("too late")
-
-
 class BailsAndDawdles(Dawdles):
     """Cuts its line to the world, and goes on when that is over."""
 
