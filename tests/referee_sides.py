@@ -64,10 +64,18 @@ class NoFileNoScore(Steps):
 class Lazy(Steps):
     """Says what success is in the first episode alone."""
 
-    GIVEN = ({"success": True}, {}, {"success": float("nan")}, {"success": 1.5}, {"success": "yes"})
+    GIVEN: tuple[Any, ...] = (True, None, float("nan"), 1.5, "yes")
+        {"success": True},
+        {},
+        {"success": float("nan")},
+        {"success": 1.5},
+        {"success": "yes"},
+    )
 
     def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
-        return EvaluationResult(task_id=task.task_id, metrics=dict(self.GIVEN[self.attempt - 1]), notes=note)
+        given = self.GIVEN[self.attempt - 1]
+        metrics = {} if given is None else {"success": given}
+        return EvaluationResult(task_id=task.task_id, metrics=metrics, notes=note)
 
 
 class Exotic(Steps):

@@ -276,6 +276,22 @@ def test_world_killed_by_its_agent_is_a_failure_and_not_tried_again(clock: str) 
     assert report.metrics["success_if_faults_fail"].value == 0.5
 
 
+@pytest.mark.parametrize(
+    ("success", "outcome", "why"),
+    [
+        ("nan", "judge_error", "success is nan"),
+        pytest.param("half", "judge_error", "must say True or False", marks=pytest.mark.slow),
+        pytest.param("lost", "judge_error", "'lost', of type str", marks=pytest.mark.slow),
+        pytest.param("one", "completed", "", marks=pytest.mark.slow),
+    ],
+)
+def test_world_that_says_no_success_that_could_be_read(success: str, outcome: str, why: str) -> None:
+    report = play("policy", OWN, limit=1, settings={"env_kwargs": {"kind": "VagueWorld", "success": success}})
+    assert outcomes(report) == [outcome]
+    assert why in endings(report)[0].why
+    assert report.metrics["success_if_faults_fail"].value == (outcome == "completed")
+
+
 def test_what_an_agent_raises_after_the_end_of_the_world_is_noted() -> None:
     async def raising() -> None:
         raise HostedFaultError(Fault("RuntimeError", "too late"))

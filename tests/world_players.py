@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy
+
 from proctor.agents.hosting.recipe import Recipe, recipe_of
 from proctor.agents.worlds.catch import Catch, Catcher
 from proctor.agents.worlds.policy import RandomAgent
@@ -276,6 +278,18 @@ class KillsTheWorld(Faulty):
         if self._bad:
             os.kill(int(Path("world.pid").read_text()), signal.SIGKILL)
         return super().act(observation)
+
+
+class VagueWorld(Catch):
+    """Says of its success what it is told to say."""
+
+    def __init__(self, success: str) -> None:
+        super().__init__()
+        self._success = {"nan": float("nan"), "one": numpy.ones(1), "half": 0.5}.get(success, success)
+
+    def step(self, action: int) -> Any:
+        *seen, info = super().step(action)
+        return *seen, info | {"success": self._success}
 
 
 class UnfinishedWorld(Catch):
