@@ -8,8 +8,9 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy
 
@@ -63,16 +64,12 @@ class NoFileNoScore(Steps):
 class Lazy(Steps):
     """Says what success is in the first episode alone."""
 
-    GIVEN: ClassVar[tuple[dict[str, Any], ...]] = (
-        {"success": True},
-        {},
-        {"success": float("nan")},
-        {"success": 1.5},
-        {"success": "yes"},
-    )
+    GIVEN: tuple[Any, ...] = (True, None, float("nan"), 1.5, "yes")
 
     def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
-        return EvaluationResult(task_id=task.task_id, metrics=dict(self.GIVEN[self.attempt - 1]), notes=note)
+        given = self.GIVEN[self.attempt - 1]
+        metrics = {} if given is None else {"success": given}
+        return EvaluationResult(task_id=task.task_id, metrics=metrics, notes=note)
 
 
 class Exotic(Steps):
@@ -115,8 +112,9 @@ class Claiming(Stepping):
 
 class KillingTheEvaluator(Stepping):
     def _play_env(self, task: Task) -> bool:
-        os.kill(int(Path("evaluator.pid").read_text()), signal.SIGKILL)
-        threading.Event().wait()
+        with suppress(ProcessLookupError):
+            os.kill(int(Path("evaluator.pid").read_text()), signal.SIGKILL)
+        time.sleep(0.005)
         return True
 
 

@@ -173,6 +173,7 @@ def test_evaluator_that_gives_no_success_is_a_judge_error_that_is_named() -> Non
     assert [words for text, words in zip(said, wanted, strict=True) if words not in text] == []
 
 
+@slow
 def test_numbers_of_numpy_are_numbers_and_what_has_no_mean_is_left_out() -> None:
     report = play("Exotic", "Stepping")
     assert report.metrics["success"].value == 1.0
@@ -206,7 +207,7 @@ def test_what_is_a_success() -> None:
 
 
 def rows(hooks: dict[str, Outcome]) -> list[Any]:
-    quick = {("__init__", "GeneratorExit"), ("_play_env", "KeyboardInterrupt"), ("_check_env_continue", "OwnError")}
+    quick = {("_play_env", "KeyboardInterrupt"), ("_check_env_continue", "OwnError")}
     return [
         pytest.param(hook, error, outcome, marks=() if (hook, error) in quick else slow)
         for hook, outcome in hooks.items()
@@ -264,7 +265,8 @@ def test_deadlines_are_settings(tmp_path: Path) -> None:
         assert "was not ready after 1.5 s" in result.notes
 
 
-def test_check_that_hangs_is_noted(tmp_path: Path) -> None:
+def test_check_that_hangs_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proctor.agents.judge.SETTLING", 0.1)
     for result in judge_twice(tmp_path, recipe_of(rs.Endless), recipe_of(rs.Blind), seconds=1.0):
         assert result.outcome is Outcome.TIMEOUT
         assert "_check_env_continue has not returned for" in result.notes

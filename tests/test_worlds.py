@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,10 +22,12 @@ import needs
 import proctor
 from conftest import Command, FailingRun, Serve
 from proctor.agents.candidate import open_agent
+from proctor.agents.hosting.channel import Fault
 from proctor.agents.hosting.guardian import descendants
+from proctor.agents.hosting.process import HostedFaultError
 from proctor.agents.hosting.recipe import parse_recipe, with_arguments
 from proctor.agents.lags import Lags, merged
-from proctor.agents.worlds.arena import Table
+from proctor.agents.worlds.arena import EpisodeFault, Table
 from proctor.agents.worlds.episode import Episode
 from proctor.agents.worlds.events import Header, read_events
 from proctor.report import Report
@@ -273,12 +276,36 @@ def test_world_killed_by_its_agent_is_a_failure_and_not_tried_again(clock: str) 
     assert report.metrics["success_if_faults_fail"].value == 0.5
 
 
-@pytest.mark.slow
-def test_agent_that_raises_after_the_end_of_the_world_has_played() -> None:
-    settings = {"clock": "realtime", "fps": 100, "env_kwargs": {"kind": "UnheardWorld"}}
-    report = play("DawdlesAndRaises", OWN, limit=1, settings=settings)
-    assert outcomes(report) == ["completed"]
-    assert "after the end, the agent: RuntimeError: too late" in endings(report)[0].why
+@pytest.mark.parametrize(
+    ("success", "outcome", "why"),
+    [
+        ("nan", "judge_error", "success is nan"),
+        pytest.param("half", "judge_error", "must say True or False", marks=pytest.mark.slow),
+        pytest.param("lost", "judge_error", "'lost', of type str", marks=pytest.mark.slow),
+        pytest.param("one", "completed", "", marks=pytest.mark.slow),
+    ],
+)
+def test_world_that_says_no_success_that_could_be_read(success: str, outcome: str, why: str) -> None:
+    report = play("policy", OWN, limit=1, settings={"env_kwargs": {"kind": "VagueWorld", "success": success}})
+    assert outcomes(report) == [outcome]
+    assert why in endings(report)[0].why
+    assert report.metrics["success_if_faults_fail"].value == (outcome == "completed")
+
+
+def test_what_an_agent_raises_after_the_end_of_the_world_is_noted() -> None:
+    async def raising() -> None:
+        raise HostedFaultError(Fault("RuntimeError", "too late"))
+
+    async def said(closed_at: float | None) -> str:
+        table: Any = Table(parse_recipe(f"{PLAYERS}:left", "agent"), None, "realtime", Path("process.log"))
+        table._agent = SimpleNamespace(closed_at=closed_at, pulse=SimpleNamespace(busy_seconds=0.0))
+        episode = Episode(Header("t", {}, "a", 1, 0.0, {}), "events.jsonl", 1, 10.0)
+        why: str = await table._let_finish(asyncio.create_task(raising()), episode)
+        return why
+
+    assert asyncio.run(said(None)) == "after the end, the agent: RuntimeError: too late"
+    with pytest.raises(EpisodeFault, match="too late"):
+        asyncio.run(said(1.0))  # its process had died before
 
 
 def test_a_world_that_cannot_be_made_is_one_sentence(proctor: Command) -> None:

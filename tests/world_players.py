@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy
+
 from proctor.agents.hosting.recipe import Recipe, recipe_of
 from proctor.agents.worlds.catch import Catch, Catcher
 from proctor.agents.worlds.policy import RandomAgent
@@ -278,6 +280,18 @@ class KillsTheWorld(Faulty):
         return super().act(observation)
 
 
+class VagueWorld(Catch):
+    """Says of its success what it is told to say."""
+
+    def __init__(self, success: str) -> None:
+        super().__init__()
+        self._success = {"nan": float("nan"), "one": numpy.ones(1), "half": 0.5}.get(success, success)
+
+    def step(self, action: int) -> Any:
+        *seen, info = super().step(action)
+        return *seen, info | {"success": self._success}
+
+
 class UnfinishedWorld(Catch):
     """Cannot be won or lost, and never ends."""
 
@@ -310,14 +324,6 @@ class Dawdles:
         with open("under-way", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             return 0
-
-
-class DawdlesAndRaises(Dawdles):
-    """Raises when it is all over."""
-
-    def act(self, observation: Any) -> int:
-        super().act(observation)
-        raise RuntimeError("too late")
 
 
 class BailsAndDawdles(Dawdles):

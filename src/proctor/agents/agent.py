@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from proctor.agents.constants import NETWORK
+from proctor.agents.constants import NETWORK, TIMEOUTS
 from proctor.agents.hosting.channel import IN_AGENT
 from proctor.agents.hosting.host import Host, described
 from proctor.agents.hosting.recipe import Recipe
@@ -68,7 +68,9 @@ class HostedAgent:
                 goes_on = agent._play_env(task)
                 pulse.end()
         except BaseException as fault:
-            self._host.notify({RAISED: described(fault)})  # at once: the hook that follows may take its time
+            self._host.notify({RAISED: described(fault)})
+            # First the referee looks at what the agent has left: the hook may take its time, or change it.
+            self._told_to_stop.wait(TIMEOUTS.STARTING)
             raise
         finally:
             try:

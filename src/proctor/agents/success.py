@@ -29,6 +29,15 @@ def read_success(metrics: dict[str, Any], required: bool = True) -> float | None
     return float(value)
 
 
+def read_decision(value: Any) -> bool:
+    """What an environment says of its success: yes or no, in any type that numbers have."""
+    if hasattr(value, "item") and getattr(value, "size", 0) == 1:
+        value = value.item()
+    if read_success({SUCCESS: value}) not in (0, 1):
+        raise SuccessError(f"success is {value!r:.100}: an environment must say True or False")
+    return bool(value)
+
+
 def without_infinite(metrics: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The metrics of which a mean can be made, and the names of those that are no finite numbers."""
     bad = [name for name, value in metrics.items() if isinstance(value, float) and not math.isfinite(value)]

@@ -62,6 +62,7 @@ class Supervisor:
         self.overshoot = 0.0  # seconds that the agent could act after the end of its time
         self.actions = 0
         self._had_window = False  # before the agent began
+        self._is_closed = False  # it was not there any more when the agent had failed
         self._began = False  # the agent was told to begin
         self._cause_known = False  # the environment was lost by no doing of the agent
         self._ended: dict[str, float] = {}  # who has ended the play -> when
@@ -114,9 +115,9 @@ class Supervisor:
         if self._stopped.is_set():
             return Outcome.STOPPED, "stopped by hand"
         self._began = True
+        self._journal.note("started", timeout=task.timeout)  # first: nobody may forget that it has begun
         await self._player.start(_as_the_agent_hears_it(task))
         self._clock.start()
-        self._journal.note("started", timeout=task.timeout)
         waits: dict[str, Coroutine[Any, Any, Any]] = {
             "agent": self._player.ending(),
             "judge": self._judge.see_the_end(task, self._errors),
@@ -131,6 +132,8 @@ class Supervisor:
             self.elapsed = min(self._clock.elapsed, task.timeout)
             self._journal.note("over", elapsed=self.elapsed, by=[name for name, end in ends.items() if end.done()])
             before = dict(self._ended)
+            if ends["agent"].done():
+                await self._look_for_the_window(task, ends["agent"].result())
             ending = await self._player.stop()
             self._journal.note("agent_stopped", **ending.model_dump(mode="json"))
             self.overshoot = max(0.0, self._clock.elapsed - task.timeout)
@@ -141,6 +144,11 @@ class Supervisor:
             for end in ends.values():
                 end.cancel()
             await asyncio.gather(*ends.values(), return_exceptions=True)
+
+    async def _look_for_the_window(self, task: Task, ending: Ending) -> None:
+        """At once, if the agent does not find its environment: whatever closes later is no cause of that."""
+        if ending.outcome is Outcome.ENV_CRASH and self._had_window:
+            self._is_closed = await self._judge.shows_window(task.window_name) is False
 
     async def _timed(self, name: str, wait: Coroutine[Any, Any, Any]) -> Any:
         """Notes when it was over."""
@@ -189,11 +197,9 @@ class Supervisor:
         """
         if ending.outcome is Outcome.STOPPED:
             return Outcome.STOPPED, ending.error
-        asked_now = ending.outcome is Outcome.ENV_CRASH and self._had_window
-        is_closed = asked_now and await self._judge.shows_window(task.window_name) is False
         if self._display is not None and await self._has_died(self._display):
             raise EnvironmentGoneError("the display died")
-        if is_closed:
+        if self._is_closed:
             await asyncio.wait([judge], timeout=TIMEOUTS.LAST_CHECK)
             if not judge.done():
                 raise EnvironmentGoneError(f"there is no window {task.window_name!r} any more: {ending.error}")

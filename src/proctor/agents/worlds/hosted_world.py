@@ -53,7 +53,7 @@ class HostedWorld:
         try:
             self._seen = self._play.begin()
         except WorldFailedError as error:
-            return _told(self._play.end(Outcome.ENV_CRASH, str(error)))
+            return _told(self._play.end(error.outcome, str(error)))
         return None
 
     def play(self) -> Any:
@@ -72,7 +72,7 @@ class HostedWorld:
         except (AgentFailedError, IllegalActionError) as error:
             return _told(play.end(Outcome.AGENT_CRASH, str(error)))
         except WorldFailedError as error:
-            return _told(play.end(Outcome.ENV_CRASH, str(error)))
+            return _told(play.end(error.outcome, str(error)))
         return _told(play.end())
 
     def build_gate(self) -> None:
@@ -117,7 +117,7 @@ class HostedWorld:
         except IllegalActionError as error:
             return _told(self._begun.end(Outcome.AGENT_CRASH, str(error)))
         except WorldFailedError as error:
-            return _told(self._begun.end(Outcome.ENV_CRASH, str(error)))
+            return _told(self._begun.end(error.outcome, str(error)))
 
     def end(self, outcome: str, why: str) -> Any:
         return _told(self._begun.end(Outcome(outcome), why))

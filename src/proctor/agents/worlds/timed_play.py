@@ -51,7 +51,7 @@ class TimedPlay:
             self._shown[0] = time.monotonic_ns()
             outcome, why = self._paused() if self._play.episode.clock == "paused" else self._realtime()
         except WorldFailedError as error:
-            outcome, why = Outcome.ENV_CRASH, str(error)
+            outcome, why = error.outcome, str(error)
         finally:
             self._gate.close()
         figures = self._figures
