@@ -55,7 +55,9 @@ class Room:
 
     def enclose(self, program: list[str], handed: Sequence[int], environment: dict[str, str]) -> Enclosed:
         isolation = self.isolation
-        allowed = Allowed(isolation.network, isolation.gpu, (*self._shown, *isolation.files), self._binds)
+        files = (*self._shown, *isolation.files)
+        listable = () if self._recipe.place.endswith(".py") else tuple(map(os.path.dirname, self._shown))
+        allowed = Allowed(isolation.network, isolation.gpu, files, self._binds, listable)
         return enclose(isolation.level, program, handed, allowed, isolation.variables | environment)
 
     @property
