@@ -71,7 +71,7 @@ async def in_steps(folder: Path, held: Isolation) -> dict[str, Any]:
     agent = Recipe(str(ACTOR), "still")
     tables = {
         "without": Table(world, agent, "step", folder / "free-world.log"),
-        "with": Table(world, agent, "step", folder / "walled-world.log", held),
+        "with": Table(world, agent, "step", folder / "walled-world.log", isolation=held),
     }
     found: dict[str, list[float]] = {name: [] for name in tables}
     try:
