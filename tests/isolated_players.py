@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -78,9 +79,8 @@ def _overwrite(pid: str, old: bytes, new: bytes) -> None:
             continue
         with suppress(OSError, OverflowError), open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
             memory.seek(first)
-            at = memory.read(last - first).find(old)
-            if at >= 0:
-                memory.seek(first + at)
+            for found in re.finditer(re.escape(old), memory.read(last - first)):
+                memory.seek(first + found.start())
                 memory.write(new)
 
 
@@ -109,7 +109,7 @@ def seen() -> dict[str, Any]:
 
 def _texts_of_processes(name: str = "environ") -> list[str]:
     texts = []
-    for entry in os.listdir("/proc"):
+    for entry in _listed("/proc"):
         if entry.isdigit() and int(entry) != os.getpid():
             with suppress(OSError):
                 texts.append(Path(f"/proc/{entry}/{name}").read_text(errors="replace"))

@@ -50,6 +50,7 @@ REQUESTS: dict[str, tuple[bytearray, Verdict]] = {
     "a key by message": (request(25, 0, ROOT, 3 << 19, tail=b"\x02" + bytes(31)), Verdict.REFUSE),
     "a key by XTEST": (request(XTEST, 2, 2, 0, 0), Verdict.PASS),
     "the stop key": (request(XTEST, 2, 0x4C02, 0, 0), Verdict.REFUSE),
+    "a key of another device": (request(XTEST, 2, 0x4C43, 0, 0), Verdict.REFUSE),
     "a button of its number": (request(XTEST, 2, 0x4C04, 0, 0), Verdict.PASS),
     "a key elsewhere": (request(100, 1, 0x018D, 0x61, 0x61), Verdict.PASS),
     "the stop key elsewhere": (request(100, 1, 0x018D, 0xFFC7, 0), Verdict.REFUSE),

@@ -165,7 +165,9 @@ def test_isolated_agent_does_not_press_the_stop_key() -> None:
     assert "XTEST 2" in attempts[0]["notes"]
 
 
-@pytest.mark.parametrize("clock", ["step", pytest.param("realtime", marks=pytest.mark.slow), "paused"])
+@pytest.mark.parametrize(
+    "clock", ["step", pytest.param("realtime", marks=pytest.mark.slow), pytest.param("paused", marks=pytest.mark.slow)]
+)
 def test_isolated_agent_plays_in_a_stepped_environment(clock: str) -> None:
     settings = {"clock": clock, "fps": 100.0, "max_steps": 20}
     episodes = {
@@ -186,7 +188,7 @@ def test_isolated_agent_plays_in_a_stepped_environment(clock: str) -> None:
 @pytest.mark.parametrize(
     ("agent", "outcome", "why"),
     [
-        ("Lever", "completed", ""),
+        pytest.param("Lever", "completed", "", marks=pytest.mark.slow),
         pytest.param("WorldForger", "completed", "", marks=pytest.mark.slow),
         pytest.param("Sleeper", "agent_hang", "in one call of the agent", marks=pytest.mark.slow),
         pytest.param("Dying", "agent_crash", "the agent's process has ended", marks=pytest.mark.slow),

@@ -30,7 +30,7 @@ def start_here() -> Iterator[StartLocalSide]:
     ("said", "outcome", "why"),
     [
         ("judge_error", Outcome.AGENT_CRASH, "the dog ate it"),
-        ("env_crash", Outcome.AGENT_CRASH, "the dog ate it"),
+        pytest.param("env_crash", Outcome.AGENT_CRASH, "the dog ate it", marks=pytest.mark.slow),
         ("stopped", Outcome.COMPLETED, "the agent says that it was stopped by hand; the dog ate it"),
     ],
 )
@@ -49,6 +49,7 @@ def test_word_of_an_agent_does_not_void_its_task(
     assert why in result.notes
 
 
+@pytest.mark.slow
 def test_agent_that_stops_by_hand_on_its_server_is_scored(start_here: StartLocalSide) -> None:
     result = evaluate(start_here("agent", fa.Stopping), start_here("evaluator", fa.Watching))
     assert result.outcome is Outcome.COMPLETED

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from glob import glob
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -19,12 +20,13 @@ from proctor.sandbox.inside.isolated import FIRST_DESCRIPTOR
 from proctor.sandbox.ladder import Level, Walls, rungs
 from proctor.sandbox.layout import ENVIRONMENT, SCRATCH, Layout, parts_open_to_all, plan_layout
 from proctor.sandbox.survey import Finding
-from proctor.sandbox.worker import WorkerError, command_of, files_in_memory, make_scratch
+from proctor.sandbox.worker import SOURCES, WorkerError, command_of, files_in_memory, make_scratch
 
 _INSIDE = "proctor.sandbox.inside.isolated"
 _TRIAL_SECONDS = 60.0
 _GPU_DEVICES = ("/dev/nvidia*", "/dev/nvidia-caps/*", "/dev/dri/*", "/dev/kfd")
 _CERTIFICATES = ("/etc/ssl", "/etc/pki", "/etc/ca-certificates")
+_LOOKED_AT = ("/etc/mime.types",)  # by Python itself, which does not expect that it may not
 _RESOLVER = "/etc/resolv.conf"
 
 
@@ -35,6 +37,7 @@ class Allowed(Struct, frozen=True):
     gpu: bool = False
     files: tuple[str, ...] = ()  # absolute paths, read-only, at the same place
     binds: tuple[tuple[str, str], ...] = ()  # a file of ours, and where it lies in the room
+    listable: tuple[str, ...] = ()  # folders in which Python has to find a module, where no namespace hides the others
 
     @property
     def needs_namespaces(self) -> bool:
@@ -73,13 +76,15 @@ def enclose(
     scratch = make_scratch(level, layout)
     room = str(scratch or SCRATCH)
     home = f"{room}/home"
-    more = {
+    more: dict[str, Any] = {
         "program": [part.format(*inside) for part in program],
         "home": home,
         "network": allowed.network,
         "binds": allowed.binds,
         "devices": gpu_devices() if allowed.gpu else [],
     }
+    if not level.namespaces:
+        more["listable"] = [*layout.folders, SOURCES, *allowed.listable]
     files = files_in_memory(layout) if level.walls is Walls.BUBBLEWRAP else {}
     return Enclosed(
         command_of(_INSIDE, level, layout, order, scratch, files, more),
@@ -98,6 +103,7 @@ def _layout(level: Level, allowed: Allowed) -> Layout:
         shown += filter(os.path.exists, _CERTIFICATES)
     if allowed.gpu:
         shown += ["/sys"]
+    shown += filter(os.path.exists, _LOOKED_AT)
     layout = plan_layout(shown, with_answers=True)
     files = dict(layout.files)
     if allowed.network:

@@ -34,11 +34,11 @@ from proctor.sandbox.layout import (
 )
 from proctor.sandbox.program import Limits
 
-_SOURCES = str(Path(__file__).resolve().parents[2])
+SOURCES = str(Path(__file__).resolve().parents[2])
 # Imported here too, so that Python writes its compiled form down: inside, where the sources are read-only, it cannot,
 # and every worker would compile them anew.
 _INSIDE = "proctor.sandbox.inside.warden"
-_START = f"import sys; sys.path.insert(0, {_SOURCES!r}); "
+_START = f"import sys; sys.path.insert(0, {SOURCES!r}); "
 # Far above any that a system hands out, and so many that two harnesses do not draw the same: the kernel counts
 # processes by user.
 _FIRST_USER = 1_900_000_000

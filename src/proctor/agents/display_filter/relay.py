@@ -263,7 +263,7 @@ class XFilter:
                 (connection.from_agent if from_agent else connection.from_server)()
         except BlockingIOError:
             pass
-        except (OSError, BadClientError):
+        except Exception:  # whatever a client has brought about ends with it
             self._close(connection)
             return
         if connection.refused:

@@ -23,7 +23,7 @@ _REDIRECTIONS = 1 << 18 | 1 << 20  # whoever selects these decides what becomes 
 _STACK_MODE = 0x40  # of ConfigureWindow
 _TO_MANAGERS = 1 << 19 | 1 << 20
 _CLIENT_MESSAGE = 33
-_KEYS = (2, 3)  # kinds of input: a key goes down, or up
+_KEYS, _INPUTS = (2, 3), (2, 3, 4, 5, 6)  # kinds of input: keys; and buttons, and the pointer. No device of its own
 STOP = 0xFFC7  # the keysym of F10
 
 
@@ -82,7 +82,9 @@ def _asks_a_manager(request: bytearray, client: Client) -> bool:
 
 def _is_no_stop(request: bytearray, client: Client) -> bool:
     """By the stop key the user ends a run: an agent that presses it would have its episode not scored."""
-    return len(request) > 5 and not (request[4] in _KEYS and request[5] in client.stop_keys)
+    if len(request) < 6 or request[4] not in _INPUTS:
+        return False
+    return not (request[4] in _KEYS and request[5] in client.stop_keys)
 
 
 def _makes_no_stop(request: bytearray, client: Client) -> bool:

@@ -19,6 +19,7 @@ from proctor.errors import UsageError
 from proctor.sandbox.inside import landlock
 from proctor.sandbox.isolated import Allowed, Enclosed, enclose, find_level
 from proctor.sandbox.ladder import Level
+from proctor.sandbox.worker import SOURCES
 
 OPTION = "--isolate-agent"
 
@@ -56,8 +57,11 @@ class Room:
 
     def enclose(self, program: list[str], handed: Sequence[int], environment: dict[str, str]) -> Enclosed:
         isolation = self.isolation
-        allowed = Allowed(isolation.network, isolation.gpu, (*self._shown, *isolation.files), self._binds)
-        return enclose(isolation.level, program, handed, allowed, isolation.variables | environment)
+        files = (*self._shown, *isolation.files)
+        listable = () if self._recipe.place.endswith(".py") else tuple(map(os.path.dirname, self._shown))
+        allowed = Allowed(isolation.network, isolation.gpu, files, self._binds, listable)
+        given = {"PYTHONPATH": SOURCES} | isolation.variables | environment  # however Proctor was found here
+        return enclose(isolation.level, program, handed, allowed, given)
 
     @property
     def search_path(self) -> list[str]:

@@ -228,8 +228,7 @@ def run_evaluation_client_with_server_parallel(
     Every task has a display of its own, unless its evaluator needs none, or `display` is another.
     """
     tasks = _defined_tasks(sys._getframe(1).f_globals) if tasks is None else list(tasks)
-    judge = _participant(evaluator, Evaluator)[1].found()
-    player = _participant(agent, Agent)[1].found()
+    player, judge = _chosen(agent, Agent), _chosen(evaluator, Evaluator)
     shown_on = display if judge.uses_desktop else None
     host = NETWORK.DEFAULT_HOST
 
@@ -240,8 +239,8 @@ def run_evaluation_client_with_server_parallel(
             0,
             host,
             0,
-            agent=agent or player,
-            evaluator=evaluator or judge,
+            agent=player,
+            evaluator=judge,
             report=report,
             display=shown_on,
         )
@@ -250,13 +249,19 @@ def run_evaluation_client_with_server_parallel(
         return list(threads.map(run, tasks))
 
 
+def _chosen(given: Participant | type[Participant] | None, kind: type[Participant]) -> Any:
+    """The object or the class itself."""
+    if given is not None:
+        return given
+    found = _defined(kind)
+    if len(found) != 1:
+        names = ", ".join(sorted(cls.__qualname__ for cls in found)) or "none"
+        raise UsageError(f"Which {kind.role}? Give {kind.role}=YourClass. Defined: {names}.")
+    return found[0]
+
+
 def _participant(given: Participant | type[Participant] | None, kind: type[Participant]) -> tuple[str, Recipe]:
-    if given is None:
-        found = _defined(kind)
-        if len(found) != 1:
-            names = ", ".join(sorted(cls.__qualname__ for cls in found)) or "none"
-            raise UsageError(f"Which {kind.role}? Give {kind.role}=YourClass. Defined: {names}.")
-        given = found[0]
+    given = _chosen(given, kind)
     recipe = recipe_of(given) if isinstance(given, type) else given.recipe
     return kind.role, recipe
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import tempfile
-from collections.abc import Collection
+from collections.abc import Collection, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,7 @@ class PlayerSide(Side):
         self._episode: Begin | None = None
         self._stepping: asyncio.Task[Any] | None = None
         self._changing = asyncio.Lock()
+        self._work: set[asyncio.Task[Any]] = set()  # that a server which is told to end does not leave in the middle
 
     def add_routes(self, app: FastAPI) -> None:
         app.get(STATUS, response_class=Response)(self.status)
@@ -67,6 +68,10 @@ class PlayerSide(Side):
             raise StartupError(f"{self._recipe.name} could not be made: {error}") from error
 
     async def close(self) -> None:
+        work = list(self._work)
+        for task in work:
+            task.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
         await self._give_up()
         if self._process is not None:
             await self._process.end()
@@ -81,6 +86,9 @@ class PlayerSide(Side):
         begin = _read(await request.body(), Begin)
         if begin.protocol != VERSION:
             raise HTTPException(400, f"this agent speaks version {VERSION} of the protocol")
+        return await self._see_through(self._begin(begin))
+
+    async def _begin(self, begin: Begin) -> Response:
         async with self._changing:
             self._episode = begin
             await self._give_up()
@@ -123,6 +131,9 @@ class PlayerSide(Side):
 
     async def end(self, request: Request) -> Response:
         end = _read(await request.body(), End)
+        return await self._see_through(self._end(end))
+
+    async def _end(self, end: End) -> Response:
         async with self._changing:
             if self._episode is not None and self._episode.episode == end.episode:
                 self._episode = None
@@ -132,6 +143,13 @@ class PlayerSide(Side):
 
     def stop_task(self) -> None:
         self._episode = None
+
+    async def _see_through(self, work: Coroutine[Any, Any, Response]) -> Response:
+        """Also if whoever asked is gone meanwhile: a process is ended and made in one go."""
+        task = asyncio.create_task(work)
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)
+        return await asyncio.shield(task)
 
     async def _make_ready(self) -> None:
         try:

@@ -20,10 +20,9 @@ from proctor.agents.hosting.host import Host, described
 from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.worlds import observations
 from proctor.agents.worlds.episode import AGENT_ENDED, WorldInfo
-from proctor.agents.worlds.gate import POLL, Frame, Move
-from proctor.agents.worlds.policy import AgentFailedError
+from proctor.agents.worlds.moves import POLL, Frame, Move, WorldGoneError
+from proctor.agents.worlds.policy import AgentFailedError, Policy
 from proctor.agents.worlds.spaces import IllegalActionError, plain
-from proctor.agents.worlds.timed_agent import TimedAgent, WorldGoneError
 
 LENGTH = 4  # bytes before each message that say how long it is
 AT_ONCE, LARGEST_PART = 1 << 16, 1 << 22  # bytes that are read by one call
@@ -204,12 +203,19 @@ class LineGate:
             return (NOTHING,) if self._open else (CLOSED,)
 
 
-class ApartAgent(TimedAgent):
+class ApartAgent:
     """The role: an agent in its room."""
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
-        super().__init__(recipe, host)
+        self._policy, self._pulse = Policy(recipe), host.pulse
         self._line = Line(host.handed[0])
+
+    def begin(self, seed: int, info: dict[str, Any]) -> None:
+        """By a clock that does not wait: before it starts."""
+        self._pulse.clear()
+        self._pulse.begin(IN_AGENT)
+        self._policy.begin(seed, msgspec.convert(info, WorldInfo))
+        self._pulse.clear()
 
     def attend(self) -> None:
         """By the clock `step`: answers until the environment is gone."""

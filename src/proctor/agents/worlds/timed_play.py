@@ -15,11 +15,12 @@ from proctor.agents.lags import Lags
 from proctor.agents.outcome import Outcome
 from proctor.agents.worlds import observations
 from proctor.agents.worlds.events import Ending
-from proctor.agents.worlds.gate import Frame, Gate, Move
+from proctor.agents.worlds.moves import Frame, Move
 from proctor.agents.worlds.play import Play, WorldFailedError
 
 if TYPE_CHECKING:
     from proctor.agents.worlds.apart import LineGate
+    from proctor.agents.worlds.gate import Gate
 
 KEPT = 1_000  # observations whose time is remembered: who acts on an older one is beyond measuring
 LATE = 0.25  # of a tick: one that begins later than this has missed its deadline
