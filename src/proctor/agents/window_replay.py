@@ -110,7 +110,7 @@ def _script(log: EpisodeLog) -> Script:
             continue
         at = log.program_seconds(line["ns"]) - ready
         if line["event"] == "input":
-            where = {key: line[key] for key in ("x", "y", "dx", "dy") if key in line}
+            where: dict[str, int] = {key: line[key] for key in ("x", "y", "dx", "dy") if key in line}
             inputs.append((at, line["kind"], line.get("what", ""), where))
         elif line["event"] == "frame" and line.get("by") != EVALUATOR:
             frames.append((at, line["hash"]))
