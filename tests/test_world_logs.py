@@ -76,6 +76,7 @@ def test_killed_and_resumed_no_finished_episode_is_repeated(clock: str) -> None:
     assert [e.reward for e in endings(report)] == [e.reward for e in endings(whole)]
 
 
+@pytest.mark.slow
 def test_a_resumed_run_believes_no_log_that_does_not_fit() -> None:
     killed()
     first, *_ = sorted(logs())
