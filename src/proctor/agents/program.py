@@ -23,7 +23,7 @@ LIBC = ("/libc.so", "/libc-", "/ld-musl")  # loaded after what is preloaded
 LOADING = 10.0  # seconds in which a process that was just started has loaded its libraries, on a busy machine
 STANDING = 30.0  # seconds in which a stopped process stands still, on a busy machine
 LOOK_AGAIN = 0.0005
-SPINNING = 0.002  # seconds before a moment that is to be met exactly: a sleep may last a little longer
+SPINNING = 0.01  # seconds before a moment that is to be met exactly, in which its processes are looked up
 
 
 class Program:
@@ -144,15 +144,27 @@ class Program:
         if self._paused_at is not None or self.poll() is not None:
             return
         self._check_clock()
-        self._signal(signal.SIGSTOP)
+        self._stop(self._processes())
+
+    def _stop(self, known: Sequence[int]) -> None:
+        """Those that are known at once; then those that one of them has started meanwhile."""
         deadline = time.monotonic() + STANDING
-        while running := [pid for pid in self._processes() if not _stands(pid)]:
-            if time.monotonic() > deadline:
-                self._signal(signal.SIGCONT)
-                names = ", ".join(sorted(set(map(_name, running))))
-                raise EnvironmentCrashedError(f"{names} did not stop within {STANDING:g} s")
-            time.sleep(LOOK_AGAIN)
-        self._paused_at = time.monotonic()  # only now: a clock that stood before its process would go back for it
+        found = list(known)
+        while True:
+            for pid in found:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+            while running := [pid for pid in found if not _stands(pid)]:
+                if time.monotonic() > deadline:
+                    self._signal(signal.SIGCONT)
+                    names = ", ".join(sorted(set(map(_name, running))))
+                    raise EnvironmentCrashedError(f"{names} did not stop within {STANDING:g} s")
+                time.sleep(LOOK_AGAIN)
+            stood = time.monotonic()  # only now: a clock that stood before its process would go back for it
+            found = [pid for pid in self._processes() if not _stands(pid)]
+            if not found:
+                self._paused_at = stood
+                return
 
     def resume(self) -> None:
         if self._paused_at is None:
@@ -168,8 +180,12 @@ class Program:
         if self.elapsed < seconds:
             self.resume()
             time.sleep(max(0.0, seconds - self.elapsed - SPINNING))
+            self._check_clock()
+            known = self._processes()
             while self.elapsed < seconds:
                 pass
+            if self.poll() is None:
+                self._stop(known)
         self.pause()
         return self.elapsed
 
