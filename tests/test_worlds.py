@@ -27,8 +27,8 @@ from proctor.agents.hosting.guardian import descendants
 from proctor.agents.hosting.process import HostedFaultError
 from proctor.agents.hosting.recipe import parse_recipe, with_arguments
 from proctor.agents.lags import Lags, merged
-from proctor.agents.worlds.arena import EpisodeFault, Table
-from proctor.agents.worlds.episode import Episode
+from proctor.agents.worlds.arena import Table
+from proctor.agents.worlds.episode import Episode, EpisodeFault
 from proctor.agents.worlds.events import Header, read_events
 from proctor.report import Report
 from proctor.types import Score

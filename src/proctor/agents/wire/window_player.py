@@ -24,7 +24,7 @@ from proctor.agents.wire.client import WireClient, WireError
 from proctor.types import Usage
 
 if TYPE_CHECKING:
-    from proctor.agents.desktop.interface import WindowInfo
+    from proctor.agents.desktop.messages import WindowInfo
     from proctor.agents.desktop.x11 import XDesktop
 
 JPEG_QUALITY = 90
