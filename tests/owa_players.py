@@ -107,7 +107,7 @@ class Steady(Agent):
 
     def __init__(self) -> None:
         super().__init__()
-        self.capture = RUNNABLES["gst/screen_capture"]()
+        self.capture: Any = RUNNABLES["gst/screen_capture"]()
         self.tapper = Tapper()
 
     def _init_task_hook(self, task: Task) -> None:

@@ -189,7 +189,9 @@ def test_a_person_who_does_not_want_to_begin_stops_with_f10(display: str) -> Non
 def test_a_run_that_waits_for_a_person_can_be_interrupted(display: str) -> None:
     person = Person(display, ["--limit", "1", "--no-film"])
     person.wait_for("Press SPACE")
-    assert person.interrupt() == 130
+    assert person.interrupt() == 1
+    with closing(open_store(mode="read")) as store:
+        assert store.run("latest").status == "interrupted"
     assert not any(event["event"] == "result" for event in events(episodes()[0]))
 
 

@@ -127,6 +127,7 @@ def test_agents_written_for_theirs_play(agent: str) -> None:
     game, players = (f"{CHECKOUT}/tests/{file}.py" for file in ("desktop_players", "owa_players"))
     options: dict[str, Any] = {"settings": settings, "limit": 1, "film": False}
     (record,) = evaluate(f"{game}:ArrowGame", agent=f"{players}:{agent}", **options).records()
+    assert record.score is not None
     assert (record.outcome, record.score.why) == ("completed", "the evaluator saw the end")
 
 
