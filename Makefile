@@ -40,6 +40,12 @@ setup:
 .venv/test-all-packages: scripts/setup-system | setup
 	@scripts/setup-system $@ runtime windows browser sandbox games database headers toolchains
 
+# One process compiles what the tests import, else each of them would, at the same time. A module that cannot be imported is
+# reported by the tests themselves.
+.venv/compiled: | .venv/hf
+	@$(BIN)/pytest --collect-only -m "not slow" >/dev/null || true
+	@touch $@
+
 demo: .venv/demo-packages
 	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo
 
@@ -50,11 +56,11 @@ lint: setup
 
 # Debian's packages, Python's and the linters do not disturb each other.
 test: setup
-	@$(MAKE) --no-print-directory --jobs 3 lint .venv/test-packages .venv/hf
+	@$(MAKE) --no-print-directory --jobs 3 lint .venv/test-packages .venv/compiled
 	@$(BIN)/pytest -n 3 --dist worksteal -m "not slow"
 
 test-all: setup
-	@$(MAKE) --no-print-directory --jobs 3 lint .venv/test-all-packages .venv/libraries .venv/reasoning-gym .venv/ray .venv/vllm
+	@$(MAKE) --no-print-directory --jobs 3 lint .venv/test-all-packages .venv/compiled .venv/libraries .venv/reasoning-gym .venv/ray .venv/vllm
 	@$(BIN)/pytest -n 3 --dist worksteal
 
 # The data file is named in full: tests change the working directory, and processes that they start are counted, too.

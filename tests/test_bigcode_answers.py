@@ -99,10 +99,10 @@ def rows_with(key: str, **others: Any) -> list[dict[str, Any]]:
     [
         ("Mbpp", rows_with("code"), "pass@1"),
         ("QuixBugs", rows_with("solution", buggy_program="def f(): 0"), "pass@1"),
-        ("Parity", None, "pass@1"),
+        pytest.param("Parity", None, "pass@1", marks=pytest.mark.slow),
         ("Pal", rows_with("nothing"), "accuracy"),
         ("Instructed", ROWS, "pass@1"),
-        ("Stripped", ROWS, "pass@1"),
+        pytest.param("Stripped", ROWS, "pass@1", marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize("api", ["completions", pytest.param("chat", marks=pytest.mark.slow)])

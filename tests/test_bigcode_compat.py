@@ -173,7 +173,6 @@ def guided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
 
 EXPECTED = dict(zip(NAMES, ["pass@1", "pass@1", "bleu", "bleu", "pass@1", "exact_match", "pass@1"], strict=True))
 WAYS = [
-    ("bigcode_eval", "completions", "by path", NAMES),
     ("proctor.code", "chat", "registered", ["Plain", "adding-one"]),
     ("bigcode_eval", "completions", "installed", ["FewShot"]),
     *(
@@ -216,7 +215,10 @@ def test_the_guides_own_tests_of_a_task(guided: Callable[[str, str], list[str]],
     assert "class Bar" not in task.postprocess_generation("def foo():\n    return 1\n\nclass Bar:", 0)
 
 
-@pytest.mark.parametrize(("package", "way"), [("bigcode_eval", "by path"), ("proctor.code", "registered")])
+@pytest.mark.parametrize(
+    ("package", "way"),
+    [pytest.param("bigcode_eval", "by path", marks=pytest.mark.slow), ("proctor.code", "registered")],
+)
 def test_the_guides_comparison_of_texts_passes_the_check(
     proctor: Command, guided: Callable[[str, str], list[str]], package: str, way: str
 ) -> None:
@@ -226,6 +228,7 @@ def test_the_guides_comparison_of_texts_passes_the_check(
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_module_that_was_imported_before_finds_the_same(guided: Callable[[str, str], list[str]]) -> None:
     """Whoever registers a task may have imported it before anything of ours, with the packages that there were."""
     guided("proctor.code", "registered")
@@ -500,7 +503,9 @@ BLOCKS = """
 
 
 @pytest.mark.parametrize("api", [pytest.param("chat", marks=pytest.mark.slow), "completions"])
-@pytest.mark.parametrize("name", ["Blocks", "Escaped", "WithEnd", "Uncut"])
+@pytest.mark.parametrize(
+    "name", ["Blocks", *(pytest.param(name, marks=pytest.mark.slow) for name in ("Escaped", "WithEnd", "Uncut"))]
+)
 def test_generations_end_as_those_of_the_harness(name: str, api: str) -> None:
     task = f"{write_task(textwrap.dedent(RUNNING) + textwrap.dedent(BLOCKS))}:{name}"
     report = proctor.evaluate(task, "scripted/oracle", data=write_rows(), api=api, allow_code_execution=True)
@@ -588,7 +593,7 @@ SOLVED = """
 """
 
 
-@pytest.mark.parametrize("api", ["chat", "completions"])
+@pytest.mark.parametrize("api", ["chat", pytest.param("completions", marks=pytest.mark.slow)])
 def test_solutions_are_judged_as_they_are(proctor: Command, api: str) -> None:
     path = write_task(textwrap.dedent(RUNNING) + textwrap.dedent(SOLVED))
     tasks = [f"{path}:Mending", f"{path}:Translating"]

@@ -115,7 +115,7 @@ def test_the_model_names_who_made_the_generations(proctor: Command, task: str, t
     assert len(boards) == 1, "whose generations were loaded is no other exam"
 
 
-@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_problems_that_a_file_has_are_not_asked_again(
     proctor: Command, task: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, n: int
 ) -> None:
@@ -170,7 +170,7 @@ COUNTING = """
 """
 
 
-@pytest.mark.parametrize("name", ["Running", "Counting"])
+@pytest.mark.parametrize("name", ["Running", pytest.param("Counting", marks=pytest.mark.slow)])
 def test_k_is_chosen_for_any_task_that_passes_or_fails(proctor: Command, tmp_path: Path, name: str) -> None:
     """Also for a file that has its own: pass@2 of four tries, of which one, two and three are right."""
     counting = "\n    class Counting(Running):\n" + COUNTING

@@ -156,6 +156,7 @@ PLACES = """
 """
 
 
+@pytest.mark.slow
 def test_a_task_that_finds_its_problems_by_their_places() -> None:
     """Also when one problem is judged alone, or the run begins in the middle."""
     task = f"{write_task(textwrap.dedent(RUNNING) + textwrap.dedent(PLACES))}:ByPlace"
@@ -209,6 +210,7 @@ APPS = """
 """
 
 
+@pytest.mark.slow
 def test_the_metric_of_contests() -> None:
     common = {"question": "?", "solutions": "[]", "difficulty": "introductory", "url": "", "starter_code": ""}
     adding = {"inputs": ["1 2\n", "3 4\n"], "outputs": ["3\n", "7\n"]}

@@ -85,6 +85,12 @@ ALIKE = {
     "instruct-humaneval-nocontext",
     "starcoder_fim",
     "mercury-zero-shot",
+    "evalplus-humaneval",
+    "instruct-humaneval",
+    "instruct_wizard_humaneval",
+    "mbpp",
+    "parity",
+    "studenteval",
     *(name for name in TASK_REGISTRY if name.endswith(OWN)),
 }
 

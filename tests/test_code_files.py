@@ -113,6 +113,7 @@ def test_limit_and_load_and_save_agree(
                 run(part, loaded)
 
 
+@pytest.mark.slow
 def test_a_note_is_about_its_file_alone(copying: tuple[str, str], tmp_path: Path) -> None:
     """One that another file left behind says nothing; one of another task's generations is believed."""
     task, data = copying
@@ -210,6 +211,7 @@ class B(A):
 """
 
 
+@pytest.mark.slow
 def test_tasks_of_one_file_and_points_of_a_sweep_have_files_of_their_own(proctor: Command, tmp_path: Path) -> None:
     (tmp_path / "dup.py").write_text(DOUBLE)
     options = ["--model", "scripted/oracle", "--api", "completions", "-q"]

@@ -150,6 +150,7 @@ def test_what_can_be_imported_is_found_out_where_programs_run(language: str, run
 
 
 def test_what_the_tests_import_excuses_programs_and_what_a_program_imports_does_not() -> None:
+    needs_language("perl", libraries=True)
     perl = next(row for row in rows("multiple") if row["language"] == "pl")
     needy = {**perl, "tests": perl["tests"].replace("use Test::Deep;", "use Test::Deep;\nuse No::Such;")}
     task = make_task("multiple-pl", needy)
@@ -162,6 +163,7 @@ def test_what_the_tests_import_excuses_programs_and_what_a_program_imports_does_
 
 
 def test_a_missing_library_of_another_language_is_an_error_of_the_sample_too() -> None:
+    needs_language("perl", libraries=True)
     perl = next(row for row in rows("multiple") if row["language"] == "pl")
     needy = {**perl, "name": "HumanEval_202_count_above", "prompt": f"use No::Such;\n{perl['prompt']}"}
     report = proctor.evaluate(

@@ -144,6 +144,7 @@ def spied(monkeypatch: pytest.MonkeyPatch, most: int = 100, meeting: threading.B
     return loaded
 
 
+@pytest.mark.slow
 def test_without_room_for_another_copy_one_answers_all(
     smollm2: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

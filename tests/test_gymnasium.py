@@ -76,6 +76,7 @@ def test_a_game_that_has_a_goal_can_be_lost_and_won(tmp_path: Path) -> None:
     assert lost.run.outcomes == {"completed": 5}
 
 
+@pytest.mark.slow
 def test_a_game_without_a_goal_is_played_until_a_reward_is_named() -> None:
     played = proctor.evaluate("gym/Pendulum-v1", agent="random", limit=2)
     assert played.run.outcomes == {"played": 2}
@@ -124,7 +125,12 @@ def test_a_model_reads_a_lake(serve: Serve) -> None:
 @pytest.mark.parametrize(
     ("game", "module", "expected"),
     [
-        ("MiniGrid-Empty-5x5-v0", "minigrid", ("mission: get to the green goal square", "2 (forward)")),
+        pytest.param(
+            "MiniGrid-Empty-5x5-v0",
+            "minigrid",
+            ("mission: get to the green goal square", "2 (forward)"),
+            marks=pytest.mark.slow,
+        ),
         ("ALE/Pong-v5", "ale_py", ("brightness", "0 (NOOP)")),
         ("MountainCarContinuous-v0", "gymnasium", ("[", "1 number, with commas between, in the ranges -1 to 1")),
         pytest.param("NetHackScore-v0", "nle", ("St:", "CompassDirection.N"), marks=pytest.mark.slow),

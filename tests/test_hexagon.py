@@ -107,7 +107,7 @@ class Wanderers:
         self.reach = np.eye(len(PLACES), dtype=np.float32)[self.reach.any(axis=0)]
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", [1, *(pytest.param(level, marks=pytest.mark.slow) for level in LEVELS if level > 1)])
 def test_after_every_wall_every_other_can_be_passed_from_every_place(level: int) -> None:
     speed = LEVELS[level].speed
     seconds = spawned_walls()

@@ -140,10 +140,9 @@ def test_the_page_names_every_language_with_its_packages() -> None:
 
 def test_set_up_installs_the_tools_of_every_language() -> None:
     script = (Path(__file__).parents[1] / "scripts" / "setup-system").read_text()
-    listed = re.search(r'\[toolchains\]="([^"]*)"', script)
-    assert listed is not None
+    listed = " ".join(re.findall(r'\[(?:sandbox|toolchains)\]="([^"]*)"', script)).split()
     packages = {package for language in LANGUAGES for package in language.packages.split()}
-    unlisted = packages - set(listed[1].split())
+    unlisted = packages - set(listed)
     # The first two every Debian has, the third comes with the JDK, the fourth is not in every Debian.
     assert unlisted == {"bash", "python3", "default-jre-headless", "swiftlang"}
 

@@ -256,6 +256,7 @@ def test_the_time_that_programs_take_is_not_that_of_the_call() -> None:
     assert outcomes(report) == [1, "TimeoutError"]
 
 
+@pytest.mark.slow
 def test_an_error_of_the_final_count_is_none_of_the_run(capfd: pytest.CaptureFixture[str]) -> None:
     report = executing(["import time\nif len(task._rows) > 1: time.sleep(60)\nmark = 1.0", "mark = 0.0"])
     assert outcomes(report) == [1, 0]
@@ -521,6 +522,7 @@ LIBRARY = """
 """
 
 
+@pytest.mark.slow
 def test_problems_that_test_themselves() -> None:
     """The form of DS-1000's file: its rows are objects, which run programs in folders of their own."""
     task = write_task(LIBRARY, name="libraries.py")
@@ -558,6 +560,7 @@ FORKING = """
 """
 
 
+@pytest.mark.slow
 def test_forks_and_threads_of_a_call_have_their_programs_run_in_turns() -> None:
     task = write_task(textwrap.dedent(RUNNING) + textwrap.dedent(FORKING))
     report = judge(f"{task}:Executing", [[FUNCTIONS[0]], ["nothing"], [FUNCTIONS[2]]], data=write_rows())
@@ -626,6 +629,7 @@ def test_a_file_that_lies_in_the_folder_for_temporary_files(tmp_path: Path, monk
     assert outcomes(executing([GOOD], textwrap.indent(textwrap.dedent(more), "    "))) == [1]
 
 
+@pytest.mark.slow
 def test_check_scores_in_the_worker_too(proctor: Command) -> None:
     task = write_task(textwrap.dedent(RUNNING) + textwrap.dedent(FORKING))
     done = proctor("check", f"{task}:Executing", "--data", write_rows())

@@ -83,7 +83,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.fixture(
     scope="module",
-    params=["Qwen2VL", ALONE, *(pytest.param(kind, marks=pytest.mark.slow) for kind in TOGETHER if kind != "Qwen2VL")],
+    params=[
+        "Qwen2VL",
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in (ALONE, *TOGETHER) if kind != "Qwen2VL"),
+    ],
 )
 def each(request: pytest.FixtureRequest, folders: Callable[[str], Path]) -> Seer:
     return loaded(folders(request.param))

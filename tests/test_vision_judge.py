@@ -262,6 +262,7 @@ def test_not_yet_is_a_failure_and_costs_one_question(play: Callable[..., Any], s
     assert (folder / "judged.png").is_file()
 
 
+@pytest.mark.slow
 def test_the_end_is_read_and_a_model_judges_it(play: Callable[..., Any], serve: Serve) -> None:
     reader = Reader()
     record, _ = play(serve(reader), "Pressing", over_text="WINNER", look_every=1.0, timeout=300)

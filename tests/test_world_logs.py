@@ -89,6 +89,7 @@ def test_killed_and_resumed_no_finished_episode_is_repeated(clock: str) -> None:
     assert all(e.reward == w.reward for e, w, record in whole if record not in cut_short)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_believes_no_log_that_does_not_fit() -> None:
     killed()
     first, *_ = sorted(logs())

@@ -25,7 +25,11 @@ class UsageError(ProctorError):
 
 class UnknownNameError(UsageError):
     def __init__(self, what: str, name: str, known: Iterable[str], hint: str) -> None:
-        super().__init__(f"Unknown {what} {name!r}{did_you_mean(name, known)} {hint}")
+        super().__init__(what, name, tuple(known), hint)
+
+    def __str__(self) -> str:  # looking for similar names takes milliseconds, and the error is often caught
+        what, name, known, hint = self.args
+        return f"Unknown {what} {name!r}{did_you_mean(name, known)} {hint}"
 
 
 class MissingExtraError(UsageError):
