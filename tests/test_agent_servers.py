@@ -152,7 +152,9 @@ if __name__ == "__main__":
         print(error)
 """)
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
-    first, second = done.stdout.splitlines()
+    result, *_, first, second = done.stdout.splitlines()
+    assert result.startswith("none ")
+    assert result.endswith(": completed")
     assert first == "the agent finished"
     assert "missing 1 required positional argument: 'steps'" in second
 
