@@ -57,7 +57,8 @@ def display(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """That of the user: no run may end it."""
     display = VirtualDisplay()
     display.start()
-    monkeypatch.setenv("DISPLAY", display.name)
+    for name, value in display.environment.items():
+        monkeypatch.setenv(name, value)
     yield display.name
     assert display.is_alive
     display.close()
