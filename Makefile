@@ -24,7 +24,7 @@ setup:
 	@PYTHON="$(PYTHON)" scripts/setup
 
 # One stamp for each set of packages that only some commands need.
-.venv/hf .venv/libraries .venv/reasoning-gym .venv/ray .venv/vllm: .venv/%: scripts/setup-extra | setup
+.venv/hf .venv/libraries .venv/reasoning-gym .venv/ray .venv/vllm .venv/owa: .venv/%: scripts/setup-extra | setup
 	@scripts/setup-extra $*
 
 .venv/libraries: | .venv/hf
@@ -60,7 +60,7 @@ test: setup
 	@$(BIN)/pytest -n 3 --dist worksteal -m "not slow"
 
 test-all: setup
-	@$(MAKE) --no-print-directory --jobs 3 lint .venv/test-all-packages .venv/compiled .venv/libraries .venv/reasoning-gym .venv/ray .venv/vllm
+	@$(MAKE) --no-print-directory --jobs 3 lint .venv/test-all-packages .venv/compiled .venv/libraries .venv/reasoning-gym .venv/ray .venv/vllm .venv/owa
 	@$(BIN)/pytest -n 3 --dist worksteal
 
 # The data file is named in full: tests change the working directory, and processes that they start are counted, too.
@@ -89,4 +89,4 @@ lock: setup
 	@$(COMPILE) pyproject.toml --extra reasoning-gym --constraints requirements.lock --output-file requirements-reasoning-gym.lock
 
 clean:
-	rm -rf .venv .venv-bench .venv-bigcode .venv-vllm .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
+	rm -rf .venv .venv-bench .venv-bigcode .venv-owa .venv-vllm .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*

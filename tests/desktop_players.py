@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from proctor.agents import Agent, EvaluationResult, Task, thinking
+from proctor.agents import Agent, EnvironmentCrashedError, EvaluationResult, Task, thinking
 from proctor.agents.desktop import CALLABLES, LISTENERS, VK, KeyboardEvent, get_current_frame
 from proctor.agents.desktop.interface import window_titled
 from proctor.agents.desktop.names import desktop
@@ -126,6 +126,57 @@ class Crashing(Pressing):
     key = VK.KEY_C
 
 
+class KillingTheGame(Pressing):
+    def _play_env(self, task: Task) -> bool:
+        pid = CALLABLES["window.get_pid_by_title"](task.window_name)
+        os.kill(pid, signal.SIGKILL)
+        return super()._play_env(task)
+
+
+class Mistyping(Pressing):
+    def _play_env(self, task: Task) -> bool:
+        CALLABLES["window.make_active"]("Arow")
+        return True
+
+
+class Claiming(Pressing):
+    def _play_env(self, task: Task) -> bool:
+        raise EnvironmentCrashedError("all is lost")
+
+
+class ClosingGame(ArrowGame):
+    """It is over when the program has ended; success is to have ended it in the ordinary way."""
+
+    def _check_env_continue(self, task: Task) -> bool:
+        return not self._was_left()
+
+    def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
+        result = EvaluationResult(task_id=task.task_id, metrics={"success": self._was_left()}, notes=note)
+        self._end()
+        return result
+
+
+class ClosingAtTheEnd(Closing):
+    """Looks for the window as long as there is one, and then once more."""
+
+    def _play_env(self, task: Task) -> bool:
+        super()._play_env(task)
+        while True:
+            get_current_frame(task.window_name)
+            time.sleep(0.001)
+
+
+class MistypingAtTheEnd(Closing):
+    """Ends the game by its last words, after its own error."""
+
+    def _play_env(self, task: Task) -> bool:
+        CALLABLES["window.make_active"]("Arow")
+        return True
+
+    def _finish_task_hook(self, task: Task) -> None:
+        super()._play_env(task)
+
+
 class PressingF10(Pressing):
     key = VK.F10
 
@@ -140,6 +191,26 @@ class KillingTheFilm(Pressing):
                     continue
                 if display in (entry / "cmdline").read_bytes().split(b"\0"):
                     os.kill(int(entry.name), signal.SIGKILL)
+
+
+class Raising(Agent):
+    """Presses two keys, and raises while it holds the second."""
+
+    def _play_env(self, task: Task) -> bool:
+        CALLABLES["window.make_active"](task.window_name)
+        CALLABLES["keyboard.press"](VK.LEFT)
+        CALLABLES["keyboard.release"](VK.LEFT)
+        CALLABLES["keyboard.press"](VK.UP)
+        self._fail()
+        return True
+
+    def _fail(self) -> None:
+        raise RuntimeError("on purpose")
+
+
+class Dying(Raising):
+    def _fail(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Idle(Agent):

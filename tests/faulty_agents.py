@@ -213,6 +213,8 @@ class Watching(Evaluator):
 
 
 class WritingMuch(Watching):
+    has_success = False
+
     def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
         return EvaluationResult(task_id=task.task_id, metrics={"moves": list(range(100_000))})
 

@@ -19,7 +19,7 @@ import faulty_agents as fa
 from conftest import Command
 from proctor import evaluate
 from proctor.agents import Task
-from proctor.agents.booth import NO_DISPLAY, Booth
+from proctor.agents.booth import NO_DISPLAY, Booth, Recorded
 from proctor.agents.hosting.recipe import recipe_of
 from proctor.errors import UsageError
 from proctor.store import open_store
@@ -201,7 +201,7 @@ def test_a_recording_whose_start_is_cancelled_is_closed(tmp_path: Path, monkeypa
 
     async def play() -> None:
         task = Task(env_name="none", timeout=60)
-        booth = Booth(recipe_of(fa.Good), recipe_of(fa.Watching), NO_DISPLAY, True, tmp_path / "booth")
+        booth = Booth(recipe_of(fa.Good), recipe_of(fa.Watching), NO_DISPLAY, Recorded(), tmp_path / "booth")
         playing = asyncio.create_task(booth.play(task, tmp_path / "episode", Sample("0-0", 0, "")))
         await asyncio.to_thread(entered.wait)
         for _ in range(10):
@@ -214,7 +214,7 @@ def test_a_recording_whose_start_is_cancelled_is_closed(tmp_path: Path, monkeypa
             await playing
         await booth.close()
 
-    monkeypatch.setattr(Booth, "_start_film", start)
+    monkeypatch.setattr(Booth, "_start_recording", start)
     asyncio.run(play())
     assert closed.is_set()
 

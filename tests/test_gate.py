@@ -14,7 +14,8 @@ import msgspec
 import pytest
 
 from proctor.agents.worlds import observations, spaces
-from proctor.agents.worlds.gate import Frame, Gate, Move
+from proctor.agents.worlds.gate import Gate
+from proctor.agents.worlds.moves import Frame, Move
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from conftest import Serve
 from proctor import catalog
 from proctor.errors import MissingExtraError, UnknownNameError
 from proctor.task import create_task
+from test_desktop import frames
 
 needs.module("gymnasium", "gym")
 gymnasium = import_module("gymnasium")
@@ -58,7 +59,7 @@ def test_the_same_seed_gives_the_same_trace_in_another_process(
     played = []
     for hash_seed in ("1", "2"):
         monkeypatch.setenv("PYTHONHASHSEED", hash_seed)
-        report = proctor.evaluate(f"gym/{game}", agent="random", limit=2, settings={"max_steps": 300})
+        report = proctor.evaluate(f"gym/{game}", agent="random", limit=2, settings={"max_steps": 300}, film=False)
         played.append([json.loads(record.outputs[-1].text) for record in report.records()])
     first, second = played
     assert [episode["trace"] for episode in first] == [episode["trace"] for episode in second]
@@ -68,26 +69,26 @@ def test_the_same_seed_gives_the_same_trace_in_another_process(
 
 def test_a_game_that_has_a_goal_can_be_lost_and_won(tmp_path: Path) -> None:
     (tmp_path / "balance.py").write_text("def policy(o): return int(o[2] + 0.5 * o[3] > 0)\n")
-    won = proctor.evaluate("gym/CartPole-v1", agent="balance.py:policy", limit=5)
+    won = proctor.evaluate("gym/CartPole-v1", agent="balance.py:policy", limit=5, film=False)
     assert won.metrics["success"].value == 1
     assert won.metrics["length"].value == 500
-    lost = proctor.evaluate("gym/CartPole-v1", agent="random", limit=5)
+    lost = proctor.evaluate("gym/CartPole-v1", agent="random", limit=5, film=False)
     assert lost.metrics["success"].value == 0
     assert lost.run.outcomes == {"completed": 5}
 
 
 @pytest.mark.slow
 def test_a_game_without_a_goal_is_played_until_a_reward_is_named() -> None:
-    played = proctor.evaluate("gym/Pendulum-v1", agent="random", limit=2)
+    played = proctor.evaluate("gym/Pendulum-v1", agent="random", limit=2, film=False)
     assert played.run.outcomes == {"played": 2}
     assert played.metrics["success"].value is None
-    named = proctor.evaluate("gym/Pendulum-v1", agent="random", limit=2, settings={"success_reward": -1e6})
+    named = proctor.evaluate("gym/Pendulum-v1", agent="random", limit=2, settings={"success_reward": -1e6}, film=False)
     assert named.metrics["success"].value == 1
 
 
 def test_an_action_out_of_bounds_is_the_agents_fault(tmp_path: Path) -> None:
     (tmp_path / "force.py").write_text("def policy(o): return [99.0]\n")
-    report = proctor.evaluate("gym/MountainCarContinuous-v0", agent="force.py:policy", limit=1)
+    report = proctor.evaluate("gym/MountainCarContinuous-v0", agent="force.py:policy", limit=1, film=False)
     assert report.run.outcomes == {"agent_crash": 1}
     score = next(report.records()).score
     assert score is not None
@@ -100,6 +101,7 @@ def test_settings_reach_the_environment() -> None:
         agent="random",
         limit=1,
         settings={"env_kwargs": {"map_name": "8x8", "is_slippery": False}, "max_steps": 4},
+        film=False,
     )
     assert report.run.config["settings"]["env_kwargs"] == {"map_name": "8x8", "is_slippery": False}
 
@@ -114,6 +116,7 @@ def test_a_model_reads_a_lake(serve: Serve) -> None:
         base_url=server.url,
         limit=1,
         settings={"env_kwargs": {"is_slippery": False}},
+        film=False,
     )
     assert report.metrics["success"].value == 1
     assert report.metrics["length"].value == 6
@@ -140,7 +143,9 @@ def test_a_model_reads_a_lake(serve: Serve) -> None:
 def test_what_a_model_is_shown(serve: Serve, game: str, module: str, expected: tuple[str, str]) -> None:
     require(module)
     server = serve(lambda body, number: "0")
-    report = proctor.evaluate(f"gym/{game}", "openai/m", base_url=server.url, limit=1, settings={"max_steps": 2})
+    report = proctor.evaluate(
+        f"gym/{game}", "openai/m", base_url=server.url, limit=1, settings={"max_steps": 2}, film=False
+    )
     assert "unreadable" not in report.metrics
     system, seen = (message["content"] for message in server.requests[0]["messages"])
     assert expected[0] in seen
@@ -191,6 +196,31 @@ gymnasium.register("Corridor-v0", Corridor, max_episode_steps=50)
 def onwards(observation): return 1
 """
     )
-    report = proctor.evaluate("gym/corridor:Corridor-v0", agent="corridor:onwards", limit=2)
+    report = proctor.evaluate("gym/corridor:Corridor-v0", agent="corridor:onwards", limit=2, film=False)
     assert report.metrics["success"].value == 1
     assert report.metrics["length"].value == 5
+
+
+@pytest.mark.parametrize(
+    "game", ["FrozenLake-v1", *(pytest.param(game, marks=pytest.mark.slow) for game in ("CartPole-v1", "ALE/Pong-v5"))]
+)
+def test_episodes_that_can_be_drawn_have_a_video(game: str) -> None:
+    """The first ones of a run, as many as the settings say."""
+    require(GAMES[game])
+    needs.program("ffmpeg", "ffmpeg")
+    report = proctor.evaluate(f"gym/{game}", agent="random", limit=2, settings={"max_steps": 20, "filmed": 1})
+    folder = Path(report.store) / "artifacts" / report.run.id
+    assert [film.parent.name for film in folder.glob("*/film.mp4")] == ["000000-0-1"]
+    (length, _) = (json.loads(record.outputs[-1].text)["length"] for record in report.records())
+    assert frames(folder / "000000-0-1" / "film.mp4") == length + 1
+
+
+def test_without_ffmpeg_it_says_why_there_is_no_video(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("proctor.agents.worlds.video.shutil.which", lambda name: None)
+    report = proctor.evaluate("gym/FrozenLake-v1", agent="random", limit=2)
+    assert report.run.outcomes.keys() <= {"completed", "timeout"}
+    assert [record.message for record in caplog.records if "video" in record.message] == [
+        "gym/FrozenLake-v1: no videos: ffmpeg was not found: apt-get install ffmpeg; or leave them out with --no-film"
+    ]

@@ -25,9 +25,8 @@ for package, extra in (("pygame", "desktop"), ("Xlib", "desktop"), ("mss", "desk
 from conftest import Command
 from hexagon_players import Meddler
 from proctor.agents import Agent, EvaluationResult, Outcome, Task
-from proctor.agents.desktop import VK
+from proctor.agents.desktop import VK, WindowInfo
 from proctor.agents.desktop.display import VirtualDisplay
-from proctor.agents.desktop.interface import WindowInfo
 from proctor.agents.desktop.x11 import XDesktop
 from proctor.agents.hexagon.drawing import Drawing
 from proctor.agents.hexagon.evaluator import HexagonEvaluator
@@ -46,16 +45,16 @@ PATIENCE = 120.0  # seconds, for what takes a fraction of one on a machine with 
 
 
 @pytest.fixture(scope="module")
-def display() -> Iterator[str]:
+def display() -> Iterator[VirtualDisplay]:
     display = VirtualDisplay()
     display.start()
-    yield display.name
+    yield display
     display.close()
 
 
 @pytest.fixture(scope="module")
-def desktop(display: str) -> Iterator[XDesktop]:
-    desktop = XDesktop(display)
+def desktop(display: VirtualDisplay) -> Iterator[XDesktop]:
+    desktop = XDesktop(display.name, display.authority)
     desktop.capture()  # opens its second connection
     yield desktop
     desktop.close()
@@ -68,7 +67,7 @@ class Player:
         self._desktop, self._state = desktop, state
         program = [sys.executable, "-m", "proctor.agents.hexagon", f"--seed={SEED}", f"--state={state}"]
         self.process = subprocess.Popen(
-            [*program, f"--title={title}", *options], env={**os.environ, "DISPLAY": desktop.name}
+            [*program, f"--title={title}", *options], env={**os.environ, **desktop.environment}
         )
         self.wait_until(lambda: read_state(state) is not None)
         self.window = self._titled(title)
@@ -191,9 +190,11 @@ def test_without_a_display_it_says_so(proctor: Command, monkeypatch: pytest.Monk
     assert "No window can be opened here" in done.stderr
 
 
-def evaluate(display: str, folder: Path, episodes: list[tuple[type[Agent], str, float]]) -> list[EvaluationResult]:
+def evaluate(
+    display: VirtualDisplay, folder: Path, episodes: list[tuple[type[Agent], str, float]]
+) -> list[EvaluationResult]:
     """Each an agent, what it is told and the time it has; all judged by one evaluator."""
-    environment = {"DISPLAY": display, VARIABLE: str(folder / "env.lock")}
+    environment = {**display.environment, VARIABLE: str(folder / "env.lock")}
 
     async def play() -> list[EvaluationResult]:
         judge = Judge(recipe_of(HexagonEvaluator), folder / "evaluator.log", environment)
@@ -221,7 +222,7 @@ def evaluate(display: str, folder: Path, episodes: list[tuple[type[Agent], str, 
 
 
 @pytest.mark.slow
-def test_the_reference_plays(display: str, tmp_path: Path) -> None:
+def test_the_reference_plays(display: VirtualDisplay, tmp_path: Path) -> None:
     """How well it plays is for the bench: here it may have to share the machine."""
     (reference,) = evaluate(display, tmp_path, [(ReferenceAgent, "", 20.0)])
     assert reference.outcome in (Outcome.TIMEOUT, Outcome.COMPLETED), reference.notes
@@ -229,7 +230,7 @@ def test_the_reference_plays(display: str, tmp_path: Path) -> None:
     assert reference.metrics["success"] is (reference.metrics["time_survived"] > 0.1)
 
 
-def test_evaluations_and_what_can_befall_them(display: str, tmp_path: Path) -> None:
+def test_evaluations_and_what_can_befall_them(display: VirtualDisplay, tmp_path: Path) -> None:
     episodes: list[tuple[type[Agent], str, float]] = [
         *((Meddler, told, PATIENCE) for told in ("kill", "close", "")),
         (RandomAgent, "", PATIENCE),

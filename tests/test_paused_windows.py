@@ -30,7 +30,6 @@ import proctor
 from conftest import Serve
 from desktop_players import LONG_THOUGHT
 from proctor.agents.attempt import Attempt
-from proctor.agents.desktop import CALLABLES
 from proctor.agents.outcome import EnvironmentCrashedError
 from proctor.agents.program import Program
 from proctor.agents.window import WindowEvaluator
@@ -171,7 +170,7 @@ def test_nothing_is_left_of_a_program(tmp_path: Path) -> None:
 def test_the_files_of_a_clock_lie_with_those_of_the_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where whoever is killed may leave them."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(CALLABLES, "keyboard.release_all_keys", lambda: None)
+    monkeypatch.setattr("proctor.agents.program_evaluator.release_everything", lambda: None)
     Path("episode").mkdir()
     evaluator = WindowEvaluator()
     evaluator.folder, evaluator.clock = Path("episode"), "paused"

@@ -15,7 +15,7 @@ from proctor.agents.worlds.events import Ending, read_events
 
 
 def log_of(task: str, agent: str = "random", **settings: Any) -> Path:
-    report = package.evaluate(task, agent=agent, limit=1, settings=settings)
+    report = package.evaluate(task, agent=agent, limit=1, settings=settings, film=False)
     (path,) = (Path(report.store) / "artifacts" / report.run.id).glob("*/events.jsonl")
     return path
 
@@ -113,3 +113,68 @@ def test_a_log_of_something_else_is_refused(proctor: Command, tmp_path: Path) ->
     path.write_text(path.read_text().replace('"task":"agents/catch"', '"task":"shapes/existence"'))
     done = proctor("replay", str(path))
     assert done.returncode == 2
+
+
+PAUSED_AGENT = """
+import time
+from proctor.agents import Agent, Task, thinking
+from proctor.agents.desktop import CALLABLES, VK, get_current_frame
+
+
+class Thinker(Agent):
+    def _play_env(self, task: Task) -> bool:
+        with thinking():
+            get_current_frame(task.window_name)
+        CALLABLES["keyboard.press"](VK.RIGHT)
+        time.sleep(0.05)
+        CALLABLES["keyboard.release"](VK.RIGHT)
+        return True
+"""
+
+
+def window_log(task: str, agent: str, **settings: Any) -> Path:
+    report = package.evaluate(task, agent=agent, limit=1, settings=settings, film=False)
+    assert report.run.outcomes.keys() <= {"completed", "timeout"}, next(report.records()).score
+    (path,) = (Path(report.store) / "artifacts" / report.run.id).glob("0*/events.jsonl")
+    return path
+
+
+@pytest.mark.parametrize("clock", [pytest.param("realtime", marks=pytest.mark.slow), "paused"])
+def test_hexagon_in_its_window_is_replayed_exactly(proctor: Command, clock: str, tmp_path: Path) -> None:
+    needs.program("faketime", "faketime")
+    (tmp_path / "thinker.py").write_text(PAUSED_AGENT)
+    path = window_log("agents/hexagon", f"{tmp_path / 'thinker.py'}:Thinker", clock=clock, timeout=2.0)
+    done = proctor("replay", str(path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the same result (exactly, by the game's own ticks)" in done.stdout
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    (moves,) = [line for line in lines if line["event"] == "moves"]
+    assert moves["moves"]
+    forged = json.dumps(moves | {"moves": [[0, 1]]})
+    other = tmp_path / "events.jsonl"
+    other.write_text("".join((forged if line is moves else json.dumps(line)) + "\n" for line in lines))
+    done = proctor("replay", str(other))
+    assert done.returncode == 1
+    assert "ANOTHER RESULT: " in done.stdout
+
+
+@pytest.mark.slow
+def test_window_of_the_paused_clock_is_replayed(proctor: Command, tmp_path: Path) -> None:
+    """A game that waits for its events, so that nothing depends on when it was started."""
+    needs.program("faketime", "faketime")
+    (tmp_path / "thinker.py").write_text(PAUSED_AGENT)
+    game = Path(__file__).parent / "desktop_players.py"
+    path = window_log(f"{game}:ArrowGame", f"{tmp_path / 'thinker.py'}:Thinker", clock="paused", window_name="Arrow")
+    told = json.loads(proctor("replay", str(path), "--json").stdout)
+    assert told["difference"] == ""
+    assert told["metrics"]["success"] is True
+    assert told["same_frames"] == told["frames"] >= 5
+    assert told["inputs"] >= 10
+
+
+def test_window_that_went_on_by_itself_is_not_replayed(proctor: Command, tmp_path: Path) -> None:
+    game = Path(__file__).parent / "desktop_players.py"
+    path = window_log(f"{game}:ArrowGame", f"{game}:Pressing", window_name="Arrow")
+    done = proctor("replay", str(path))
+    assert done.returncode == 2
+    assert "was played by the clock 'realtime'" in done.stderr

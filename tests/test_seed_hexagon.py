@@ -57,10 +57,11 @@ def test_the_guides_example_plays_hexagon(tmp_path: Path, monkeypatch: pytest.Mo
     agent, evaluator = the_seeds_own_classes(tmp_path, monkeypatch, "proctor.agents.desktop")
     display = VirtualDisplay()
     display.start()
-    monkeypatch.setenv("DISPLAY", display.name)
+    for name, value in display.environment.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("OPENAI_BASE_URL", serve(look).url)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    desktop = XDesktop(display.name)
+    desktop = XDesktop(display.name, display.authority)
     report = tmp_path / "report.jsonl"
     game = [sys.executable, "-m", "proctor.agents.hexagon", "--title", "Super Hexagon", "--seed", "1"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}

@@ -29,6 +29,7 @@ from proctor.agents.hosting.guardian import descendants as guarded_by
 from proctor.agents.hosting.process import HostProcess
 from proctor.agents.hosting.recipe import recipe_of
 from proctor.agents.judge import Judge
+from proctor.agents.limits import EpisodeLimits
 from proctor.agents.locking import EnvLock
 from proctor.agents.player import ROLE, LocalPlayer
 from proctor.agents.supervisor import Supervisor, _as_the_agent_hears_it
@@ -43,9 +44,9 @@ slow = pytest.mark.slow
 class Hall:
     """One judge and one player, for one evaluation after the other."""
 
-    def __init__(self, folder: Path, agent: type, evaluator: type) -> None:
+    def __init__(self, folder: Path, agent: type, evaluator: type, limits: EpisodeLimits | None = None) -> None:
         lock = {"PROCTOR_ENV_LOCK": str(folder / "lock")}
-        self.judge = Judge(recipe_of(evaluator), folder / "evaluator.log", lock)
+        self.judge = Judge(recipe_of(evaluator), folder / "evaluator.log", lock, limits=limits)
         self.player = LocalPlayer(recipe_of(agent), folder / "agent.log", lock)
 
     async def evaluate(self, seconds: float = LONG) -> tuple[EvaluationResult, Supervisor]:
@@ -116,10 +117,15 @@ def nobody_left(tmp_path: Path) -> Iterator[None]:
 
 
 def run(
-    folder: Path, agent: type, evaluator: type, seconds: float = LONG, times: int = 2
+    folder: Path,
+    agent: type,
+    evaluator: type,
+    seconds: float = LONG,
+    times: int = 2,
+    limits: EpisodeLimits | None = None,
 ) -> list[tuple[EvaluationResult, Supervisor]]:
     async def all_of_them() -> list[tuple[EvaluationResult, Supervisor]]:
-        hall = Hall(folder, agent, evaluator)
+        hall = Hall(folder, agent, evaluator, limits)
         try:
             async with asyncio.timeout(600):
                 return [await hall.evaluate(seconds) for _ in range(times)]
@@ -217,9 +223,8 @@ def test_a_fault_is_no_score(
         assert notes in result.notes
 
 
-def test_a_judge_that_never_comes_to_a_verdict_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor.agents.judge.TIMEOUTS", msgspec.structs.replace(TIMEOUTS, SCORING=0.3))
-    for result, _ in run(tmp_path, fa.Good, fa.ScoreHangs):
+def test_a_judge_that_never_comes_to_a_verdict_is_made_anew(tmp_path: Path) -> None:
+    for result, _ in run(tmp_path, fa.Good, fa.ScoreHangs, limits=EpisodeLimits(scoring_timeout=0.3)):
         assert result.outcome is Outcome.JUDGE_ERROR
         assert "_score_task did not return within 0.3 s" in result.notes
 

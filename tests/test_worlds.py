@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,11 +22,13 @@ import needs
 import proctor
 from conftest import Command, FailingRun, Serve
 from proctor.agents.candidate import open_agent
+from proctor.agents.hosting.channel import Fault
 from proctor.agents.hosting.guardian import descendants
+from proctor.agents.hosting.process import HostedFaultError
 from proctor.agents.hosting.recipe import parse_recipe, with_arguments
 from proctor.agents.lags import Lags, merged
 from proctor.agents.worlds.arena import Table
-from proctor.agents.worlds.episode import Episode
+from proctor.agents.worlds.episode import Episode, EpisodeFault
 from proctor.agents.worlds.events import Header, read_events
 from proctor.report import Report
 from proctor.types import Score
@@ -213,24 +216,96 @@ WORLDS = {("RaisingWorld", "step", "model"), ("DyingWorld", "realtime", "agent")
         for player in ("agent", "model")
     ],
 )
-def test_a_fault_of_the_world_is_tried_again(kind: str, why: str, clock: str, player: str) -> None:
+def test_world_lost_while_the_agent_plays_is_a_failure_and_not_tried_again(
+    kind: str, why: str, clock: str, player: str
+) -> None:
     settings = {"clock": clock, "fps": 50, "timeout": 4, "env_kwargs": {"kind": kind}}
     if player == "agent":
         report = play("policy", OWN, limit=1, settings=settings)
     else:
         report = proctor.evaluate(OWN, "scripted/random", limit=1, settings=settings)
-    for record in report.records():
-        assert [output.finish for output in record.outputs] == ["env_crash", "completed"]
-        assert why in json.loads(record.outputs[0].text)["why"]
-    assert report.metrics["success"].n == 1
+    (record,) = report.records()
+    assert [output.finish for output in record.outputs] == ["env_crash"]
+    (ending,) = endings(report)
+    assert why in ending.why
+    assert ending.by_agent
+    assert report.metrics["success"].n == 0
+    assert report.metrics["success_if_faults_fail"].value == 0
 
 
-def test_a_fault_of_the_world_is_not_counted_against_the_agent() -> None:
-    settings = {"env_kwargs": {"kind": "RaisingWorld"}}
-    once = play("policy", OWN, limit=2, settings=settings | {"attempts": 1})
-    assert outcomes(once) == ["env_crash", "env_crash"]
+@pytest.mark.parametrize("clock", ["step", pytest.param("realtime", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("RaisingResetWorld", "reset raised RuntimeError: the world is broken"),
+        pytest.param("DyingResetWorld", "status 9", marks=pytest.mark.slow),
+        pytest.param("HangingResetWorld", "did not return within 2 s", marks=pytest.mark.slow),
+    ],
+)
+def test_world_that_fails_before_the_agent_begins_is_tried_again_with_another_seed(
+    kind: str, why: str, clock: str
+) -> None:
+    settings = {"clock": clock, "fps": 50, "setup_timeout": 2, "env_kwargs": {"kind": kind}}
+    report = play("policy", OWN, limit=1, settings=settings)
+    (record,) = report.records()
+    assert [output.finish for output in record.outputs] == ["env_crash", "completed"]
+    first, second = (json.loads(output.text) for output in record.outputs)
+    assert why in first["why"]
+    assert not first["by_agent"]
+    assert first["seed"] == record.sample.seed != second["seed"]
+    assert report.metrics["lost_env_crash"].value == 1
+    assert report.metrics["success_if_faults_fail"].value == 1
+    assert "lost_env_crash" in str(report)
+
+
+def test_world_that_never_begins_is_not_counted_against_the_agent() -> None:
+    settings = {"env_kwargs": {"kind": "RaisingResetWorld"}, "attempts": 1}
+    once = play("policy", OWN, limit=1, settings=settings)
+    assert outcomes(once) == ["env_crash"]
     assert once.metrics["success"].value is None
-    assert once.metrics["success_if_faults_fail"].value is None, "it was not the agent's fault"
+    assert once.metrics["success_if_faults_fail"].value is None
+
+
+@pytest.mark.parametrize("clock", ["step", pytest.param("realtime", marks=pytest.mark.slow)])
+def test_world_killed_by_its_agent_is_a_failure_and_not_tried_again(clock: str) -> None:
+    settings = {"clock": clock, "fps": 50, "env_kwargs": {"kind": "KnownWorld"}}
+    report = play("KillsTheWorld", OWN, limit=2, settings=settings)
+    assert outcomes(report)[0] in ("env_crash", "agent_crash"), "by the clock `step` they share the process"
+    assert [len(record.outputs) for record in report.records()] == [1, 1]
+    assert outcomes(report)[1] == "completed", "the next episode is played"
+    assert report.metrics["success_if_faults_fail"].value == 0.5
+
+
+@pytest.mark.parametrize(
+    ("success", "outcome", "why"),
+    [
+        ("nan", "judge_error", "success is nan"),
+        pytest.param("half", "judge_error", "must say True or False", marks=pytest.mark.slow),
+        pytest.param("lost", "judge_error", "'lost', of type str", marks=pytest.mark.slow),
+        pytest.param("one", "completed", "", marks=pytest.mark.slow),
+    ],
+)
+def test_world_that_says_no_success_that_could_be_read(success: str, outcome: str, why: str) -> None:
+    report = play("policy", OWN, limit=1, settings={"env_kwargs": {"kind": "VagueWorld", "success": success}})
+    assert outcomes(report) == [outcome]
+    assert why in endings(report)[0].why
+    assert report.metrics["success_if_faults_fail"].value == (outcome == "completed")
+
+
+def test_what_an_agent_raises_after_the_end_of_the_world_is_noted() -> None:
+    async def raising() -> None:
+        raise HostedFaultError(Fault("RuntimeError", "too late"))
+
+    async def said(closed_at: float | None) -> str:
+        table: Any = Table(parse_recipe(f"{PLAYERS}:left", "agent"), None, "realtime", Path("process.log"))
+        table._agent = SimpleNamespace(closed_at=closed_at, pulse=SimpleNamespace(busy_seconds=0.0))
+        episode = Episode(Header("t", {}, "a", 1, 0.0, {}), "events.jsonl", 1, 10.0)
+        why: str = await table._let_finish(asyncio.create_task(raising()), episode)
+        return why
+
+    assert asyncio.run(said(None)) == "after the end, the agent: RuntimeError: too late"
+    with pytest.raises(EpisodeFault, match="too late"):
+        asyncio.run(said(1.0))  # its process had died before
 
 
 def test_a_world_that_cannot_be_made_is_one_sentence(proctor: Command) -> None:

@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy
+
 from proctor.agents.hosting.recipe import Recipe, recipe_of
 from proctor.agents.worlds.catch import Catch, Catcher
 from proctor.agents.worlds.policy import RandomAgent
@@ -224,6 +226,70 @@ class DyingWorld(BadWorld):
 class HangingWorld(BadWorld):
     def fail(self) -> None:
         threading.Event().wait()
+
+
+class BadResetWorld(Catch):
+    """Fails before its first episode, and after that never again."""
+
+    def reset(self, *, seed: int | None = None) -> Any:
+        mark = Path(f"seen-{seed}.txt")
+        if not Path("failed").exists():
+            mark.touch()
+        if mark.exists():
+            Path("failed").touch()
+            self.fail()
+        return super().reset(seed=seed)
+
+    def fail(self) -> None:
+        raise NotImplementedError
+
+
+class RaisingResetWorld(BadResetWorld):
+    def fail(self) -> None:
+        raise RuntimeError("the world is broken")
+
+
+class DyingResetWorld(BadResetWorld):
+    def fail(self) -> None:
+        os._exit(9)
+
+
+class HangingResetWorld(BadResetWorld):
+    def fail(self) -> None:
+        threading.Event().wait()
+
+
+class KnownWorld(Catch):
+    """Everybody can find its process."""
+
+    def reset(self, *, seed: int | None = None) -> Any:
+        Path("world.pid").write_text(str(os.getpid()))
+        return super().reset(seed=seed)
+
+
+class KillsTheWorld(Faulty):
+    """In the first episode, and before its first action."""
+
+    def reset(self, seed: int, world_info: Any) -> None:
+        super().reset(seed, world_info)
+        self._bad = len(Path("episodes-seen.txt").read_text().splitlines()) == 1
+
+    def act(self, observation: Any) -> int:
+        if self._bad:
+            os.kill(int(Path("world.pid").read_text()), signal.SIGKILL)
+        return super().act(observation)
+
+
+class VagueWorld(Catch):
+    """Says of its success what it is told to say."""
+
+    def __init__(self, success: str) -> None:
+        super().__init__()
+        self._success = {"nan": float("nan"), "one": numpy.ones(1), "half": 0.5}.get(success, success)
+
+    def step(self, action: int) -> Any:
+        *seen, info = super().step(action)
+        return *seen, info | {"success": self._success}
 
 
 class UnfinishedWorld(Catch):

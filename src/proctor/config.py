@@ -27,7 +27,11 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     task: Annotated[str, Meta(description="task name, or path/to/file.py:Class")]
     model: Annotated[str, Meta(description="smollm2, gguf/PATH, hf/NAME, vllm/NAME, openai/NAME or scripted/NAME")] = ""
     agent: Annotated[
-        str, Meta(description="module:Class, path/to/file.py:Class, or random where a world can be stepped")
+        str,
+        Meta(
+            description="module:Class, path/to/file.py:Class, http://HOST:PORT of one on another machine, human for "
+            "yourself, or random in stepped worlds"
+        ),
     ] = ""
     settings: Annotated[dict[str, Any], Meta(description="settings of the task")] = {}
     data: Annotated[
@@ -160,7 +164,25 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         str, Meta(description="where windows are shown: virtual, virtual:WIDTHxHEIGHT, :0 for your own, or none")
     ] = "virtual"
     film: Annotated[bool, Meta(description="record each episode")] = True
+    owamcap: Annotated[
+        bool, Meta(description="record keyboard, mouse, windows and frames of each episode in episode.mcap, too")
+    ] = False
     parallel: Annotated[int, Meta(ge=1, le=1_024, description="episodes played at once, by agents")] = 1
+    isolate_agent: Annotated[
+        bool,
+        Meta(description="put the agent's process behind the sandbox's walls, at the strongest level of this machine"),
+    ] = False
+    agent_network: Annotated[bool, Meta(description="an isolated agent may use the network")] = False
+    agent_gpu: Annotated[bool, Meta(description="an isolated agent may use the graphics cards")] = False
+    agent_files: Annotated[
+        list[str], Meta(description="file or folder that an isolated agent may read, besides its own file")
+    ] = []
+    agent_env: Annotated[
+        list[str], Meta(description="environment variable that an isolated agent is given, by its name")
+    ] = []
+    agent_frames: Annotated[
+        Literal["png", "jpeg", "raw"], Meta(description="how a window is sent to an agent on another machine")
+    ] = "png"
     timeout: Annotated[float, Meta(gt=0, description="seconds a request to a server may take")] = 600.0
     retries: Annotated[Count, Meta(description="further tries after a transient model error")] = 5
     max_errors: Annotated[
@@ -203,6 +225,7 @@ OPERATIONAL = frozenset(
         "model_cpus",
         "parallel",
         "film",
+        "owamcap",
         "timeout",
         "retries",
         "max_errors",
@@ -228,6 +251,7 @@ OPERATIONAL = frozenset(
     }
 )
 UNITS = {"s": 1, "m": 60, "h": 3600}
+REMOTE = ("http://", "https://")  # how the address of an agent on another machine begins
 PLACES = frozenset({"store", "out"})
 FIELDS = {field.name: field for field in msgspec.structs.fields(RunConfig)}
 
@@ -270,6 +294,7 @@ def build_config(options: Mapping[str, Any]) -> RunConfig:
         raise UsageError("generations, partial_generations: with the one nothing is asked, with the other the rest is.")
     if config.agent and (config.generations is not None or config.partial_generations is not None):
         raise UsageError("generations, partial_generations: they are a model's; an agent has none.")
+    _check_agent(config)
     if config.base_url is not None:
         _check_base_url(config.base_url)
     if config.max_cost is not None and config.price_input is None and config.price_output is None:
@@ -281,6 +306,16 @@ def build_config(options: Mapping[str, Any]) -> RunConfig:
     if config.instruction_tokens is not None:
         _check_instruction_tokens(config.instruction_tokens, config.api)
     return config
+
+
+def _check_agent(config: RunConfig) -> None:
+    if config.isolate_agent and not config.agent:
+        raise UsageError("isolate_agent: a model runs elsewhere and has nothing here: leave it out.")
+    if config.isolate_agent and config.agent.startswith(REMOTE):
+        raise UsageError("isolate_agent: an agent on another machine has nothing here: leave it out.")
+    for key in ("agent_network", "agent_gpu", "agent_files", "agent_env"):
+        if getattr(config, key) and not config.isolate_agent:
+            raise UsageError(f"{key}: an agent that is not isolated has it anyway: say --isolate-agent, too.")
 
 
 def user_path(text: str) -> Path:

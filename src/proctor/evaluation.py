@@ -228,6 +228,9 @@ async def _sit(
                 if judging:
                     run = _with_sandbox(run, task.sandbox.level)
                     store.save(run)
+                if task.agent_held:
+                    run = _with_held_agent(run, task.agent_held)
+                    store.save(run)
                 if estimate := describe_estimate(task, config, run.total, len(store.scored(run))):
                     observer.planned(estimate)
                 try:
@@ -274,6 +277,13 @@ def _with_sandbox(run: Run, level: str) -> Run:
     levels = run.provenance.get("sandbox", "").split("; ")
     noted = "; ".join(dict.fromkeys([*filter(None, levels), level]))
     return msgspec.structs.replace(run, provenance=run.provenance | {"sandbox": noted})
+
+
+def _with_held_agent(run: Run, held: str) -> Run:
+    """Notes where the agent was. A run that was resumed on another machine has more than one place."""
+    before = run.provenance.get("agent_held", "").split("; then ")
+    noted = "; then ".join(dict.fromkeys([*filter(None, before), held]))
+    return msgspec.structs.replace(run, provenance=run.provenance | {"agent_held": noted})
 
 
 def _make_folder(name: str | None) -> Path | None:

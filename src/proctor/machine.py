@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -16,6 +17,15 @@ def cores() -> int:
 
 def memory_mib() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+
+
+def memory_limit_mib() -> int:
+    """What this process and its children can have: the machine's memory, or less in a container with a limit."""
+    limits = [memory_mib()]
+    for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):  # ValueError: the word max
+            limits.append(int(Path(name).read_text()) // 2**20)
+    return min(limits)
 
 
 def available_mib() -> int:

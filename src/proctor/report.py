@@ -72,7 +72,7 @@ class Report:
             result["reviews"] = self.reviews
         if run.reason:
             result["reason"] = run.reason
-        for key in ("sandbox", "budget"):
+        for key in ("sandbox", "budget", "agent_held"):
             if key in run.provenance:
                 result[key] = run.provenance[key]
         built: dict[str, Any] = msgspec.to_builtins(result)
@@ -112,6 +112,8 @@ class Report:
             width = max(map(len, groups))
             for value, metrics in groups.items():
                 lines += [f"    {key} = {value:<{width}}  {name:<10} {_metric(m)}" for name, m in metrics.items()]
+        if held := run.provenance.get("agent_held"):
+            lines.append(f"  agent          {held}")
         if run.outcomes:
             lines.append("  outcomes       " + ", ".join(f"{name} {n}" for name, n in run.outcomes.items()))
         if run.usage.input_tokens or run.usage.output_tokens:

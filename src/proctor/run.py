@@ -208,7 +208,7 @@ class Sitting:
             record = Record(sample, epoch, timing=Timing(started=time.time()))
         stage: Literal["ask", "judge"] = "ask"
         try:
-            clock, done = time.perf_counter() - record.timing.ask, len(record.outputs)
+            clock, done = time.perf_counter() - record.timing.ask, record.outputs
             async with aclosing(self._task.ask(sample, epoch, self._candidate, self._config, done)) as outputs:
                 async for output in outputs:
                     record = _with_output(record, output, time.perf_counter() - clock)

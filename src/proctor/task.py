@@ -52,6 +52,7 @@ class Task(ABC):
     executes: bool = False  # runs programs: `sandbox` is there before the first sample is asked
 
     sandbox: Sandbox
+    agent_held: str = ""  # where the agent of the run is: trusted, isolated at a level, or remote
     artifacts: Path  # a folder for the files of the run, to be made by whoever writes the first
     settings: Any = NoSettings()
 
@@ -101,16 +102,16 @@ class Task(ABC):
         return type(self).ask is Task.ask
 
     async def ask(
-        self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig, done: int
+        self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig, done: Sequence[Output]
     ) -> AsyncGenerator[Output]:
         """What the candidate makes of the sample, output by output; each is stored before the next is waited for.
 
-        The first `done` of them are there already, from a sitting that was cut short.
+        The first of them are there already: `done`, from a run that was cut short.
         """
         if not isinstance(candidate, Model):
             raise UsageError(f"{self.name} is an exam for models; {candidate.name} is none.")
         first = epoch * config.samples
-        requests = [self.request(sample, first + i, config) for i in range(done, config.samples)]
+        requests = [self.request(sample, first + i, config) for i in range(len(done), config.samples)]
         if len(requests) == 1:
             yield await candidate.generate(requests[0])
             return

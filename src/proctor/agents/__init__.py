@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from proctor.agents.locking import env_lock
     from proctor.agents.outcome import EnvironmentCrashedError, Outcome
     from proctor.agents.protocol import EvaluationResult, Task
+    from proctor.agents.remote_agent import RemoteAgent
     from proctor.agents.servers.client import (
         run_evaluation_client,
         run_evaluation_client_with_server,
@@ -28,6 +29,7 @@ __all__ = [
     "EvaluationResult",
     "Evaluator",
     "Outcome",
+    "RemoteAgent",
     "Task",
     "env_lock",
     "run_evaluation_client",
@@ -45,6 +47,7 @@ _HOMES = {
     "EvaluationResult": "protocol",
     "Evaluator": "evaluator",
     "Outcome": "outcome",
+    "RemoteAgent": "remote_agent",
     "Task": "protocol",
     "env_lock": "locking",
     "run_evaluation_client": "servers.client",

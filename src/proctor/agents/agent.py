@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import msgspec
 
-from proctor.agents.constants import NETWORK
+from proctor.agents.constants import NETWORK, TIMEOUTS
 from proctor.agents.hosting.channel import IN_AGENT
 from proctor.agents.hosting.host import Host, described
 from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.outcome import Outcome
 from proctor.agents.participant import Participant
-from proctor.agents.protocol import BEGUN, Ending, Task
+from proctor.agents.protocol import BEGUN, ISOLATED, RAISED, Ending, Task
 from proctor.agents.recording import recording
 from proctor.agents.waiting import thinking
 
@@ -44,6 +45,8 @@ class HostedAgent:
         if not isinstance(made, Agent):
             raise TypeError(f"{recipe.name} is no Agent: it must extend proctor.agents.Agent")
         self._agent, self._host = made, host
+        if ISOLATED in os.environ:
+            recording.sink = host.notify  # its files are out of reach
         self._told_to_stop = threading.Event()
         self._world_turned = threading.Event()
 
@@ -64,10 +67,15 @@ class HostedAgent:
                 pulse.begin(IN_AGENT)
                 goes_on = agent._play_env(task)
                 pulse.end()
+        except BaseException as fault:
+            self._host.notify({RAISED: described(fault)})
+            # First the referee looks at what the agent has left: the hook may take its time, or change it.
+            self._told_to_stop.wait(TIMEOUTS.STARTING)
+            raise
         finally:
             try:
                 agent._finish_task_hook(task)
-            except (Exception, SystemExit) as fault:  # the play is over, and was what it was
+            except BaseException as fault:  # the play is over, and was what it was
                 error = f"_finish_task_hook: {described(fault).text}"
         by_hand = goes_on and not self._told_to_stop.is_set()
         outcome = Outcome.STOPPED if by_hand else Outcome.COMPLETED

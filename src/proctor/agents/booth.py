@@ -6,33 +6,59 @@ import asyncio
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Struct
 
 from proctor.agents.attempt import Attempt
-from proctor.agents.clock import Clock, ClockName
+from proctor.agents.clock import Clock
 from proctor.agents.desktop.display import VIRTUAL, VirtualDisplay, parse_size
+from proctor.agents.episode_log import EpisodeLog
+from proctor.agents.home import PREFIX as HOME
+from proctor.agents.home import remove_home
+from proctor.agents.hosting.isolation import Isolation, Room
 from proctor.agents.hosting.recipe import Recipe
+from proctor.agents.human import HumanCandidate
+from proctor.agents.human_player import HumanPlayer
 from proctor.agents.journal import Journal
 from proctor.agents.judge import Judge
 from proctor.agents.lags import Lags
+from proctor.agents.limits import EpisodeLimits
 from proctor.agents.locking import VARIABLE
 from proctor.agents.player import LocalPlayer
-from proctor.agents.protocol import Task
+from proctor.agents.protocol import ISOLATED, Task
 from proctor.agents.recording import EVENTS
 from proctor.agents.requirements import require_desktop
 from proctor.agents.shielding import completed
 from proctor.agents.supervisor import Supervisor
 from proctor.agents.vision_player import VisionPlayer
+from proctor.agents.wire.address import TRUSTED, RemoteAddress
+from proctor.agents.wire.window_player import WirePlayer
 from proctor.models.model import Model, Sampling
 from proctor.types import Sample
 
 if TYPE_CHECKING:
-    from proctor.agents.desktop.film import Film
+    from proctor.agents.desktop.episode_recording import EpisodeRecording
+    from proctor.agents.desktop.frames import FrameWatch
     from proctor.agents.desktop.stop_key import StopKey
+    from proctor.agents.display_filter.display import FilteredDisplay
 
 NO_DISPLAY = "none"
+LOCK_INSIDE = "/tmp/.proctor-env.lock"  # where the lock of the environment lies in an isolated agent's room
+Candidates = Recipe | tuple[Model, Sampling] | RemoteAddress | HumanCandidate
+Players = LocalPlayer | VisionPlayer | WirePlayer | HumanPlayer
+
+
+class Recorded(Struct, frozen=True):
+    """What is kept of an episode on a display, beside its log."""
+
+    video: bool = True
+    owamcap: bool = False
+
+    @property
+    def anything(self) -> bool:
+        return self.video or self.owamcap
 
 
 class Booth:
@@ -40,33 +66,42 @@ class Booth:
 
     def __init__(
         self,
-        agent: Recipe | tuple[Model, Sampling],
+        agent: Candidates,
         evaluator: Recipe,
         display: str,
-        film: bool,
+        recorded: Recorded,
         folder: Path,
-        longest_thought: float | None = None,
+        limits: EpisodeLimits | None = None,
+        isolation: Isolation | None = None,
     ) -> None:
-        """With a longest thought, in seconds, the environment waits while the agent thinks."""
-        self._agent, self._evaluator, self._display_wanted, self._film = agent, evaluator, display, film
-        self._folder, self._longest_thought = folder, longest_thought
+        self._agent, self._evaluator, self._display_wanted, self._recorded = agent, evaluator, display, recorded
+        self._folder, self._limits = folder, limits or EpisodeLimits()
+        self._isolation = isolation
+        self._filtered: FilteredDisplay | None = None
         self._display: VirtualDisplay | None = None
         self._stop_key: StopKey | None = None
         self._judge: Judge | None = None
-        self._player: LocalPlayer | VisionPlayer | None = None
+        self._player: Players | None = None
+        self._played_in: list[Path] = []
 
-    async def play(self, task: Task, folder: Path, sample: Sample) -> Attempt:
-        """One attempt; its files go to the folder."""
+    async def play(self, task: Task, folder: Path, sample: Sample, about: dict[str, Any] | None = None) -> Attempt:
+        """One attempt; its files go to the folder. What it is about stands at the beginning of its log."""
         os.makedirs(folder, exist_ok=True)
+        self._played_in.append(folder)
         judge, player = await self._prepare()
         journal = Journal(folder / EVENTS)
+        if about is not None:
+            journal.note("episode", **about)
         judge.folder = player.folder = folder
-        if isinstance(player, VisionPlayer):
+        if isinstance(player, VisionPlayer | HumanPlayer):
             player.sample = sample
-        clock = player.clock = Clock() if self._longest_thought is None else Clock(judge, self._longest_thought)
-        starting = asyncio.create_task(asyncio.to_thread(self._start_film, folder))
+        waits = self._limits.clock == "paused"
+        clock = player.clock = Clock(judge, self._limits.longest_thought) if waits else Clock()
+        starting = asyncio.create_task(asyncio.to_thread(self._start_recording, folder))
+        watching = asyncio.create_task(asyncio.to_thread(self._watch_frames))
         try:
             await asyncio.shield(starting)
+            await asyncio.shield(watching)
             supervisor = Supervisor(judge, player, journal=journal, display=self._display, clock=clock)
             if self._stop_key is not None:
                 loop = asyncio.get_running_loop()
@@ -74,24 +109,46 @@ class Booth:
             result = await supervisor.evaluate(task)
         finally:
             try:
+                changes = await completed(asyncio.create_task(_close_watch(watching)))
                 trouble = await completed(asyncio.create_task(_close_recording(starting)))
                 if trouble:
                     journal.note("film", trouble=trouble)
             finally:
                 journal.close()
+        refused = await asyncio.to_thread(self._filtered.refused) if self._filtered is not None else ""
+        if refused:
+            refused = f"the display refused what the agent asked of it: {refused}"
+        lags = msgspec.convert(supervisor.lags, dict[str, Lags], strict=False)
+        log = await asyncio.to_thread(EpisodeLog, folder / EVENTS)
+        if "reaction" not in lags and (reactions := log.reactions()).n:
+            lags["reaction"] = reactions  # of an agent that was stopped in the middle of a step
         return Attempt(
             result.outcome,
-            result.metrics,
-            "; ".join(filter(None, [result.notes, trouble])),
+            _frames(log, changes) | result.metrics if result.outcome.is_play else result.metrics,
+            "; ".join(filter(None, [result.notes, trouble, refused])),
             supervisor.elapsed,
             supervisor.overshoot,
             supervisor.actions,
             player.usage,
-            msgspec.convert(supervisor.lags, dict[str, Lags], strict=False),
+            lags,
+            by_agent=supervisor.by_agent,
+            seed=task.seed,
+            held=self._held,
+            turns=player.turns if isinstance(player, VisionPlayer) else [],
         )
 
-    async def _prepare(self) -> tuple[Judge, LocalPlayer | VisionPlayer]:
-        if self._display is not None and not self._display.is_alive:
+    @property
+    def _held(self) -> str:
+        """Where the agent was, for the record; empty for a model and a person, which are nowhere here."""
+        if isinstance(self._agent, RemoteAddress):
+            return str(self._agent)
+        if not isinstance(self._agent, Recipe):
+            return ""
+        return TRUSTED if self._isolation is None else str(self._isolation)
+
+    async def _prepare(self) -> tuple[Judge, Players]:
+        parts = (self._display, self._filtered)
+        if any(part is not None and not part.is_alive for part in parts):
             await self.close()
         if self._judge is None or self._player is None:
             self._check_requirements()
@@ -100,23 +157,55 @@ class Booth:
             if shown_on:
                 from proctor.agents.desktop.stop_key import StopKey
 
-                self._stop_key = await asyncio.to_thread(StopKey, shown_on)
+                self._stop_key = await asyncio.to_thread(StopKey, shown_on, self._authority)
             environment = {VARIABLE: str(self._folder / "env.lock"), "DISPLAY": shown_on}
-            self._judge = Judge(self._evaluator, self._folder / "evaluator.log", environment, self._clock_name)
+            if self._display is not None:
+                environment |= self._display.environment
+            log, clock = self._folder / "evaluator.log", self._limits.clock
+            self._judge = Judge(self._evaluator, log, environment, clock, self._limits)
             if isinstance(self._agent, Recipe):
-                self._player = LocalPlayer(self._agent, self._folder / "agent.log", environment)
+                self._player = await asyncio.to_thread(self._local_player, self._agent, environment)
+            elif isinstance(self._agent, RemoteAddress):
+                self._player = WirePlayer(self._agent, shown_on, self._authority)
+            elif isinstance(self._agent, HumanCandidate):
+                self._player = HumanPlayer(shown_on, self._authority)
             else:
-                self._player = VisionPlayer(*self._agent, shown_on)
+                self._player = VisionPlayer(*self._agent, shown_on, self._authority)
         return self._judge, self._player
+
+    def _local_player(self, agent: Recipe, environment: dict[str, str]) -> LocalPlayer:
+        log = self._folder / "agent.log"
+        if self._isolation is None:
+            return LocalPlayer(agent, log, environment, self._limits)
+        lock = Path(environment[VARIABLE]).resolve()
+        lock.touch(mode=0o644)  # the agent may be another user: to lock a file it need only be able to read it
+        if not self._isolation.level.namespaces:
+            room = Room(self._isolation, agent, readable=[str(lock)])
+            inside = {VARIABLE: str(lock), ISOLATED: "1"}
+            return LocalPlayer(agent, log, inside, self._limits, room)
+        binds = [(lock, LOCK_INSIDE)]
+        inside = {VARIABLE: LOCK_INSIDE, ISOLATED: "1"}
+        if environment["DISPLAY"]:
+            from proctor.agents.display_filter.display import FilteredDisplay
+
+            self._filtered = FilteredDisplay(environment["DISPLAY"], self._folder / "filter.log", environment)
+            binds.append((self._filtered.socket, self._filtered.inside))
+            inside["DISPLAY"] = environment["DISPLAY"]
+        return LocalPlayer(agent, log, inside, self._limits, Room(self._isolation, agent, binds))
 
     def _check_requirements(self) -> None:
         if self._display_wanted != NO_DISPLAY:
-            require_desktop(self._display_wanted.startswith(VIRTUAL), self._film)
-        self._evaluator.found().check_requirements(self._clock_name)
+            require_desktop(self._display_wanted.startswith(VIRTUAL), self._recorded.video)
+            if self._recorded.owamcap:
+                from proctor.agents.desktop.owamcap import require_mcap
+
+                require_mcap()
+        self._evaluator.found().check_requirements(self._limits.clock)
 
     @property
-    def _clock_name(self) -> ClockName:
-        return "realtime" if self._longest_thought is None else "paused"
+    def _authority(self) -> Path | None:
+        """The Xauthority file of a display that is ours."""
+        return self._display.authority if self._display is not None else None
 
     def _open_display(self) -> str:
         """The name of the display; none is an empty one."""
@@ -128,27 +217,64 @@ class Booth:
         self._display.start()
         return self._display.name
 
-    def _start_film(self, folder: Path) -> Film | None:
-        if self._stop_key is None or not self._film:
+    def _watch_frames(self) -> FrameWatch | None:
+        """Of a display that is ours: on that of a person others draw, too."""
+        if self._display is None:
             return None
-        from proctor.agents.desktop.film import Film
+        from proctor.agents.desktop.frames import watch_frames
 
-        desktop = self._stop_key.desktop  # also if it is not ours
-        return Film(desktop.name, desktop.size, folder)
+        return watch_frames(self._display.name, self._display.authority)
+
+    def _start_recording(self, folder: Path) -> EpisodeRecording | None:
+        if self._stop_key is None or not self._recorded.anything:
+            return None
+        from proctor.agents.desktop.episode_recording import EpisodeRecording
+
+        # Of the display in use, also if it is not ours.
+        return EpisodeRecording(self._stop_key.desktop, folder, self._recorded.video, self._recorded.owamcap)
 
     async def close(self) -> None:
         if self._player is not None:
             await self._player.close()
         if self._judge is not None:
             await self._judge.close()
+            await asyncio.to_thread(_remove_leftovers, self._played_in)
+            self._played_in = []
         if self._stop_key is not None:
             self._stop_key.close()
+        if self._filtered is not None:
+            await asyncio.to_thread(self._filtered.close)
         if self._display is not None:
             self._display.close()
-        self._player = self._judge = self._stop_key = self._display = None
+        self._player = self._judge = self._stop_key = self._filtered = self._display = None
 
 
-async def _close_recording(starting: asyncio.Task[Film | None]) -> str:
+def _remove_leftovers(folders: list[Path]) -> None:
+    """What an evaluator that had to be ended could not remove: home folders of its programs."""
+    for folder in folders:
+        for left in folder.glob(f"{HOME}*"):
+            remove_home(left)
+
+
+async def _close_watch(watching: asyncio.Task[FrameWatch | None]) -> list[int] | None:
+    """When something changed on the display, as far as that is known."""
+    await asyncio.wait([watching])
+    frames = watching.result() if watching.exception() is None else None
+    return None if frames is None else await asyncio.to_thread(frames.close)
+
+
+def _frames(log: EpisodeLog, changes: list[int] | None) -> dict[str, Any]:
+    """What the window showed, for the metrics; an evaluator that knows it better says so itself."""
+    played = log.played_ms()
+    if changes is None or played is None:
+        return {}
+    from proctor.agents.desktop.frames import count_frames
+
+    found = count_frames(changes, *played, log.still_ms())
+    return {"frames": found.shown} | ({} if found.late is None else {"late_frames": found.late})
+
+
+async def _close_recording(starting: asyncio.Task[EpisodeRecording | None]) -> str:
     """What went wrong with the recording. A start that the caller has given up is awaited: ffmpeg would run on."""
     await asyncio.wait([starting])
     recording = starting.result() if starting.exception() is None else None

@@ -22,6 +22,7 @@ class Times(Struct, frozen=True):
     """Seconds between things."""
 
     KEYBOARD_PRESS_DELAY: float = 0.05  # how long a key is held, so that a game at 20 frames a second sees it
+    MOUSE_PRESS_DELAY: float = 0.05  # how long mouse.click holds a button, and waits before the next of several clicks
     CHECK_INTERVAL: float = 0.1  # between two calls of _check_env_continue
     STATUS_INTERVAL: float = 0.5  # between two looks at whether the other side is still there
     READY_INTERVAL: float = 0.05  # between two looks at whether an agent is ready again
@@ -36,6 +37,7 @@ class Timeouts(Struct, frozen=True):
     """
 
     SERVER_STARTUP_RETRY_INTERVAL: float = 0.1
+    SERVER_STARTUP: float = 60.0  # for a server to be reached by a client, while nothing listens at its address
     CREATION: float = 300.0  # for the constructor of an agent or an evaluator: models are loaded in it
     SETUP: float = 120.0  # for _setup_environment
     SCORING: float = 120.0  # for _score_task

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
 
 from proctor.agents.clock import ClockName
-from proctor.agents.constants import NETWORK
+from proctor.agents.constants import NETWORK, TIMEOUTS
 from proctor.agents.hosting.host import Host
 from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.locking import env_lock
 from proctor.agents.participant import Participant
 from proctor.agents.protocol import EvaluationResult, Task
 from proctor.agents.recording import recording
+from proctor.agents.success import read_success, without_infinite
 
 PATIENCE = 1.0  # seconds that a judge waits for an agent that does not let go of the environment
 
@@ -23,10 +25,12 @@ class Evaluator(Participant, ABC):
 
     role: ClassVar[str] = "evaluator"
     uses_desktop: ClassVar[bool] = True  # False: it needs no display, and there is nothing to film
+    has_success: ClassVar[bool] = True  # False: nobody says what success is; such an episode is `played`
     default_port = NETWORK.EVALUATOR_PORT
 
     folder: Path | None = None  # for files of the attempt that is under way
     clock: ClockName = "realtime"  # or paused: the environment will be told to wait while the agent thinks
+    setup_timeout: float = TIMEOUTS.SETUP  # seconds after which _setup_environment is given up
 
     def _check_env_continue(self, task: Task) -> bool:
         """Whether the task should go on: asked again and again while the agent plays, about every 0.1 s."""
@@ -85,8 +89,18 @@ class HostedEvaluator:
         names = ("_check_env_continue", "_check_env_continue_timer")
         return [name.lstrip("_") for name in names if getattr(kind, name) is not getattr(Evaluator, name)]
 
-    def setup_environment(self, told: dict[str, Any], folder: str, clock: ClockName) -> None:
+    def shows_window(self, title: str) -> bool | None:
+        """Whether there is a window with this in its title. None where there is no desktop, or no title to look for."""
+        if not (title and self._evaluator.uses_desktop and os.environ.get("DISPLAY")):
+            return None
+        from proctor.agents.desktop.interface import has_window
+        from proctor.agents.desktop.names import desktop
+
+        return has_window(desktop(), title)
+
+    def setup_environment(self, told: dict[str, Any], folder: str, clock: ClockName, setup_timeout: float) -> None:
         recording.begin(folder, is_player=False)
+        self._evaluator.setup_timeout = setup_timeout
         self._evaluator.folder = Path(folder) if folder else None
         self._evaluator.clock = clock
         self._evaluator.stop_event.clear()
@@ -112,7 +126,11 @@ class HostedEvaluator:
         if not isinstance(result, EvaluationResult):
             raise TypeError(f"_score_task must give an EvaluationResult, not {result!r}")
         metrics = {key: _plain(value) for key, value in result.metrics.items()}
-        return result.model_copy(update={"metrics": metrics}).model_dump(mode="json")
+        read_success(metrics, self._evaluator.has_success)
+        metrics, bad = without_infinite(metrics)
+        notes = [result.notes, *(f"the metric {name} is {result.metrics[name]}, and left out" for name in bad)]
+        told_result = {"metrics": metrics, "notes": "; ".join(filter(None, notes))}
+        return result.model_copy(update=told_result).model_dump(mode="json")
 
 
 def _plain(value: Any) -> Any:

@@ -2,54 +2,55 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import cache
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from uuid import UUID
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
-from proctor.agents.attempt import Attempt
+from proctor.agents.attempt import Attempt, Attempts, another_seed, interrupted
 from proctor.agents.candidate import AgentCandidate
-from proctor.agents.clock import ClockName
-from proctor.agents.constants import DEFAULT_EPISODES, LONGEST_TASK, LONGEST_THOUGHT
+from proctor.agents.constants import DEFAULT_EPISODES
+from proctor.agents.hosting.isolation import open_isolation
 from proctor.agents.hosting.recipe import Recipe, recipe_of
-from proctor.agents.journal import outcome_of
-from proctor.agents.outcome import NOT_THE_AGENTS
+from proctor.agents.human import HumanCandidate, check_display, find_display, is_human
+from proctor.agents.limits import EpisodeLimits, Seconds
+from proctor.agents.outcome import PLAYED, Outcome
 from proctor.agents.recording import EVENTS
+from proctor.agents.success import SuccessError, read_success
 from proctor.agents.tally import EpisodeTally, Facts
+from proctor.agents.wire.address import RemoteAddress, held_by
 from proctor.candidate import Candidate
 from proctor.config import RunConfig
 from proctor.errors import MissingExtraError, UsageError
 from proctor.metrics.summary import Tally
-from proctor.models.model import Model, Sampling
+from proctor.models.model import Model
 from proctor.randomness import mix
 from proctor.task import Task
 from proctor.types import Output, Sample, Score
 
 if TYPE_CHECKING:
-    from proctor.agents.booth import Booth
+    from proctor.agents.booth import Booth, Candidates
     from proctor.agents.evaluator import Evaluator
     from proctor.agents.protocol import Task as AgentTask
 
-Seconds = Annotated[float, Meta(gt=0, le=LONGEST_TASK)]
+NO_PART_OF_A_TASK = frozenset(EpisodeLimits.__struct_fields__) - {"timeout"}
 
 
-class EpisodeSettings(Struct, frozen=True):
-    """The task that every episode sets, and how often an episode is tried that the agent could not help losing."""
+class EpisodeSettings(EpisodeLimits, frozen=True):
+    """The task that every episode sets."""
 
-    clock: ClockName = "realtime"  # paused: the environment waits while the agent thinks
-    longest_thought: Seconds = LONGEST_THOUGHT
     env_name: str = ""
     window_name: str = ""
     task_description: str = ""
-    timeout: Seconds = 60.0
     check_env_interval_seconds: Seconds = 1.0
-    success_criteria: dict[str, Any] = {}
+    success_criteria: dict[str, Any] = field(default_factory=dict)
     num_frames: Annotated[int, Meta(ge=1, le=10_000)] = 3
-    attempts: Annotated[int, Meta(ge=1, le=100)] = 2
 
 
 class EvaluatorExam(Task):
@@ -59,8 +60,10 @@ class EvaluatorExam(Task):
     uses_desktop: ClassVar[bool] = True
     needs_window: ClassVar[bool] = False
     can_pause: ClassVar[bool] = True
+    has_success: ClassVar[bool] = True
     Settings: ClassVar[type[Struct]] = EpisodeSettings
     metric = "success"
+    max_tokens = 1024  # of a reply: a sentence or JSON around the keys; a chat model that may reason first gets more
 
     def count(self, config: RunConfig) -> int:
         return config.limit or DEFAULT_EPISODES
@@ -77,8 +80,7 @@ class EvaluatorExam(Task):
     def task_fields(self) -> dict[str, Any]:
         """Those of the task that every episode sets."""
         told: dict[str, Any] = msgspec.to_builtins(self.settings)
-        del told["attempts"], told["clock"], told["longest_thought"]
-        return told
+        return {key: value for key, value in told.items() if key not in NO_PART_OF_A_TASK}
 
     def evaluator_recipe(self) -> Recipe:
         """How the evaluator is made, in its process."""
@@ -90,49 +92,82 @@ class EvaluatorExam(Task):
     async def open(self, config: RunConfig) -> None:
         if self.needs_window and config.display == "none":
             raise UsageError(f"{self.name} is played in a window: --display none leaves none to play in.")
-        if self.uses_desktop and config.parallel > 1 and not config.display.startswith(("virtual", "none")):
+        if is_human(config.agent):
+            if not self.uses_desktop:
+                raise UsageError(f"{self.name} has no window: --agent human plays in windows.")
+            check_display(find_display(config, self.name))
+        elif self.uses_desktop and config.parallel > 1 and not config.display.startswith(("virtual", "none")):
             raise UsageError(
                 f"--display {config.display} has one keyboard: leave out --parallel, or play on virtual displays."
             )
+        if config.owamcap and (not self.uses_desktop or config.display == "none"):
+            raise UsageError(f"{self.name} is played without a display: --owamcap has nothing to record.")
         if self.settings.clock == "paused" and not self.can_pause:
             raise UsageError(
                 f"{self.name}: its evaluator cannot stop the environment, as clock=paused would need: "
                 "it has no _pause_environment and _resume_environment."
             )
+        # What a run that was cut short has left. What appears later is no word of ours.
+        self._left = {path.parent for path in self.artifacts.glob(f"*/{EVENTS}")}
+        self._isolation = await asyncio.to_thread(open_isolation, config, window=self._has_display(config))
+        self.agent_held = held_by(config, self._isolation)
         self._booths: list[Booth] = []
         self._numbers = count(1)
+
+    def _has_display(self, config: RunConfig) -> bool:
+        return self.uses_desktop and config.display != "none"
 
     async def close(self) -> None:
         for booth in self._booths:
             await booth.close()
 
     async def ask(
-        self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig, done: int
+        self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig, done: Sequence[Output]
     ) -> AsyncGenerator[Output]:
         agent = self._player(candidate, sample, config)
-        task = _agent_task(sample)
-        for attempt in range(self.settings.attempts):
-            folder = self.artifacts / f"{sample.index:06}-{epoch}-{attempt + 1}"
-            if attempt < done:  # played in a sitting that was cut short before it was judged
-                if outcome_of(folder / EVENTS) not in NOT_THE_AGENTS:
-                    return
-                continue
-            booth = self._booths.pop() if self._booths else self._new_booth(agent, config)
-            try:
-                played = await booth.play(task, folder, sample)
-            finally:
-                self._booths.append(booth)
-            yield Output(msgspec.json.encode(played).decode(), played.usage, played.outcome, played.elapsed)
-            if played.outcome not in NOT_THE_AGENTS:
+        first = _agent_task(sample)
+        attempts = Attempts(self.settings.attempts)
+        for number in count():
+            task = first.model_copy(update={"seed": another_seed(sample.seed, epoch, number)})
+            folder = self.artifacts / f"{sample.index:06}-{epoch}-{number + 1}"
+            if number < len(done):  # played before the run was cut short
+                played = msgspec.json.decode(done[number].text, type=Attempt)
+            else:
+                left = interrupted(folder / EVENTS, task.seed, self.agent_held) if folder in self._left else None
+                played = left or await self._play(agent, task, folder, sample, config)
+                yield Output(msgspec.json.encode(played).decode(), played.usage, played.outcome, played.elapsed)
+            if not attempts.go_on_after(played.outcome, played.by_agent, played.interrupted):
                 return
 
-    def _player(self, candidate: Candidate, sample: Sample, config: RunConfig) -> Recipe | tuple[Model, Sampling]:
+    async def _play(
+        self,
+        agent: Candidates,
+        task: AgentTask,
+        folder: Path,
+        sample: Sample,
+        config: RunConfig,
+    ) -> Attempt:
+        # With the task that follows in the log it is enough to play the episode again.
+        about = {"exam": self.name, "settings": msgspec.to_builtins(self.settings), "display": config.display}
+        booth = self._booths.pop() if self._booths else self._new_booth(agent, config)
+        try:
+            return await booth.play(task, folder, sample, about)
+        finally:
+            self._booths.append(booth)
+
+    def _player(self, candidate: Candidate, sample: Sample, config: RunConfig) -> Candidates:
         if isinstance(candidate, Model):
             if not self.uses_desktop:
                 raise UsageError(
                     f"{self.name} is an exam for agents, and shows a model nothing: give one with --agent module:Class."
                 )
             return candidate, self.request(sample, 0, config).sampling
+        if isinstance(candidate, AgentCandidate) and candidate.url:
+            if not self._has_display(config):
+                raise UsageError(f"{self.name} shows nothing that could be sent to an agent on another machine.")
+            return RemoteAddress(candidate.url, config.agent_frames)
+        if isinstance(candidate, HumanCandidate):
+            return candidate
         return self._agent(candidate)
 
     def _agent(self, candidate: Candidate) -> Recipe:
@@ -145,23 +180,31 @@ class EvaluatorExam(Task):
             raise UsageError(f"{candidate.name} is no Agent: it must be a class that extends proctor.agents.Agent.")
         return candidate.recipe
 
-    def _new_booth(self, agent: Recipe | tuple[Model, Sampling], config: RunConfig) -> Booth:
-        from proctor.agents.booth import NO_DISPLAY, Booth
+    def _new_booth(self, agent: Candidates, config: RunConfig) -> Booth:
+        from proctor.agents.booth import NO_DISPLAY, Booth, Recorded
 
         display = config.display if self.uses_desktop else NO_DISPLAY
+        if isinstance(agent, HumanCandidate):
+            display = find_display(config, self.name)
         folder = self.artifacts / f"booth-{next(self._numbers)}"
-        longest_thought = self.settings.longest_thought if self.settings.clock == "paused" else None
-        return Booth(agent, self.evaluator_recipe(), display, config.film, folder, longest_thought)
+        recorded = Recorded(config.film, config.owamcap)
+        limits = self.settings.shared_by(config.parallel)
+        return Booth(agent, self.evaluator_recipe(), display, recorded, folder, limits, self._isolation)
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         """Of the last attempt."""
         played = msgspec.json.decode(outputs[-1].text, type=Attempt)
-        success = played.metrics.get("success")
-        value = float(success) if isinstance(success, bool | int | float) and 0 <= success <= 1 else None
-        return Score(value if played.outcome.is_play else None, played.outcome, played.metrics, played.notes)
+        if not played.outcome.is_play:
+            return Score(None, played.outcome, played.metrics, played.notes)
+        try:
+            value = read_success(played.metrics, self.has_success)
+        except SuccessError as error:
+            return Score(None, Outcome.JUDGE_ERROR, played.metrics, "; ".join(filter(None, [str(error), played.notes])))
+        unsaid = value is None and played.outcome is Outcome.COMPLETED
+        return Score(value, PLAYED if unsaid else played.outcome, played.metrics, played.notes)
 
     def tally(self) -> Tally:
-        return EpisodeTally(self.metric, self._facts, within_reach=True)
+        return EpisodeTally(self.metric, self._facts)
 
     def _facts(self, output: Output) -> Facts | None:
         played = msgspec.json.decode(output.text, type=Attempt)
@@ -172,7 +215,9 @@ class EvaluatorExam(Task):
             for key, value in played.metrics.items()
             if key != self.metric and isinstance(value, int | float) and not isinstance(value, bool)
         }
-        return Facts(numbers, lags=played.lags)
+        replies = [turn for turn in played.turns if turn.reply is not None]
+        unreadable = sum(not turn.readable for turn in replies)
+        return Facts(numbers, {"replies": len(replies), "unreadable": unreadable} if replies else {}, played.lags)
 
 
 def _agent_task(sample: Sample) -> AgentTask:
@@ -190,6 +235,7 @@ def exam_of(evaluator: type[Evaluator]) -> type[EvaluatorExam]:
         "evaluator": recipe_of(evaluator),
         "uses_desktop": evaluator.uses_desktop,
         "can_pause": evaluator.can_pause(),
+        "has_success": evaluator.has_success,
         "summary": (evaluator.__doc__ or "").strip().partition("\n")[0],
     }
     return type(evaluator.__name__, (EvaluatorExam,), members)

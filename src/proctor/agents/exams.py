@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from proctor.agents.clock import ClockName
-from proctor.agents.constants import LONGEST_THOUGHT
-from proctor.agents.exam import EvaluatorExam, Seconds
+from proctor.agents.exam import EvaluatorExam
 from proctor.agents.hosting.recipe import Recipe, with_arguments
+from proctor.agents.limits import EpisodeLimits, Seconds
 from proctor.agents.requirements import require_modules
 from proctor.agents.window_exam import WindowExam
 from proctor.agents.worlds.world import WorldExam
@@ -31,14 +30,10 @@ class HexagonStepsExam(WorldExam):
         return with_arguments("proctor.agents.hexagon.env", "Hexagon", **self.settings.env_kwargs)
 
 
-class HexagonSettings(Struct, frozen=True):
-    clock: ClockName = "realtime"  # paused: the game waits while the agent thinks
-    longest_thought: Seconds = LONGEST_THOUGHT
+class HexagonSettings(EpisodeLimits, frozen=True):
     level: Annotated[int, Meta(ge=1, le=5)] = 1
     fps: Annotated[int, Meta(ge=10, le=240)] = 60  # frames that the game shows in a second
     survive: Seconds = 20.0  # seconds that are a success
-    timeout: Seconds = 60.0
-    attempts: Annotated[int, Meta(ge=1, le=100)] = 2
 
 
 class HexagonExam(EvaluatorExam):

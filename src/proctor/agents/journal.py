@@ -8,8 +8,6 @@ from typing import Any
 
 import msgspec
 
-from proctor.agents.outcome import Outcome
-
 
 class Journal:
     """Without a path it writes nothing. What an attempt that was cut short had written is gone: it is made again."""
@@ -30,13 +28,9 @@ class Journal:
             self._file.close()
 
 
-def outcome_of(path: Path) -> Outcome | None:
-    """Of an evaluation that came to its end."""
+def has_begun(path: Path) -> bool:
+    """Whether this is the log of an evaluation in which the agent was told to begin."""
     try:
-        lines = path.read_bytes().splitlines()
+        return any(b'"event":"started"' in line for line in path.read_bytes().splitlines())
     except OSError:
-        return None
-    for line in reversed(lines):  # agents may still have written after it
-        if b'"event":"result"' in line:
-            return Outcome(msgspec.json.decode(line)["outcome"])
-    return None
+        return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ from proctor.agents.clock import ClockName
 from proctor.agents.constants import TIMEOUTS, TIMES
 from proctor.agents.hosting.process import HostDiedError, HostedFaultError, HostProcess
 from proctor.agents.hosting.recipe import Recipe
+from proctor.agents.limits import EpisodeLimits
 from proctor.agents.protocol import EvaluationResult, Task
 
 ROLE = "proctor.agents.evaluator:HostedEvaluator"
@@ -21,19 +23,31 @@ SETTLING = 5.0  # seconds in which a check may return that was under way when th
 class JudgeError(Exception):
     """The evaluator failed at its part."""
 
+    def __init__(self, why: str, is_final: bool = False) -> None:
+        """Final is what was raised to end the process: nothing that could be noted while the task goes on."""
+        super().__init__(why)
+        self.is_final = is_final
+
 
 class EnvironmentGoneError(Exception):
-    """The evaluator could not set up the environment, or found it gone."""
+    """The evaluator could not set up the environment, or the evaluator or the referee found it gone."""
 
 
 class Judge:
     """An evaluator in a process of its own."""
 
     def __init__(
-        self, recipe: Recipe, log: Path, environment: dict[str, str] | None = None, clock: ClockName = "realtime"
+        self,
+        recipe: Recipe,
+        log: Path,
+        environment: dict[str, str] | None = None,
+        clock: ClockName = "realtime",
+        limits: EpisodeLimits | None = None,
     ) -> None:
         self.recipe = recipe
         self.clock = clock
+        self._limits = limits or EpisodeLimits()
+        self._checking: dict[str, float] = {}  # check that is under way -> since when
         self.folder: Path | None = None  # for files of the episode that is under way
         self.stopped: Callable[[], None] = lambda: None  # told when the evaluator's stop event is set
         self._log, self._environment = log, environment
@@ -45,7 +59,7 @@ class Judge:
         if self._process is None or not self._process.is_alive:
             await self.end()
             try:
-                self._process = await HostProcess.start(ROLE, self.recipe, self._log, self._environment)
+                self._process = await HostProcess.start(ROLE, self.recipe, self._log, self._environment, self._limits)
                 self._watches = await self._process.call("watches")
             except (HostedFaultError, HostDiedError) as error:
                 raise JudgeError(f"{self.recipe.name} could not be made: {error}") from error
@@ -54,7 +68,10 @@ class Judge:
 
     async def setup(self, task: Task) -> None:
         try:
-            await self._call("setup_environment", TIMEOUTS.SETUP, _told(task), str(self.folder or ""), self.clock)
+            seconds = self._limits.setup_timeout
+            await self.prepare()
+            told = _told(task), str(self.folder or ""), self.clock, seconds
+            await self._call("setup_environment", seconds, *told)
         except JudgeError as error:
             raise EnvironmentGoneError(f"_setup_environment: {error}") from error
 
@@ -76,13 +93,20 @@ class Judge:
                 check.cancel()
             await asyncio.gather(*checks, return_exceptions=True)
 
-    async def is_over(self, task: Task) -> bool:
-        """Whether its checks see the end within a moment: a game may close its window a little before."""
-        with suppress(TimeoutError, JudgeError, EnvironmentGoneError):
-            async with asyncio.timeout(TIMEOUTS.LAST_CHECK):
-                await self.see_the_end(task, [])
-                return True
-        return False
+    async def shows_window(self, title: str) -> bool | None:
+        """Whether there is such a window now; None if that cannot be told."""
+        if self._process is not None:
+            with suppress(TimeoutError, HostDiedError, HostedFaultError):
+                asking = self._process.call("shows_window", title)
+                shown: bool | None = await asyncio.wait_for(asking, TIMEOUTS.LAST_CHECK)
+                return shown
+        return None
+
+    def hanging(self, seconds: float) -> list[str]:
+        """What there is to say of checks that are under way, and have been for at least so long."""
+        now = time.monotonic()
+        lasted = {name: now - since for name, since in self._checking.items()}
+        return [f"_{name} has not returned for {s:.1f} s" for name, s in lasted.items() if s >= seconds]
 
     async def _check(self, name: str, interval: float, task: Task, errors: list[str]) -> None:
         loop = asyncio.get_running_loop()
@@ -90,17 +114,21 @@ class Judge:
         while True:
             await asyncio.sleep(due - loop.time())
             try:
+                self._checking[name] = time.monotonic()
                 if not await self._call(name, None, told):
                     return
             except JudgeError as error:
-                if not (self._process and self._process.is_alive):
+                if error.is_final or not (self._process and self._process.is_alive):
                     raise
                 if str(error) not in errors:
                     errors.append(str(error))
+            finally:
+                self._checking.pop(name, None)
             due = max(due + interval, loop.time())
 
     async def score(self, task: Task, elapsed: float, note: str) -> EvaluationResult:
-        return EvaluationResult(**await self._call("score_task", TIMEOUTS.SCORING, _told(task), elapsed, note))
+        seconds = self._limits.scoring_timeout
+        return EvaluationResult(**await self._call("score_task", seconds, _told(task), elapsed, note))
 
     async def pause(self) -> None:
         await self._call("pause_environment", TIMEOUTS.PAUSING)
@@ -114,7 +142,9 @@ class Judge:
             await self.end()
 
     async def _call(self, name: str, seconds: float | None, *args: Any) -> Any:
-        process = await self.prepare()
+        process = self._process
+        if process is None:
+            raise JudgeError("the evaluator was ended")  # one that is made anew would not know the environment
         try:
             async with asyncio.timeout(seconds):
                 return await process.call(name, *args)
@@ -122,11 +152,13 @@ class Judge:
             await self.end()
             raise JudgeError(f"_{name} did not return within {seconds:g} s") from None
         except HostDiedError as error:
+            if error.over_memory:
+                raise EnvironmentGoneError(f"the evaluator and its programs, in _{name}: {error}") from error
             raise JudgeError(f"the evaluator died in _{name}: {error}") from error
         except HostedFaultError as error:
             if error.fault.environment_gone:
                 raise EnvironmentGoneError(error.fault.message) from error
-            raise JudgeError(f"_{name} raised {error.fault.text}") from error
+            raise JudgeError(f"_{name} raised {error.fault.text}", error.fault.ends_the_process) from error
 
     async def close(self) -> None:
         """Called once at the end. The evaluator may put its things in order; whatever it leaves is ended."""

@@ -21,9 +21,14 @@ class Outcome(StrEnum):
         return self in (Outcome.COMPLETED, Outcome.TIMEOUT)
 
 
-# Faults that say nothing about the agent: the episode is tried again.
-NOT_THE_AGENTS = (Outcome.ENV_CRASH, Outcome.JUDGE_ERROR)
+# Faults of the environment or the evaluator. Before the agent has begun they are tried again, with another seed;
+# once it has, it may have caused them itself: then there is no other attempt.
+LOSSES = (Outcome.ENV_CRASH, Outcome.JUDGE_ERROR)
+PLAYED = "played"  # the outcome of an episode of which nobody says what success is
 
 
 class EnvironmentCrashedError(Exception):
-    """Raised by an evaluator that finds the environment gone: no play, and no score."""
+    """Raised by an evaluator that finds the environment gone: no play, and no score.
+
+    Raised by an agent it is a crash of the agent, unless the evaluator or the referee finds the same.
+    """

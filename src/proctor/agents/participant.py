@@ -50,7 +50,7 @@ class Participant:
         return recipe_of(type(self), *self._arguments)
 
     def run(self, host: str = NETWORK.DEFAULT_HOST, port: int | None = None, **options: Any) -> None:
-        """Serves until stopped. Options: token, allow_hosts."""
+        """Serves until stopped. Options: token, allow_hosts, and limits (EpisodeLimits)."""
         self._new_server(host, port, options).run()
 
     def run_background(self, host: str = NETWORK.DEFAULT_HOST, port: int | None = None, **options: Any) -> str | None:

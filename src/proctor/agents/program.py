@@ -23,6 +23,7 @@ LIBC = ("/libc.so", "/libc-", "/ld-musl")  # loaded after what is preloaded
 LOADING = 10.0  # seconds in which a process that was just started has loaded its libraries, on a busy machine
 STANDING = 30.0  # seconds in which a stopped process stands still, on a busy machine
 LOOK_AGAIN = 0.0005
+SPINNING = 0.01  # seconds before a moment that is to be met exactly, in which its processes are looked up
 
 
 class Program:
@@ -46,6 +47,7 @@ class Program:
         told = self._clock() if pausable else {}
         if pausable:
             command = [self._without_rights(command[0]), *command[1:]]
+        self._started = time.monotonic()
         with log.open("ab") if log else nullcontext() as output:  # without a log it speaks to whom we speak to
             self._process = subprocess.Popen(
                 command,
@@ -87,6 +89,12 @@ class Program:
     @property
     def is_paused(self) -> bool:
         return self._paused_at is not None
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of the program's own time."""
+        now = time.monotonic() if self._paused_at is None else self._paused_at
+        return now - self._started - self._lost
 
     @property
     def pid(self) -> int:
@@ -136,15 +144,27 @@ class Program:
         if self._paused_at is not None or self.poll() is not None:
             return
         self._check_clock()
-        self._signal(signal.SIGSTOP)
+        self._stop(self._processes())
+
+    def _stop(self, known: Sequence[int]) -> None:
+        """Those that are known at once; then those that one of them has started meanwhile."""
         deadline = time.monotonic() + STANDING
-        while running := [pid for pid in self._processes() if not _stands(pid)]:
-            if time.monotonic() > deadline:
-                self._signal(signal.SIGCONT)
-                names = ", ".join(sorted(set(map(_name, running))))
-                raise EnvironmentCrashedError(f"{names} did not stop within {STANDING:g} s")
-            time.sleep(LOOK_AGAIN)
-        self._paused_at = time.monotonic()  # only now: a clock that stood before its process would go back for it
+        found = list(known)
+        while True:
+            for pid in found:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+            while running := [pid for pid in found if not _stands(pid)]:
+                if time.monotonic() > deadline:
+                    self._signal(signal.SIGCONT)
+                    names = ", ".join(sorted(set(map(_name, running))))
+                    raise EnvironmentCrashedError(f"{names} did not stop within {STANDING:g} s")
+                time.sleep(LOOK_AGAIN)
+            stood = time.monotonic()  # only now: a clock that stood before its process would go back for it
+            found = [pid for pid in self._processes() if not _stands(pid)]
+            if not found:
+                self._paused_at = stood
+                return
 
     def resume(self) -> None:
         if self._paused_at is None:
@@ -154,6 +174,20 @@ class Program:
         if self._folder is not None:
             self._tell()
         self._signal(signal.SIGCONT)
+
+    def run_until(self, seconds: float) -> float:
+        """Lets it run until so much of its own time has passed, then stops it. At what time it really stands."""
+        if self.elapsed < seconds:
+            self.resume()
+            time.sleep(max(0.0, seconds - self.elapsed - SPINNING))
+            self._check_clock()
+            known = self._processes()
+            while self.elapsed < seconds:
+                pass
+            if self.poll() is None:
+                self._stop(known)
+        self.pause()
+        return self.elapsed
 
     def _processes(self) -> list[int]:
         return [self.pid, *descendants(self.pid)]

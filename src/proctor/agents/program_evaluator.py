@@ -5,17 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 from proctor.agents.clock import ClockName
-from proctor.agents.desktop import CALLABLES
+from proctor.agents.desktop.names import release_everything
 from proctor.agents.evaluator import Evaluator
+from proctor.agents.home import Home
 from proctor.agents.outcome import EnvironmentCrashedError
 from proctor.agents.program import Program
+from proctor.agents.recording import recording
 from proctor.agents.requirements import require_stoppable_clock
 
 
 class ProgramEvaluator(Evaluator):
     """A subclass starts the program by `_start` in `_setup_environment`, and judges."""
 
+    home = ""  # a folder that the home folder of each episode's program is a copy of; none: it is empty
+    keep_home = False  # whether what the program has left there is kept, beside the log of the episode
     _program: Program | None = None
+    _home: Home | None = None
 
     def _start(
         self,
@@ -26,8 +31,11 @@ class ProgramEvaluator(Evaluator):
     ) -> None:
         """In place of the one before. Its clock can be stopped if that is the clock of the exam."""
         self._end()
-        CALLABLES["keyboard.release_all_keys"]()  # those that an agent held when it was ended
-        self._program = Program(command, log, environment, pass_fds, self.clock == "paused", self.folder)
+        release_everything()  # that an agent held when it was ended
+        self._home = Home(self.folder, Path(self.home).expanduser() if self.home else None, self.keep_home)
+        given = self._home.environment | (environment or {})
+        self._program = Program(command, log, given, pass_fds, self.clock == "paused", self.folder)
+        recording.note("program", at=self._program.elapsed, command=command)
 
     @classmethod
     def check_requirements(cls, clock: ClockName) -> None:
@@ -47,10 +55,12 @@ class ProgramEvaluator(Evaluator):
     def _pause_environment(self) -> None:
         if self._program is not None:
             self._program.pause()
+            recording.note("paused", at=self._program.elapsed)
 
     def _resume_environment(self) -> None:
         if self._program is not None:
             self._program.resume()
+            recording.note("resumed", at=self._program.elapsed)
 
     def _close_environment(self) -> None:
         self._end()
@@ -59,3 +69,6 @@ class ProgramEvaluator(Evaluator):
         if self._program is not None:
             self._program.end()
             self._program = None
+        if self._home is not None:
+            self._home.close()
+            self._home = None

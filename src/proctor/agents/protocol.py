@@ -15,6 +15,8 @@ from proctor.agents.outcome import Outcome
 Seconds = Annotated[float, Field(gt=0, le=LONGEST_TASK, allow_inf_nan=False)]
 
 BEGUN = "begun"  # what an agent's process says when a task has reached it: from then on its time counts
+RAISED = "raised"  # key of what it says when one of the agent's methods has raised: the fault
+ISOLATED = "PROCTOR_ISOLATED"  # in the environment of an agent that is: its inputs are told to the referee
 DEEPEST = 50  # values within values
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import msgspec
 
 from proctor.agents.lags import Lags
 
+RELEASE = "release"
+EVALUATOR = "evaluator"  # who has pressed or looked, where that was not the player
 EVENTS = "events.jsonl"
 KEYS = "keys.txt"  # what is written on a film, the keys that are held: replaced as a whole, it is read for every frame
 
@@ -28,6 +31,7 @@ class Recording:
         self._is_player = True
         self._frame_ns = 0  # when the last picture was taken
         self.reactions = Lags()  # from the last picture to an input
+        self.sink: Callable[[dict[str, Any]], None] | None = None  # takes the events where no file can be reached
 
     def begin(self, folder: str, is_player: bool = True) -> None:
         """Whoever is no player writes to the log alone: what stands on the film is what the player holds."""
@@ -48,17 +52,33 @@ class Recording:
 
     def input(self, kind: str, what: str = "", **facts: Any) -> None:
         now = time.monotonic_ns()
-        if self._frame_ns:
+        if self._frame_ns and kind != RELEASE:
             self.reactions.add(now - self._frame_ns)
+            self._frame_ns = 0  # what is pressed after that is no reaction to it, but to what was pressed before
         self._write({"ns": now, "event": "input", "kind": kind, "what": what, **facts})
         if kind in ("press", "release"):
             self._hold(what, kind == "press")
 
     def frame(self, fingerprint: str) -> None:
-        self._frame_ns = time.monotonic_ns()
-        self._write({"ns": self._frame_ns, "event": "frame", "hash": fingerprint})
+        now = self._frame_ns = time.monotonic_ns()
+        self._write({"ns": now, "event": "frame", "hash": fingerprint})
+
+    def note(self, event: str, **facts: Any) -> None:
+        """What else there is to say about the episode."""
+        self._write({"ns": time.monotonic_ns(), "event": event} | facts)
+
+    def add(self, event: dict[str, Any]) -> None:
+        """An event of somebody who cannot write it down."""
+        self._write(event)
+        if event.get("kind") in ("press", "release"):
+            self._hold(str(event.get("what", "")), event["kind"] == "press")
 
     def _write(self, event: dict[str, Any]) -> None:
+        if not self._is_player:
+            event["by"] = EVALUATOR
+        if self.sink is not None:
+            self.sink(event)
+            return
         with self._lock:
             if self._file is not None:
                 os.write(self._file, msgspec.json.encode(event) + b"\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -15,6 +16,7 @@ from proctor.metrics.summary import MeanScore
 from proctor.types import Metric, Output, Record, Score
 
 AGENTS_FAULTS = (Outcome.AGENT_CRASH, Outcome.AGENT_HANG, Outcome.STOPPED)  # for an agent can stop itself, too
+LOST = "lost"  # begins the names of counts of attempts that were made again
 LAGS = ("observation", "reaction", "action")  # in the order in which they come about
 
 
@@ -27,11 +29,14 @@ class Facts(Struct, frozen=True):
 
 
 class EpisodeTally:
-    """Faults are no play: they count in none of these, but as failures in `success_if_faults_fail`."""
+    """Faults are no play: they count in none of these, but as failures in `success_if_faults_fail`.
 
-    def __init__(self, name: str, facts: Callable[[Output], Facts | None], within_reach: bool = False) -> None:
-        """An environment within reach of the agent may have been ended by it, if it is lost in the middle of play."""
-        self._within_reach = within_reach
+    Attempts that were made again are counted by their outcome.
+    """
+
+    def __init__(self, name: str, facts: Callable[[Output], Facts | None]) -> None:
+        self._lost: Counter[str] = Counter()
+        self._episodes = 0
         self._played, self._with_faults = MeanScore(name), MeanScore(f"{name}_if_faults_fail")
         self._facts_of = facts  # None for an episode that was not played
         self._facts: dict[int, list[Facts]] = {}
@@ -41,8 +46,10 @@ class EpisodeTally:
         if score is None or not record.outputs:
             return
         self._played.add(record)
-        lost = self._within_reach and score.outcome == Outcome.ENV_CRASH and record.outputs[-1].seconds > 0
-        failed = lost or score.outcome in AGENTS_FAULTS
+        self._episodes += 1
+        for output in record.outputs[:-1]:
+            self._lost[f"{LOST}_{output.finish}"] += 1
+        failed = score.outcome in AGENTS_FAULTS or _is_lost(record.outputs[-1], score)
         self._with_faults.add(msgspec.structs.replace(record, score=Score(0, score.outcome)) if failed else record)
         facts = self._facts_of(record.outputs[-1])
         if facts is not None:
@@ -58,7 +65,8 @@ class EpisodeTally:
         for name in _names(facts.counts for facts in episodes):
             total = sum(facts.counts.get(name, 0) for facts in episodes)
             found[name] = Metric(total, None, None, None, len(episodes), "count")
-        return found | _lags(episodes)
+        lost = {name: Metric(n, None, None, None, self._episodes, "count") for name, n in sorted(self._lost.items())}
+        return found | lost | _lags(episodes)
 
 
 class _Played(Struct, frozen=True):
@@ -66,9 +74,19 @@ class _Played(Struct, frozen=True):
 
     outcome: Outcome
     lags: dict[str, Lags] = {}
+    by_agent: bool = False
 
 
 _read = msgspec.json.Decoder(_Played).decode
+
+
+def _is_lost(output: Output, score: Score) -> bool:
+    """Whether the environment or the evaluator failed after the agent had begun: it may have caused that."""
+    try:
+        played = _read(output.text)
+    except msgspec.DecodeError:
+        return False
+    return played.by_agent or (played.outcome.is_play and score.outcome == Outcome.JUDGE_ERROR)
 
 
 def gather_lags(records: Iterable[Record]) -> dict[str, Lags]:

@@ -15,7 +15,7 @@ from proctor.agents.desktop.names import png
 from proctor.config import RunConfig
 from proctor.errors import ModelError, UsageError
 from proctor.models.gateway import Gateway
-from proctor.models.model import Request, Sampling
+from proctor.models.model import REASONING_TOKENS, Request, Sampling
 from proctor.models.openai import OpenAI
 from proctor.types import Image, Message, Sample, Text
 
@@ -38,7 +38,6 @@ SCHEMA: dict[str, Any] = {
     "required": ["success", "over", "score", "why"],
     "additionalProperties": False,
 }
-MAX_TOKENS = 4_096  # some models think before they answer
 RETRIES = 2  # of a server that fails
 PATIENCE = 0.9 * TIMEOUTS.SCORING  # seconds, so that it is us who say what went wrong
 SHOWN = 2_000  # characters of a reply that is no verdict
@@ -89,7 +88,7 @@ class VisionJudge:
     async def _answer(self, picture: bytes, question: str) -> str:
         words = INSTRUCTION.format(question=question)
         prompt = (Message("user", (Text(words), Image(picture))),)
-        request = Request(prompt, Sampling(MAX_TOKENS), 0, Sample("judged", 0, prompt), SCHEMA)
+        request = Request(prompt, Sampling(REASONING_TOKENS), 0, Sample("judged", 0, prompt), SCHEMA)
         model = self._model()
         try:
             async with asyncio.timeout(PATIENCE):

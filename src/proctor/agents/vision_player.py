@@ -1,10 +1,9 @@
-"""A model that sees as an agent: shown the window, it answers which keys to press."""
+"""A vision model as an agent: shown the window, it replies which keys to press. Every turn of it is kept."""
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Sequence
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from proctor.agents.clock import Clock
+from proctor.agents.key_reply import read_strokes
+from proctor.agents.key_tokens import HOLD, Stroke
 from proctor.agents.outcome import EnvironmentCrashedError, Outcome
 from proctor.agents.player import PlayerError
 from proctor.agents.protocol import Ending, Task
 from proctor.agents.recording import Recording
+from proctor.agents.turns import Press, Turn
 from proctor.errors import ProctorError
 from proctor.models.model import Model, Request, Sampling
 from proctor.types import Image, Message, Sample, Text, Usage
@@ -26,53 +28,57 @@ if TYPE_CHECKING:
 INSTRUCTION = """\
 You play the game in the window that is shown. {description}
 Answer with the keys to press next, separated by spaces, and nothing else; NONE for no key.
-Keys: LEFT RIGHT UP DOWN SPACE RETURN ESCAPE, letters, digits. A key is held for {hold:g} s; RIGHT:0.5 for 0.5 s."""
-HOLD = 0.1  # seconds
-SHORTEST_HOLD, LONGEST_HOLD = 0.01, 5.0
-MOST_KEYS = 16
-_STROKE = re.compile(r"\b([A-Z][A-Z0-9_]*|[A-Z0-9])(?::([0-9]*\.?[0-9]+))?\b")
+Keys: LEFT RIGHT UP DOWN SPACE RETURN ESCAPE, letters, digits. A key is held for {hold:g} s; RIGHT:0.5 for 0.5 s.
+LEFT+SPACE presses both together; WAIT:0.5 presses nothing for 0.5 s."""
+FRAME = "frame-{number:06}.png"
 
 
 class VisionPlayer:
-    """Lives in this process, which has nothing to lose by it: the model is elsewhere, and each wait can be ended."""
+    """Runs in this process, which it cannot harm: the model is elsewhere, and each wait can be ended."""
 
     folder: Path | None = None
-    clock = Clock()  # of the episode that is under way: while the model thinks, the world is to wait if it can
+    clock = Clock()  # of the episode that is under way: while the model thinks, the environment waits if it can
 
-    def __init__(self, model: Model, sampling: Sampling, display: str) -> None:
-        self._model, self._sampling, self._display_name = model, sampling, display
+    def __init__(self, model: Model, sampling: Sampling, display: str, authority: Path | None = None) -> None:
+        self._model, self._sampling, self._display_name, self._authority = model, sampling, display, authority
         self._desktop: XDesktop | None = None
         self._playing: asyncio.Task[Ending] | None = None
         self._recording = Recording()
-        self._actions = self._answers = 0
+        self._actions = 0
+        self.ended_at: float | None = None
+        self.has_acted = False  # it has pressed a key in the episode that is under way
         self.sample: Sample  # the episode that is under way
-        self.usage = Usage()
-        self.unreadable = 0
+        self.turns: list[Turn] = []
+
+    @property
+    def usage(self) -> Usage:
+        return sum((turn.usage for turn in self.turns), Usage())
 
     async def prepare(self) -> None:
         from proctor.agents.desktop.interface import DesktopError
         from proctor.agents.desktop.x11 import XDesktop
 
         try:
-            self._desktop = self._desktop or XDesktop(self._display_name)
+            self._desktop = self._desktop or XDesktop(self._display_name, self._authority)
         except DesktopError as error:
             raise PlayerError(str(error)) from error
 
     async def start(self, task: Task) -> None:
         await self.prepare()
         self._recording.begin(str(self.folder or ""))
-        self._actions, self._answers, self.unreadable, self.usage = 0, 0, 0, Usage()
+        self._actions, self.turns = 0, []
+        self.has_acted = False
         self._playing = asyncio.create_task(self._play(task))
 
     async def _play(self, task: Task) -> Ending:
         try:
             while True:
                 await self.clock.pause()
-                picture = await asyncio.to_thread(self._picture, task.window_name)
-                strokes = await self._answer(task, picture)
+                turn, picture = await asyncio.to_thread(self._look, task)
+                strokes = await self._ask(turn, picture)
                 await self.clock.resume()
-                for key, seconds in strokes:
-                    await self._stroke(key, seconds)
+                for stroke in strokes:
+                    await self._press(stroke, turn)
                 if not strokes and self.clock.can_pause:
                     await asyncio.sleep(HOLD)  # else no time would ever pass
                 self._actions += 1
@@ -84,37 +90,57 @@ class VisionPlayer:
             said = f"{type(error).__name__}: {error}"
             return Ending(outcome=Outcome.AGENT_CRASH, error=said, actions=self._actions)
 
-    def _picture(self, window_name: str) -> bytes:
+    def _look(self, task: Task) -> tuple[Turn, bytes]:
+        """A new turn with what the window shows now. The image lies beside the log before the model has it."""
         from proctor.agents.desktop.interface import make_active, window_titled
         from proctor.agents.desktop.names import fingerprint, png
 
         assert self._desktop is not None
-        make_active(self._desktop, window_name)
-        frame = self._desktop.capture(window_titled(self._desktop, window_name))
+        make_active(self._desktop, task.window_name)
+        frame = self._desktop.capture(window_titled(self._desktop, task.window_name))
         self._recording.frame(fingerprint(frame))
-        return png(frame[:, :, 2::-1])
+        picture = png(frame[:, :, 2::-1])
+        number = len(self.turns) + 1
+        name = FRAME.format(number=number)
+        if self.folder is not None:
+            (self.folder / name).write_bytes(picture)
+        prompt = INSTRUCTION.format(description=task.task_description, hold=HOLD)
+        return Turn(number, prompt, name if self.folder is not None else ""), picture
 
-    async def _answer(self, task: Task, picture: bytes) -> list[tuple[int, float]]:
-        words = INSTRUCTION.format(description=task.task_description, hold=HOLD)
-        prompt = (Message("user", (Text(words), Image(picture))),)
+    async def _ask(self, turn: Turn, picture: bytes) -> list[Stroke]:
+        self.turns.append(turn)
+        self._recording.note("asked", turn=turn.number, frame=turn.frame, prompt=turn.prompt)
+        prompt = (Message("user", (Text(turn.prompt), Image(picture))),)
+        begun = time.monotonic()
         output = await self._model.generate(Request(prompt, self._sampling, self._actions, self.sample))
-        self._answers += 1
-        self.usage += output.usage
-        strokes = parse_strokes(output.text)
-        self.unreadable += strokes is None
+        turn.seconds = time.monotonic() - begun
+        turn.reply, turn.usage, turn.finish = output.text, output.usage, output.finish
+        strokes = read_strokes(output.text)
+        turn.readable = strokes is not None
+        read = "unreadable" if strokes is None else " ".join(stroke.text for stroke in strokes) or "NONE"
+        usage = msgspec.to_builtins(turn.usage)
+        self._recording.note("reply", turn=turn.number, reply=turn.reply, read=read, finish=turn.finish, usage=usage)
         return strokes or []
 
-    async def _stroke(self, key: int, seconds: float) -> None:
+    async def _press(self, stroke: Stroke, turn: Turn) -> None:
+        """The keys in their order, released in the other; what is kept is how long they were really held."""
         from proctor.agents.desktop.vk import VK
 
         assert self._desktop is not None
-        self._desktop.key(key, True)
-        self._recording.input("press", VK(key).name)
+        begun, names = time.monotonic(), [VK(key).name for key in stroke.keys]
+        held: list[int] = []
         try:
-            await asyncio.sleep(seconds)
+            for key in stroke.keys:
+                self.has_acted = True
+                self._desktop.key(key, True)
+                held.append(key)
+                self._recording.input("press", VK(key).name)
+            await asyncio.sleep(stroke.seconds)
         finally:
-            self._desktop.key(key, False)
-            self._recording.input("release", VK(key).name)
+            turn.pressed.append(Press(names, round(time.monotonic() - begun, 4)))
+            for key in reversed(held):
+                self._desktop.key(key, False)
+                self._recording.input("release", VK(key).name)
 
     async def ending(self) -> Ending:
         assert self._playing is not None
@@ -126,7 +152,7 @@ class VisionPlayer:
             self._playing.cancel()
             with suppress(asyncio.CancelledError):
                 await self._playing
-            if not self._answers:  # its server may be broken: that nothing was pressed is no play
+            if all(turn.reply is None for turn in self.turns):  # its server may be broken: to press nothing is no play
                 return Ending(outcome=Outcome.AGENT_HANG, error="the model had not answered even once")
             return Ending(actions=self._actions, lags=self._lags())
         return self._playing.result()
@@ -143,23 +169,3 @@ class VisionPlayer:
         if self._desktop is not None:
             self._desktop.close()
             self._desktop = None
-
-
-def parse_strokes(text: str) -> list[tuple[int, float]] | None:
-    """Keys and for how long, from the last line that is not empty; None if it names no key and not NONE either."""
-    from proctor.agents.desktop.vk import VK
-
-    lines: Sequence[str] = [line for line in text.strip().upper().splitlines() if line.strip()]
-    if not lines:
-        return None
-    found = []
-    said = _STROKE.findall(lines[-1])
-    keys = [VK.__members__.get(name) or VK.__members__.get(f"KEY_{name}") for name, _ in said]
-    in_words = any(key is None and name != "NONE" for key, (name, _) in zip(keys, said, strict=True))
-    for key, (name, seconds) in zip(keys, said, strict=True):
-        if name == "NONE":
-            return []
-        if key in (None, VK.F10) or (in_words and len(name) == 1):  # "I go LEFT" names one key
-            continue
-        found.append((int(key), min(max(float(seconds or HOLD), SHORTEST_HOLD), LONGEST_HOLD)))
-    return found[:MOST_KEYS] or None

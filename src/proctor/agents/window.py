@@ -12,7 +12,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from proctor.agents.constants import TIMEOUTS
 from proctor.agents.desktop import WindowInfo, WindowNotFoundError
 from proctor.agents.desktop.interface import make_active, window_titled
 from proctor.agents.desktop.names import desktop, frame_of, png
@@ -23,7 +22,7 @@ from proctor.agents.protocol import EvaluationResult, Task
 from proctor.agents.vision_judge import VisionJudge
 from proctor.errors import ModelError, UsageError
 
-APPEARING = 0.75 * TIMEOUTS.SETUP  # seconds in which a program shows its window; then it is us who say what is wrong
+APPEARING = 0.75  # of the time for a setup, in which a program shows its window; then it is us who say what is wrong
 LOOK_AGAIN = 0.02
 JUDGED = "judged.png"
 
@@ -47,6 +46,9 @@ class WindowEvaluator(ProgramEvaluator):
 
     _seen: Sight | None = None
 
+    def __init__(self, home: str = "", keep_home: bool = False) -> None:
+        self.home, self.keep_home = home, keep_home
+
     def command(self, task: Task) -> list[str]:
         return shlex.split(task.env_name)
 
@@ -57,7 +59,7 @@ class WindowEvaluator(ProgramEvaluator):
             raise EnvironmentCrashedError(f"there is no program {command[0] if command else ''!r}")
         silent = {"SDL_AUDIODRIVER": os.environ.get("SDL_AUDIODRIVER", "dummy")}  # there is nobody to hear it
         self._start(command, self.folder / "program.log" if self.folder else None, silent)
-        deadline = time.monotonic() + APPEARING
+        deadline = time.monotonic() + APPEARING * self.setup_timeout
         while True:
             try:
                 make_active(desktop(), task.window_name, self._is_ours)

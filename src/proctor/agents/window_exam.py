@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
-from msgspec import Meta, Struct
-
-from proctor.agents.clock import ClockName
-from proctor.agents.constants import LONGEST_THOUGHT
-from proctor.agents.exam import EvaluatorExam, Seconds
-from proctor.agents.hosting.recipe import Recipe
+from proctor.agents.exam import EvaluatorExam
+from proctor.agents.hosting.recipe import Recipe, with_arguments
+from proctor.agents.limits import EpisodeLimits, Seconds
 from proctor.agents.requirements import require_modules
-from proctor.config import RunConfig
+from proctor.config import RunConfig, user_path
 from proctor.errors import UsageError
 
 SEEN = ("text", "image", "exit_code")  # success without a model
 ASKED = ("judge_model", "judge_base_url", "judge_every")  # of no use without a question
 
 
-class WindowSettings(Struct, frozen=True):
-    clock: ClockName = "realtime"  # paused: the program waits while the agent thinks
-    longest_thought: Seconds = LONGEST_THOUGHT
+class WindowSettings(EpisodeLimits, frozen=True):
     command: str = ""  # starts the program
     window: str = ""  # a part of its window's title
     description: str = ""  # what the agent is to do
@@ -33,9 +29,9 @@ class WindowSettings(Struct, frozen=True):
     judge_base_url: str = ""  # of its server, if that is not OpenAI's
     judge_api: Literal["chat", "responses"] = "chat"
     judge_every: Seconds | None = None  # seconds after which it is asked before the end, too, and may see the end
-    timeout: Seconds = 60.0
+    home: str = ""  # a folder: the program's home folder is a copy of it, made for each episode; none: it is empty
+    keep_home: bool = False  # what the program leaves in its home folder is kept beside the log
     look_every: Seconds = 1.0
-    attempts: Annotated[int, Meta(ge=1, le=100)] = 2
 
 
 class WindowExam(EvaluatorExam):
@@ -46,10 +42,19 @@ class WindowExam(EvaluatorExam):
     summary = "any program with a window: --command, --window, and what success looks like"
 
     def evaluator_recipe(self) -> Recipe:
-        return Recipe("proctor.agents.window", "AskingEvaluator" if self.settings.question else "WindowEvaluator")
+        name = "AskingEvaluator" if self.settings.question else "WindowEvaluator"
+        home = str(self._home()) if self.settings.home else ""
+        return with_arguments("proctor.agents.window", name, home=home, keep_home=self.settings.keep_home)
+
+    def _home(self) -> Path:
+        folder = user_path(self.settings.home).resolve()
+        if not folder.is_dir():
+            raise UsageError(f"{self.name}: home: there is no folder {self.settings.home}.")
+        return folder
 
     async def open(self, config: RunConfig) -> None:
         await super().open(config)
+        self.evaluator_recipe()  # raises if there is no such home folder
         wanted = self.task_fields()["success_criteria"]
         if "text" in wanted or "over_text" in wanted:
             require_modules("reading text from frames", "rapidocr")

@@ -1,4 +1,5 @@
-"""Serve one side of an agent evaluation: an agent that plays, or an evaluator that judges.
+"""Serve one side of an agent evaluation: an agent that plays, an evaluator that judges, or a player, which is an agent
+for runs on other machines (`proctor run … --agent http://HOST:PORT`): frames come in, actions go out.
 
 The two sides may be on different machines: each is told which hosts it may call (--allow-host), and all share a token
 (--token or $PROCTOR_TOKEN). On one machine, for one user, neither is needed."""
@@ -6,16 +7,32 @@ The two sides may be on different machines: each is told which hosts it may call
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
+from proctor.agents.constants import TIMEOUTS
 from proctor.errors import MissingExtraError, UsageError
+
+if TYPE_CHECKING:
+    from proctor.agents.hosting.recipe import Recipe
+    from proctor.agents.limits import EpisodeLimits
+
+LIMITS = {
+    "--startup-timeout": ("startup_timeout", f"seconds for the constructor (default: {TIMEOUTS.CREATION:g})"),
+    "--setup-timeout": (
+        "setup_timeout",
+        f"seconds for _setup_environment (default: {TIMEOUTS.SETUP:g})",
+    ),
+    "--scoring-timeout": ("scoring_timeout", f"seconds for _score_task (default: {TIMEOUTS.SCORING:g})"),
+    "--memory": ("memory", "GiB for it and all that it starts (default: 80 %% of the machine's)"),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("side", choices=("agent", "evaluator"), help="which side")
+    parser.add_argument("side", choices=("agent", "evaluator", "player"), help="which side")
     parser.add_argument("place", metavar="MODULE:CLASS", help="the class, in a module or in path/to/file.py:Class")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
     parser.add_argument(
-        "--port", type=int, default=None, metavar="N", help="port (default: 8000 or 8001; 0: a free one)"
+        "--port", type=int, default=None, metavar="N", help="port (default: 8000, of an evaluator 8001; 0: a free one)"
     )
     parser.add_argument(
         "--token", default=None, help="what callers must know (default: $PROCTOR_TOKEN, or the user's own)"
@@ -27,6 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="HOST",
         help="a host that may be registered as the other side",
     )
+    for option, (_, text) in LIMITS.items():
+        parser.add_argument(option, type=float, default=None, metavar="X", help=text)
 
 
 def call(args: argparse.Namespace) -> int:
@@ -38,13 +57,42 @@ def call(args: argparse.Namespace) -> int:
         raise MissingExtraError("proctor serve", "agents") from None
     from proctor.agents.hosting.recipe import parse_recipe
 
-    kind = {"agent": Agent, "evaluator": Evaluator}[args.side]
     recipe = parse_recipe(args.place, args.side)
     found = recipe.found()
+    if args.side == "player":
+        return _serve_player(args, recipe)
+    kind = {"agent": Agent, "evaluator": Evaluator}[args.side]
     if not (isinstance(found, type) and issubclass(found, kind)):
         raise UsageError(
             f"{args.place} is no {kind.__name__}: it must be a class that extends proctor.agents.{kind.__name__}."
         )
     port = kind.default_port if args.port is None else args.port
-    new_server(args.side, recipe, args.host, port, args.token, args.allow_host).run()
+    limits = _limits(args)
+    new_server(args.side, recipe, args.host, port, args.token, args.allow_host, limits).run()
+    return 0
+
+
+def _limits(args: argparse.Namespace) -> EpisodeLimits:
+    import msgspec
+
+    from proctor.agents.limits import EpisodeLimits
+
+    given = {name: value for name, _ in LIMITS.values() if (value := getattr(args, name)) is not None}
+    try:
+        return msgspec.convert(given, EpisodeLimits)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"A limit of the server: {error}.") from None
+
+
+def _serve_player(args: argparse.Namespace, recipe: Recipe) -> int:
+    from proctor.agents.constants import NETWORK
+    from proctor.agents.servers.server import new_server
+    from proctor.agents.worlds.policy import is_playable
+
+    if not is_playable(recipe.found()):
+        raise UsageError(f"{args.place} cannot play: it needs a method act, as proctor.agents.RemoteAgent has it.")
+    if args.allow_host:
+        raise UsageError("--allow-host: a player calls nobody: leave it out.")
+    port = NETWORK.AGENT_PORT if args.port is None else args.port
+    new_server(args.side, recipe, args.host, port, args.token, limits=_limits(args)).run()
     return 0

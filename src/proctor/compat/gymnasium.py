@@ -20,6 +20,7 @@ from proctor.errors import MissingExtraError, UsageError
 from proctor.extras import import_extra
 
 FAMILY = "gym"
+RGB = "rgb_array"  # the mode in which an environment gives pictures
 REVISION = 1  # of this adapter; raised whenever the same play could get another score
 
 
@@ -67,6 +68,7 @@ class World:
         kwargs.setdefault("disable_env_checker", True)  # it checks the environment, at the cost of whoever plays in it
         self._env = env = gymnasium.make(id, **kwargs)
         self.reset, self.step, self.action_space = env.reset, env.step, env.action_space
+        self.render, self.metadata = env.render, env.metadata
         if hasattr(env.unwrapped, "nethack"):
             self.reset = self._reset_nethack
         self.action_names = action_names(env.unwrapped, id)
@@ -154,6 +156,13 @@ class EnvironmentExam(WorldExam):
 
     def world(self, in_words: bool) -> Recipe:
         given = self.settings.env_kwargs | {"id": self.environment, "in_words": in_words}
+        return with_arguments(__name__, World.__name__, **given)
+
+    def filmed_world(self) -> Recipe | None:
+        asked = self.settings.env_kwargs.get("render_mode", RGB)
+        if asked != RGB or RGB not in render_modes(registered(self.environment)):
+            return None
+        given = self.settings.env_kwargs | {"id": self.environment, "in_words": False, "render_mode": RGB}
         return with_arguments(__name__, World.__name__, **given)
 
 

@@ -131,14 +131,23 @@ def open_to_all(layout: Layout) -> bool:
     return all(place.stat().st_mode & 0o001 for place in places)
 
 
-def bubblewrap_command(bubblewrap: str, layout: Layout, as_root: bool, files: Mapping[int, str]) -> list[str]:
+def bubblewrap_command(
+    bubblewrap: str,
+    layout: Layout,
+    as_root: bool,
+    files: Mapping[int, str],
+    *,
+    network: bool = False,
+    binds: Iterable[tuple[str, str]] = (),
+    devices: Iterable[str] = (),
+) -> list[str]:
     """The same room, built by bubblewrap."""
     command = [
         bubblewrap,
         "--die-with-parent",
         "--as-pid-1",
         "--unshare-pid",
-        "--unshare-net",
+        *([] if network else ["--unshare-net"]),
         "--unshare-ipc",
         "--unshare-uts",
     ]
@@ -150,6 +159,10 @@ def bubblewrap_command(bubblewrap: str, layout: Layout, as_root: bool, files: Ma
         for parent in reversed(Path(folder).parents[:-1]):  # else bubblewrap makes them for its own user alone
             command += ["--perms", "0755", "--dir", str(parent)]
         command += ["--ro-bind", folder, folder]
+    for source, target in binds:
+        for parent in reversed(Path(target).parents[:-1]):
+            command += ["--perms", "0755", "--dir", str(parent)]
+        command += ["--ro-bind", source, target]
     for place in layout.hidden:
         command += ["--size", "4096", "--tmpfs", place]
     for link, target in layout.links:
@@ -159,6 +172,8 @@ def bubblewrap_command(bubblewrap: str, layout: Layout, as_root: bool, files: Ma
     command += ["--proc", "/proc", "--dir", "/dev"]
     for name in DEVICES:
         command += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+    for device in devices:
+        command += ["--dev-bind", device, device]
     for link, target in (*DEVICE_LINKS, ("shm", SCRATCH)):
         command += ["--symlink", target, f"/dev/{link}"]
     for descriptor, name in files.items():

@@ -34,11 +34,11 @@ from proctor.sandbox.layout import (
 )
 from proctor.sandbox.program import Limits
 
-_SOURCES = str(Path(__file__).resolve().parents[2])
+SOURCES = str(Path(__file__).resolve().parents[2])
 # Imported here too, so that Python writes its compiled form down: inside, where the sources are read-only, it cannot,
 # and every worker would compile them anew.
 _INSIDE = "proctor.sandbox.inside.warden"
-_START = f"import sys; sys.path.insert(0, {_SOURCES!r}); "
+_START = f"import sys; sys.path.insert(0, {SOURCES!r}); "
 # Far above any that a system hands out, and so many that two harnesses do not draw the same: the kernel counts
 # processes by user.
 _FIRST_USER = 1_900_000_000
@@ -255,9 +255,9 @@ def launch(
     environment = {**ENVIRONMENT, "PATH": path}
     if scratch is not None:
         environment |= {"HOME": str(scratch), "TMPDIR": str(scratch)}
-    files = _files_in_memory(layout) if level.walls is Walls.BUBBLEWRAP else {}
+    files = files_in_memory(layout) if level.walls is Walls.BUBBLEWRAP else {}
     importlib.import_module(inside)
-    command = _command(inside, level, layout, handed, scratch, files, more or {})
+    command = command_of(inside, level, layout, handed, scratch, files, more or {})
     try:
         return _launch(command, [*handed, *files], environment, stderr)
     except OSError as error:
@@ -274,7 +274,7 @@ def _launch(command: list[str], handed: list[int], environment: dict[str, str], 
     )  # fmt: skip
 
 
-def _files_in_memory(layout: Layout) -> dict[int, str]:
+def files_in_memory(layout: Layout) -> dict[int, str]:
     """The small files of the room, where bubblewrap can take them from."""
     files = {}
     for name, content in layout.files.items():
@@ -285,7 +285,7 @@ def _files_in_memory(layout: Layout) -> dict[int, str]:
     return files
 
 
-def _command(
+def command_of(
     inside: str,
     level: Level,
     layout: Layout,
@@ -297,7 +297,7 @@ def _command(
     as_root = os.getuid() == 0
     own_users = as_root and (level.namespaces or open_to_all(layout))
     examiner_user = _FIRST_USER + 2 * secrets.randbelow(_USERS // 2)
-    plan = {
+    plan: dict[str, Any] = {
         "walls": level.walls,
         "descriptors": handed,
         "scratch": str(scratch or SCRATCH),
@@ -324,5 +324,14 @@ def _command(
     if level.walls is Walls.BUBBLEWRAP:
         bubblewrap = shutil.which("bwrap")
         assert bubblewrap is not None
-        command = [*bubblewrap_command(bubblewrap, layout, as_root, files), *command]
+        room = bubblewrap_command(
+            bubblewrap,
+            layout,
+            as_root,
+            files,
+            network=plan.get("network", False),
+            binds=plan.get("binds", ()),
+            devices=plan.get("devices", ()),
+        )
+        command = [*room, *command]
     return command

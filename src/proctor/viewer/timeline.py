@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ LOG = "events.jsonl"  # what the log of an episode is called
 MOST = 5_000  # events that a page can show; longer logs are there as files
 MOST_LETTERS = 200
 TOLD_OTHERWISE = ("ns", "event", "kind", "what", "task_id")
+IN_FULL = ("reply",)  # events whose text is not shortened: what a model that plays has said
 NS = 1e9
 
 
@@ -85,7 +87,9 @@ def _events(lines: Iterable[dict[str, Any]], start: int, length: float) -> Itera
                 case kind:
                     yield Event(at, f"{kind} {line.get('what') or ''}".rstrip(), _facts(line), str(kind))
         else:
-            yield Event(at, str(line["event"]).replace("_", " "), _facts(line))
+            what = str(line["event"])
+            most = math.inf if what in IN_FULL else MOST_LETTERS
+            yield Event(at, what.replace("_", " "), _facts(line, most=most))
 
 
 def _step(line: dict[str, Any], number: int, at: float) -> Event:
@@ -102,7 +106,7 @@ def _end(ending: Any, at: float) -> Event:
     return Event(at, "end", _facts(ending, ("outcome", "reward", "why")) if isinstance(ending, dict) else "")
 
 
-def _facts(line: dict[str, Any], keys: tuple[str, ...] | None = None) -> str:
+def _facts(line: dict[str, Any], keys: tuple[str, ...] | None = None, most: float = MOST_LETTERS) -> str:
     """What there is to say about an event, in short."""
     told = {
         key: line[key]
@@ -110,7 +114,7 @@ def _facts(line: dict[str, Any], keys: tuple[str, ...] | None = None) -> str:
         if line.get(key) not in (None, "", {})
     }
     text = ", ".join(f"{key} {_text(value)}" for key, value in told.items())
-    return text if len(text) <= MOST_LETTERS else text[: MOST_LETTERS - 1] + "…"
+    return text if len(text) <= most else text[: MOST_LETTERS - 1] + "…"
 
 
 def _text(value: Any) -> str:

@@ -9,6 +9,7 @@ import shutil
 import threading
 from pathlib import Path
 
+from proctor.agents.desktop.authority import VARIABLE, Authority
 from proctor.agents.desktop.interface import DesktopError
 from proctor.agents.hosting.guarded import Guarded
 from proctor.errors import UsageError
@@ -21,12 +22,26 @@ SMALLEST, LARGEST = 16, 8192  # of a side
 
 
 class VirtualDisplay:
-    """Started by `start`, ended by `close`. It dies with the process that has started it."""
+    """Started by `start`, ended by `close`. It dies with the process that has started it.
+
+    Whoever opens it needs its cookie: `environment` says to a process where that lies.
+    """
 
     def __init__(self, size: tuple[int, int] = GEOMETRY, log: Path | None = None) -> None:
         self.size, self._log = size, log
         self._xvfb: Guarded | None = None
+        self._authority: Authority | None = None
         self.name = ""
+
+    @property
+    def authority(self) -> Path | None:
+        """The Xauthority file, once it is started."""
+        return self._authority.file if self._authority is not None else None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process needs to open it."""
+        return {"DISPLAY": self.name, VARIABLE: str(self.authority)}
 
     @property
     def is_alive(self) -> bool:
@@ -36,10 +51,21 @@ class VirtualDisplay:
         program = shutil.which("Xvfb")
         if program is None:
             raise DesktopError("a virtual display needs Xvfb: apt-get install xvfb")
+        authority = self._authority = Authority(self._log.parent if self._log is not None else None)
+        try:
+            self.name = f":{self._start(program, authority)}"
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, program: str, authority: Authority) -> str:
+        """The number of the display."""
         told, telling = os.pipe()
         width, height = self.size
         screen = ["-screen", "0", f"{width}x{height}x24"]
-        options = ["-displayfd", str(telling), "-nolisten", "tcp", "-noreset", *screen]
+        # The abstract socket stays: by it Xvfb finds a number that is free, and it asks for the cookie, too.
+        closed = ["-nolisten", "tcp", "-auth", str(authority.server_file)]
+        options = ["-displayfd", str(telling), *closed, "-noreset", *screen]
         try:
             xvfb = self._xvfb = Guarded([program, *options], (telling,), self._log or Path(os.devnull))
         finally:
@@ -54,9 +80,9 @@ class VirtualDisplay:
             watchdog.cancel()
             watchdog.join()
         if not number:
-            xvfb.end()
             raise DesktopError(f"Xvfb did not start: see {self._log}" if self._log else "Xvfb did not start")
-        self.name = f":{number}"
+        authority.name_display(number)
+        return number
 
     async def died(self) -> None:
         """Returns when it has died."""
@@ -75,6 +101,9 @@ class VirtualDisplay:
         if self._xvfb is not None:
             self._xvfb.end(ENDING)
             self._xvfb = None
+        if self._authority is not None:
+            self._authority.close()
+            self._authority = None
 
 
 def parse_size(text: str) -> tuple[int, int]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy
-from msgspec import Struct
 
+from proctor.agents.desktop.messages import KeyboardEvent, MouseEvent, RawMouseEvent, WindowInfo
 from proctor.agents.outcome import EnvironmentCrashedError
 
 
@@ -15,42 +15,19 @@ class DesktopError(Exception):
     """There is no desktop here, or it cannot do this."""
 
 
-class WindowNotFoundError(EnvironmentCrashedError):
+class WindowNotFoundError(EnvironmentCrashedError, ValueError):
     """There is no window with such a title."""
 
 
-class KeyboardEvent(Struct, frozen=True):
-    event_type: str  # "press" or "release"
-    vk: int
-    timestamp: int = 0  # nanoseconds since the epoch
-
-
-class MouseEvent(Struct, frozen=True):
-    event_type: str  # "move", "click" or "scroll"
-    x: int
-    y: int
-    button: str | None = None
-    pressed: bool | None = None
-    dx: int | None = None
-    dy: int | None = None
-    timestamp: int = 0
-
-
-class WindowInfo(Struct, frozen=True):
-    title: str
-    rect: tuple[int, int, int, int]  # left, top, right, bottom
-    hWnd: int  # noqa: N815 - the name that it has everywhere
-
-    @property
-    def width(self) -> int:
-        return self.rect[2] - self.rect[0]
-
-    @property
-    def height(self) -> int:
-        return self.rect[3] - self.rect[1]
-
-
 Stop = Callable[[], None]
+
+
+class Cursor(NamedTuple):
+    """The image of the pointer: rows of blue, green, red and alpha, and where its corner is on the display."""
+
+    image: numpy.ndarray[Any, Any]
+    left: int
+    top: int
 
 
 class Desktop(Protocol):
@@ -62,6 +39,12 @@ class Desktop(Protocol):
 
     def keys_down(self) -> set[int]: ...
 
+    def press_character(self, character: str) -> None:
+        """Presses its key, and shift for that moment if it needs it."""
+        ...
+
+    def release_character(self, character: str) -> None: ...
+
     def button(self, vk: int, down: bool) -> None: ...
 
     def move(self, x: int, y: int) -> None: ...
@@ -69,7 +52,11 @@ class Desktop(Protocol):
     def scroll(self, dx: int, dy: int) -> None: ...
 
     def pointer(self) -> tuple[int, int, set[int]]:
-        """Where it is, and which buttons are down."""
+        """Where it is, and which of the left, middle and right button are down."""
+        ...
+
+    def buttons_down(self) -> set[int]:
+        """All that are."""
         ...
 
     def windows(self) -> list[WindowInfo]:
@@ -94,8 +81,21 @@ class Desktop(Protocol):
         """What is to be seen now, as rows of blue, green, red and nothing."""
         ...
 
-    def listen(self, keys: Callable[[KeyboardEvent], None], mouse: Callable[[MouseEvent], None]) -> Stop:
-        """Tells of every key and every movement, whoever caused it, from a thread of its own, until it is stopped."""
+    def cursor(self) -> Cursor | None:
+        """The image of the pointer."""
+        ...
+
+    def listen(
+        self,
+        keys: Callable[[KeyboardEvent], None],
+        mouse: Callable[[MouseEvent], None],
+        raw: Callable[[RawMouseEvent], None] | None = None,
+        ended: Callable[[], None] = lambda: None,
+    ) -> Stop:
+        """Tells of every key and every movement, whoever caused it, from a thread of its own, until it is stopped.
+
+        `ended` is called when that thread ends: stopped, by an error of a callback, or with the display.
+        """
         ...
 
     def close(self) -> None: ...
@@ -112,6 +112,11 @@ def window_titled(desktop: Desktop, part: str, accepts: Accepts = _any) -> Windo
     """The first window whose title contains it, of those that can be seen and are accepted."""
     shown = desktop.windows()
     return _first(shown, part, accepts) or _missing(shown, part)
+
+
+def has_window(desktop: Desktop, part: str) -> bool:
+    """Whether any window has it in its title, seen or not."""
+    return any(part in window.title for window in desktop.windows() + desktop.hidden_windows())
 
 
 def make_active(desktop: Desktop, part: str, accepts: Accepts = _any) -> None:

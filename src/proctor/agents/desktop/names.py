@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import base64
 import io
-import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial, wraps
 from hashlib import blake2b
-from typing import Any, Self
+from typing import Any
 
 import numpy
 from PIL import Image
 
+from proctor.agents.constants import TIMES
 from proctor.agents.desktop.interface import (
     Desktop,
-    Stop,
-    WindowInfo,
     WindowNotFoundError,
     make_active,
     window_titled,
 )
+from proctor.agents.desktop.keys import parse_key
+from proctor.agents.desktop.messages import PointerBallisticsConfig, WindowInfo
+from proctor.agents.desktop.registry import Registry
+from proctor.agents.desktop.states import MOUSE_BUTTONS, keyboard_state, mouse_state
 from proctor.agents.desktop.vk import VK
 from proctor.agents.recording import recording
 
-MODULES = ("owa.env.desktop", "owa.env.gst")
-STATE_INTERVAL = 1.0  # seconds between two reports of the listeners that tell a state
+MODULES = ("owa.env.desktop", "owa.env.gst", "owa.env.std")
 WHEN_ACTIVE_INTERVAL = 0.05
-_MOUSE_BUTTONS = {"left": VK.LBUTTON, "middle": VK.MBUTTON, "right": VK.RBUTTON, "x1": VK.XBUTTON1, "x2": VK.XBUTTON2}
 
 
 def activate_module(name: str) -> None:
@@ -50,14 +49,24 @@ def _find(name: str) -> WindowInfo:
     return window_titled(desktop(), name)
 
 
-def _press(key: int) -> None:
-    desktop().key(int(key), True)
-    recording.input("press", VK(key).name)
+def _press(key: str | int) -> None:
+    found = parse_key(key)
+    if isinstance(found, VK):
+        desktop().key(int(found), True)
+        recording.input("press", found.name)
+    else:
+        desktop().press_character(found)
+        recording.input("press", found)
 
 
-def _release(key: int) -> None:
-    desktop().key(int(key), False)
-    recording.input("release", VK(key).name)
+def _release(key: str | int) -> None:
+    found = parse_key(key)
+    if isinstance(found, VK):
+        desktop().key(int(found), False)
+        recording.input("release", found.name)
+    else:
+        desktop().release_character(found)
+        recording.input("release", found)
 
 
 def _type(text: str) -> None:
@@ -65,7 +74,7 @@ def _type(text: str) -> None:
     recording.input("type", text)
 
 
-def _press_repeat(key: int, press_time: float, initial_delay: float = 0.5, repeat_delay: float = 0.033) -> None:
+def _press_repeat(key: str | int, press_time: float, initial_delay: float = 0.5, repeat_delay: float = 0.033) -> None:
     """Holds a key as a keyboard would report it: pressed again and again after a first delay."""
     begun = time.monotonic()
     due = begun
@@ -84,24 +93,39 @@ def _release_all_keys() -> None:
         _release(key)
 
 
-def _mouse_button(button: str) -> int:
-    if button not in _MOUSE_BUTTONS:
-        raise ValueError(f"there is no mouse button {button!r}; there are: {', '.join(_MOUSE_BUTTONS)}")
-    return int(_MOUSE_BUTTONS[button])
+def _mouse_button(button: Any) -> int:
+    """By its name, or by a member of an enum with such names, as pynput has."""
+    name = getattr(button, "name", button)
+    if name not in MOUSE_BUTTONS:
+        raise ValueError(f"there is no mouse button {name!r}; there are: {', '.join(MOUSE_BUTTONS)}")
+    return int(MOUSE_BUTTONS[name])
 
 
-def _mouse_press(button: str = "left") -> None:
+def _mouse_press(button: Any = "left") -> None:
     _press(_mouse_button(button))
 
 
-def _mouse_release(button: str = "left") -> None:
+def _mouse_release(button: Any = "left") -> None:
     _release(_mouse_button(button))
 
 
-def _click(button: str = "left", count: int = 1) -> None:
-    for _ in range(count):
+def _click(button: Any = "left", count: int = 1, press_time: float = TIMES.MOUSE_PRESS_DELAY) -> None:
+    """Holds the button for so many seconds: a game that only looks now and then whether it is down sees it, too."""
+    for number in range(count):
+        if number:
+            time.sleep(press_time)
         _mouse_press(button)
-        _mouse_release(button)
+        try:
+            time.sleep(press_time)
+        finally:
+            _mouse_release(button)
+
+
+def release_everything() -> None:
+    """Keys and mouse buttons, whoever holds them."""
+    _release_all_keys()
+    for button in desktop().buttons_down():
+        _release(button)
 
 
 def _move(x: int, y: int) -> None:
@@ -109,14 +133,24 @@ def _move(x: int, y: int) -> None:
     recording.input("move", x=int(x), y=int(y))
 
 
-def _scroll(dx: int, dy: int) -> None:
+def _scroll(*amounts: int, x: int | None = None, y: int | None = None, dx: int = 0, dy: int = 0) -> None:
+    """By `dx, dy` where the pointer is, or by `x, y, dx, dy`, which moves it there first."""
+    if len(amounts) == 4:
+        x, y, dx, dy = amounts
+    elif len(amounts) == 2 and x is None and y is None:
+        dx, dy = amounts
+    elif len(amounts) == 2:
+        raise TypeError("mouse.scroll takes x and y by name together with dx and dy")
+    elif amounts:
+        raise TypeError(f"mouse.scroll takes dx, dy or x, y, dx, dy, not {len(amounts)} numbers")
+    if x is not None and y is not None:
+        _move(x, y)
     desktop().scroll(int(dx), int(dy))
     recording.input("scroll", dx=int(dx), dy=int(dy))
 
 
-def _mouse_state() -> dict[str, Any]:
-    x, y, buttons = desktop().pointer()
-    return {"x": x, "y": y, "buttons": {VK(button) for button in buttons}}
+def _keyboard_repeat_timing(*, return_seconds: bool = True) -> dict[str, Any]:
+    raise OSError("the repetition of keys is a setting of Windows that X has not")
 
 
 def _pid_by_title(name: str) -> int:
@@ -131,11 +165,24 @@ def _is_active(name: str) -> bool:
     return active is not None and name in active.title
 
 
-def _when_active(name: str, run: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Waits until the window has the keyboard, then runs it."""
+def _when_active(name: str, run: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) -> Any:
+    """A decorator: the function is called only while the window has the keyboard, else it gives None.
+
+    With `run`: waits until the window has the keyboard, then runs it.
+    """
+    if run is None:
+        return partial(_only_when_active, name)
     while not _is_active(name):
         time.sleep(WHEN_ACTIVE_INTERVAL)
     return run(*args, **kwargs)
+
+
+def _only_when_active(name: str, run: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(run)
+    def run_when_active(*args: Any, **kwargs: Any) -> Any:
+        return run(*args, **kwargs) if _is_active(name) else None
+
+    return run_when_active
 
 
 def _capture(window_name: str | None = None) -> numpy.ndarray[Any, Any]:
@@ -175,114 +222,31 @@ def png(frame: numpy.ndarray[Any, Any]) -> bytes:
     return file.getvalue()
 
 
-CALLABLES: dict[str, Callable[..., Any]] = {
-    "keyboard.press": _press,
-    "keyboard.release": _release,
-    "keyboard.type": _type,
-    "keyboard.press_repeat": _press_repeat,
-    "keyboard.get_state": lambda: {VK(key) for key in desktop().keys_down()},
-    "keyboard.release_all_keys": _release_all_keys,
-    "mouse.click": _click,
-    "mouse.move": _move,
-    "mouse.position": lambda: desktop().pointer()[:2],
-    "mouse.press": _mouse_press,
-    "mouse.release": _mouse_release,
-    "mouse.scroll": _scroll,
-    "mouse.get_state": _mouse_state,
-    "window.get_active_window": lambda: desktop().active_window(),
-    "window.get_window_by_title": _find,
-    "window.get_pid_by_title": _pid_by_title,
-    "window.is_active": _is_active,
-    "window.make_active": lambda name: make_active(desktop(), name),
-    "window.when_active": _when_active,
-    "screen.capture": _capture,
-}
-
-
-class Listener(ABC):
-    """Tells a callback what happens, from a thread of its own: configure, start, stop, join."""
-
-    def __init__(self) -> None:
-        self._callback: Callable[[Any], None] = lambda event: None
-        self._stop: Stop | None = None
-        self._stopped = threading.Event()
-
-    def configure(self, callback: Callable[[Any], None]) -> Self:
-        self._callback = callback
-        return self
-
-    def start(self) -> Self:
-        self._stopped.clear()
-        self._stop = self._begin()
-        return self
-
-    def stop(self) -> None:
-        self._stopped.set()
-        if self._stop is not None:
-            self._stop()
-            self._stop = None
-
-    def join(self, timeout: float | None = None) -> None:
-        """Until it is stopped."""
-        self._stopped.wait(timeout)
-
-    @abstractmethod
-    def _begin(self) -> Stop:
-        """Goes to work; gives what ends it."""
-
-
-class KeyboardListener(Listener):
-    """Every key, whoever presses it: a KeyboardEvent each."""
-
-    def _begin(self) -> Stop:
-        return desktop().listen(self._callback, lambda event: None)
-
-
-class MouseListener(Listener):
-    """Every movement, button and turn of the wheel: a MouseEvent each."""
-
-    def _begin(self) -> Stop:
-        return desktop().listen(lambda event: None, self._callback)
-
-
-class StateListener(Listener):
-    """Tells a state again and again."""
-
-    @abstractmethod
-    def _state(self) -> Any: ...
-
-    def _begin(self) -> Stop:
-        threading.Thread(target=self._report, daemon=True, name="proctor-state").start()
-        return lambda: None
-
-    def _report(self) -> None:
-        while True:
-            self._callback(self._state())
-            if self._stopped.wait(STATE_INTERVAL):
-                return
-
-
-class KeyboardStateListener(StateListener):
-    def _state(self) -> Any:
-        return CALLABLES["keyboard.get_state"]()
-
-
-class MouseStateListener(StateListener):
-    def _state(self) -> Any:
-        return _mouse_state()
-
-
-class WindowListener(StateListener):
-    """The window that has the keyboard."""
-
-    def _state(self) -> Any:
-        return desktop().active_window()
-
-
-LISTENERS: dict[str, type[Listener]] = {
-    "keyboard": KeyboardListener,
-    "mouse": MouseListener,
-    "keyboard_state": KeyboardStateListener,
-    "mouse_state": MouseStateListener,
-    "window": WindowListener,
-}
+CALLABLES: Registry[Callable[..., Any]] = Registry(
+    "CALLABLES",
+    {
+        "desktop/keyboard.press": _press,
+        "desktop/keyboard.release": _release,
+        "desktop/keyboard.type": _type,
+        "desktop/keyboard.press_repeat": _press_repeat,
+        "desktop/keyboard.get_state": lambda: keyboard_state(desktop()),
+        "desktop/keyboard.release_all_keys": _release_all_keys,
+        "desktop/keyboard.get_keyboard_repeat_timing": _keyboard_repeat_timing,
+        "desktop/mouse.click": _click,
+        "desktop/mouse.move": _move,
+        "desktop/mouse.position": lambda: desktop().pointer()[:2],
+        "desktop/mouse.press": _mouse_press,
+        "desktop/mouse.release": _mouse_release,
+        "desktop/mouse.scroll": _scroll,
+        "desktop/mouse.get_state": lambda: mouse_state(desktop()),
+        "desktop/mouse.get_pointer_ballistics_config": PointerBallisticsConfig,
+        "desktop/window.get_active_window": lambda: desktop().active_window(),
+        "desktop/window.get_window_by_title": _find,
+        "desktop/window.get_pid_by_title": _pid_by_title,
+        "desktop/window.is_active": _is_active,
+        "desktop/window.make_active": lambda name: make_active(desktop(), name),
+        "desktop/window.when_active": _when_active,
+        "desktop/screen.capture": _capture,
+        "std/time_ns": time.time_ns,
+    },
+)

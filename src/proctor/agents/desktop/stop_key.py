@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
-from proctor.agents.desktop.interface import KeyboardEvent
+from proctor.agents.desktop.messages import KeyboardEvent
 from proctor.agents.desktop.vk import VK
 from proctor.agents.desktop.x11 import XDesktop
 
@@ -12,9 +13,9 @@ from proctor.agents.desktop.x11 import XDesktop
 class StopKey:
     """Listens on a display until it is closed; tells, from a thread of its own, whoever wants to know at that time."""
 
-    def __init__(self, display: str) -> None:
+    def __init__(self, display: str, authority: Path | None = None) -> None:
         self.pressed: Callable[[], object] = lambda: None
-        self.desktop = XDesktop(display)
+        self.desktop = XDesktop(display, authority)
         self._stop = self.desktop.listen(self._heard, lambda event: None)
 
     def _heard(self, event: KeyboardEvent) -> None:

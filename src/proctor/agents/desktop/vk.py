@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class VK(IntEnum):
-    """A key or a mouse button."""
+    """A key or a mouse button. A key that X has no name for is here, too, but cannot be pressed."""
 
     LBUTTON = 0x01
     RBUTTON = 0x02
@@ -24,11 +24,16 @@ class VK(IntEnum):
     PAUSE = 0x13
     CAPITAL = 0x14
     KANA = 0x15
+    HANGEUL = 0x15
+    HANGUL = 0x15
     JUNJA = 0x17
+    FINAL = 0x18
     KANJI = 0x19
+    HANJA = 0x19
     ESCAPE = 0x1B
     CONVERT = 0x1C
     NONCONVERT = 0x1D
+    ACCEPT = 0x1E
     MODECHANGE = 0x1F
     SPACE = 0x20
     PRIOR = 0x21
@@ -128,6 +133,12 @@ class VK(IntEnum):
     F24 = 0x87
     NUMLOCK = 0x90
     SCROLL = 0x91
+    OEM_NEC_EQUAL = 0x92
+    OEM_FJ_JISHO = 0x92
+    OEM_FJ_MASSHOU = 0x93
+    OEM_FJ_TOUROKU = 0x94
+    OEM_FJ_LOYA = 0x95
+    OEM_FJ_ROYA = 0x96
     LSHIFT = 0xA0
     RSHIFT = 0xA1
     LCONTROL = 0xA2
@@ -164,13 +175,33 @@ class VK(IntEnum):
     OEM_6 = 0xDD
     OEM_7 = 0xDE
     OEM_8 = 0xDF
+    OEM_AX = 0xE1
     OEM_102 = 0xE2
+    ICO_HELP = 0xE3
+    ICO_00 = 0xE4
+    PROCESSKEY = 0xE5
+    ICO_CLEAR = 0xE6
+    PACKET = 0xE7
+    OEM_RESET = 0xE9
+    OEM_JUMP = 0xEA
+    OEM_PA1 = 0xEB
+    OEM_PA2 = 0xEC
+    OEM_PA3 = 0xED
+    OEM_WSCTRL = 0xEE
+    OEM_CUSEL = 0xEF
+    OEM_ATTN = 0xF0
+    OEM_FINISH = 0xF1
+    OEM_COPY = 0xF2
+    OEM_AUTO = 0xF3
+    OEM_ENLW = 0xF4
+    OEM_BACKTAB = 0xF5
     ATTN = 0xF6
     CRSEL = 0xF7
     EXSEL = 0xF8
     EREOF = 0xF9
     PLAY = 0xFA
     ZOOM = 0xFB
+    NONAME = 0xFC
     PA1 = 0xFD
     OEM_CLEAR = 0xFE
 

@@ -9,38 +9,25 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import mss
 import numpy
-from Xlib import XK, X, Xatom, display, error
+from Xlib import X, Xatom, display, error
 from Xlib.ext import res, xinput, xtest
-from Xlib.protocol import event, rq
+from Xlib.protocol import event
 
-from proctor.agents.desktop.interface import DesktopError, KeyboardEvent, MouseEvent, Stop, WindowInfo
-from proctor.agents.desktop.vk import BUTTONS, KEYSYMS, SIDES, VK
+from proctor.agents.desktop.authority import VARIABLE, authority_of
+from proctor.agents.desktop.interface import Cursor, DesktopError, Stop
+from proctor.agents.desktop.keymap import Keymap
+from proctor.agents.desktop.messages import KeyboardEvent, MouseButton, MouseEvent, RawMouseEvent, WindowInfo
+from proctor.agents.desktop.raw_mouse import RAW_EVENT, RawDecoder
+from proctor.agents.desktop.vk import BUTTONS, VK
 
-XK.load_keysym_group("xf86")
-# Names of keysyms that python-xlib does not know.
-_MORE = {
-    "Hangul": 0xFF31,
-    "Hangul_Hanja": 0xFF34,
-    "Hangul_Jeonja": 0xFF38,
-    "3270_EraseEOF": 0xFD06,
-    "3270_PA1": 0xFD0A,
-    "3270_Attn": 0xFD0E,
-    "3270_Play": 0xFD16,
-    "3270_ExSelect": 0xFD1B,
-    "3270_CursorSelect": 0xFD1C,
-    "3270_PrintScreen": 0xFD1D,
-    "XF86_Clear": 0x1008FF55,
-    "XF86_ZoomIn": 0x1008FF8B,
-}
 _RAW = (xinput.RawKeyPress, xinput.RawKeyRelease, xinput.RawButtonPress, xinput.RawButtonRelease, xinput.RawMotion)
-# What python-xlib has no layout for, as far as it is of interest here.
-_RAW_EVENT = rq.Struct(rq.Card16("deviceid"), rq.Card32("time"), rq.Card32("detail"))
 _WHEEL = {4: (0, 1), 5: (0, -1), 6: (-1, 0), 7: (1, 0)}  # the buttons that are a wheel, and what they turn
-_BUTTON_NAMES = {1: "left", 2: "middle", 3: "right", 8: "x1", 9: "x2"}
+_BUTTON_NAMES: dict[int, MouseButton] = {1: "left", 2: "middle", 3: "right", 8: "x1", 9: "x2"}
 _VK_OF_BUTTON = {button: vk for vk, button in BUTTONS.items()}
 _BUTTON_MASKS = {VK.LBUTTON: X.Button1Mask, VK.MBUTTON: X.Button2Mask, VK.RBUTTON: X.Button3Mask}
 BY_HAND = 2  # a request that a window manager takes for the user's own
@@ -49,19 +36,20 @@ MANAGING = 5.0  # seconds in which a window manager does what it is asked for, o
 ARRIVED = 0.1  # seconds at one place
 LOOK_AGAIN = 0.001
 NOWHERE = (0, 0, 0, 0)
-VENDORS = 0x10000000  # where the keysyms begin that makers of keyboards have added
-UNICODE = 0x01000000  # added to the number of a character, it is the keysym of it
 
 
 class XDesktop:
     """One X display. Its connection may be used by several threads."""
 
-    def __init__(self, name: str | None = None) -> None:
+    def __init__(self, name: str | None = None, authority: Path | None = None) -> None:
+        """The authority is the Xauthority file of the display, if it is not that of this process."""
+        self.authority = authority
         self.name = name or os.environ.get("DISPLAY", "")
         if not self.name:
             raise DesktopError("there is no display: $DISPLAY is not set")
         try:
-            self._display = display.Display(self.name)
+            with authority_of(authority):
+                self._display = display.Display(self.name)
         except (error.DisplayError, OSError) as failure:
             raise DesktopError(f"the display {self.name} cannot be opened: {failure}") from failure
         if not self._display.has_extension("XTEST"):
@@ -69,9 +57,15 @@ class XDesktop:
             raise DesktopError(f"the display {self.name} lets nobody press keys: it has no XTEST")
         self._root = self._display.screen().root
         self._lock = threading.RLock()
+        self._has_cursor_version = False
         self._grabber: mss.MSS | None = None  # opened for the first picture; it may be used by several threads, too
         self._kept_above: set[int] = set()  # windows that a manager would not put below the active one
         self._keys = Keymap(self._display, self._lock)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process needs to open the same display."""
+        return {"DISPLAY": self.name} | ({} if self.authority is None else {VARIABLE: str(self.authority)})
 
     @property
     def size(self) -> tuple[int, int]:
@@ -96,6 +90,21 @@ class XDesktop:
                 code, shifted = self._keys.stroke(character)
                 for kind, key in _strokes(code, shift if shifted else None):
                     self._fake(kind, key)
+
+    def press_character(self, character: str) -> None:
+        with self._lock:
+            code, shifted = self._keys.stroke(character)
+            held = self.keys_down() if shifted else {VK.LSHIFT}
+            shift = None if held & {VK.LSHIFT, VK.RSHIFT} else self._keys.code(VK.LSHIFT)
+            strokes = [(X.KeyPress, code)]
+            if shift is not None:
+                strokes = [(X.KeyPress, shift), *strokes, (X.KeyRelease, shift)]
+            for kind, key in strokes:
+                self._fake(kind, key)
+
+    def release_character(self, character: str) -> None:
+        with self._lock:
+            self._fake(X.KeyRelease, self._keys.stroke(character)[0])
 
     def keys_down(self) -> set[int]:
         with self._lock:
@@ -124,6 +133,22 @@ class XDesktop:
         with self._lock:
             found = self._root.query_pointer()
         return found.root_x, found.root_y, {int(vk) for vk, mask in _BUTTON_MASKS.items() if found.mask & mask}
+
+    def buttons_down(self) -> set[int]:
+        """Also those that the core protocol has no bits for."""
+        with self._lock:
+            if not self._knows_buttons:
+                return self.pointer()[2]
+            devices = self._display.xinput_query_device(xinput.AllMasterDevices).devices
+        states = [info.state for device in devices for info in device.classes if info.type == xinput.ButtonClass]
+        return {int(vk) for vk, button in BUTTONS.items() for state in states if state[button - 1]}
+
+    @cached_property
+    def _knows_buttons(self) -> bool:
+        if not self._display.has_extension("XInputExtension"):
+            return False
+        self._display.xinput_query_version()
+        return True
 
     def _fake(self, kind: int, detail: int) -> None:
         xtest.fake_input(self._display, kind, detail)
@@ -165,7 +190,7 @@ class XDesktop:
             left, top = max(0, place.x), max(0, place.y)
             right = min(screen.width_in_pixels, place.x + size.width)
             bottom = min(screen.height_in_pixels, place.y + size.height)
-            return WindowInfo(title, (left, top, right, bottom), window.id)
+            return WindowInfo(title=title, rect=(left, top, right, bottom), hWnd=window.id)
         return None
 
     def _title(self, window: Any) -> str:
@@ -340,15 +365,34 @@ class XDesktop:
         left, top, right, bottom = window.rect if window else (0, 0, screen.width_in_pixels, screen.height_in_pixels)
         with self._lock:
             if self._grabber is None:
-                self._grabber = mss.MSS(display=self.name, backend="xshmgetimage")
+                with authority_of(self.authority):
+                    self._grabber = mss.MSS(display=self.name, backend="xshmgetimage")
             grabber = self._grabber
         shot = grabber.grab({"left": left, "top": top, "width": right - left, "height": bottom - top})
         return numpy.frombuffer(shot.raw, numpy.uint8).reshape(shot.height, shot.width, 4)
 
+    def cursor(self) -> Cursor | None:
+        if not self._display.has_extension("XFIXES"):
+            return None
+        with self._lock:
+            if not self._has_cursor_version:
+                self._display.xfixes_query_version()  # before it nothing else may be asked
+                self._has_cursor_version = True
+            found = self._display.xfixes_get_cursor_image(self._root)
+        pixels = numpy.array(found.cursor_image, numpy.uint32).astype("<u4")
+        image = pixels.view(numpy.uint8).reshape(found.height, found.width, 4)
+        return Cursor(image, found.x - found.xhot, found.y - found.yhot)
+
     # Listening
 
-    def listen(self, keys: Callable[[KeyboardEvent], None], mouse: Callable[[MouseEvent], None]) -> Stop:
-        return Listening(self.name, self._keys, keys, mouse).stop
+    def listen(
+        self,
+        keys: Callable[[KeyboardEvent], None],
+        mouse: Callable[[MouseEvent], None],
+        raw: Callable[[RawMouseEvent], None] | None = None,
+        ended: Callable[[], None] = lambda: None,
+    ) -> Stop:
+        return Listening(self.name, self.authority, self._keys, keys, mouse, raw, ended).stop
 
     def close(self) -> None:
         with self._lock:
@@ -360,6 +404,15 @@ class XDesktop:
                 self._display.close()
 
 
+def _ask_for_input_during_grabs(connection: Any) -> None:
+    """By version 2.1 of XInput raw events come also while a program has grabbed keyboard or mouse, as games do.
+
+    python-xlib asks for 2.0, by which they do not.
+    """
+    opcode = connection.display.get_extension_major(xinput.extname)
+    xinput.XIQueryVersion(display=connection.display, opcode=opcode, major_version=2, minor_version=1)
+
+
 def _overlap(one: tuple[int, int, int, int], other: tuple[int, int, int, int]) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
@@ -369,121 +422,35 @@ def _strokes(code: int, shift: int | None) -> list[tuple[int, int]]:
     return [(X.KeyPress, key) for key in keys] + [(X.KeyRelease, key) for key in reversed(keys)]
 
 
-class Keymap:
-    """Which key of the keyboard is which. A key that the keyboard lacks is put where it has room."""
-
-    def __init__(self, connection: Any, lock: threading.RLock) -> None:
-        """The lock is that of the connection: who presses keys has it, who listens to them comes without."""
-        self._display, self._lock = connection, lock
-        self._codes: dict[int, int] = {}
-        self._vks: dict[int, int] = {}
-        for vk in KEYSYMS:
-            code = self._plain_code(self._keysym(vk))
-            if code and code not in self._vks:
-                self._codes[vk] = code
-                self._vks[code] = SIDES.get(vk, vk)
-        for vk, side in SIDES.items():
-            if side in self._codes or vk in self._codes:
-                self._codes[vk] = self._codes[side] = self._codes.get(side, self._codes.get(vk, 0))
-
-    @staticmethod
-    def _keysym(vk: int) -> int:
-        name = KEYSYMS.get(vk)
-        if name is None:
-            raise DesktopError(f"there is no key {vk!r}: keys are members of VK")
-        return _MORE.get(name) or int(XK.string_to_keysym(name))
-
-    def code(self, vk: int) -> int:
-        if vk not in self._codes:
-            code = self._codes[vk] = self._placed(self._keysym(vk))
-            self._vks[code] = vk
-        return self._codes[vk]
-
-    def vk(self, code: int) -> int | None:
-        with self._lock:
-            if code not in self._vks:  # perhaps a key that another process has put there
-                keysym = self._display.get_keyboard_mapping(code, 1)[0][0]
-                vk = next((vk for vk in KEYSYMS if self._keysym(vk) == keysym), None)
-                if vk is None:
-                    return None
-                self._vks[code] = SIDES.get(vk, vk)
-            return self._vks[code]
-
-    def stroke(self, character: str) -> tuple[int, bool]:
-        """The key that types it, and whether with shift."""
-        special = {"\n": "Return", "\t": "Tab", "\b": "BackSpace"}
-        number = ord(character)
-        keysym = XK.string_to_keysym(special[character]) if character in special else number
-        if number > 0xFF:
-            keysym = UNICODE + number
-        for code, index in self._display.keysym_to_keycodes(keysym):
-            if index in (0, 1):
-                return code, index == 1
-        return self._placed(keysym), False
-
-    def _plain_code(self, keysym: int) -> int:
-        """Where the keysym stands on a key, without shift if possible."""
-        found = sorted(self._display.keysym_to_keycodes(keysym), key=lambda place: place[1])
-        return found[0][0] if found else 0
-
-    def _spare_codes(self) -> list[int]:
-        first, last = self._display.display.info.min_keycode, self._display.display.info.max_keycode
-        mapping = self._display.get_keyboard_mapping(first, last - first + 1)
-        empty = [first + i for i, keysyms in enumerate(mapping) if not any(keysyms)]
-        # After those, keys of which nobody here has heard, such as the launchers of old keyboards.
-        ours = {self._keysym(vk) for vk in KEYSYMS}
-        unheard = [first + i for i, (keysym, *_) in enumerate(mapping) if keysym >= VENDORS and keysym not in ours]
-        return unheard + empty
-
-    def _placed(self, keysym: int) -> int:
-        self._display.grab_server()  # another process may be about to do the same
-        try:
-            self._read_again()
-            code = self._plain_code(keysym)
-            if not code:
-                spare = self._spare_codes()
-                if not spare:
-                    raise DesktopError("the keyboard has no room for another key")
-                code = spare[-1]
-                self._display.change_keyboard_mapping(code, [[keysym, keysym]])
-                self._read_again()
-            return code
-        finally:
-            self._display.ungrab_server()
-            self._display.sync()
-
-    def _read_again(self) -> None:
-        first, last = self._display.display.info.min_keycode, self._display.display.info.max_keycode
-        whole = event.MappingNotify(
-            request=X.MappingKeyboard, first_keycode=first, count=last - first + 1, sequence_number=0
-        )
-        self._display.refresh_keyboard_mapping(whole)
-
-
 class Listening:
     """A connection of its own that is told of all input by XInput: by RECORD, a busy process would miss some."""
 
     def __init__(
         self,
         name: str,
+        authority: Path | None,
         keymap: Keymap,
         keys: Callable[[KeyboardEvent], None],
         mouse: Callable[[MouseEvent], None],
+        raw: Callable[[RawMouseEvent], None] | None = None,
+        ended: Callable[[], None] = lambda: None,
     ) -> None:
-        self._keymap, self._keys, self._mouse = keymap, keys, mouse
-        self._display = display.Display(name)
+        self._keymap, self._keys, self._mouse, self._raw, self._ended = keymap, keys, mouse, raw, ended
+        with authority_of(authority):
+            self._display = display.Display(name)
         if not self._display.has_extension("XInputExtension"):
             self._display.close()
             raise DesktopError(f"the display {name} lets nobody listen: it has no XInput")
-        self._display.xinput_query_version()
+        _ask_for_input_during_grabs(self._display)
         number = self._display.query_extension("XInputExtension").major_opcode
         mask = 0
         for kind in _RAW:
-            self._display.ge_add_event_data(number, kind, _RAW_EVENT)
+            self._display.ge_add_event_data(number, kind, RAW_EVENT)
             mask |= 1 << kind
         self._root = self._display.screen().root
         self._root.xinput_select_events([(xinput.AllMasterDevices, mask)])
         self._display.sync()  # from now on nothing is missed
+        self._decoder = None if raw is None else RawDecoder(self._display)
         self._woken, self._wake = os.pipe()
         self._thread = threading.Thread(target=self._run, daemon=True, name="proctor-listener")
         self._thread.start()
@@ -509,6 +476,7 @@ class Listening:
                 self._display.close()
             os.close(self._woken)
             os.close(self._wake)
+            self._ended()
 
     def _tell(self, found: Any) -> None:
         kind = getattr(found, "evtype", None)
@@ -518,15 +486,21 @@ class Listening:
         if kind in (xinput.RawKeyPress, xinput.RawKeyRelease):
             vk = self._keymap.vk(detail)
             if vk is not None:
-                self._keys(KeyboardEvent("press" if kind == xinput.RawKeyPress else "release", vk, now))
+                down = kind == xinput.RawKeyPress
+                self._keys(KeyboardEvent(event_type="press" if down else "release", vk=vk, timestamp=now))
             return
         pointer = self._root.query_pointer()
         x, y = pointer.root_x, pointer.root_y
+        if self._raw is not None and self._decoder is not None:
+            raw = self._decoder.event(kind, found.data, x, y)
+            if raw is not None:
+                self._raw(raw)
         if kind == xinput.RawMotion:
-            self._mouse(MouseEvent("move", x, y, timestamp=now))
+            self._mouse(MouseEvent(event_type="move", x=x, y=y, timestamp=now))
         elif detail not in _WHEEL:
-            name = _BUTTON_NAMES.get(detail, str(detail))
-            self._mouse(MouseEvent("click", x, y, name, kind == xinput.RawButtonPress, timestamp=now))
+            pressed = kind == xinput.RawButtonPress
+            button = _BUTTON_NAMES.get(detail, "unknown")
+            self._mouse(MouseEvent(event_type="click", x=x, y=y, button=button, pressed=pressed, timestamp=now))
         elif kind == xinput.RawButtonPress:
             dx, dy = _WHEEL[detail]
-            self._mouse(MouseEvent("scroll", x, y, dx=dx, dy=dy, timestamp=now))
+            self._mouse(MouseEvent(event_type="scroll", x=x, y=y, dx=dx, dy=dy, timestamp=now))

@@ -9,8 +9,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from proctor.agents.constants import TIMEOUTS
 from proctor.agents.desktop import CALLABLES, VK, WindowNotFoundError
+from proctor.agents.hexagon.moves import read_moves
 from proctor.agents.hexagon.options import TITLE
 from proctor.agents.hexagon.rules import TICKS, Phase
 from proctor.agents.hexagon.state import State, read_state
@@ -18,12 +18,13 @@ from proctor.agents.locking import env_lock
 from proctor.agents.outcome import EnvironmentCrashedError
 from proctor.agents.program_evaluator import ProgramEvaluator
 from proctor.agents.protocol import EvaluationResult, Task
+from proctor.agents.recording import recording
 
 SURVIVE = 20.0  # seconds, unless the task says otherwise
 LOOK_AGAIN = 0.005  # seconds between two looks at a game that is about to do something
 TICK = 1 / TICKS  # the first one comes as soon as the game is started, and not after its time
 DYING = 3.0  # seconds between the end of a window and that of its program, on a busy machine
-STARTING = 0.75 * TIMEOUTS.SETUP  # seconds for a game to be there, on a busy machine
+STARTING = 0.75  # of the time for a setup, in which a game is there; then it is us who say what is wrong
 
 
 class HexagonEvaluator(ProgramEvaluator):
@@ -31,19 +32,24 @@ class HexagonEvaluator(ProgramEvaluator):
 
     def __init__(self, level: int = 1, size: str = "640x480", fps: int = 60) -> None:
         self._options = ["--level", str(level), "--size", size, "--fps", str(fps), "--rounds", "1", "--locked"]
+        self._level = level
         self._told = os.memfd_create("hexagon-state")  # gone with the last process that has it
+        self._moves = os.memfd_create("hexagon-moves")
 
     def _setup_environment(self, task: Task) -> None:
         """A new game that waits for its start. It starts at the first check: then the agent has begun."""
         self._end()
-        os.ftruncate(self._told, 0)
-        told = [f"--title={_title(task)}", f"--seed={task.seed or 0}", f"--state=/proc/self/fd/{self._told}"]
+        for file in (self._told, self._moves):
+            os.ftruncate(file, 0)
+        files = [f"--state=/proc/self/fd/{self._told}", f"--moves=/proc/self/fd/{self._moves}"]
+        told = [f"--title={_title(task)}", f"--seed={task.seed or 0}", *files]
         program = [sys.executable, "-m", "proctor.agents.hexagon", *self._options, *told]
-        self._start(program, pass_fds=(self._told,))
-        deadline = time.monotonic() + STARTING
+        self._start(program, pass_fds=(self._told, self._moves))
+        seconds = STARTING * self.setup_timeout
+        deadline = time.monotonic() + seconds
         while not self._is_ready(task):
             if time.monotonic() >= deadline:
-                raise EnvironmentCrashedError(f"the game was not ready after {STARTING:g} s")
+                raise EnvironmentCrashedError(f"the game was not ready after {seconds:g} s")
             time.sleep(LOOK_AGAIN)
 
     def _is_ready(self, task: Task) -> bool:
@@ -67,6 +73,7 @@ class HexagonEvaluator(ProgramEvaluator):
 
     def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
         state, survived = self._living_state(task), task_elapsed_time
+        self._log_moves(task, state)
         # The agent has stopped before; a game that was not over went on without it, which is not to the agent's credit.
         if state.survived <= task_elapsed_time + TICK * (state.phase is Phase.OVER):
             survived = state.survived
@@ -81,6 +88,13 @@ class HexagonEvaluator(ProgramEvaluator):
             },
             notes=note,
         )
+
+    def _log_moves(self, task: Task, state: State) -> None:
+        """Those of which the state has come: by them the round can be played again."""
+        made = read_moves(Path(f"/proc/self/fd/{self._moves}"))
+        moves = [move for move in made if move[0] < state.tick]
+        about = {"seed": task.seed or 0, "level": self._level, "ticks": state.tick, "cursor": state.cursor}
+        recording.note("moves", moves=moves, phase=str(state.phase), **about)
 
     def _living_state(self, task: Task) -> State:
         state = self._state()

@@ -23,6 +23,7 @@ class Options(Struct, frozen=True):
     fps: int = 60
     title: str = TITLE
     state: str | None = None  # a file
+    moves: str | None = None  # a file
     rounds: int | None = None  # after which the space bar starts no other
     locked: bool = False  # escape does not end it
 
@@ -36,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fps", type=_fps, default=60, metavar="N", help="frames to the second (default: 60)")
     parser.add_argument("--title", default=TITLE, help=f"of the window (default: {TITLE})")
     parser.add_argument("--state", default=None, metavar="FILE", help="where to tell at every frame how it stands")
+    parser.add_argument("--moves", default=None, metavar="FILE", help="where to log the moves of the first round")
     parser.add_argument(
         "--rounds", type=_rounds, default=None, metavar="N", help="how many may be played (default: any)"
     )
@@ -45,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def parsed(args: argparse.Namespace) -> Options:
     seed = secrets.randbelow(1 << 31) if args.seed is None else args.seed
-    return Options(seed, args.level, args.size, args.fps, args.title, args.state, args.rounds, args.locked)
+    return Options(seed, args.level, args.size, args.fps, args.title, args.state, args.moves, args.rounds, args.locked)
 
 
 def _size(text: str) -> tuple[int, int]:

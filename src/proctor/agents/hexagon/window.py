@@ -8,6 +8,7 @@ import time
 import pygame
 
 from proctor.agents.hexagon.drawing import Drawing
+from proctor.agents.hexagon.moves import MovesFile
 from proctor.agents.hexagon.options import Options
 from proctor.agents.hexagon.rules import TICKS, Game
 from proctor.agents.hexagon.state import StateFile, state_of
@@ -63,6 +64,7 @@ class Window:
 
     def __init__(self, options: Options) -> None:
         self._file = StateFile(options.state) if options.state else None
+        self._moves = MovesFile(options.moves) if options.moves else None
         # Pictures go to the display as they are: where there is no graphics card, anything else is slower.
         os.environ.setdefault("SDL_FRAMEBUFFER_ACCELERATION", "0")
         pygame.display.init()  # and nothing else: the game makes no sound
@@ -80,7 +82,10 @@ class Window:
         frame = 0
         while self._take_events():
             for _ in range(pace.ticks(time.monotonic())):
-                self._game.tick(self._keys.direction())
+                direction = self._keys.direction()
+                if self._moves is not None:
+                    self._moves.note(self._game, direction)
+                self._game.tick(direction)
             self._drawing.draw(self._surface, self._game)
             pygame.display.flip()
             frame += 1

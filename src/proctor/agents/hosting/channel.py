@@ -27,6 +27,7 @@ class Fault(Struct, frozen=True):
     message: str
     where: str = ""
     environment_gone: bool = False  # it was raised because there is nothing left to act on
+    ends_the_process: bool = False  # SystemExit, KeyboardInterrupt and the like: no Exception
 
     @property
     def text(self) -> str:

@@ -33,18 +33,25 @@ class Guarded:
         log: Path,
         environment: Mapping[str, str] | None = None,
         folder: Path | None = None,
+        memory: int = 0,
+        *,
+        inherits: bool = True,
     ) -> None:
-        """It works in the folder, if there is one, and in ours else."""
+        """It works in the folder, if there is one, and in ours else.
+
+        With a limit of memory, in bytes, it is ended together with all that it has started when they exceed it. Of our
+        environment it `inherits` all or nothing.
+        """
         self._mark = secrets.token_hex(16)
         self._killed: set[int] = set()  # by us, and not yet known to be gone
         self.control, theirs = socket.socketpair()
         try:
             with theirs:
-                told = [str(theirs.fileno()), str(log.absolute()), ",".join(map(str, handed))]
+                told = [str(theirs.fileno()), str(log.absolute()), ",".join(map(str, handed)), str(memory)]
                 self.process = subprocess.Popen(
                     [sys.executable, "-I", "-S", guardian.__file__, *told, *command],
                     pass_fds=(theirs.fileno(), *handed),
-                    env={**os.environ, **(environment or {}), MARK: self._mark},
+                    env={**(os.environ if inherits else {}), **(environment or {}), MARK: self._mark},
                     stdin=subprocess.DEVNULL,
                     cwd=folder,
                 )

@@ -7,16 +7,22 @@ left over when the guardian is told to end, or when whoever started it is dead: 
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import select
 import signal
 import sys
+import time
 from contextlib import suppress
 
-# On the control socket: three orders, the answer to the first, and at the end the exit code of the process.
-FREEZE, THAW, TERMINATE, FROZEN = b"s", b"c", b"t", b"f"
+# On the control socket: three orders, the answer to the first, that the memory limit was exceeded, and at the end the
+# exit code of the process.
+FREEZE, THAW, TERMINATE, FROZEN, OVER_MEMORY = b"s", b"c", b"t", b"f", b"m"
 PR_SET_CHILD_SUBREAPER = 36
 KEPT = 512 * 1024  # bytes of output, from the beginning and again from the end
+GROWTH = 4 * 2**30  # bytes in a second: processes below the limit are measured again before they can exceed it by much
+SHORTEST_INTERVAL, LONGEST_INTERVAL = 0.05, 1.0  # seconds between two measurements
+FIRST_TO_KILL = b"500"  # oom_score_adj: a machine without memory ends what is guarded, and not whoever guards it
 
 
 class Transcript:
@@ -73,6 +79,53 @@ def signal_all(number: int, guardian: int) -> None:
         reached |= new
 
 
+def memory_of(guardian: int) -> int:
+    """Bytes that all it guards have in memory; files that are only mapped can be dropped, and do not count."""
+    return sum(_bytes_in(f"/proc/{pid}/status", RESIDENT) for pid in descendants(guardian))
+
+
+def own_memory_of(guardian: int) -> int:
+    """The same with what several share counted once. It takes the kernel longer."""
+    total = 0
+    for pid in descendants(guardian):
+        own = _bytes_in(f"/proc/{pid}/smaps_rollup", PROPORTIONAL)
+        total += own or _bytes_in(f"/proc/{pid}/status", RESIDENT)
+    return total
+
+
+RESIDENT, PROPORTIONAL = (b"RssAnon:", b"RssShmem:"), (b"Pss_Anon:", b"Pss_Shmem:")
+
+
+def _bytes_in(path: str, names: tuple[bytes, ...]) -> int:
+    try:
+        with open(path, "rb") as file:
+            return sum(int(line.split()[1]) * 1024 for line in file if line.startswith(names))
+    except (OSError, ValueError):
+        return 0
+
+
+class MemoryLimit:
+    """Measures what is guarded now and then: the oftener the nearer it is to the limit."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self.interval = limit, LONGEST_INTERVAL
+        self._next = time.monotonic() if limit else math.inf
+
+    def wait_ms(self) -> int | None:
+        """Until the next measurement; None for ever."""
+        return None if self._next == math.inf else max(0, math.ceil(1000 * (self._next - time.monotonic())))
+
+    def is_exceeded(self) -> bool:
+        if time.monotonic() < self._next:
+            return False
+        used = memory_of(os.getpid())
+        if used > self._limit and (used := own_memory_of(os.getpid())) > self._limit:
+            return True
+        interval = max(0, self._limit - used) / GROWTH
+        self._next = time.monotonic() + min(max(interval, SHORTEST_INTERVAL), LONGEST_INTERVAL)
+        return False
+
+
 def end_all() -> None:
     """Children of the dead become ours, and are next."""
     while found := children(os.getpid()):
@@ -94,11 +147,20 @@ def start(command: list[str], output: int, control: int) -> int:
         (os.POSIX_SPAWN_DUP2, output, 2),
     ]
     defaults = [signal.SIGINT, signal.SIGPIPE]
-    return os.posix_spawn(command[0], command, os.environ, file_actions=actions, setsid=True, setsigdef=defaults)
+    pid = os.posix_spawn(command[0], command, os.environ, file_actions=actions, setsid=True, setsigdef=defaults)
+    with suppress(OSError):
+        descriptor = os.open(f"/proc/{pid}/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+        _write(descriptor, FIRST_TO_KILL)
+        os.close(descriptor)
+    return pid
 
 
 def main() -> None:
-    control, log, handed, command = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4:]
+    control, log, handed, limit, *command = sys.argv[1:]
+    guard(int(control), log, list(map(int, filter(None, handed.split(",")))), MemoryLimit(int(limit)), command)
+
+
+def guard(control: int, log: str, handed: list[int], limit: MemoryLimit, command: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started us, and we learn of it from them
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -111,14 +173,14 @@ def main() -> None:
     transcript = Transcript(log)
     try:
         main_child = start(command, written, control)
-        for file in (*map(int, filter(None, handed.split(","))), written):
+        for file in (*handed, written):
             os.close(file)  # the process has them now
         poll = select.poll()
         for source in (control, woken, output):
             poll.register(source, select.POLLIN)
         living = True
         while living:
-            for source, _ in poll.poll():
+            for source, _ in poll.poll(limit.wait_ms()):
                 if source == control:
                     order = os.read(control, 1)
                     if not order:
@@ -138,6 +200,10 @@ def main() -> None:
                         transcript.add(data)
                     else:
                         poll.unregister(output)
+            if living and limit.is_exceeded():
+                with suppress(OSError):
+                    os.write(control, OVER_MEMORY)
+                living = False
     finally:
         end_all()
         with suppress(BlockingIOError):

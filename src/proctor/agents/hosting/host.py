@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 import traceback
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -21,12 +22,15 @@ from proctor.agents.hosting.channel import LENGTH, Call, Fault, Pulse, Reply, pa
 from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.outcome import EnvironmentCrashedError
 
+LONGEST_TEXT = 20_000  # characters of an exception that are told
+
 
 class Host:
     """What a role has to do with: a pulse to show, and notices to give without being asked."""
 
-    def __init__(self, channel: socket.socket, pulse: Pulse) -> None:
+    def __init__(self, channel: socket.socket, pulse: Pulse, handed: Sequence[int] = ()) -> None:
         self.pulse = pulse
+        self.handed = handed  # further descriptors, for the role
         self._channel = channel
         self._writing = threading.Lock()
 
@@ -40,7 +44,7 @@ class Host:
             return
         try:
             role = self._make(*call.args)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:  # also what ends a program elsewhere: whoever waits is told at once
             self._send(Reply(call.id, fault=described(error)))
             return
         self._send(Reply(call.id))
@@ -57,7 +61,7 @@ class Host:
         try:
             reply = Reply(call.id, getattr(role, call.name)(*call.args))
             message = pack(reply)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             message = pack(Reply(call.id, fault=described(error)))
         self._send_bytes(message)
 
@@ -86,11 +90,15 @@ class Host:
 def described(error: BaseException) -> Fault:
     try:
         message = str(error)
-    except Exception as second:  # an exception may be broken, too
+    except BaseException as second:  # an exception may be broken, too
         message = f"(its text cannot be had: {type(second).__name__})"
-    where = "".join(traceback.format_exception(error)[-3:]).strip()
-    message, where = (text.encode(errors="replace").decode() for text in (message, where))
-    return Fault(type(error).__name__, message, where, isinstance(error, EnvironmentCrashedError))
+    try:
+        where = "".join(traceback.format_exception(error)[-3:]).strip()
+    except BaseException:
+        where = ""
+    message, where = (text[:LONGEST_TEXT].encode(errors="replace").decode() for text in (message, where))
+    gone = isinstance(error, EnvironmentCrashedError)
+    return Fault(type(error).__name__, message, where, gone, not isinstance(error, Exception))
 
 
 def main() -> None:
@@ -101,8 +109,11 @@ def main() -> None:
     file = int(sys.argv[2])
     pulse = Pulse(file)
     os.close(file)
+    handed = [int(number) for number in sys.argv[3:]]
+    for descriptor in handed:
+        os.set_inheritable(descriptor, False)
     try:
-        Host(channel, pulse).serve()
+        Host(channel, pulse, handed).serve()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

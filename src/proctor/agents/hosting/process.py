@@ -7,23 +7,27 @@ import itertools
 import os
 import socket
 import sys
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from proctor.agents.constants import TIMEOUTS
 from proctor.agents.hosting import guardian
 from proctor.agents.hosting.channel import LENGTH, LONGEST, Call, Fault, Pulse, pack, unpack_reply
 from proctor.agents.hosting.guarded import ANSWER_INTERVAL, ANSWERING, Guarded
+from proctor.agents.hosting.isolation import Room
 from proctor.agents.hosting.recipe import Recipe
+from proctor.agents.limits import Limits
 from proctor.agents.shielding import completed
+from proctor.sandbox.isolated import Enclosed
 
 DYING = 10.0  # seconds between the end of the channel and the word of the guardian how the process ended
 CLOSED = 0.5  # seconds that a process may live on after it has closed the channel
 FREEZING = 0.5  # seconds for the guardian to freeze the process, before it is frozen without its guardian
+EXITED_BY_SIGNAL = 128  # what the init of a room adds to the signal that has ended its program
 SHOWN = 2_000  # characters of what a process said last, in an error about its death
 
 
@@ -38,12 +42,19 @@ class HostedFaultError(Exception):
 class HostDiedError(Exception):
     """The process is gone."""
 
+    def __init__(self, why: str, over_memory: bool = False) -> None:
+        super().__init__(why)
+        self.over_memory = over_memory
+
 
 class HostProcess:
     """Made by `start`. Once it has died it stays dead: start another."""
 
-    def __init__(self, log: Path) -> None:
-        self.log = log
+    def __init__(self, log: Path, memory: int, room: Room | None, handed: Sequence[int]) -> None:
+        self.log, self._memory = log, memory
+        self._room, self._handed = room, handed
+        self._enclosed: Enclosed | None = None
+        self.closed_at: float | None = None  # when its channel was closed, by time.monotonic(): mostly by its death
         self.pulse, self._pulse_file = Pulse.create()
         self.noticed: Callable[[Any], None] = lambda value: None
         self._ids = itertools.count(1)
@@ -55,6 +66,7 @@ class HostProcess:
         self._dismissed = False  # the guardian was told that it is over
         self._gone = asyncio.Event()
         self._exit = ""
+        self._over_memory = False
         self._tasks: list[asyncio.Task[None]] = []
 
     @classmethod
@@ -64,15 +76,25 @@ class HostProcess:
         recipe: Recipe,
         log: Path,
         environment: Mapping[str, str] | None = None,
-        seconds: float = TIMEOUTS.CREATION,
+        limits: Limits | None = None,
+        *,
+        room: Room | None = None,
+        handed: Sequence[int] = (),
     ) -> HostProcess:
-        """Raises HostedFaultError if the object cannot be made, HostDiedError if the process dies over it."""
-        process = cls(log)
+        """Raises HostedFaultError if the object cannot be made, HostDiedError if the process dies over it.
+
+        The process and all that it has started end when they exceed the limit of memory. With a room, the process is
+        isolated in it. Descriptors that are `handed` over are told to the role as `host.handed`; they stay open here.
+        """
+        limits = limits or Limits()
+        seconds = limits.startup_timeout
+        process = cls(log, limits.memory_bytes(), room, handed)
         spawning = asyncio.create_task(process._spawn(environment))
         try:
             await completed(spawning)
             async with asyncio.timeout(seconds):
-                await process.call("", role, msgspec.msgpack.encode(recipe), sys.path)
+                path = sys.path if room is None else room.search_path
+                await process.call("", role, msgspec.msgpack.encode(recipe), path)
         except TimeoutError:
             await process.end()
             raise HostDiedError(f"{recipe.name} was not ready after {seconds:g} s") from None
@@ -86,11 +108,9 @@ class HostProcess:
         channel, theirs = socket.socketpair()
         try:
             with theirs:
-                handed = (theirs.fileno(), self._pulse_file)
-                command = [sys.executable, "-m", "proctor.agents.hosting.host", *map(str, handed)]
-                given = {**(environment or {}), "PYTHONUNBUFFERED": "1"}
-                self._guarded = Guarded(command, handed, self.log, given)
+                self._guarded = self._launch(theirs.fileno(), {**(environment or {}), "PYTHONUNBUFFERED": "1"})
         except BaseException:
+            self._leave_room()
             channel.close()
             self.pulse.close()
             raise
@@ -99,6 +119,31 @@ class HostProcess:
         self._control_reader, self._control = await asyncio.open_connection(sock=self._guarded.control)
         self._reader, self._writer = await asyncio.open_connection(sock=channel, limit=1 << 20)
         self._tasks = [asyncio.create_task(self._listen()), asyncio.create_task(self._watch())]
+
+    def _launch(self, channel: int, environment: dict[str, str]) -> Guarded:
+        handed = (channel, self._pulse_file, *self._handed)
+        program = [os.path.abspath(sys.executable), "-m", "proctor.agents.hosting.host"]
+        if self._room is None:
+            command = [*program, *map(str, handed)]
+            return Guarded(command, handed, self.log, environment, memory=self._memory)
+        numbers = [f"{{{index}}}" for index in range(len(handed))]
+        enclosed = self._enclosed = self._room.enclose([*program, *numbers], handed, environment)
+        try:
+            return Guarded(
+                enclosed.command,
+                tuple(enclosed.handed),
+                self.log,
+                enclosed.environment,
+                memory=self._memory,
+                inherits=False,
+            )
+        finally:
+            enclosed.started()
+
+    def _leave_room(self) -> None:
+        if self._enclosed is not None:
+            self._enclosed.close()
+            self._enclosed = None
 
     @property
     def pid(self) -> int:
@@ -112,7 +157,7 @@ class HostProcess:
     async def call(self, name: str, *args: Any) -> Any:
         """What the method of the hosted object returns. Given up by cancelling, it goes on over there."""
         if self._gone.is_set():
-            raise HostDiedError(self._exit)
+            raise self._died()
         number = next(self._ids)
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
@@ -167,6 +212,7 @@ class HostProcess:
             with suppress(ConnectionError):
                 await writer.wait_closed()
         self.pulse.close()
+        await asyncio.to_thread(self._leave_room)
 
     async def _dismiss(self) -> None:
         """Tells the guardian that it is over, and waits until it is."""
@@ -215,6 +261,7 @@ class HostProcess:
                 else:
                     answer.set_result(reply.value)
         except (asyncio.IncompleteReadError, ConnectionError):
+            self.closed_at = time.monotonic()
             await self._await_exit()
             await self._dismiss()
         except (ValueError, RecursionError, msgspec.DecodeError) as error:
@@ -240,23 +287,31 @@ class HostProcess:
         said = b""
         with suppress(ConnectionError):
             while part := await self._control_reader.read(64):
-                said += part.replace(guardian.FROZEN, b"")
+                self._over_memory = self._over_memory or guardian.OVER_MEMORY in part
+                said += part.replace(guardian.FROZEN, b"").replace(guardian.OVER_MEMORY, b"")
                 if guardian.FROZEN in part and self._frozen is not None and not self._frozen.done():
                     self._frozen.set_result(None)
         await asyncio.to_thread(self._guarded.bury)  # it has closed its end
-        self._exit = self._exit or _cause(said) + _last_words(self.log)
+        if self._over_memory:
+            self._exit = f"it was ended because it used more than {self._memory / 2**30:.3g} GiB of memory"
+        self._exit = self._exit or _cause(said, isolated=self._room is not None) + _last_words(self.log)
         self._gone.set()
         if self._frozen is not None and not self._frozen.done():
             self._frozen.set_result(None)  # the dead stand still
         for answer in self._waiting.values():
             if not answer.done():
-                answer.set_exception(HostDiedError(self._exit))
+                answer.set_exception(self._died())
+
+    def _died(self) -> HostDiedError:
+        return HostDiedError(self._exit, self._over_memory)
 
 
-def _cause(said: bytes) -> str:
+def _cause(said: bytes, isolated: bool) -> str:
     if not said:
         return "the process was ended"
     code = int(said)
+    if isolated and code > EXITED_BY_SIGNAL:
+        code = EXITED_BY_SIGNAL - code
     return f"the process was killed by signal {-code}" if code < 0 else f"the process exited with status {code}"
 
 

@@ -13,6 +13,7 @@ from fastapi import FastAPI, HTTPException
 
 from proctor.agents.constants import TIMEOUTS, TIMES
 from proctor.agents.hosting.recipe import Recipe
+from proctor.agents.limits import EpisodeLimits
 from proctor.agents.player import LocalPlayer, PlayerError
 from proctor.agents.protocol import (
     AgentState,
@@ -37,9 +38,11 @@ OVERTIME = 30.0  # seconds after the end of its time at which an agent stops wit
 class AgentSide(Side):
     title = "proctor agent"
 
-    def __init__(self, recipe: Recipe, token: str, allowed_hosts: Collection[str]) -> None:
+    def __init__(
+        self, recipe: Recipe, token: str, allowed_hosts: Collection[str], limits: EpisodeLimits | None = None
+    ) -> None:
         super().__init__(token, allowed_hosts)
-        self._recipe = recipe
+        self._recipe, self._limits = recipe, limits
         self._evaluator: Remote | None = None
         self._state = AgentState.INIT
         self._task: Task | None = None
@@ -56,7 +59,8 @@ class AgentSide(Side):
 
     async def open(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="proctor-agent-")
-        self._player = LocalPlayer(self._recipe, Path(self._folder.name) / "output.log")
+        log = Path(self._folder.name) / "output.log"
+        self._player = LocalPlayer(self._recipe, log, self.environment, self._limits)
         try:
             await self._player.prepare()
         except PlayerError as error:

@@ -16,7 +16,6 @@ from proctor import __version__
 from proctor.agents.protocol import Refused
 from proctor.agents.servers.side import Side
 
-LARGEST_BODY = 1024 * 1024
 SLOWEST_BODY = 10.0  # seconds
 
 
@@ -25,15 +24,16 @@ def application(side: Side, lifespan: Any) -> FastAPI:
     side.add_routes(app)
     app.add_exception_handler(RequestValidationError, _not_valid)
     app.add_exception_handler(HTTPException, _refused)
-    app.add_middleware(Gate, token=side.token)
+    app.add_middleware(Gate, token=side.token, largest_body=side.largest_body)
     return app
 
 
 class Gate:
     """Lets nothing in without the token, nothing that is too large, and nobody who dawdles."""
 
-    def __init__(self, app: ASGIApp, token: str) -> None:
+    def __init__(self, app: ASGIApp, token: str, largest_body: int) -> None:
         self._app, self._expected = app, f"Bearer {token}".encode()
+        self._largest_body = largest_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -47,12 +47,12 @@ class Gate:
             await refusal(401, "the bearer token is missing or wrong", answer)(scope, receive, send)
             return
         try:
-            body = await asyncio.wait_for(_read(receive), SLOWEST_BODY)
+            body = await asyncio.wait_for(_read(receive, self._largest_body), SLOWEST_BODY)
         except TimeoutError:
             await refusal(408, f"the request took longer than {SLOWEST_BODY:g} s")(scope, receive, send)
             return
         if body is None:
-            await refusal(413, f"a request has at most {LARGEST_BODY} bytes")(scope, receive, send)
+            await refusal(413, f"a request has at most {self._largest_body} bytes")(scope, receive, send)
             return
         pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -62,18 +62,18 @@ class Gate:
         await self._app(scope, again, send)
 
 
-async def _read(receive: Receive) -> bytes | None:
+async def _read(receive: Receive, largest_body: int) -> bytes | None:
     """The whole body; None if it is too large, or if nobody is there any more."""
-    body: bytes = b""
+    body = bytearray()
     while True:
         message = await receive()
         if message["type"] != "http.request":
             return None
         body += message.get("body", b"")
-        if len(body) > LARGEST_BODY:
+        if len(body) > largest_body:
             return None
         if not message.get("more_body", False):
-            return body
+            return bytes(body)
 
 
 def refusal(status: int, error: str, headers: dict[str, str] | None = None) -> JSONResponse:

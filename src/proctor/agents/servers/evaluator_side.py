@@ -12,6 +12,7 @@ from fastapi import Body, FastAPI, HTTPException, Response
 
 from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.judge import Judge, JudgeError
+from proctor.agents.limits import EpisodeLimits
 from proctor.agents.player import PlayerError
 from proctor.agents.protocol import (
     AgentRegistration,
@@ -33,9 +34,11 @@ KEPT_RESULTS = 100
 class EvaluatorSide(Side):
     title = "proctor evaluator"
 
-    def __init__(self, recipe: Recipe, token: str, allowed_hosts: Collection[str]) -> None:
+    def __init__(
+        self, recipe: Recipe, token: str, allowed_hosts: Collection[str], limits: EpisodeLimits | None = None
+    ) -> None:
         super().__init__(token, allowed_hosts)
-        self._recipe = recipe
+        self._recipe, self._limits = recipe, limits
         self._player: RemotePlayer | None = None
         self._state = EvaluatorState.INIT
         self._task: Task | None = None
@@ -54,7 +57,8 @@ class EvaluatorSide(Side):
 
     async def open(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="proctor-evaluator-")
-        self._judge = Judge(self._recipe, Path(self._folder.name) / "output.log")
+        log = Path(self._folder.name) / "output.log"
+        self._judge = Judge(self._recipe, log, self.environment, limits=self._limits)
         try:
             await self._judge.prepare()
         except JudgeError as error:

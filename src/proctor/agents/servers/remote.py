@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from proctor.agents.constants import TIMEOUTS, TIMES
 from proctor.agents.hosting.guarded import ANSWERING
 from proctor.agents.outcome import Outcome
-from proctor.agents.player import PlayerError
+from proctor.agents.player import PlayerError, believed
 from proctor.agents.protocol import AgentState, AgentStatus, Done, Ending, Stopped, Task
 
 M = TypeVar("M", bound=BaseModel)
@@ -125,6 +125,9 @@ def _error(text: bytes) -> str:
 class RemotePlayer:
     """An agent behind its server."""
 
+    ended_at: float | None = None  # by time.monotonic(), when it has said so
+    has_acted = True
+
     def __init__(self, remote: Remote) -> None:
         self._remote = remote
         self._task: Task | None = None
@@ -150,6 +153,7 @@ class RemotePlayer:
 
     async def start(self, task: Task) -> None:
         self._task, self._told = task, asyncio.get_running_loop().create_future()
+        self.ended_at = None
         try:
             await self._post("/agent/task/start", Done, START_REQUEST, task)
         except (UnreachableError, RefusedError) as error:
@@ -158,7 +162,8 @@ class RemotePlayer:
     def finished(self, ending: Ending) -> None:
         """The agent's server says so."""
         if self._told is not None and not self._told.done():
-            self._told.set_result(ending)
+            self.ended_at = time.monotonic()
+            self._told.set_result(believed(ending))
 
     async def ending(self) -> Ending:
         """What the agent's server says, or that it says nothing any more."""
@@ -227,14 +232,16 @@ class RemotePlayer:
         if not self._told.done():
             try:
                 # The line may be slow: the agent's server knows itself when time is up, and has stopped it by then.
-                return (await self._post("/agent/task/stop", Stopped, STOP_REQUEST)).ending
+                return believed((await self._post("/agent/task/stop", Stopped, STOP_REQUEST)).ending)
             except RefusedError:
                 # It was not running any more: then it has said how it ended, or is just saying it.
                 await asyncio.wait([self._told], timeout=TIMEOUTS.REQUEST)
             except UnreachableError as error:
+                self.ended_at = 0.0  # nobody knows for how long it has been so
                 return Ending(outcome=Outcome.AGENT_CRASH, error=f"the agent cannot be reached: {error}")
         if self._told.done():
             return self._told.result()
+        self.ended_at = 0.0
         return Ending(outcome=Outcome.AGENT_CRASH, error="the agent was not playing any more, and did not say why")
 
     async def settle(self) -> None:

@@ -7,24 +7,30 @@ import logging
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 
 import uvicorn
 from fastapi import FastAPI
 
 from proctor.agents.hosting.recipe import Recipe
+from proctor.agents.limits import EpisodeLimits
 from proctor.agents.servers.access import is_loopback, own_token
 from proctor.agents.servers.agent_side import AgentSide
 from proctor.agents.servers.application import application
 from proctor.agents.servers.evaluator_side import EvaluatorSide
+from proctor.agents.servers.player_side import PlayerSide
 from proctor.agents.servers.punctual import PunctualProtocol
 from proctor.agents.servers.side import Side, StartupError
 from proctor.errors import UsageError
 
 logger = logging.getLogger("proctor.agents")
 
-SIDES: dict[str, type[AgentSide] | type[EvaluatorSide]] = {"agent": AgentSide, "evaluator": EvaluatorSide}
+SIDES: dict[str, type[AgentSide] | type[EvaluatorSide] | type[PlayerSide]] = {
+    "agent": AgentSide,
+    "evaluator": EvaluatorSide,
+    "player": PlayerSide,
+}
 
 
 class Server:
@@ -138,6 +144,10 @@ def new_server(
     port: int,
     token: str | None = None,
     allow_hosts: Collection[str] = (),
+    limits: EpisodeLimits | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Server:
-    """A server for the agent or the evaluator that the recipe makes."""
-    return Server(SIDES[role](recipe, own_token(host, token), allow_hosts), host, port)
+    """A server for the agent, the evaluator or the player that the recipe makes, in a process with this environment."""
+    side = SIDES[role](recipe, own_token(host, token), allow_hosts, limits)
+    side.environment |= environment or {}
+    return Server(side, host, port)

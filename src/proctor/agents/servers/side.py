@@ -26,9 +26,11 @@ class Side(ABC):
     """What a server serves: an agent, or an evaluator."""
 
     title: str
+    largest_body: int = 1024 * 1024  # of a request, in bytes
 
     def __init__(self, token: str, allowed_hosts: Collection[str]) -> None:
         self.token, self.allowed_hosts = token, frozenset(map(str.lower, allowed_hosts))
+        self.environment: dict[str, str] = {}  # of the process that it serves, besides ours
 
     @abstractmethod
     def add_routes(self, app: FastAPI) -> None: ...

@@ -6,11 +6,13 @@ from typing import Literal
 
 from msgspec import Struct
 
+from proctor.agents.outcome import Outcome
 from proctor.agents.worlds.events import Header
 from proctor.agents.worlds.spaces import Space
 
 Clock = Literal["step", "realtime", "paused"]
 Idle = Literal["noop", "repeat"]
+AGENT_ENDED = "the agent's process has ended"  # what the environment of an isolated agent sees
 
 
 class Episode(Struct, frozen=True):
@@ -51,6 +53,15 @@ class View(Struct, frozen=True):
     reward: float | None  # of the last action
     step: int
     over: bool = False
+    observation: bytes = b""  # packed, for an agent elsewhere, which has no text
+
+
+class EpisodeFault(Exception):  # noqa: N818 - an outcome, to be told and not to be mended
+    """Why an episode ended before its end."""
+
+    def __init__(self, outcome: Outcome, why: str) -> None:
+        super().__init__(why)
+        self.outcome = outcome
 
 
 def success(said: bool | None, reward: float, wanted: float | None, threshold: float | None) -> bool | None:

@@ -68,6 +68,10 @@ class Ending(Struct, frozen=True):
     slow_ticks: int = 0  # that the world itself made late
     lags: dict[str, Lags] = {}
     usage: Usage = Usage()  # of a language model
+    by_agent: bool = False  # the world was lost after the agent had begun
+    seed: int | None = None  # of this attempt: another one has another
+    interrupted: bool = False  # by the end of the run
+    held: str = ""  # where the agent was: trusted, isolated at a level, or remote
 
 
 class Closing(Struct, frozen=True):

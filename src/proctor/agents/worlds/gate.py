@@ -13,35 +13,15 @@ from typing import Any
 
 import msgspec
 from aiohttp import web
-from msgspec import Struct
 
 from proctor.agents.constants import NETWORK, TIMEOUTS
 from proctor.agents.hosting.host import described
+from proctor.agents.worlds.moves import POLL, Frame, Move
 from proctor.agents.worlds.spaces import IllegalActionError
 
 LARGEST_ACTION = 1024 * 1024  # bytes
-POLL = 1.0  # seconds that a question for the next observation may wait, before it has to be asked again
 SWITCH = 0.0005  # seconds that a tick has to wait at most while the server is at work
 CONTENT = "application/msgpack"
-
-
-class Frame(Struct, frozen=True):
-    """An observation on its way to the agent. Times are of the clock that all processes of a machine share."""
-
-    tick: int
-    observation: bytes  # packed
-    reward: float | None
-    over: bool
-
-
-class Move(Struct, frozen=True):
-    """An action on its way to the world."""
-
-    tick: int  # of the observation that it answers
-    action: Any  # None is none: the idle one is meant
-    seen: int  # when the agent had the observation, in nanoseconds
-    sent: int
-    arrived: int = 0
 
 
 _decode_move = msgspec.msgpack.Decoder(Move).decode

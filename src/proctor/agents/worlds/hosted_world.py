@@ -11,6 +11,7 @@ from proctor.agents.hosting.channel import IN_AGENT
 from proctor.agents.hosting.host import Host
 from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.outcome import Outcome
+from proctor.agents.worlds import observations
 from proctor.agents.worlds.episode import About, Episode, View
 from proctor.agents.worlds.events import Ending
 from proctor.agents.worlds.play import Play, World, WorldFailedError
@@ -18,6 +19,7 @@ from proctor.agents.worlds.policy import AgentFailedError, Policy
 from proctor.agents.worlds.spaces import IllegalActionError
 
 if TYPE_CHECKING:
+    from proctor.agents.worlds.apart import ApartPolicy, LineGate
     from proctor.agents.worlds.gate import Gate
 
 
@@ -26,16 +28,22 @@ class HostedWorld:
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
         self._world, self._host = World(recipe.made()), host
-        self._policy: Policy | None = None
+        self._policy: Policy | ApartPolicy | None = None
         self._play: Play | None = None
         self._seen: Any = None
-        self._gate: Gate | None = None
+        self._gate: Gate | LineGate | None = None
 
     def about(self) -> Any:
         return msgspec.to_builtins(About(self._world.actions, self._world.threshold))
 
     def take_agent(self, recipe: bytes) -> None:
         self._policy = Policy(msgspec.msgpack.decode(recipe, type=Recipe))
+
+    def take_line(self) -> None:
+        """The agent is isolated, and asked over a line that only the two have."""
+        from proctor.agents.worlds.apart import LARGEST_REPLY, ApartPolicy, Line
+
+        self._policy = ApartPolicy(Line(self._host.handed[0], LARGEST_REPLY))
 
     def begin(self, told: dict[str, Any]) -> Any:
         """Resets the world; gives an ending if that fails."""
@@ -45,7 +53,7 @@ class HostedWorld:
         try:
             self._seen = self._play.begin()
         except WorldFailedError as error:
-            return _told(self._play.end(Outcome.ENV_CRASH, str(error)))
+            return _told(self._play.end(error.outcome, str(error)))
         return None
 
     def play(self) -> Any:
@@ -64,11 +72,16 @@ class HostedWorld:
         except (AgentFailedError, IllegalActionError) as error:
             return _told(play.end(Outcome.AGENT_CRASH, str(error)))
         except WorldFailedError as error:
-            return _told(play.end(Outcome.ENV_CRASH, str(error)))
+            return _told(play.end(error.outcome, str(error)))
         return _told(play.end())
 
     def build_gate(self) -> None:
         """Called before the first episode by a clock: no other world is to be disturbed while it plays."""
+        if self._host.handed:
+            from proctor.agents.worlds.apart import LARGEST_REPLY, Line, LineGate
+
+            self._gate = LineGate(Line(self._host.handed[0], LARGEST_REPLY))
+            return
         from proctor.agents.worlds.gate import Gate  # a server takes its time to import, and most worlds need none
 
         self._gate = Gate()
@@ -87,8 +100,12 @@ class HostedWorld:
         return _told(TimedPlay(self._begun, self._gate).run(self._seen))
 
     def look(self) -> Any:
-        """The observation in words."""
+        """The observation in words, or packed where nobody wants words."""
         play = self._begun
+        if not play.episode.in_words:
+            packed = observations.pack(self._seen)
+            view = View("", play.last_reward, play.length, play.over, packed)
+            return msgspec.to_builtins(view, builtin_types=(bytes,))
         return msgspec.to_builtins(View(self._world.in_words(self._seen), play.last_reward, play.length, play.over))
 
     def step(self, action: Any) -> Any:
@@ -97,8 +114,10 @@ class HostedWorld:
             self._seen = self._begun.step(action)
             self._begun.rest()
             return self.look()
+        except IllegalActionError as error:
+            return _told(self._begun.end(Outcome.AGENT_CRASH, str(error)))
         except WorldFailedError as error:
-            return _told(self._begun.end(Outcome.ENV_CRASH, str(error)))
+            return _told(self._begun.end(error.outcome, str(error)))
 
     def end(self, outcome: str, why: str) -> Any:
         return _told(self._begun.end(Outcome(outcome), why))

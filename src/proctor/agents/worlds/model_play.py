@@ -34,6 +34,8 @@ class ModelPlayer:
         self._moves: deque[Message] = deque(maxlen=2 * exam.settings.history)
         self._actions: Sayable
 
+    busy_seconds = 0.0  # its server's time limit is kept elsewhere
+
     def begin(self, about: About) -> None:
         if not is_sayable(about.actions):
             raise UsageError(

@@ -10,6 +10,7 @@ from typing import Any
 from proctor.agents.hosting.channel import IN_WORLD, Pulse
 from proctor.agents.hosting.host import described
 from proctor.agents.outcome import Outcome
+from proctor.agents.success import SuccessError, read_decision
 from proctor.agents.worlds import observations, spaces
 from proctor.agents.worlds.episode import Episode, WorldInfo, success
 from proctor.agents.worlds.events import Ending, EventLog, State
@@ -18,7 +19,11 @@ NOOPS = ("noop", "no-op", "none", "stay", "nothing", "still")  # names of the ac
 
 
 class WorldFailedError(Exception):
-    """The world raised something."""
+    """The world raised something, or said of its success what nobody can read."""
+
+    def __init__(self, what: str, error: BaseException) -> None:
+        super().__init__(f"{what} raised {described(error).text}")
+        self.outcome = Outcome.JUDGE_ERROR if isinstance(error, SuccessError) else Outcome.ENV_CRASH
 
 
 class World:
@@ -74,7 +79,7 @@ class Play:
             if info:
                 self._note_success(info)
         except BaseException as error:  # also what only ends a program: it must not end this one
-            raise WorldFailedError(f"reset raised {described(error).text}") from error
+            raise WorldFailedError("reset", error) from error
         self._started = time.monotonic_ns()
         self._log.add(self._started, State(None, None, False, False, frame), self._said)
         self._pulse.clear()
@@ -107,7 +112,7 @@ class Play:
             if info:
                 self._note_success(info)
         except BaseException as error:
-            raise WorldFailedError(f"step {self.length + 1} raised {described(error).text}") from error
+            raise WorldFailedError(f"step {self.length + 1}", error) from error
         self.length += 1
         self.reward += reward
         self.over = bool(terminated or truncated) or self.length >= self._most
@@ -122,7 +127,7 @@ class Play:
         try:
             return self._take(self.world.noop())
         except spaces.IllegalActionError as error:
-            raise WorldFailedError(f"its idle action: {error}") from error
+            raise WorldFailedError("its idle action", error) from error
 
     def rest(self) -> None:
         """Nobody is at it until the next step."""
@@ -131,7 +136,7 @@ class Play:
     def _note_success(self, info: Any) -> None:
         said = info.get("is_success", info.get("success"))
         if said is not None:
-            self._said = bool(said)
+            self._said = read_decision(said)
 
     def close(self) -> None:
         self._pulse.clear()

@@ -23,7 +23,16 @@ class Policy:
         found = recipe.found()
         if not is_playable(found):
             raise TypeError(f"{recipe.name} cannot play: it is neither a function nor has it a method act(observation)")
-        made = recipe.made() if inspect.isclass(found) else found
+        self._take(recipe.made() if inspect.isclass(found) else found)
+
+    @classmethod
+    def of(cls, made: Any) -> Policy:
+        """Of an object that is there already."""
+        policy = cls.__new__(cls)
+        policy._take(made)
+        return policy
+
+    def _take(self, made: Any) -> None:
         self._act: Callable[[Any], Any] = getattr(made, "act", made)
         self._reset = getattr(made, "reset", None)
 

@@ -16,15 +16,12 @@ from proctor.agents.hosting.host import Host
 from proctor.agents.hosting.recipe import Recipe
 from proctor.agents.worlds import observations
 from proctor.agents.worlds.episode import WorldInfo
-from proctor.agents.worlds.gate import CONTENT, POLL, Frame, Move
+from proctor.agents.worlds.gate import CONTENT
+from proctor.agents.worlds.moves import POLL, Frame, Move, WorldGoneError
 from proctor.agents.worlds.policy import Policy
 from proctor.agents.worlds.spaces import IllegalActionError, plain
 
 _decode_frame = msgspec.msgpack.Decoder(Frame).decode
-
-
-class WorldGoneError(Exception):
-    """The line to the world is cut: it is dead, or the agent has cut it."""
 
 
 async def play_by_clock(url: str, token: str, decide: Callable[[Frame], Awaitable[Any]]) -> None:

@@ -7,7 +7,7 @@ and then runs for one tick.
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -15,8 +15,12 @@ from proctor.agents.lags import Lags
 from proctor.agents.outcome import Outcome
 from proctor.agents.worlds import observations
 from proctor.agents.worlds.events import Ending
-from proctor.agents.worlds.gate import Frame, Gate, Move
+from proctor.agents.worlds.moves import Frame, Move
 from proctor.agents.worlds.play import Play, WorldFailedError
+
+if TYPE_CHECKING:
+    from proctor.agents.worlds.apart import LineGate
+    from proctor.agents.worlds.gate import Gate
 
 KEPT = 1_000  # observations whose time is remembered: who acts on an older one is beyond measuring
 LATE = 0.25  # of a tick: one that begins later than this has missed its deadline
@@ -34,7 +38,7 @@ class Figures(Struct):
 class TimedPlay:
     """Ticks until the end. The gate is where the agent gets what it sees, and leaves what it does."""
 
-    def __init__(self, play: Play, gate: Gate) -> None:
+    def __init__(self, play: Play, gate: Gate | LineGate) -> None:
         self._play, self._gate = play, gate
         self._period = int(1e9 / play.episode.fps)
         self._figures = Figures(lags={name: Lags() for name in ("observation", "reaction", "action")})
@@ -48,7 +52,7 @@ class TimedPlay:
             self._shown[0] = time.monotonic_ns()
             outcome, why = self._paused() if self._play.episode.clock == "paused" else self._realtime()
         except WorldFailedError as error:
-            outcome, why = Outcome.ENV_CRASH, str(error)
+            outcome, why = error.outcome, str(error)
         finally:
             self._gate.close()
         figures = self._figures

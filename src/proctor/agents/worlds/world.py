@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import platform
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib import metadata
+from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, field
 
 from proctor import __version__
+from proctor.agents.attempt import INTERRUPTED, Attempts, another_seed
 from proctor.agents.candidate import AgentCandidate
-from proctor.agents.constants import DEFAULT_EPISODES, LONGEST_TASK
+from proctor.agents.constants import DEFAULT_EPISODES
+from proctor.agents.hosting.isolation import open_isolation
 from proctor.agents.hosting.recipe import Recipe, recipe_of
-from proctor.agents.outcome import NOT_THE_AGENTS, Outcome
+from proctor.agents.human import HumanCandidate
+from proctor.agents.limits import Limits, Seconds
+from proctor.agents.outcome import PLAYED, Outcome
 from proctor.agents.tally import EpisodeTally, Facts
-from proctor.agents.worlds.arena import EpisodeFault, Mind, Table
-from proctor.agents.worlds.episode import Clock, Episode, Idle
-from proctor.agents.worlds.events import NAME, Ending, Header, ending_of
+from proctor.agents.wire.address import held_by
+from proctor.agents.worlds.arena import Mind, Table
+from proctor.agents.worlds.episode import Clock, Episode, EpisodeFault, Idle
+from proctor.agents.worlds.events import NAME, Ending, Header, ending_of, read_events
 from proctor.agents.worlds.model_play import ModelPlayer
 from proctor.agents.worlds.policy import RANDOM, is_playable
 from proctor.candidate import Candidate
@@ -34,21 +41,27 @@ from proctor.randomness import mix
 from proctor.task import Task
 from proctor.types import Output, Sample, Score
 
+if TYPE_CHECKING:
+    from proctor.agents.wire.client import WireClient
+    from proctor.agents.worlds.video import Videos
+
+logger = logging.getLogger("proctor.agents")
+
 AGENT = 1  # mixed into the seed of an episode, for the agent that plays it
 COUNTS = ("idle", "unreadable", "late", "dropped", "late_ticks", "slow_ticks")
-PLAYED = "played"  # the outcome of an episode in a world that cannot be won or lost
 
 
-class WorldSettings(Struct, frozen=True):
+class WorldSettings(Limits, frozen=True):
     clock: Clock = "step"
     fps: Annotated[float, Meta(gt=0, le=1_000)] = 30.0  # of the clocks realtime and paused
     max_steps: Annotated[int, Meta(ge=1)] | None = None  # besides the world's own limit
-    timeout: Annotated[float, Meta(gt=0, le=LONGEST_TASK)] = 300.0  # seconds of an episode
+    timeout: Seconds = 300.0  # of an episode
     success_reward: float | None = None  # the reward that makes an episode a success
     idle: Idle = "noop"  # what is done in a tick without an action
-    attempts: Annotated[int, Meta(ge=1, le=10)] = 2  # at an episode that fails through no fault of the agent
+    attempts: Annotated[int, Meta(ge=1, le=10)] = 2  # at an episode that fails before the agent has begun
     history: Annotated[int, Meta(ge=0, le=1_000)] = 4  # moves that a language model is shown again
-    env_kwargs: dict[str, Any] = {}
+    env_kwargs: dict[str, Any] = field(default_factory=dict)
+    filmed: Annotated[int, Meta(ge=0)] = 3  # episodes, from the first, that a video is made of where the world is drawn
 
 
 class WorldExam(Task):
@@ -64,6 +77,10 @@ class WorldExam(Task):
         """How the world is made, in its process; the words are for a language model."""
         return recipe_of(self.World, (), self.settings.env_kwargs)
 
+    def filmed_world(self) -> Recipe | None:
+        """The same world, with a method `render` that gives a picture; None if it has none."""
+        return None
+
     def count(self, config: RunConfig) -> int:
         return config.limit or DEFAULT_EPISODES
 
@@ -76,40 +93,60 @@ class WorldExam(Task):
         return config.parallel
 
     async def open(self, config: RunConfig) -> None:
+        if config.owamcap:
+            raise UsageError(f"{self.name} is stepped, without a display: --owamcap has nothing to record.")
         # A sitting that was killed may have left whole episodes. What appears later was not left by one.
         self._left = {path.parent for path in self.artifacts.glob(f"*/{NAME}")}
+        self._limits = self.settings.shared_by(config.parallel)
+        self._isolation = await asyncio.to_thread(open_isolation, config, window=False)
+        self.agent_held = held_by(config, self._isolation)
+        self._wires: list[WireClient] = []
+        self._free_wires: list[WireClient] = []
         self._tables: list[Table] = []
         self._free: list[Table] = []
         self._preparing = asyncio.Lock()
+        self._in_words = not config.agent  # a language model reads
+        self._videos: Videos | None = None
+        self._told: set[str] = set()  # why there is no video
 
     async def close(self) -> None:
         for table in self._tables:
             await table.close()
+        for wire in self._wires:
+            await wire.close()
+        if self._videos is not None:
+            await self._videos.close()
 
     async def ask(
-        self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig, done: int
+        self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig, done: Sequence[Output]
     ) -> AsyncGenerator[Output]:
         agent = self._agent(candidate)
-        for attempt in range(self.settings.attempts):
-            log = self.artifacts / f"{sample.index:06}-{epoch}-{attempt + 1}" / NAME
-            episode = self._episode(sample, epoch, candidate, log)
-            ending = ending_of(log, episode.header) if log.parent in self._left else None
-            if ending is None and attempt < done:
-                continue  # its output is kept; that it left no whole log says that it failed
-            if ending is None:
-                mind = ModelPlayer(self, sample, epoch, candidate, config) if isinstance(candidate, Model) else None
-                await self._prepare(agent, config)
-                ending = await self._attempt(episode, agent, mind)
-            if attempt >= done:
+        attempts = Attempts(self.settings.attempts)
+        for number in count():
+            log = self.artifacts / f"{sample.index:06}-{epoch}-{number + 1}" / NAME
+            episode = self._episode(sample, epoch, number, candidate, log)
+            if number < len(done):  # played before the run was cut short
+                ending = msgspec.json.decode(done[number].text, type=Ending)
+            else:
+                left = _left_by(log, episode) if log.parent in self._left else None
+                if left is None:
+                    await self._prepare(agent, config)
+                    left = await self._played(episode, agent, sample, epoch, candidate, config)
+                    await self._film(sample, log, config)
+                ending = left
                 text = msgspec.json.encode(ending).decode()
                 yield Output(text, ending.usage, ending.outcome, ending.seconds)
-            if ending.outcome not in NOT_THE_AGENTS:
+            if not attempts.go_on_after(ending.outcome, ending.by_agent, ending.interrupted):
                 return
 
     def _agent(self, candidate: Candidate) -> Recipe | None:
-        """None for a language model."""
-        if isinstance(candidate, Model):
+        """None for a language model, and for an agent on another machine."""
+        if isinstance(candidate, Model) or (isinstance(candidate, AgentCandidate) and candidate.url):
             return None
+        if isinstance(candidate, HumanCandidate):
+            raise UsageError(
+                f"{self.name} is stepped, without a window: --agent human plays in windows, as of agents/window."
+            )
         if not isinstance(candidate, AgentCandidate):
             raise UsageError(f"{self.name} is played by an agent or a model; {candidate.name} is neither.")
         agent = candidate.recipe or RANDOM
@@ -120,20 +157,20 @@ class WorldExam(Task):
             )
         return agent
 
-    def _episode(self, sample: Sample, epoch: int, candidate: Candidate, log: Path) -> Episode:
-        settings = self.settings
+    def _episode(self, sample: Sample, epoch: int, number: int, candidate: Candidate, log: Path) -> Episode:
+        settings, seed = self.settings, another_seed(sample.seed, epoch, number)
         header = Header(
             self.name,
             msgspec.to_builtins(settings),
             candidate.name,
-            sample.seed,
+            seed,
             time.time(),
             {"proctor": __version__, "python": platform.python_version()} | _versions(self.packages),
         )
         return Episode(
             header,
             str(log.absolute()),  # whoever plays may go elsewhere
-            mix(sample.seed, epoch, AGENT) >> 33,
+            mix(seed, epoch, AGENT) >> 33,
             settings.timeout,
             settings.clock,
             settings.max_steps,
@@ -143,17 +180,70 @@ class WorldExam(Task):
             in_words=isinstance(candidate, Model),
         )
 
+    async def _played(
+        self,
+        episode: Episode,
+        agent: Recipe | None,
+        sample: Sample,
+        epoch: int,
+        candidate: Candidate,
+        config: RunConfig,
+    ) -> Ending:
+        if isinstance(candidate, AgentCandidate) and candidate.url:
+            return await self._remote_attempt(episode, candidate.url)
+        mind = ModelPlayer(self, sample, epoch, candidate, config) if isinstance(candidate, Model) else None
+        return await self._attempt(episode, agent, mind)
+
     async def _attempt(self, episode: Episode, agent: Recipe | None, mind: Mind | None) -> Ending:
         table = self._free.pop() if self._free else self._new_table(agent)
         try:
-            ending = await table.play(episode, mind)
+            ending = await table.play(episode, mind, self.agent_held)
         finally:
             self._free.append(table)
         return ending
 
+    async def _remote_attempt(self, episode: Episode, url: str) -> Ending:
+        from proctor.agents.wire.client import WireClient
+        from proctor.agents.wire.world_mind import RemoteMind
+
+        if not self._free_wires:
+            self._wires.append(WireClient(url))
+            self._free_wires.append(self._wires[-1])
+        wire = self._free_wires.pop()
+        mind = RemoteMind(wire, episode)
+        try:
+            return await self._attempt(episode, None, mind)
+        finally:
+            await mind.end()
+            self._free_wires.append(wire)
+
+    async def _film(self, sample: Sample, log: Path, config: RunConfig) -> None:
+        """A video of one of the first episodes, if it is wanted and the world can be drawn."""
+        if not config.film or sample.index - config.limit_start >= self.settings.filmed:
+            return None
+        world = self.filmed_world()
+        if world is None:
+            return None
+        from proctor.agents.worlds.video import VideoError, Videos
+
+        if self.settings.clock != "step" and config.parallel > 1:
+            return self._tell("no videos: to make them would take time from the episodes beside; leave out --parallel")
+        self._videos = self._videos or Videos(world, self.artifacts / "film.log", self._limits)
+        try:
+            await self._videos.make(log)
+        except VideoError as error:
+            self._tell(str(error))
+
+    def _tell(self, note: str) -> None:
+        """Once."""
+        if note not in self._told:
+            self._told.add(note)
+            logger.warning("%s: %s", self.name, note)
+
     def _new_table(self, agent: Recipe | None) -> Table:
         log = self.artifacts / f"process-{len(self._tables) + 1}.log"
-        self._tables.append(Table(self.world(in_words=agent is None), agent, self.settings.clock, log))
+        world = self.world(in_words=self._in_words)
+        self._tables.append(Table(world, agent, self.settings.clock, log, self._limits, self._isolation))
         return self._tables[-1]
 
     async def _prepare(self, agent: Recipe | None, config: RunConfig) -> None:
@@ -188,6 +278,23 @@ class WorldExam(Task):
 
     def tally(self) -> Tally:
         return EpisodeTally(self.metric, _facts)
+
+
+def _left_by(log: Path, episode: Episode) -> Ending | None:
+    """What a run that was cut short has left of an episode: its ending, or that it had begun."""
+    if (ending := ending_of(log, episode.header)) is not None:
+        return ending
+    with suppress(UsageError):
+        seen = read_events(log)
+        if seen.lines and seen.header.episode == episode.header.episode:
+            return Ending(
+                Outcome.STOPPED,
+                why=INTERRUPTED,
+                clock=episode.clock,
+                seed=episode.header.seed,
+                interrupted=True,
+            )
+    return None
 
 
 def _facts(output: Output) -> Facts | None:

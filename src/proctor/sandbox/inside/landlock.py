@@ -31,14 +31,17 @@ def version() -> int:
         return 0
 
 
-def confine(readable: list[str], listable: list[str], writable: list[str], devices: list[str]) -> None:
+def confine(
+    readable: list[str], listable: list[str], writable: list[str], devices: list[str], *, network: bool = False
+) -> None:
     """Everything else is refused to this process and all that it starts: files, TCP, signals to those outside.
 
     Of folders that are listable and no more, Python learns which modules lie in them, of which it may read some.
     """
     abi = version()
     everything = _EVERYTHING.get(abi, (1 << 16) - 1)
-    attributes = struct.pack("QQQ", everything, _TCP if abi >= 4 else 0, _SCOPES if abi >= SIGNALS_SINCE else 0)
+    ports = _TCP if abi >= 4 and not network else 0
+    attributes = struct.pack("QQQ", everything, ports, _SCOPES if abi >= SIGNALS_SINCE else 0)
     rules = _create(attributes[: 8 if abi < 4 else 16 if abi < SIGNALS_SINCE else 24])
     try:
         for paths, rights in (

@@ -158,7 +158,7 @@ def number_of(name: str) -> int:
     return number
 
 
-def base_filter(alone: bool) -> bytes:
+def base_filter(alone: bool, network: bool = False) -> bytes:
     """`alone`: in namespaces of its own, where a local socket leads to nobody else."""
     program = _head()
     program += [(_ABOVE, 0, 1, _LAST_KNOWN), (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)]
@@ -168,8 +168,9 @@ def base_filter(alone: bool) -> bytes:
             program += _on(number, _REFUSE | errno.EPERM)
     refused = _REFUSE | errno.EACCES
     if alone:  # only the kind that stays inside: no internet, no host of a virtual machine
-        for name in ("socket", "socketpair"):
-            program += _only(name, 0, (socket.AF_UNIX,), refused)
+        outside = (socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK) if network else ()
+        program += _only("socket", 0, (socket.AF_UNIX, *outside), refused)
+        program += _only("socketpair", 0, (socket.AF_UNIX,), refused)
     else:  # a local socket would lead to the services of the machine; a pair of streams leads nowhere
         program += _on(number_of("socket"), refused)
         flags = (0, socket.SOCK_CLOEXEC, socket.SOCK_NONBLOCK, socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
@@ -180,19 +181,28 @@ def base_filter(alone: bool) -> bytes:
 
 def last_filter() -> bytes:
     program = _head()
-    program += _on(number_of("unshare"), _REFUSE | errno.EPERM)
-    program += _on(number_of("setns"), _REFUSE | errno.EPERM)
     # Memory that no limit counts, and what would be there for the next program.
     for name in ("memfd_create", "memfd_secret", "msgget", "semget", "shmget"):
         program += _on(number_of(name), _REFUSE | errno.ENOSYS)
-    program += [
+    return _pack([*program, *_without_namespaces()])
+
+
+def namespaces_filter() -> bytes:
+    """For a process that has its room to itself until it ends: it makes no other."""
+    return _pack([*_head(), *_without_namespaces()])
+
+
+def _without_namespaces() -> list[tuple[int, int, int, int]]:
+    program = _on(number_of("unshare"), _REFUSE | errno.EPERM)
+    program += _on(number_of("setns"), _REFUSE | errno.EPERM)
+    return [
+        *program,
         (_EQUAL, 0, 4, number_of("clone")),
         (_LOAD, 0, 0, _ARGUMENT_AT),
         (_ANY_BIT, 0, 1, kernel.ALL_NAMESPACES | kernel.CLONE_PARENT),
         (_RETURN, 0, 0, _REFUSE | errno.EPERM),
         (_RETURN, 0, 0, _ALLOW),
     ]
-    return _pack(program)
 
 
 def neighbours_filter(process: int) -> bytes:

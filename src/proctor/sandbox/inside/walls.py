@@ -25,21 +25,32 @@ _INODES = 16_384
 
 def raise_walls(plan: dict[str, Any]) -> None:
     if plan["walls"] == "kernel":
-        _enter_namespaces(plan["user_namespace"])
+        _enter_namespaces(plan["user_namespace"], plan.get("network", False))
         _build_room(plan)
     elif plan["walls"] == "bubblewrap":
         _finish_bubblewraps_room(plan)
     kernel.adopt_orphans()
     kernel.set_no_new_privileges()
     if plan["landlock"]:
-        devices = [f"/dev/{name}" for name in DEVICES]
-        landlock.confine(plan["readable"], plan["listable"], [plan["scratch"]], devices)
+        landlock.confine(
+            plan["readable"],
+            plan["listable"],
+            [plan["scratch"]],
+            devices(plan),
+            network=plan.get("network", False),
+        )
     if plan["seccomp"]:
-        seccomp.Filter(seccomp.base_filter(alone=plan["pid_namespace"])).install()
+        alone, network = plan["pid_namespace"], plan.get("network", False)
+        seccomp.Filter(seccomp.base_filter(alone=alone, network=network)).install()
 
 
-def _enter_namespaces(as_ordinary_user: bool) -> None:
-    flags = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC
+def devices(plan: dict[str, Any]) -> list[str]:
+    return [*(f"/dev/{name}" for name in DEVICES), *plan.get("devices", ())]
+
+
+def _enter_namespaces(as_ordinary_user: bool, network: bool) -> None:
+    flags = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWIPC
+    flags |= 0 if network else kernel.CLONE_NEWNET
     flags |= kernel.CLONE_NEWUTS | kernel.CLONE_NEWCGROUP
     user, group = os.getuid(), os.getgid()
     kernel.unshare(flags | (kernel.CLONE_NEWUSER if as_ordinary_user else 0))
@@ -50,7 +61,8 @@ def _enter_namespaces(as_ordinary_user: bool) -> None:
     first = os.fork()
     if first:
         _, status = os.waitpid(first, 0)
-        os._exit(0 if status == 0 else 1)
+        code = os.waitstatus_to_exitcode(status)
+        os._exit(code if code >= 0 else 128 - code)
     kernel.die_with_parent()
 
 
@@ -71,6 +83,8 @@ def _build_room(plan: dict[str, Any]) -> None:
         kernel.mount("tmpfs", f"/new{island}", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=1m")
     for folder in plan["folders"]:
         _bind_read_only(f"/old{folder}", f"/new{folder}")
+    for source, target in plan.get("binds", ()):
+        _bind_read_only(f"/old{source}", f"/new{target}")
     for place in plan["hidden"]:
         kernel.mount("tmpfs", f"/new{place}", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=4k")
     for link, target in plan["links"]:
@@ -79,8 +93,8 @@ def _build_room(plan: dict[str, Any]) -> None:
     for name, content in plan["files"].items():
         _parents(f"/new{name}")
         _write(f"/new{name}", content)
-    _make_devices(plan["scratch"])
-    _make_proc()
+    _make_devices(plan["scratch"], devices(plan))
+    _make_proc(whole=bool(plan.get("devices")))  # drivers of graphics cards are described there
     for place in ("", *plan["islands"], *plan["hidden"]):
         _make_read_only(f"/new{place}")
     os.chdir("/new")
@@ -130,18 +144,22 @@ def _protect(target: str) -> None:
     )
 
 
-def _make_devices(scratch: str) -> None:
+def _make_devices(scratch: str, names: list[str]) -> None:
     os.mkdir("/new/dev")
-    for name in DEVICES:
-        _write(f"/new/dev/{name}", "")
-        kernel.mount(f"/old/dev/{name}", f"/new/dev/{name}", "", kernel.MS_BIND)
+    for name in names:
+        _parents(f"/new{name}")
+        _write(f"/new{name}", "")
+        kernel.mount(f"/old{name}", f"/new{name}", "", kernel.MS_BIND)
     for link, target in (*DEVICE_LINKS, ("shm", scratch)):
         os.symlink(target, f"/new/dev/{link}")
 
 
-def _make_proc() -> None:
+def _make_proc(whole: bool) -> None:
     os.mkdir("/new/proc")
     flags = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+    if whole:
+        kernel.mount("proc", "/new/proc", "proc", flags)
+        return
     try:  # without hidepid: the warden has to see those whom it watches
         kernel.mount("proc", "/new/proc", "proc", flags, "subset=pid")
     except OSError:  # a kernel before 5.8

@@ -85,7 +85,7 @@ class Zygote:
                 os.setresgid(self._user, self._user, self._user)
                 os.setresuid(self._user, self._user, self._user)
             if self._plan["seccomp"] and not self._plan["pid_namespace"]:
-                _leave_neighbours_alone(files=self._user is None)
+                leave_neighbours_alone(files=self._user is None)
             if self._plan.get("without_mounts"):
                 sitecustomize.install()
             gc.enable()
@@ -109,7 +109,7 @@ def _fork_by_default() -> None:
         context._default_context._default_context = context._default_context.get_context("fork")  # type: ignore[attr-defined]
 
 
-def _leave_neighbours_alone(files: bool) -> None:
+def leave_neighbours_alone(files: bool) -> None:
     """Where no PID namespace hides them; and their `files`, where they are the same user."""
     seccomp.Filter(seccomp.neighbours_filter(os.getpid())).install()
     locked = landlock.version()

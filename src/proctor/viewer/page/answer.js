@@ -1,14 +1,57 @@
 // What came back, and what was made of it: texts, programs with their verdicts, episodes.
 
+const TURNS_SHOWN = 500;
+
 function outputView(output, place, all) {
   const told = readObject(output.text);
   return element(
     "div",
     { class: "message assistant" },
     element("h3", { class: "role" }, all > 1 ? `answer ${place + 1} of ${all}` : "answer"),
-    told ? objectTable(told) : output.text ? verbatim(output.text) : element("p", { class: "soft" }, "(nothing)"),
+    told ? objectTable({ ...told, turns: undefined }) : output.text ? verbatim(output.text) : element("p", { class: "soft" }, "(nothing)"),
+    Array.isArray(told?.turns) && told.turns.length ? turnsView(told.turns) : null,
     outputFacts(output, all === 1),
   );
+}
+
+// What a model was asked in a window, what it replied, and what was pressed for it.
+function turnsView(turns) {
+  const unreadable = turns.filter((turn) => turn.reply !== null && !turn.readable).length;
+  return element(
+    "details",
+    { class: "turns", open: true },
+    element(
+      "summary",
+      {},
+      `${plural(turns.length, "turn")}${unreadable ? `, ${plural(unreadable, "unreadable reply", "unreadable replies")}` : ""}`,
+    ),
+    element(
+      "ol",
+      {},
+      turns.slice(0, TURNS_SHOWN).map((turn) =>
+        element(
+          "li",
+          {},
+          folded(`prompt, with ${turn.frame || "a frame"}`, verbatim(turn.prompt)),
+          turn.reply === null ? element("p", { class: "soft" }, "(no reply)") : verbatim(turn.reply || "(nothing)"),
+          facts([
+            ["pressed", turn.readable ? turn.pressed.map(pressedText).join(", ") || "nothing" : null],
+            ["read", turn.reply !== null && !turn.readable ? "unreadable" : null],
+            ["time", turn.seconds ? duration(turn.seconds) : null],
+            ["tokens", `${count(turn.usage.input_tokens)} in, ${count(turn.usage.output_tokens)} out`],
+            ["ended by", turn.finish === "stop" ? null : turn.finish],
+          ]),
+        ),
+      ),
+    ),
+    turns.length > TURNS_SHOWN
+      ? element("p", { class: "soft" }, `The first ${count(TURNS_SHOWN)} are shown; all are in the export.`)
+      : null,
+  );
+}
+
+function pressedText({ keys, seconds }) {
+  return `${keys.join("+") || "no key"} for ${number(seconds)} s`;
 }
 
 // What a single answer took stands above it, with the verdict.

@@ -1,6 +1,7 @@
 // An episode: its film, and below it what happened when. A click on an event goes there in the film.
 
 const EVENTS_SHOWN = 2000;
+const FRAME = /\/frame-\d+\.png$/;
 
 class Episode {
   constructor(data, run, folder, files) {
@@ -22,14 +23,19 @@ class Episode {
     }
     this.node.append(this.aside);
     const rest = files.filter((name) => name !== this.film);
-    this.files = element(
-      "p",
-      { class: "soft files" },
-      "Files: ",
-      rest.flatMap((name, place) => [
+    const links = (names) =>
+      names.flatMap((name, place) => [
         place ? ", " : "",
         link(data.file(run, name), { target: "_blank", rel: "noopener" }, name.split("/").at(-1)),
-      ]),
+      ]);
+    // Those that a model was shown may be hundreds.
+    const frames = rest.filter((name) => FRAME.test(name));
+    const others = rest.filter((name) => !FRAME.test(name));
+    this.files = element(
+      "div",
+      { class: "soft files" },
+      element("p", {}, "Files: ", links(others)),
+      frames.length ? folded(plural(frames.length, "frame"), element("p", {}, links(frames))) : null,
     );
     this.ready = this.log ? this.showEvents(data, run) : Promise.resolve();
     this.node.append(this.files);

@@ -143,6 +143,7 @@ class RunPage {
             : null,
         ],
         ["cost", cost(run.usage.cost)],
+        ["agent", run.provenance.agent_held ?? null],
         ["run", element("code", {}, run.id)],
       ]),
       settings.length ? element("p", { class: "soft settings" }, settings.join("  ")) : "",

@@ -1,0 +1,40 @@
+"""The two sides of `bench/isolation.py`: whoever acts on a display, and a policy for stepped play."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+
+class Nobody:
+    """Is made, and does nothing: the role measures."""
+
+
+class Actor:
+    """A role: acts on the display of its process, and says how long each action took."""
+
+    def __init__(self, recipe: Any, host: Any) -> None:
+        from proctor.agents.desktop.vk import VK
+        from proctor.agents.desktop.x11 import XDesktop
+
+        self._key = int(VK.SPACE)
+        self._desktop = XDesktop()
+        self._desktop.capture()
+
+    def act(self, times: int) -> dict[str, list[float]]:
+        """Milliseconds of a press with its release, and of a picture of the screen."""
+        presses, pictures = [], []
+        for _ in range(times):
+            begun = time.perf_counter()
+            self._desktop.key(self._key, True)
+            pressed = time.perf_counter()
+            self._desktop.key(self._key, False)
+            self._desktop.capture()
+            pictured = time.perf_counter()
+            presses.append((pressed - begun) * 1e3)
+            pictures.append((pictured - pressed) * 1e3)
+        return {"press": presses, "release and picture": pictures}
+
+
+def still(observation: Any) -> int:
+    return 1

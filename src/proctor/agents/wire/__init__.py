@@ -1,0 +1,1 @@
+"""An agent on another machine: frames and observations go out, actions come back."""

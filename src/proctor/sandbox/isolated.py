@@ -1,0 +1,175 @@
+"""One long-lived program behind the walls, seen from outside: the command that starts it, and what that needs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from proctor.errors import SandboxUnavailableError
+from proctor.sandbox.inside.isolated import FIRST_DESCRIPTOR
+from proctor.sandbox.ladder import Level, Walls, rungs
+from proctor.sandbox.layout import ENVIRONMENT, SCRATCH, Layout, parts_open_to_all, plan_layout
+from proctor.sandbox.survey import Finding
+from proctor.sandbox.worker import SOURCES, WorkerError, command_of, files_in_memory, make_scratch
+
+_INSIDE = "proctor.sandbox.inside.isolated"
+_TRIAL_SECONDS = 60.0
+_GPU_DEVICES = ("/dev/nvidia*", "/dev/nvidia-caps/*", "/dev/dri/*", "/dev/kfd")
+_CERTIFICATES = ("/etc/ssl", "/etc/pki", "/etc/ca-certificates")
+_LOOKED_AT = ("/etc/mime.types",)  # by Python itself, which does not expect that it may not
+_RESOLVER = "/etc/resolv.conf"
+
+
+class Allowed(Struct, frozen=True):
+    """What a program behind the walls may use or see, besides the system and Python."""
+
+    network: bool = False
+    gpu: bool = False
+    files: tuple[str, ...] = ()  # absolute paths, read-only, at the same place
+    binds: tuple[tuple[str, str], ...] = ()  # a file of ours, and where it lies in the room
+    listable: tuple[str, ...] = ()  # folders in which Python has to find a module, where no namespace hides the others
+
+    @property
+    def needs_namespaces(self) -> bool:
+        """Landlock alone cannot open one local socket and no other."""
+        return self.network or self.gpu or bool(self.binds)
+
+
+class Enclosed(Struct):
+    """A command to start once. `close` when it has ended."""
+
+    command: list[str]
+    handed: list[int]  # descriptors that it inherits; those in `own` are closed by us when it has started
+    environment: dict[str, str]
+    own: list[int]
+    scratch: Path | None
+
+    def started(self) -> None:
+        for descriptor in self.own:
+            os.close(descriptor)
+        self.own = []
+
+    def close(self) -> None:
+        self.started()
+        if self.scratch is not None:
+            shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+def enclose(
+    level: Level, program: list[str], handed: Iterable[int], allowed: Allowed, environment: Mapping[str, str]
+) -> Enclosed:
+    """`{N}` in the program stands for the number that the N-th handed descriptor has inside."""
+    handed = list(handed)
+    order = sorted(handed)
+    inside = [str(FIRST_DESCRIPTOR + order.index(descriptor)) for descriptor in handed]
+    layout = _layout(level, allowed)
+    scratch = make_scratch(level, layout)
+    room = str(scratch or SCRATCH)
+    home = f"{room}/home"
+    more: dict[str, Any] = {
+        "program": [part.format(*inside) for part in program],
+        "home": home,
+        "network": allowed.network,
+        "binds": allowed.binds,
+        "devices": gpu_devices() if allowed.gpu else [],
+    }
+    if not level.namespaces:
+        more["listable"] = [*layout.folders, SOURCES, *allowed.listable]
+    files = files_in_memory(layout) if level.walls is Walls.BUBBLEWRAP else {}
+    return Enclosed(
+        command_of(_INSIDE, level, layout, order, scratch, files, more),
+        [*order, *files],
+        {**ENVIRONMENT, "HOME": home, "TMPDIR": room, **environment},
+        list(files),
+        scratch,
+    )
+
+
+def _layout(level: Level, allowed: Allowed) -> Layout:
+    shown: list[str] = list(allowed.files)
+    if level.namespaces and os.getuid() == 0:  # the program will be another user
+        shown = [part for place in shown for part in parts_open_to_all(place)]
+    if allowed.network:
+        shown += filter(os.path.exists, _CERTIFICATES)
+    if allowed.gpu:
+        shown += ["/sys"]
+    shown += filter(os.path.exists, _LOOKED_AT)
+    layout = plan_layout(shown, with_answers=True)
+    files = dict(layout.files)
+    if allowed.network:
+        with suppress(OSError):
+            files[_RESOLVER] = Path(_RESOLVER).read_text()
+    return Layout(layout.folders, layout.links, files, layout.packages, layout.islands, layout.hidden)
+
+
+def gpu_devices() -> list[str]:
+    """The device nodes of this machine's graphics cards."""
+    return sorted(path for pattern in _GPU_DEVICES for path in glob(pattern) if Path(path).is_char_device())
+
+
+def find_level(allowed: Allowed, what: str) -> Level:
+    """The strongest level on which a program runs here with what it is allowed; raises where none holds it."""
+    if allowed.gpu and not gpu_devices():
+        raise SandboxUnavailableError(f"{what}: this machine has no graphics card that could be handed in.")
+    findings = []
+    for level in filter(lambda level: level.safe, rungs()):
+        if allowed.needs_namespaces and not level.namespaces:
+            findings.append(Finding(level, False, "it cannot let in one display, network or card and nothing else"))
+            continue
+        obstacle = _tried(level, allowed)
+        if not obstacle:
+            return level
+        findings.append(Finding(level, False, obstacle))
+    if not sys.platform.startswith("linux"):
+        raise SandboxUnavailableError(f"{what} needs Linux, or an agent on another machine: --agent http://HOST:PORT.")
+    tried = "; ".join(f"{finding.level.name}: {finding.obstacle.rstrip('.')}" for finding in findings) or "no level"
+    cure = findings[0].cure if findings else ""
+    raise SandboxUnavailableError(f"{what}: this machine cannot hold it ({tried}). {cure}".rstrip())
+
+
+def _tried(level: Level, allowed: Allowed) -> str:
+    """What is in the way of a program on this level; empty if nothing is."""
+    ours, theirs = socket.socketpair()
+    enclosed = None
+    try:
+        program = [sys.executable, "-I", "-S", "-c", "import os; os.write({0}, b'here')"]
+        enclosed = enclose(level, program, [theirs.fileno()], Allowed(allowed.network, allowed.gpu), {})
+        process = subprocess.Popen(
+            enclosed.command,
+            pass_fds=enclosed.handed,
+            env=enclosed.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        theirs.close()
+        try:
+            _, said = process.communicate(timeout=_TRIAL_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            return f"nothing came of it within {_TRIAL_SECONDS:g} seconds"
+        lines = [line for line in said.decode(errors="replace").splitlines() if line.strip()]
+        ours.setblocking(False)
+        with suppress(BlockingIOError):
+            if ours.recv(4) == b"here":
+                return ""
+        return lines[-1] if lines else "the program ended without a word"
+    except (WorkerError, OSError) as error:
+        return str(error)
+    finally:
+        ours.close()
+        theirs.close()
+        if enclosed is not None:
+            enclosed.close()
