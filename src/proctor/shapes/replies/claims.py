@@ -157,6 +157,9 @@ _NOW = re.compile(
 )
 
 
+_EVENT = re.compile(r"\b(?:removed|removes?|added|adds?)\b", re.I)  # what happens is not yet what is there
+
+
 def _tell_now(asked: Attributes, sentence: str) -> str | None:
     """What the sentence says of the present; what was at the start is only the beginning of the history."""
     *_, last = re.split(r"\bbut\b|\bhowever\b|;", sentence)
@@ -164,7 +167,9 @@ def _tell_now(asked: Attributes, sentence: str) -> str | None:
         if now := _NOW.search(last):
             return "No" if now["isnt"] or now["no"] else "Yes" if now["is"] else None
         return _tell_now(asked, last)
-    return None if _PAST.search(sentence) else says_exists(asked, sentence)
+    if _PAST.search(sentence) or _EVENT.search(sentence):
+        return None
+    return says_exists(asked, sentence)
 
 
 def _state_now(asked: Attributes, sentence: str) -> str | None:
@@ -174,7 +179,7 @@ def _state_now(asked: Attributes, sentence: str) -> str | None:
     sentence = _CONDITION.sub(" ", sentence)
     if answer := _tell_now(asked, sentence):
         return answer
-    if not _PAST.search(sentence) and (answer := _state_about(asked, sentence)):
+    if not (_PAST.search(sentence) or _EVENT.search(sentence)) and (answer := _state_about(asked, sentence)):
         return answer
     if listed := _LISTED.search(sentence):
         return _in_list(asked, listed["list"])

@@ -175,7 +175,7 @@ UNDECIDED = re.compile(
 )
 # At the end of a sentence that was cut off.
 UNFINISHED = re.compile(
-    r"\b(?:is|are|the|a|an|at|(?<!left )(?<!right )of|and|or|so|to|with|because|since|than|its|"
+    r"\b(?:but|however|is|are|the|a|an|at|(?<!left )(?<!right )of|and|or|so|to|with|because|since|than|its|"
     r"then|that|which|be|"
     r"by|in|the small|the large|it's|turns|turned|becomes|became|into|from|(?:and|so|that) it|"
     r"(?:need|have|"

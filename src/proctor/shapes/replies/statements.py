@@ -172,6 +172,11 @@ def says_exists(asked: Attributes, sentence: str) -> str | None:
         if labelled["no"]:
             return "No" if things and things <= asked else None
         return "Yes" if asked <= things else None
+    if found := _SOME_IS.search(sentence):
+        things, what = attributes(found["things"]), attributes(found["what"])
+        if asked <= things | what:
+            return "Yes"
+        return "No" if found["only"] and things <= asked and contradict(what, asked) else None
     if listed := _HEADED.match(sentence):
         return _says_of_list(asked, attributes(listed["things"]), listed["list"])
     if (nothing := re.match(r"\W*nothing ([\w ]{3,40})\W*$", sentence, re.I)) and attributes(nothing[1]) == asked:
@@ -224,6 +229,13 @@ def _says_of_all(asked: Attributes, found: re.Match[str], sentence: str) -> str 
 _THE_IS = re.compile(rf"\bthe (?:\w+ ){{0,2}}(?:{'|'.join(FORMS)}) is (?:an? )?{_VALUE}", re.I)
 
 
+# "The only yellow shape is a circle", "one of the circles is yellow".
+_SOME_IS = re.compile(
+    r"\b(?:(?P<only>the only)|(?:one|two|three|some|several|[1-9]) of the) "
+    r"(?P<things>(?:\w+ ){0,2}(?:shape|square|circle|triangle)s?)(?: \w+ (?:the|this) \w+)? (?:is|are) "
+    r"(?P<what>(?!not\b)(?:(?! so |\.)[^;:,]){3,40})",
+    re.I,
+)
 _NOT_ONE = re.compile(
     r"(?:\bnot|n't) the same (?:one|shape)\b|"
     r"\bnone (?:that|of (?:them|which|these))? ?(?:is|are) both\W*$",
