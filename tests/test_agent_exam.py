@@ -47,7 +47,8 @@ def test_an_evaluator_is_an_exam() -> None:
     assert attempt["outcome"] == "completed"
     logs = sorted(Path(os.environ["PROCTOR_STORE"]).glob("artifacts/*/*/events.jsonl"))
     events = [json.loads(line) for line in logs[0].read_text().splitlines()]
-    assert [event["event"] for event in events] == ["task", "set_up", "started", "over", "agent_stopped", "result"]
+    kinds = ["episode", "task", "set_up", "started", "over", "agent_stopped", "result"]
+    assert [event["event"] for event in events] == kinds
     assert [event["ns"] for event in events] == sorted(event["ns"] for event in events)
     assert len(logs) == 4
 

@@ -71,7 +71,8 @@ def display() -> Iterator[VirtualDisplay]:
 @pytest.fixture(autouse=True)
 def desktop(display: VirtualDisplay, monkeypatch: pytest.MonkeyPatch) -> Iterator[XDesktop]:
     """The desktop of this process, as CALLABLES and LISTENERS find it."""
-    monkeypatch.setenv("DISPLAY", display.name)
+    for name, value in display.environment.items():
+        monkeypatch.setenv(name, value)
     names.desktop.cache_clear()
     opened = names.desktop()
     assert isinstance(opened, XDesktop)
@@ -82,7 +83,7 @@ def desktop(display: VirtualDisplay, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 @pytest.fixture
 def game(display: VirtualDisplay, desktop: XDesktop) -> Iterator[WindowInfo]:
-    with subprocess.Popen([sys.executable, "-c", GAME, "3"], env={"DISPLAY": display.name}) as process:
+    with subprocess.Popen([sys.executable, "-c", GAME, "3"], env=display.environment) as process:
         until(lambda: [window.title for window in desktop.windows()] == ["Arrow Game"])
         yield desktop.windows()[0]
         process.kill()

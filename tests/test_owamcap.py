@@ -89,7 +89,8 @@ def test_an_episode_is_recorded_with_its_input_and_its_frames() -> None:
     assert colour(early[-1], path) != "green"
 
 
-@pytest.mark.parametrize("agent", ["Raising", pytest.param("Dying", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", ["Raising", "Dying"])
 def test_what_was_recorded_till_the_agent_crashed_can_be_read(agent: str) -> None:
     record, folder = play(agent, film=False)
     assert record.outcome == "agent_crash"

@@ -109,8 +109,7 @@ class Booth:
             result = await supervisor.evaluate(task)
         finally:
             try:
-                changes = await completed(asyncio.create_task(_close_watch(watching)))
-                trouble = await completed(asyncio.create_task(_close_recording(starting)))
+                trouble, changes = await completed(asyncio.create_task(_close_both(starting, watching)))
                 if trouble:
                     journal.note("film", trouble=trouble)
             finally:
@@ -272,6 +271,13 @@ def _frames(log: EpisodeLog, changes: list[int] | None) -> dict[str, Any]:
 
     found = count_frames(changes, *played, log.still_ms())
     return {"frames": found.shown} | ({} if found.late is None else {"late_frames": found.late})
+
+
+async def _close_both(
+    starting: asyncio.Task[EpisodeRecording | None], watching: asyncio.Task[FrameWatch | None]
+) -> tuple[str, list[int] | None]:
+    """In one go: a caller that is cancelled leaves neither."""
+    return await asyncio.gather(_close_recording(starting), _close_watch(watching))
 
 
 async def _close_recording(starting: asyncio.Task[EpisodeRecording | None]) -> str:
