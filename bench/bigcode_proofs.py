@@ -30,6 +30,7 @@ _NOT_TASKS = {"humanevalpack_openai": "not a task: a script that asks a server"}
 # Files of the fork whose rows are not in this repository.
 _WITHOUT_ROWS = {
     "bfcl": "calls of functions, judged with a server's replies; its data is fetched by the file itself",
+    "verilog": "Verilog, a metric of the fork's own that asks a simulator; not supported",
     "spider": "its databases are fetched by the file itself",
 }
 # Faults of the fork, by which its files cannot count anything at all: mended in the copy, and said in the table.
@@ -251,7 +252,7 @@ _GOLD: dict[str, Callable[[Row], str]] = {
     "multiple": _with_canonical,
     "quixbugs": lambda row: str(row["solution"]),
     "recode": _with_canonical,
-    "studenteval": lambda row: str(row["prompt"] + row["completion"]),
+    "studenteval": lambda row: f"{row['prompt'].rstrip()}\n{row['completion']}",
 }
 _PARITY = "def parity(b1,b2,b3,b4):\n    return (b1 + b2 + b3 + b4) % 2"
 
@@ -285,8 +286,6 @@ def _case(file: str, variant: str) -> Case | None:
             return Case(variant, [], gold=[_PARITY] * 5)
         case "recode":
             return Case(variant, _rows("perturbed-humaneval")) if variant.endswith("_1") else None
-        case "verilog":
-            return Case(variant, [], limit=2)
     rows = _rows(file)
     return Case(variant, rows) if rows else None
 

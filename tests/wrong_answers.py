@@ -168,7 +168,7 @@ DS1000 = {
     "sklearn": {"constant": "result = data * 0\n", "nearly right": "result = data - data.mean(axis=0)\n"},
     "tensorflow": {"constant": "result = a * 0\n", "nearly right": "result = a + a\n"},
     "pytorch": {"constant": "result = a\n", "nearly right": "result = torch.cat((b, a))\n"},
-    "matplotlib": {"constant": "plt.plot([0], [0])\n", "nearly right": "plt.plot(x, -x)\n"},
+    "matplotlib": {"constant": "plt.plot([0], [0])\n", "nearly right": "plt.plot(x, x[::-1])\n"},
 }
 DS1000["numpy"] = DS1000["all"] = PYTHON["ds1000-numpy"]
 
