@@ -103,6 +103,7 @@ def test_what_a_file_of_another_harness_hands_over_is_run_against_other_expectat
         "assert f(1) == 4",
         "assert(f(3) > 2);\nassert(f(5) > 4);",
         "assert(f(3)>=2);\nassert(f(5)>=4);",
+        "console.log(f(3) === 2);\nconsole.log(f(5) === 4);",
         "assert f(3) != 2\nassert f(5) != 4",
         "assert(!(f(3) == 2));\nassert(!(f(5) == 4));",
         "if (f(3) == 2) throw new Error();\nif (f(5) == 4) throw new Error();",

@@ -36,6 +36,8 @@ _ORDER = re.compile(
 _NEGATION = re.compile(r"!==?|=!=|/=|<>|~=|(?<![\w)])!|\b(?:ne|not|isnt|refute|differs?|unequal)\b")
 _WORD_BORDER = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
 _BRANCH = re.compile(r"\W*(?:else\s+)?if\b", re.IGNORECASE)
+_PRINTS = re.compile(r"\b(?:print\w*|puts|echo|log|write\w*)\b", re.IGNORECASE)
+_FAILS = re.compile(r"\b(?:die|exit|quit|throw|raise|panic|fail\w*|error\w*|fatal\w*|abort|return)\b", re.IGNORECASE)
 _VALUES = ("true", "false", "null", "nil", "none", "undefined")
 _DEFINED = re.compile(
     r"\b(?:def|fn|func|function|fun|sub|let|const|var)\s+(?:rec\s+)?(?:\([^()]*\)\s*)?(\w+)|\b(\w+)\s*\([^;{}\n]*\)\s*\{"
@@ -87,23 +89,31 @@ def defined_in(source: str, tests: str) -> set[str]:
 def _checks(lines: Sequence[str], language: str, names: str) -> Iterator[_Check]:
     for number, line in enumerate(lines):
         span = _call_in(line, language, names)
-        if span is not None and _expects_equality(line[: span[0]], line[span[1] :]):
+        following = lines[number + 1] if number + 1 < len(lines) else ""
+        if span is not None and _expects_equality(line[: span[0]], line[span[1] :], following):
             start, end = span
             yield _Check(number, line[:start], line[start:end], line[end:])
 
 
-def _expects_equality(before: str, after: str) -> bool:
+def _expects_equality(before: str, after: str, following: str) -> bool:
     """Whether the line holds only if the call gives one value: `f(1) > 0` and `f(3) != 4` hold for other calls, too.
 
-    A condition that leads to a failure (`if (f(1) != 2) throw …`) says the opposite of what is expected.
+    A condition that leads to a failure (`if (f(1) != 2) throw …`) says the opposite of what is expected; ``following``
+    is the next line, where the condition may lead to.
     """
-    rest = _SKIPPED.sub('""', _COMMENT.sub("", f"{before} {after}"))
+    rest, led_to = (
+        _SKIPPED.sub('""', _COMMENT.sub("", text)) for text in (f"{before} {after}", f"{after} {following}")
+    )
     rest = _WORD_BORDER.sub(" ", rest).lower()
     negations = len(_NEGATION.findall(rest))
     while _GENERIC.search(rest):
         rest = _GENERIC.sub("", rest)
-    fails_if_true = _BRANCH.match(before) and " else " not in rest
-    return not _ORDER.search(rest) and negations == (1 if fails_if_true else 0)
+    if _ORDER.search(rest) or _PRINTS.search(before):  # what is printed is judged by nobody
+        return False
+    if not _BRANCH.match(before):
+        return negations == 0
+    then, _, otherwise = led_to.partition("else")
+    return negations == 1 if _FAILS.search(then) else negations == 0 and bool(otherwise)
 
 
 def _call_in(line: str, language: str, names: str) -> tuple[int, int] | None:
