@@ -87,6 +87,7 @@ def check_recorded(attempt: dict[str, Any], folder: Path) -> None:
     assert attempt["metrics"]["frames"] > 0
 
 
+@pytest.mark.slow
 def test_agent_on_another_machine_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROCTOR_TOKEN", TOKEN)
     with LocalSide("player", players.FarRightArrow) as side:

@@ -140,7 +140,7 @@ class Two(Agent):
         return self.steps > 0
 class Judge(Evaluator):
     def _score_task(self, task, task_elapsed_time, note=""):
-        return EvaluationResult(task_id=task.task_id, metrics={"fine": True}, notes=note)
+        return EvaluationResult(task_id=task.task_id, metrics={"success": True}, notes=note)
 if __name__ == "__main__":
     agent, judge = Two(steps=2), Judge()
     urls = agent.run_background(port=0), judge.run_background(port=0)
