@@ -242,7 +242,7 @@ def test_a_listener_hears_what_a_program_has_grabbed(desktop: XDesktop) -> None:
     keys: queue.Queue[KeyboardEvent] = queue.Queue()
     mouse: queue.Queue[MouseEvent] = queue.Queue()
     stop = desktop.listen(keys.put, mouse.put)
-    game = Display(desktop.name)
+    game = opened(desktop)
     root = game.screen().root
     held = (X.GrabModeAsync, X.GrabModeAsync)
     assert root.grab_keyboard(False, *held, X.CurrentTime) == X.GrabSuccess

@@ -187,7 +187,8 @@ class Table:
         if ending.why != AGENT_ENDED or self._attending is None:
             return ending
         done, _ = await asyncio.wait([self._attending], timeout=DYING)  # else it was the agent that said so
-        return msgspec.structs.replace(ending, why=self._attending.result() or ending.why) if done else ending
+        why = self._attending.result() if done else ""
+        return msgspec.structs.replace(ending, why=f"{ending.why}: {why}") if why else ending
 
     async def _by_clock(self, world: HostProcess, about: About, episode: Episode, mind: Mind | None) -> Any:
         """The world by its clock, and beside it the agent, which may be late, hang or die."""
