@@ -296,6 +296,7 @@ def test_what_is_no_row_is_none_with_such_numbers_either(tmp_path: Path, content
         read_rows(path)
 
 
+@pytest.mark.slow
 def test_a_flag_for_constructors_is_given_to_those_that_take_it(
     proctor: Command, copying: tuple[str, str], tmp_path: Path
 ) -> None:

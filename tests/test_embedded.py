@@ -100,7 +100,7 @@ PROMPTS = ["Name three colours.", "What is two plus two?", "Tell me a story.", "
 @pytest.mark.parametrize(
     ("temperature", "prompts", "tokens"),
     [
-        (1.0, PROMPTS[:3], 4),
+        pytest.param(1.0, PROMPTS[:3], 4, marks=pytest.mark.slow),
         pytest.param(0.0, PROMPTS, 12, marks=pytest.mark.slow),
         pytest.param(1.0, PROMPTS, 12, marks=pytest.mark.slow),
     ],
