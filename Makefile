@@ -57,7 +57,7 @@ lint: setup
 # Debian's packages, Python's and the linters do not disturb each other.
 test: setup
 	@$(MAKE) --no-print-directory --jobs 3 lint .venv/test-packages .venv/compiled
-	@$(BIN)/pytest -n 3 --dist worksteal -m "not slow"
+	@$(BIN)/pytest -n 4 --dist worksteal -m "not slow"
 
 test-all: setup
 	@$(MAKE) --no-print-directory --jobs 3 lint .venv/test-all-packages .venv/compiled .venv/libraries .venv/reasoning-gym .venv/ray .venv/vllm .venv/owa

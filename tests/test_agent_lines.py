@@ -91,6 +91,7 @@ class Line:
         self._thread.join()
 
 
+@pytest.mark.slow
 def test_an_agents_server_that_is_killed(start_side: StartSide, start_here: StartLocalSide) -> None:
     agent, evaluator = start_side("agent", fa.Good), start_here("evaluator", fa.Watching)
     with ThreadPoolExecutor(1) as thread:
@@ -175,6 +176,7 @@ def test_start_and_stop_give_up_a_side_that_is_lost(monkeypatch: pytest.MonkeyPa
     asyncio.run(play())
 
 
+@pytest.mark.slow
 def test_a_line_that_is_slow_is_no_crash(start_here: StartLocalSide) -> None:
     agent, evaluator = start_here("agent", fa.Thinking), start_here("evaluator", fa.Watching)
     to_agent = Line(agent.port)

@@ -103,6 +103,7 @@ def test_two_servers_and_a_client_apart(tmp_path: Path, hexagon: ModelServer, st
         assert_survived(run_evaluation_client(agent.url, evaluator.url, hexagon_task(), token=TOKEN))
 
 
+@pytest.mark.slow
 def test_several_at_once(tmp_path: Path) -> None:
     tasks = [task(2) for _ in range(2)]
     report = tmp_path / "report.jsonl"
@@ -128,6 +129,7 @@ def test_objects_in_the_background_as_in_the_seed(tmp_path: Path) -> None:
         evaluator.close()
 
 
+@pytest.mark.slow
 def test_a_script_is_not_run_again_by_its_agents_process(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("""
@@ -258,6 +260,7 @@ def test_a_client_is_not_given_what_another_asked_for(start_here: StartLocalSide
         assert all(threads.map(asked_for, range(4)))
 
 
+@pytest.mark.slow
 def test_registering_while_tasks_are_started(start_here: StartLocalSide) -> None:
     agent, evaluator = start_here("agent", fa.Finishing), start_here("evaluator", fa.Watching)
     evaluate(agent, evaluator)

@@ -91,6 +91,7 @@ def test_forged_state_is_no_success_when_isolated(
     assert attempts[0]["held"].startswith(ISOLATED if isolated else "trusted")
 
 
+@pytest.mark.slow
 def test_no_process_is_left_and_each_has_a_home_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FORGED_STATE", str(tmp_path / "state"))
     _, attempts = played("Scored", "Litterer", limit=2)

@@ -254,6 +254,7 @@ def test_environment_that_raises_no_exception_when_it_is_to_wait(tmp_path: Path,
 # Limits
 
 
+@pytest.mark.slow
 def test_deadlines_are_settings(tmp_path: Path) -> None:
     limits = EpisodeLimits(setup_timeout=0.3)
     for result in judge_twice(tmp_path, recipe_of(rs.Stepping), recipe_of(rs.SlowToSetUp), limits):
@@ -265,6 +266,7 @@ def test_deadlines_are_settings(tmp_path: Path) -> None:
         assert "was not ready after 1.5 s" in result.notes
 
 
+@pytest.mark.slow
 def test_check_that_hangs_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proctor.agents.judge.SETTLING", 0.1)
     for result in judge_twice(tmp_path, recipe_of(rs.Endless), recipe_of(rs.Blind), seconds=1.0):

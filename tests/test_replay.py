@@ -172,6 +172,7 @@ def test_window_of_the_paused_clock_is_replayed(proctor: Command, tmp_path: Path
     assert told["inputs"] >= 10
 
 
+@pytest.mark.slow
 def test_window_that_went_on_by_itself_is_not_replayed(proctor: Command, tmp_path: Path) -> None:
     game = Path(__file__).parent / "desktop_players.py"
     path = window_log(f"{game}:ArrowGame", f"{game}:Pressing", window_name="Arrow")

@@ -398,6 +398,7 @@ def test_what_does_not_even_fit_alone_fails_alone(tokenizer: Any, prompt: str, m
     engine.close()
 
 
+@pytest.mark.slow
 def test_what_was_read_ahead_makes_room(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Prompts that wait take pages that somebody under way needs more."""
     requests = [request(prompt * 3, max_tokens=100, **SAMPLED) for prompt in PROMPTS]

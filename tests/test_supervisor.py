@@ -138,10 +138,10 @@ def run(
 PLAY = [
     (fa.Good, fa.Watching, SHORT, Outcome.TIMEOUT, "time was up"),
     (fa.Good, fa.Ending, LONG, Outcome.COMPLETED, "the evaluator saw the end"),
-    (fa.Good, fa.BlindThenTimer, LONG, Outcome.COMPLETED, "the evaluator saw the end"),
     (fa.Good, fa.CheckRaises, SHORT, Outcome.TIMEOUT, "the judge cannot see"),
 ]
 MORE_PLAY = [
+    (fa.Good, fa.BlindThenTimer, LONG, Outcome.COMPLETED, "the evaluator saw the end"),
     (fa.Flooding, fa.Watching, LONG, Outcome.COMPLETED, "the agent finished"),
     (fa.Finishing, fa.Watching, LONG, Outcome.COMPLETED, "the agent finished"),
     (fa.Thinking, fa.Watching, SHORT, Outcome.TIMEOUT, "time was up"),
@@ -185,17 +185,17 @@ def test_an_agent_that_the_task_does_not_reach_is_ended(tmp_path: Path, monkeypa
 
 FAULTS = [
     (fa.Sleeping, fa.Watching, HANGING, Outcome.AGENT_HANG, "never came to the end"),
-    (fa.SleepingLater, fa.Watching, SHORT, Outcome.AGENT_HANG, "in one call of _play_env"),
-    (fa.StoppingItsGuardian, fa.Watching, HANGING, Outcome.AGENT_HANG, "never came to the end"),
     (fa.KillingItsGuardian, fa.Watching, LONG, Outcome.AGENT_CRASH, "the process was ended"),
     (fa.Exiting, fa.Watching, LONG, Outcome.AGENT_CRASH, "exited with status 3"),
-    (fa.SpeakingInTongues, fa.Watching, LONG, Outcome.AGENT_CRASH, "in words of its own"),
     (fa.Good, fa.ScoreRaises, LONG, Outcome.JUDGE_ERROR, "the judge stumbled"),
     (fa.Good, fa.CheckDies, LONG, Outcome.JUDGE_ERROR, "exited with status 5"),
-    (fa.Good, fa.WindowGone, LONG, Outcome.ENV_CRASH, "the window is gone"),
     (fa.Good, fa.StoppedByHand, LONG, Outcome.STOPPED, "stopped by hand"),
 ]
 MORE_FAULTS = [
+    (fa.Good, fa.WindowGone, LONG, Outcome.ENV_CRASH, "the window is gone"),
+    (fa.SpeakingInTongues, fa.Watching, LONG, Outcome.AGENT_CRASH, "in words of its own"),
+    (fa.StoppingItsGuardian, fa.Watching, HANGING, Outcome.AGENT_HANG, "never came to the end"),
+    (fa.SleepingLater, fa.Watching, SHORT, Outcome.AGENT_HANG, "in one call of _play_env"),
     (fa.Unmakeable, fa.Watching, LONG, Outcome.AGENT_CRASH, "no model to be had"),
     (fa.Good, fa.SetupRaises, LONG, Outcome.ENV_CRASH, "the game does not start"),
     (fa.Raising, fa.Watching, LONG, Outcome.AGENT_CRASH, "RuntimeError: the agent stumbled"),
@@ -463,6 +463,7 @@ def test_a_stop_from_outside(tmp_path: Path) -> None:
     assert asyncio.run(stopped()).outcome is Outcome.STOPPED
 
 
+@pytest.mark.slow
 def test_a_stop_from_outside_in_the_middle_of_a_long_thought(tmp_path: Path) -> None:
     """Whoever stops it does not ask what the agent is doing: that it hangs could be seen only when time is up."""
 

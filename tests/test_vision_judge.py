@@ -252,6 +252,7 @@ def test_a_game_is_won_and_a_model_sees_it(play: Callable[..., Any], serve: Serv
     assert shows_text(read_text(frame), "WINNER")
 
 
+@pytest.mark.slow
 def test_not_yet_is_a_failure_and_costs_one_question(play: Callable[..., Any], serve: Serve) -> None:
     reader = Reader()
     record, folder = play(serve(reader), "Idle", timeout=1)

@@ -168,9 +168,8 @@ def test_a_fault_of_the_agent(agent: str, outcome: str, why: str, clock: str, mo
         assert log.length == (0 if at_once else 2), "nothing is lost in a crash"
 
 
-@pytest.mark.parametrize(
-    "clock", [pytest.param("step", marks=pytest.mark.slow), "realtime", pytest.param("paused", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("clock", ["step", "realtime", "paused"])
 def test_an_agent_that_hangs_before_it_begins_has_no_more_time_than_to_play(clock: str) -> None:
     report = play("Oversleeps", settings={"clock": clock, "fps": 200, "timeout": 5})
     assert outcomes(report) == ["completed", "agent_hang", "completed"]
@@ -363,6 +362,7 @@ def test_the_real_clock_does_not_wait() -> None:
         assert ending.seconds >= 35 / 100
 
 
+@pytest.mark.slow
 def test_the_report_says_how_late_everything_was() -> None:
     report = play("policy", settings={"clock": "realtime", "fps": 50})
     for ending in endings(report):
