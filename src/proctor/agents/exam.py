@@ -56,6 +56,7 @@ class EpisodeSettings(EpisodeLimits, frozen=True):
 class EvaluatorExam(Task):
     """Made from an evaluator's class by `exam_of`."""
 
+    version = "2"  # since an episode is played once
     evaluator: ClassVar[Recipe]
     uses_desktop: ClassVar[bool] = True
     needs_window: ClassVar[bool] = False

@@ -70,6 +70,7 @@ class WorldExam(Task):
     Settings = WorldSettings
     settings: WorldSettings
     metric = "success"
+    version = "2"  # since an episode is played once
     World: ClassVar[type]  # anything with reset(seed=…), step(action) and action_space, as Gymnasium has them
     packages: ClassVar[tuple[str, ...]] = ("numpy",)  # whose versions stand in the logs
 
