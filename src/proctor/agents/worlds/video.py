@@ -28,7 +28,7 @@ NAME = "film.mp4"
 NO_FFMPEG = "no videos: ffmpeg was not found: apt-get install ffmpeg; or leave them out with --no-film"
 FPS = 30.0  # where an environment does not say how many frames it shows in a second
 MOST_FRAMES = 20_000
-PATIENCE = 300.0  # seconds for one video
+VIDEO_TIMEOUT = 300.0  # seconds for one video
 ENDING = 30.0  # seconds in which ffmpeg writes the rest
 
 
@@ -50,13 +50,13 @@ class Videos:
             raise VideoError(NO_FFMPEG)
         async with self._one_at_a_time:
             try:
-                async with asyncio.timeout(PATIENCE):
+                async with asyncio.timeout(VIDEO_TIMEOUT):
                     if self._process is None:
                         self._process = await HostProcess.start(ROLE, self._world, self._log, ENVIRONMENT, self._limits)
                     await self._process.call("make", str(log))
             except TimeoutError:
                 await self.close()
-                raise VideoError(f"no video: it was not made within {PATIENCE:g} s") from None
+                raise VideoError(f"no video: it was not made within {VIDEO_TIMEOUT:g} s") from None
             except HostDiedError as error:
                 await self.close()
                 raise VideoError(f"no video: {error}") from error
