@@ -233,9 +233,9 @@ def test_completion_of_plain_text() -> None:
 
 
 def test_a_real_exam_twice_gives_the_same_records() -> None:
-    options: dict[str, Any] = {"limit": 2, "max_tokens": 3, "settings": {"shapes": 2}}
+    options: dict[str, Any] = {"limit": 1, "max_tokens": 3, "settings": {"shapes": 2}}
     first, again = (proctor.evaluate("shapes/existence", "smollm2", **options) for _ in range(2))
-    assert first.run.n == 2
+    assert first.run.n == 1
     assert first.run.usage.output_tokens > 0
     assert [r.outputs[0].text for r in first.records()] == [r.outputs[0].text for r in again.records()]
     identity = first.run.provenance["candidate"]

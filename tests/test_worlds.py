@@ -340,7 +340,7 @@ def test_no_process_outlives_the_run(clock: str) -> None:
 
 
 def test_time_is_up() -> None:
-    settings = {"env_kwargs": {"kind": "UnfinishedWorld"}, "timeout": 1.5}
+    settings = {"env_kwargs": {"kind": "UnfinishedWorld"}, "timeout": 0.5}
     report = play("policy", OWN, limit=1, settings=settings)
     assert outcomes(report) == ["timeout"]
     assert report.metrics["success"].value is None
