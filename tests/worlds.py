@@ -135,7 +135,10 @@ def other_exchanges(task: Task, lines: Lines, kept: Collection[int], question: s
     """Any canvas with a shape at the place that the question is about, and any exchanges of colours."""
     changed = other_canvas(task, lines, kept, question, random) or []
     size, place = task.settings.shapes, question[question.index("(") : question.index(")") + 1]
-    if not any(line.endswith(f"at {place}") for line in changed[:size]):
+    there = sum(line.endswith(f"at {place}") for line in changed[:size])
+    if there > 1:
+        return None  # no canvas has two shapes at one place
+    if not there:
         number = random.choice([i for i in range(size) if i not in kept])
         changed[number] = f"{changed[number].partition(' at ')[0]} at {place}"
     for i in range(size, len(lines)):

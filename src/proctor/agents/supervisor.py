@@ -105,7 +105,9 @@ class Supervisor:
         except JudgeError as error:
             return self._result(task, Outcome.JUDGE_ERROR, str(error))
         except EnvironmentGoneError as error:
-            return self._result(task, Outcome.ENV_CRASH, str(error))
+            # The programs of a display end with it, and may be seen to end before it.
+            died = self._display is not None and await self._has_died(self._display)
+            return self._result(task, Outcome.ENV_CRASH, "the display died" if died else str(error))
         except PlayerError as error:
             return self._result(task, Outcome.AGENT_CRASH, str(error))
         finally:
@@ -208,7 +210,7 @@ class Supervisor:
         return Outcome.AGENT_CRASH, ending.error or f"the agent said {ending.outcome}, which is not its to say"
 
     async def _has_died(self, display: Display) -> bool:
-        """An agent may feel the end of its display a moment before we see it."""
+        """An agent or a program may feel the end of its display a moment before we see it."""
         with suppress(TimeoutError):
             await asyncio.wait_for(display.died(), DYING)
         return not display.is_alive

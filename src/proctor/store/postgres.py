@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, ClassVar
@@ -53,20 +54,26 @@ class Postgres(Database):
         self._held: set[str] = set()
         self._lost = ""  # the run that another process took over while there was no connection
         try:
-            self._db = self._connect()
+            self._connect()
         except psycopg.Error as error:
             raise StoreError(f"Cannot use the store {self.place}: {self.told(error)}.") from None
 
-    def _connect(self) -> psycopg.Connection[Row]:
+    def _connect(self) -> None:
         given = conninfo_to_dict(self.url)
         db = psycopg.connect(
             make_conninfo(self.url, **{key: value for key, value in DEFAULTS.items() if key not in given}),
             autocommit=True,
         )
-        for key, value in SESSION.items():
-            db.execute(f"SET {key} = {value}".encode())
-        db.execute(b"SET default_transaction_read_only = " + (b"on" if self.mode == "read" else b"off"))
-        return db
+        try:
+            for key, value in SESSION.items():
+                db.execute(f"SET {key} = {value}".encode())
+            db.execute(b"SET default_transaction_read_only = " + (b"on" if self.mode == "read" else b"off"))
+        except BaseException:
+            db.close()
+            raise
+        self._db = db
+        # Whoever forgets to close a store leaves no session behind on the server.
+        weakref.finalize(self, db.close)
 
     def told(self, error: Exception) -> str:
         """The driver's first line, without the password that a server or library might repeat."""
@@ -117,7 +124,7 @@ class Postgres(Database):
             return False
         with self._lock:
             if not self._lost:
-                self._db = self._connect()
+                self._connect()
                 self._lost = next((run_id for run_id in self._held if not self._take(run_id)), "")
             if self._lost:
                 self._db.close()  # for good: nothing of this process may get between the other one's records
@@ -161,11 +168,6 @@ class Postgres(Database):
 
     def close(self) -> None:
         self._db.close()
-
-    def __del__(self) -> None:
-        # Whoever forgets to close a store leaves no session behind on the server.
-        if hasattr(self, "_db"):
-            self._db.close()
 
 
 def place_of_server(url: str) -> str:

@@ -89,7 +89,10 @@ class VirtualDisplay:
         loop = asyncio.get_running_loop()
         end = asyncio.Event()
         assert self._xvfb is not None
-        file = os.pidfd_open(self._xvfb.process.pid)
+        try:
+            file = os.pidfd_open(self._xvfb.process.pid)
+        except ProcessLookupError:
+            return
         loop.add_reader(file, end.set)
         try:
             await end.wait()

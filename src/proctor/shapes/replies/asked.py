@@ -119,7 +119,7 @@ _PAIR = re.compile(
 _ALL_FIT = re.compile(
     r"\b(?P<all>all) (?P<n>\d+)(?P<of>(?: of the)?(?: \w+){0,3}) (?P<are>are (?P<what>[^.;,]{3,40}))", re.I
 )
-_ONLY_ONE = re.compile(r"^\W*(?:there(?:'s| is) )?(?:only|just)\b|\bthe only\b|\band no others?\b", re.I | re.M)
+_ONLY_ONE = re.compile(r"^[^\w\n]*(?:there(?:'s| is) )?(?:only|just)\b|\bthe only\b|\band no others?\b", re.I | re.M)
 _REST = re.compile(r"\b(?:others?|rest|remaining)\b", re.I)
 _OPEN = re.compile(
     r"\b(?:not|no(?! others?\b)|or|if|whether|could|might|may|maybe|example|such as|let me|let's|"

@@ -63,19 +63,24 @@ _CLAUSE = re.compile(r"[,;:]|\b(?:but|and|or|although|though|while|whereas|howev
 _ONE_OF_THEM = re.compile(rf"one (?=of\b|{_VALUE}|(?:{'|'.join(FORMS)}|shape)\b)", re.I)  # a number
 
 
+LONGEST_CLAUSE = 300  # characters: else a long row of phrases would be read again for each of them
+
+
 def named(sentence: str) -> Iterator[Named]:
     """The phrases of a sentence; "a small one" has the colour and the form of the phrase before it."""
     things: Attributes = frozenset()
     found = [match for match in PHRASE.finditer(sentence) if not _ONE_OF_THEM.match(sentence, match.start())]
+    start = 0
     for i, phrase in enumerate(found):
         said = attributes(phrase[0])
         if re.search(r"\bones?\b", phrase[0], re.I):
             said |= {word for word in things if not any(word in sort and said & sort for sort in SORTS)}
         things = said
-        start = max((before.end() for before in found[:i] if attributes(before[0])), default=0)
         end = found[i + 1].start() if i + 1 < len(found) else len(sentence)
-        before = _CLAUSE.split(sentence[start : phrase.start()])[-1]
+        before = _CLAUSE.split(sentence[max(start, phrase.start() - LONGEST_CLAUSE) : phrase.start()])[-1]
         yield Named(said, before, sentence[phrase.end() : end], phrase.start(), phrase.end())
+        if attributes(phrase[0]):
+            start = phrase.end()
 
 
 _OPEN = re.compile(
