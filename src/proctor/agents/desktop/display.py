@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import re
 import shutil
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from proctor.agents.desktop.authority import VARIABLE, Authority
@@ -53,7 +56,8 @@ class VirtualDisplay:
             raise DesktopError("a virtual display needs Xvfb: apt-get install xvfb")
         authority = self._authority = Authority(self._log.parent if self._log is not None else None)
         try:
-            self.name = f":{self._start(program, authority)}"
+            with _starting_alone():
+                self.name = f":{self._start(program, authority)}"
         except BaseException:
             self.close()
             raise
@@ -107,6 +111,20 @@ class VirtualDisplay:
         if self._authority is not None:
             self._authority.close()
             self._authority = None
+
+
+@contextmanager
+def _starting_alone() -> Iterator[None]:
+    """Two servers that find the lock of a dead one at the same time can both take its number.
+
+    The folder is the one in which they lock: every process of every user can open it.
+    """
+    folder = os.open("/tmp", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def parse_size(text: str) -> tuple[int, int]:
