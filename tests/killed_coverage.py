@@ -1,7 +1,8 @@
 """Counts the lines of processes that are killed, for `make coverage`: coverage itself stores what it has at the end.
 
-Inside the sandbox no file can be written either. Memory that is shared with the tests outlasts both: a tracer sets one
-byte of it for each step from one line to another. Hosts of agents and evaluators are given time to end by themselves.
+Inside the sandbox no file can be written either, and a guardian runs without site packages. Memory that is shared with
+the tests outlasts them: a tracer sets one byte of it for each step from one line to another. Hosts of agents and
+evaluators, and filters of displays, are given time to end by themselves.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import inspect
 import mmap
 import opcode
 import os
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -20,10 +22,19 @@ import coverage
 import coverage.env
 import numpy
 
+import proctor
+from proctor.agents.display_filter.display import FilteredDisplay
+from proctor.agents.hosting import guardian
+from proctor.agents.hosting.guarded import Guarded
 from proctor.agents.hosting.process import HostProcess
-from proctor.sandbox import inside, worker
+from proctor.sandbox import worker
 
-FILES = sorted(str(file) for file in Path(inside.__file__).parent.glob("*.py"))
+ROOT = Path(proctor.__file__).parent
+FILES = sorted(
+    str(file)
+    for pattern in ("sandbox/inside/*.py", "code/*.py", "code/scoring/*.py", "agents/hosting/guardian.py")
+    for file in ROOT.glob(pattern)
+)
 LINES = 2 + max(Path(file).read_text().count("\n") for file in FILES)
 WIDTH = 2 * LINES  # a line where a function is entered or left has a minus
 SIZE = len(FILES) * WIDTH * WIDTH
@@ -63,27 +74,50 @@ def trace(
 
 
 class KilledCoverage:
-    """In this process: every warden is traced, every host may end by itself."""
+    """In this process: every warden and guardian is traced, every host may end by itself."""
 
     def __init__(self) -> None:
         self._descriptor = os.memfd_create("coverage")
         os.ftruncate(self._descriptor, SIZE)
+        self._source = self._tracing()
         self._trace_wardens()
+        self._trace_guardians()
         self._end_hosts_gently()
+        self._end_filters_gently()
 
-    def _trace_wardens(self) -> None:
+    def _tracing(self) -> str:
         ahead = 2 if coverage.env.PYBEHAVIOR.lasti_is_yield else 0
         places = {file: number * WIDTH * WIDTH for number, file in enumerate(FILES)}
         numbers = (LINES, WIDTH, opcode.opmap["RESUME"], opcode.opmap["PUSH_EXC_INFO"], ahead)
         call = f"trace({self._descriptor}, {places!r}, {', '.join(map(str, numbers))})"
-        source = f"from __future__ import annotations\n{inspect.getsource(trace)}\n{call}\ndel trace\n"
+        return f"from __future__ import annotations\n{inspect.getsource(trace)}\n{call}\ndel trace\n"
+
+    def _trace_wardens(self) -> None:
         launch = worker._launch
 
         def launch_traced(command: list[str], handed: list[int], environment: dict[str, str], stderr: int) -> Any:
-            traced = [source + word if word.startswith(worker._START) else word for word in command]
-            return launch(traced, [*handed, self._descriptor], environment, stderr)
+            return launch(self._traced(command), [*handed, self._descriptor], environment, stderr)
 
         worker._launch = launch_traced
+
+    def _trace_guardians(self) -> None:
+        """A guardian closes what it hands to its program; until then the descriptor is its own, too."""
+        begin = Guarded.__init__
+        run = f"import runpy\nrunpy.run_path({guardian.__file__!r}, run_name='__main__')\n"
+        with tempfile.NamedTemporaryFile("w", suffix=".py", delete=False) as file:
+            file.write(self._source + run)
+        self._guardian = Path(file.name)
+        guardian.__file__ = file.name
+
+        def begin_traced(
+            guarded: Guarded, command: list[str], handed: tuple[int, ...], *rest: Any, **named: Any
+        ) -> None:
+            begin(guarded, self._traced(command), (*handed, self._descriptor), *rest, **named)
+
+        Guarded.__init__ = begin_traced  # type: ignore[method-assign, assignment]
+
+    def _traced(self, command: list[str]) -> list[str]:
+        return [self._source + word if word.startswith(worker._START) else word for word in command]
 
     def _end_hosts_gently(self) -> None:
         end = HostProcess._end
@@ -96,7 +130,17 @@ class KilledCoverage:
 
         HostProcess._end = end_gently  # type: ignore[method-assign]
 
+    def _end_filters_gently(self) -> None:
+        close = FilteredDisplay.close
+
+        def close_gently(self: FilteredDisplay) -> None:
+            self._guarded.end(grace=FAREWELL)
+            close(self)
+
+        FilteredDisplay.close = close_gently  # type: ignore[method-assign]
+
     def pytest_unconfigure(self) -> None:
+        self._guardian.unlink()
         with mmap.mmap(self._descriptor, SIZE) as shared:
             steps = numpy.frombuffer(bytes(shared), numpy.uint8).reshape(len(FILES), WIDTH, WIDTH)
         data = coverage.CoverageData(os.environ["COVERAGE_FILE"], suffix=True)

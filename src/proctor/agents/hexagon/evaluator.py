@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from proctor.agents.desktop import CALLABLES, VK, WindowNotFoundError
@@ -65,7 +66,7 @@ class HexagonEvaluator(ProgramEvaluator):
         state = self._living_state(task)
         # If that key should be lost, the next check finds the game waiting again.
         if state.phase is Phase.READY and not self._running().is_paused:
-            with env_lock:
+            with self._needing_window(), env_lock:
                 CALLABLES["window.make_active"](_title(task))
                 CALLABLES["keyboard.press"](VK.SPACE)
                 CALLABLES["keyboard.release"](VK.SPACE)
@@ -100,12 +101,17 @@ class HexagonEvaluator(ProgramEvaluator):
         state = self._state()
         if state is None:
             raise EnvironmentCrashedError("the game tells nothing of itself")
-        try:
+        with self._needing_window():
             CALLABLES["window.get_window_by_title"](_title(task))
+        return state
+
+    @contextmanager
+    def _needing_window(self) -> Iterator[None]:
+        try:
+            yield
         except WindowNotFoundError as error:
             self._state(DYING)  # a program that dies loses its window first
             raise EnvironmentCrashedError(f"the window of the game is gone: {error}") from error
-        return state
 
     def _state(self, patience: float = 0.0) -> State | None:
         """None before the first frame. Raises if the game has ended, or does so within this time."""
