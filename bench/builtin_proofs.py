@@ -22,10 +22,10 @@ sys.path.insert(0, str(TESTS))
 import proctor  # noqa: E402
 import wrong_answers  # noqa: E402
 from proctor.code import TASK_REGISTRY  # noqa: E402
-from proctor.config import build_config  # noqa: E402
-from proctor.errors import ProctorError  # noqa: E402
-from proctor.task import create_task, take_samples  # noqa: E402
-from proctor.types import Record, Sample  # noqa: E402
+from proctor.core.config import build_config  # noqa: E402
+from proctor.core.errors import ProctorError  # noqa: E402
+from proctor.core.task import create_task, take_samples  # noqa: E402
+from proctor.core.types import Record, Sample  # noqa: E402
 from test_code_conformance import rows_of, settings_of  # noqa: E402
 from test_code_languages import MULTIPLE_ROWS, PACK_ROWS  # noqa: E402
 

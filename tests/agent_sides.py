@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from proctor.agents import EvaluationResult, Task, run_evaluation_client
-from proctor.agents.hosting.recipe import recipe_of
-from proctor.agents.servers.server import new_server
+from proctor.agents.runtime.hosting.recipe import recipe_of
+from proctor.agents.server.server import new_server
 
 TOKEN = "a-token-for-the-tests-alone"
 LOCAL = "127.0.0.1"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import proctor
-from proctor import catalog
 from proctor.code import Task
+from proctor.core import registry
 
 ROWS = [
     {
@@ -60,7 +60,7 @@ def write_task(source: str, folder: str = "tasks", name: str = "exam.py") -> str
 
 
 def code_task(name: str) -> type[Task]:
-    cls = catalog.task_class(name)
+    cls = registry.task_class(name)
     assert issubclass(cls, Task)
     return cls
 

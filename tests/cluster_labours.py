@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from proctor.cluster.post import Labour
-from proctor.errors import MissingExtraError, UsageError
+from proctor.core.errors import MissingExtraError, UsageError
+from proctor.distributed.actor import Labour
 
 
 class Doubling(Labour[Any, Any]):

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from proctor.code import TASK_REGISTRY, Task
-from proctor.task import create_task
-from proctor.types import Record, Score
+from proctor.core.task import create_task
+from proctor.core.types import Record, Score
 
 ROWS = Path(__file__).parent / "code_rows"
 

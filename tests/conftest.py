@@ -20,7 +20,7 @@ from aiohttp import web
 from leaks import Snapshot
 from proctor import Record, evaluate
 from proctor.cli.main import main
-from proctor.errors import HopelessRunError
+from proctor.core.errors import HopelessRunError
 from proctor.store import open_store
 from sandbox_room import Judge, Room
 
@@ -93,7 +93,7 @@ def _away_from_the_users_things(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PROCTOR_STORE", str(tmp_path / "store"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr("proctor.models.limit.SERVERS", {})  # a port may be another server's by now
+    monkeypatch.setattr("proctor.models.adaptive_limit.SERVERS", {})  # a port may be another server's by now
     monkeypatch.chdir(tmp_path)
 
 
@@ -136,7 +136,7 @@ def each_store(store_server: PostgresServer | None, tmp_path: Path) -> str:
 @pytest.fixture(scope="session")
 def contained() -> str:
     """The level at which this machine holds programs that nobody has read; skips where it cannot."""
-    from proctor.errors import SandboxUnavailableError
+    from proctor.core.errors import SandboxUnavailableError
     from proctor.sandbox import best_level
 
     try:

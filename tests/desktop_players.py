@@ -16,7 +16,7 @@ from proctor.agents import Agent, EnvironmentCrashedError, EvaluationResult, Tas
 from proctor.agents.desktop import CALLABLES, LISTENERS, VK, KeyboardEvent, get_current_frame
 from proctor.agents.desktop.interface import window_titled
 from proctor.agents.desktop.names import desktop
-from proctor.agents.window import WindowEvaluator
+from proctor.agents.windows.window import WindowEvaluator
 
 THOUGHT = 0.6  # seconds
 LONG_THOUGHT = 1.5  # seconds

@@ -11,7 +11,7 @@ import threading
 import time
 
 from proctor.agents import Agent, EnvironmentCrashedError, EvaluationResult, Evaluator, Task, env_lock
-from proctor.agents.hosting.channel import Reply, pack
+from proctor.agents.runtime.hosting.channel import Reply, pack
 
 
 def note(what: str) -> None:

@@ -10,7 +10,7 @@ from Xlib.display import Display
 
 from proctor.agents import Agent, Task
 from proctor.agents.desktop import CALLABLES, VK
-from proctor.agents.hexagon.options import TITLE
+from proctor.agents.games.hexagon.options import TITLE
 
 
 class Meddler(Agent):

@@ -12,7 +12,7 @@ from pathlib import Path
 import isolated_players
 from proctor import evaluate
 from proctor.sandbox import isolated
-from proctor.sandbox.ladder import rungs
+from proctor.sandbox.isolation import rungs
 
 
 def main(which: int) -> None:

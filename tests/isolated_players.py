@@ -64,7 +64,7 @@ class MemoryForger(Agent):
         for entry in os.listdir("/proc"):
             if entry.isdigit() and int(entry) != os.getpid():
                 with suppress(OSError, ValueError):
-                    if "proctor.agents.hosting.host" not in Path(f"/proc/{entry}/cmdline").read_text():
+                    if "proctor.agents.runtime.hosting.host" not in Path(f"/proc/{entry}/cmdline").read_text():
                         continue
                     _overwrite(entry, b"the-state-is-" + b"lost", b"the-state-is-" + b"won!")
         return False
@@ -166,7 +166,7 @@ class Liar(Agent):
     """Says that it ended in a way that only a referee can say."""
 
     def _play_env(self, task: Task) -> bool:
-        from proctor.agents.recording import recording
+        from proctor.agents.runtime.recording import recording
 
         for _ in range(100):
             recording.input("press", "RIGHT" * 5_000)  # no event is so long

@@ -24,9 +24,9 @@ import numpy
 
 import proctor
 from proctor.agents.display_filter.display import FilteredDisplay
-from proctor.agents.hosting import guardian
-from proctor.agents.hosting.guarded import Guarded
-from proctor.agents.hosting.process import HostProcess
+from proctor.agents.runtime.hosting import guardian
+from proctor.agents.runtime.hosting.guarded import Guarded
+from proctor.agents.runtime.hosting.process import HostProcess
 from proctor.sandbox import worker
 
 ROOT = Path(proctor.__file__).parent

@@ -9,7 +9,7 @@ import numpy
 
 from proctor.agents import TIMES, Agent, Task, env_lock
 from proctor.agents.desktop import CALLABLES, VK, get_current_frame
-from proctor.agents.window import Sight, WindowEvaluator
+from proctor.agents.windows.window import WindowEvaluator, WindowView
 
 LOOK_AGAIN = 0.02
 STILL = 3  # times that nothing has changed
@@ -88,8 +88,8 @@ class Dropper(MenuPlayer):
 class Pile(WindowEvaluator):
     """Success is a pile of so many cells. In a game the well has an edge of bright stone; a menu has no such thing."""
 
-    def _look(self, task: Task) -> Sight:
+    def _look(self, task: Task) -> WindowView:
         frame = self._frame(task)
         cells = frame[WELL].max(axis=2).reshape(20, CELL, 10, CELL).mean(axis=(1, 3)) > LIGHT
         pile = int(cells.sum()) if frame[EDGE].max(axis=1).min() > LIGHT else 0
-        return Sight(frame, pile >= task.success_criteria["cells"], facts={"cells": pile})
+        return WindowView(frame, pile >= task.success_criteria["cells"], facts={"cells": pile})

@@ -6,19 +6,19 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from proctor.config import build_config
+from proctor.core.config import build_config
+from proctor.core.types import Output, Sample
 from proctor.models import open_model
-from proctor.models.completion import Completion
-from proctor.models.gateway import Gateway
-from proctor.models.job import Job
-from proctor.models.model import Request
-from proctor.types import Output, Sample
+from proctor.models.base import Request
+from proctor.models.client import Gateway
+from proctor.models.inference.completion import Completion
+from proctor.models.inference.job import Job
 
 if TYPE_CHECKING:
-    from proctor.models.engine import Worker
+    from proctor.models.inference.engine import EngineThread
 
 
-def answered(engine: Worker, requests: Sequence[Request]) -> list[Completion]:
+def answered(engine: EngineThread, requests: Sequence[Request]) -> list[Completion]:
     """By an engine that is closed afterwards."""
     jobs = [Job(each) for each in requests]
     engine.submit(jobs)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy
 
 from proctor.agents import Agent, EnvironmentCrashedError, EvaluationResult, Evaluator, Task, thinking
-from proctor.agents.outcome import Outcome
+from proctor.agents.outcome import EpisodeOutcome
 
 GIB = 2**30
 
@@ -248,17 +248,17 @@ class RaisingEvaluator(Raising, Evaluator):
 
 # What a hook of an agent and of an evaluator that raises makes of the task.
 AGENT_HOOKS = {
-    "__init__": Outcome.AGENT_CRASH,
-    "_init_task_hook": Outcome.AGENT_CRASH,
-    "_play_env": Outcome.AGENT_CRASH,
-    "_finish_task_hook": Outcome.COMPLETED,  # the play is over
+    "__init__": EpisodeOutcome.AGENT_CRASH,
+    "_init_task_hook": EpisodeOutcome.AGENT_CRASH,
+    "_play_env": EpisodeOutcome.AGENT_CRASH,
+    "_finish_task_hook": EpisodeOutcome.COMPLETED,  # the play is over
 }
 EVALUATOR_HOOKS = {
-    "__init__": Outcome.JUDGE_ERROR,
-    "_setup_environment": Outcome.ENV_CRASH,
-    "_check_env_continue": Outcome.JUDGE_ERROR,
-    "_check_env_continue_timer": Outcome.JUDGE_ERROR,
-    "_score_task": Outcome.JUDGE_ERROR,
+    "__init__": EpisodeOutcome.JUDGE_ERROR,
+    "_setup_environment": EpisodeOutcome.ENV_CRASH,
+    "_check_env_continue": EpisodeOutcome.JUDGE_ERROR,
+    "_check_env_continue_timer": EpisodeOutcome.JUDGE_ERROR,
+    "_score_task": EpisodeOutcome.JUDGE_ERROR,
 }
 
 BLOAT = "import time; held = bytearray(int(0.4 * 2**30)); time.sleep(600)"

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from proctor.core.types import Message, Output, Record, Run, Sample, SampleError, Score, Timing, Usage
 from proctor.metrics.statistics import score_mean
 from proctor.store.store import Store
-from proctor.types import Message, Output, Record, Run, Sample, SampleError, Score, Timing, Usage
 
 HOSTILE = (
     "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"

@@ -10,13 +10,13 @@ import time
 from hostile_programs import ATTACKS, CLAIMS, HONEST, Case
 from proctor.sandbox import Pool
 from proctor.sandbox.inside import kernel, watch
-from proctor.sandbox.ladder import Level, rungs
+from proctor.sandbox.isolation import IsolationLevel, rungs
 
 WORKERS = 2
 DYING = 60.0  # seconds
 
 
-def find_level(name: str, walls: str) -> Level | None:
+def find_level(name: str, walls: str) -> IsolationLevel | None:
     return next((level for level in rungs() if (level.name, level.walls) == (name, walls)), None)
 
 
@@ -24,7 +24,7 @@ def _is_bomb(case: Case) -> bool:
     return "bomb" in case.name
 
 
-async def hold(level: Level) -> dict[str, object]:
+async def hold(level: IsolationLevel) -> dict[str, object]:
     cases = [case for case in (*ATTACKS, *HONEST) if case.needs <= CLAIMS[level.name]]
     cases.sort(key=_is_bomb)
     async with Pool(level, WORKERS) as pool:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from proctor.code import execution
 from proctor.sandbox import Limits, Pool, Program, Verdict, best_level, run
-from proctor.sandbox.worker import Worker
+from proctor.sandbox.worker import SandboxWorker
 
 T = TypeVar("T")
 Judge = Callable[..., Verdict]
@@ -70,10 +70,10 @@ class Room:
                 await worker.close()
         self._put_back(worker for worker in workers if worker in self._first)
 
-    def _take_workers(self) -> list[Worker | None]:
+    def _take_workers(self) -> list[SandboxWorker | None]:
         return [self.pool._idle.get_nowait() for _ in range(self.pool._idle.qsize())]
 
-    def _put_back(self, workers: Iterable[Worker | None]) -> None:
+    def _put_back(self, workers: Iterable[SandboxWorker | None]) -> None:
         """In place of those that have ended others are started when they are needed."""
         running = list(workers)
         for worker in [*[None] * (self.pool.workers - len(running)), *running]:

@@ -17,7 +17,7 @@ from unittest import mock
 
 import proctor
 from proctor.code.scoring import pool
-from proctor.sandbox import survey
+from proctor.sandbox import detection
 from proctor.sandbox.inside import kernel
 from sandbox_driver import find_level, find_strays
 from scoring_texts import RARE_WAYS
@@ -235,7 +235,7 @@ def main(name: str, walls: str, ways: str = "usual") -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         mock.patch.object(pool, "rungs", return_value=[level]),
-        mock.patch.object(survey, "rungs", return_value=[level]),
+        mock.patch.object(detection, "rungs", return_value=[level]),
     ):
         Path(folder).chmod(0o755)
         result = hold(Path(folder), RARE_WAYS if ways == "rare" else WAYS)

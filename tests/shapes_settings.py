@@ -7,10 +7,10 @@ import msgspec
 import pytest
 from hypothesis import strategies as st
 
-from proctor.errors import UsageError
+from proctor.core.errors import UsageError
+from proctor.core.task import create_task
+from proctor.core.types import Sample
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
-from proctor.task import create_task
-from proctor.types import Sample
 
 
 def settings_schema(name: str) -> dict[str, dict[str, Any]]:

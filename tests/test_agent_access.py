@@ -15,12 +15,12 @@ import pytest
 import faulty_agents as fa
 from agent_sides import LOCAL, TOKEN, LocalSide, Side, StartLocalSide, ask, evaluate, task
 from conftest import Command
-from proctor.agents import Outcome, run_evaluation_client, run_evaluation_client_with_server
-from proctor.agents.hosting.recipe import recipe_of
-from proctor.agents.servers.access import checked_url
-from proctor.agents.servers.agent_side import AgentSide
-from proctor.agents.servers.client import EvaluationError
-from proctor.errors import UsageError
+from proctor.agents import EpisodeOutcome, run_evaluation_client, run_evaluation_client_with_server
+from proctor.agents.runtime.hosting.recipe import recipe_of
+from proctor.agents.server.access import checked_url
+from proctor.agents.server.agent_side import AgentSide
+from proctor.agents.server.client import EvaluationError
+from proctor.core.errors import UsageError
 
 TESTS = Path(__file__).parent
 
@@ -98,7 +98,7 @@ def is_closed(connection: socket.socket) -> bool:
 def test_connections_that_say_nothing_are_closed(start_here: StartLocalSide, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = start_here("agent", fa.Good)
     with ExitStack() as stack, monkeypatch.context() as patch:
-        patch.setattr("proctor.agents.servers.punctual.SLOWEST_HEAD", 1.0)
+        patch.setattr("proctor.agents.server.punctual.SLOWEST_HEAD", 1.0)
         connect = (socket.create_connection((LOCAL, agent.port), timeout=60) for _ in range(300))
         silent = [stack.enter_context(connection) for connection in connect]
         for connection in silent[::2]:
@@ -118,7 +118,7 @@ def test_servers_for_everyone_know_each_other() -> None:
     result = run_evaluation_client_with_server(
         task(), "0.0.0.0", 0, "0.0.0.0", 0, agent=fa.Finishing, evaluator=fa.Watching
     )
-    assert result.outcome is Outcome.COMPLETED, result.notes
+    assert result.outcome is EpisodeOutcome.COMPLETED, result.notes
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])

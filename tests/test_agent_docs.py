@@ -31,9 +31,9 @@ def test_the_first_agent_plays(tmp_path: Path, proctor: Command) -> None:
 
 
 def test_every_outcome_is_explained() -> None:
-    from proctor.agents import Outcome
+    from proctor.agents import EpisodeOutcome
 
-    for outcome in Outcome:
+    for outcome in EpisodeOutcome:
         assert f"| `{outcome}` |" in GUIDE
 
 

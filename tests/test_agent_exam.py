@@ -19,11 +19,11 @@ import faulty_agents as fa
 from conftest import Command
 from proctor import evaluate
 from proctor.agents import Task
-from proctor.agents.booth import NO_DISPLAY, Booth, Recorded
-from proctor.agents.hosting.recipe import recipe_of
-from proctor.errors import UsageError
+from proctor.agents.runtime.hosting.recipe import recipe_of
+from proctor.agents.runtime.session import NO_DISPLAY, EpisodeSession, Recorded
+from proctor.core.errors import UsageError
+from proctor.core.types import Sample
 from proctor.store import open_store
-from proctor.types import Sample
 from test_supervisor import Hall, descendants
 
 FILE = str(Path(__file__).parent / "faulty_agents.py")
@@ -195,14 +195,14 @@ def test_a_recording_whose_start_is_cancelled_is_closed(tmp_path: Path, monkeypa
             closed.set()
             return "the video is short"
 
-    def start(self: Booth, folder: Path) -> FakeRecording:
+    def start(self: EpisodeSession, folder: Path) -> FakeRecording:
         entered.set()
         go_on.wait()
         return FakeRecording()
 
     async def play() -> None:
         task = Task(env_name="none", timeout=60)
-        booth = Booth(recipe_of(fa.Good), recipe_of(fa.Watching), NO_DISPLAY, Recorded(), tmp_path / "booth")
+        booth = EpisodeSession(recipe_of(fa.Good), recipe_of(fa.Watching), NO_DISPLAY, Recorded(), tmp_path / "booth")
         playing = asyncio.create_task(booth.play(task, tmp_path / "episode", Sample("0-0", 0, "")))
         await asyncio.to_thread(entered.wait)
         for _ in range(10):
@@ -215,7 +215,7 @@ def test_a_recording_whose_start_is_cancelled_is_closed(tmp_path: Path, monkeypa
             await playing
         await booth.close()
 
-    monkeypatch.setattr(Booth, "_start_recording", start)
+    monkeypatch.setattr(EpisodeSession, "_start_recording", start)
     asyncio.run(play())
     assert closed.is_set()
 

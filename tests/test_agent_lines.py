@@ -18,10 +18,10 @@ import pytest
 import faulty_agents as fa
 from agent_sides import LOCAL, TOKEN, LocalSide, StartLocalSide, ask, evaluate, task, until
 from conftest import StartSide
-from proctor.agents import Outcome, run_evaluation_client
+from proctor.agents import EpisodeOutcome, run_evaluation_client
 from proctor.agents.constants import TIMEOUTS
-from proctor.agents.player import PlayerError
-from proctor.agents.servers.remote import Remote, RemotePlayer, UnreachableError
+from proctor.agents.runtime.agent_client import PlayerError
+from proctor.agents.server.remote import RemotePlayer, RemoteServer, UnreachableError
 
 SHORT = 2.0  # seconds for what ends when time is up
 HANGING = 0.4  # for what never does anything
@@ -99,10 +99,10 @@ def test_an_agents_server_that_is_killed(start_side: StartSide, start_here: Star
         until(f"{agent.url}/agent", "RUNNING")
         agent.kill()
         result = future.result()
-    assert result.outcome is Outcome.AGENT_CRASH, result.notes
+    assert result.outcome is EpisodeOutcome.AGENT_CRASH, result.notes
     assert result.metrics == {}
     again = start_here("agent", fa.Finishing, port=agent.port)
-    assert evaluate(again, evaluator).outcome is Outcome.COMPLETED
+    assert evaluate(again, evaluator).outcome is EpisodeOutcome.COMPLETED
 
 
 def test_an_evaluators_server_that_is_killed(start_side: StartSide, start_here: StartLocalSide) -> None:
@@ -112,10 +112,10 @@ def test_an_evaluators_server_that_is_killed(start_side: StartSide, start_here: 
         until(f"{agent.url}/agent", "RUNNING")
         evaluator.kill()
         result = future.result()
-    assert result.outcome is Outcome.JUDGE_ERROR
+    assert result.outcome is EpisodeOutcome.JUDGE_ERROR
     until(f"{agent.url}/agent", "READY")  # it has noticed that it plays for nobody
     again = start_here("evaluator", fa.Watching, port=evaluator.port)
-    assert evaluate(agent, again, SHORT).outcome is Outcome.TIMEOUT
+    assert evaluate(agent, again, SHORT).outcome is EpisodeOutcome.TIMEOUT
 
 
 def test_a_line_that_is_cut_and_mended(start_here: StartLocalSide) -> None:
@@ -143,7 +143,7 @@ def test_a_line_that_is_cut_and_mended(start_here: StartLocalSide) -> None:
         to_evaluator.close()
 
 
-class CutOff(Remote):
+class CutOff(RemoteServer):
     """Nobody answers its requests for the status; it waits for the answer to any other."""
 
     def __init__(self) -> None:
@@ -159,7 +159,7 @@ class CutOff(Remote):
 
 
 def test_start_and_stop_give_up_a_side_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor.agents.servers.remote.TIMEOUTS", msgspec.structs.replace(TIMEOUTS, UNREACHABLE=0.0))
+    monkeypatch.setattr("proctor.agents.server.remote.TIMEOUTS", msgspec.structs.replace(TIMEOUTS, UNREACHABLE=0.0))
 
     async def play() -> None:
         remote = CutOff()
@@ -169,7 +169,10 @@ def test_start_and_stop_give_up_a_side_that_is_lost(monkeypatch: pytest.MonkeyPa
         assert (await player.stop()).error == "the agent cannot be reached: /agent/status"
         assert remote.posted == ["/agent/task/start", "/agent/task/stop"]
         ending = await player.ending()
-        assert (ending.outcome, ending.error) == (Outcome.AGENT_CRASH, "the agent cannot be reached: /agent/status")
+        assert (ending.outcome, ending.error) == (
+            EpisodeOutcome.AGENT_CRASH,
+            "the agent cannot be reached: /agent/status",
+        )
         assert await player.stop() == ending
         assert len(remote.posted) == 2, "a side that is known to be lost is not asked to stop"
 
@@ -183,7 +186,7 @@ def test_a_line_that_is_slow_is_no_crash(start_here: StartLocalSide) -> None:
     to_agent.delay = 0.4
     try:
         result = run_evaluation_client(to_agent.url, evaluator.url, task(SHORT), token=TOKEN)
-        assert result.outcome is Outcome.TIMEOUT, result.notes
+        assert result.outcome is EpisodeOutcome.TIMEOUT, result.notes
     finally:
         to_agent.close()
 
@@ -201,32 +204,32 @@ run_evaluation_client({agent.url!r}, {evaluator.url!r}, Task(env_name="none", ti
         client.kill()
     until(f"{evaluator.url}/evaluator", "READY")
     assert ask("GET", f"{evaluator.url}/evaluator/evaluation/results")[1]["outcome"] == "timeout"
-    assert evaluate(agent, evaluator, SHORT).outcome is Outcome.TIMEOUT
+    assert evaluate(agent, evaluator, SHORT).outcome is EpisodeOutcome.TIMEOUT
 
 
 @pytest.mark.parametrize(
     ("agent", "evaluator", "seconds", "outcome"),
     [
-        (fa.Killed, fa.Watching, 60, Outcome.AGENT_CRASH),
+        (fa.Killed, fa.Watching, 60, EpisodeOutcome.AGENT_CRASH),
         *(
             pytest.param(*row, marks=pytest.mark.slow)
             for row in [
-                (fa.Sleeping, fa.Watching, HANGING, Outcome.AGENT_HANG),
-                (fa.KillingItsGuardian, fa.Watching, 60, Outcome.AGENT_CRASH),
-                (fa.StoppingItsGuardian, fa.Watching, HANGING, Outcome.AGENT_HANG),
-                (fa.SpeakingInTongues, fa.Watching, 60, Outcome.AGENT_CRASH),
-                (fa.RaisingBefore, fa.Watching, 60, Outcome.AGENT_CRASH),
-                (fa.Good, fa.ScoreRaises, 60, Outcome.JUDGE_ERROR),
-                (fa.Good, fa.CheckDies, 60, Outcome.JUDGE_ERROR),
-                (fa.Good, fa.SetupRaises, 60, Outcome.ENV_CRASH),
-                (fa.Forking, fa.Watching, SHORT, Outcome.TIMEOUT),
+                (fa.Sleeping, fa.Watching, HANGING, EpisodeOutcome.AGENT_HANG),
+                (fa.KillingItsGuardian, fa.Watching, 60, EpisodeOutcome.AGENT_CRASH),
+                (fa.StoppingItsGuardian, fa.Watching, HANGING, EpisodeOutcome.AGENT_HANG),
+                (fa.SpeakingInTongues, fa.Watching, 60, EpisodeOutcome.AGENT_CRASH),
+                (fa.RaisingBefore, fa.Watching, 60, EpisodeOutcome.AGENT_CRASH),
+                (fa.Good, fa.ScoreRaises, 60, EpisodeOutcome.JUDGE_ERROR),
+                (fa.Good, fa.CheckDies, 60, EpisodeOutcome.JUDGE_ERROR),
+                (fa.Good, fa.SetupRaises, 60, EpisodeOutcome.ENV_CRASH),
+                (fa.Forking, fa.Watching, SHORT, EpisodeOutcome.TIMEOUT),
             ]
         ),
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )
 def test_faults_over_http(
-    start_here: StartLocalSide, agent: type, evaluator: type, seconds: float, outcome: Outcome
+    start_here: StartLocalSide, agent: type, evaluator: type, seconds: float, outcome: EpisodeOutcome
 ) -> None:
     sides = start_here("agent", agent), start_here("evaluator", evaluator)
     for _ in range(2):

@@ -23,14 +23,14 @@ import super_hexagon
 from agent_sides import LOCAL, TOKEN, LocalSide, StartLocalSide, ask, evaluate, task, until
 from conftest import ModelServer, Serve, StartSide
 from proctor.agents import (
+    EpisodeOutcome,
     EvaluationResult,
-    Outcome,
     Task,
     run_evaluation_client,
     run_evaluation_client_with_server,
     run_evaluation_client_with_server_parallel,
 )
-from proctor.agents.servers.client import EvaluationError
+from proctor.agents.server.client import EvaluationError
 from seed_classes import responses_api, the_seeds_own_classes
 
 
@@ -70,7 +70,7 @@ def hexagon_task() -> Task:
 
 
 def assert_survived(result: EvaluationResult) -> None:
-    assert result.outcome is Outcome.COMPLETED, result.notes
+    assert result.outcome is EpisodeOutcome.COMPLETED, result.notes
     assert result.metrics["success"] is True
     assert result.metrics["score"] >= 5
 
@@ -111,7 +111,7 @@ def test_several_at_once(tmp_path: Path) -> None:
         tasks, agent=fa.Good, evaluator=fa.Watching, parallel=2, report=report
     )
     assert [result.task_id for result in results] == [one.task_id for one in tasks]
-    assert {result.outcome for result in results} == {Outcome.TIMEOUT}
+    assert {result.outcome for result in results} == {EpisodeOutcome.TIMEOUT}
     assert len(report.read_text().splitlines()) == 2
 
 
@@ -123,7 +123,7 @@ def test_objects_in_the_background_as_in_the_seed(tmp_path: Path) -> None:
     assert evaluator_url
     try:
         result = run_evaluation_client(agent_url, evaluator_url, task())
-        assert result.outcome is Outcome.COMPLETED
+        assert result.outcome is EpisodeOutcome.COMPLETED
     finally:
         agent.close()
         evaluator.close()
@@ -277,7 +277,7 @@ def test_registering_while_tasks_are_started(start_here: StartLocalSide) -> None
     with ThreadPoolExecutor(8) as threads:
         assert set(threads.map(one_of_four, range(64))) <= {200, 400}
     until(f"{evaluator.url}/evaluator", "READY")
-    assert evaluate(agent, evaluator).outcome is Outcome.COMPLETED
+    assert evaluate(agent, evaluator).outcome is EpisodeOutcome.COMPLETED
 
 
 def test_a_result_of_any_length(start_here: StartLocalSide) -> None:
@@ -303,7 +303,7 @@ def test_an_agent_is_killed_on_demand_and_made_anew(start_here: StartLocalSide) 
     until(f"{agent.url}/agent", "READY")
     with ThreadPoolExecutor(4) as threads:
         assert set(threads.map(lambda _: ask("POST", f"{agent.url}/agent/kill")[0], range(8))) == {200}
-    assert evaluate(agent, evaluator, 0.4).outcome is Outcome.AGENT_HANG, "and plays as ever"
+    assert evaluate(agent, evaluator, 0.4).outcome is EpisodeOutcome.AGENT_HANG, "and plays as ever"
 
 
 class Absent(BaseHTTPRequestHandler):

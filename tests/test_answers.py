@@ -11,6 +11,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from proctor.core.task import create_task
+from proctor.core.types import Sample
 from proctor.shapes import Shape, Task
 from proctor.shapes.answers import (
     UNDETERMINED,
@@ -24,8 +26,6 @@ from proctor.shapes.answers import (
 )
 from proctor.shapes.canvas import LARGE
 from proctor.shapes.tasks.count import CountTask
-from proctor.task import create_task
-from proctor.types import Sample
 from shapes_settings import slow
 
 REPLIES = Path(__file__).with_name("replies")

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from conftest import Command
-from proctor import catalog
-from proctor.config import build_config
-from proctor.randomness import Stream
+from proctor.core import registry
+from proctor.core.config import build_config
+from proctor.core.random import Stream
+from proctor.core.task import create_task
 from proctor.shapes import audit
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
-from proctor.task import create_task
 from shapes_settings import extreme
 
 Faults = Callable[[str], dict[str, str]]
@@ -32,7 +32,7 @@ def faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Faults:
             + textwrap.indent(textwrap.dedent(body), "    ")
         )
         name = f"{path}:Mine"
-        task = create_task(catalog.task_class(name), name, {})
+        task = create_task(registry.task_class(name), name, {})
         found = task.findings(build_config({"task": name, "model": "scripted/oracle"}))
         return {finding.claim: f"{finding.seen} {finding.fault}".strip() for finding in found if not finding.holds}
 

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor.config import build_config
-from proctor.errors import TaskError
-from proctor.randomness import Stream, mix
+from proctor.core.config import build_config
+from proctor.core.errors import TaskError
+from proctor.core.random import Stream, mix
+from proctor.core.task import create_task, take_samples
+from proctor.core.types import Sample
 from proctor.shapes import Shape
 from proctor.shapes import task as task_module
 from proctor.shapes.batch import maker
@@ -19,8 +21,6 @@ from proctor.shapes.batch.streams import Integers, Streams, choose_bit, mix_rows
 from proctor.shapes.loader import load_row
 from proctor.shapes.tasks.existence import ExistenceTask
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
-from proctor.task import create_task, take_samples
-from proctor.types import Sample
 from shapes_settings import extreme, settings_of, slow
 
 NAMES = [name for name, task in REGISTERED_TASKS.items() if task.maker]

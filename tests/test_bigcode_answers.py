@@ -9,9 +9,9 @@ import pytest
 
 from bigcode_tasks import ROWS, write_rows, write_task
 from conftest import Command
-from proctor import catalog
 from proctor.code import Task
-from proctor.compat.bigcode.answers import find_answer
+from proctor.core import registry
+from proctor.integrations.bigcode.answers import find_answer
 
 # As the harness has MBPP, QuixBugs, Parity, PAL and its instructions: none says get_solution.
 FILE = """
@@ -135,7 +135,7 @@ def test_right_answers_pass(proctor: Command, name: str, rows: Any, metric: str,
     ],
 )
 def test_where_rows_keep_their_answers(row: dict[str, Any], text: str | None, whole: bool | None) -> None:
-    cls = catalog.task_class(f"{write_task(FILE)}:Mbpp")
+    cls = registry.task_class(f"{write_task(FILE)}:Mbpp")
     assert issubclass(cls, Task)
     task = cls.build(cls.Settings(), write_rows([row | {"test": "", "sentence": "", "begun": row.get("prompt")}]))
     answer = find_answer(task, task.rows()[0])

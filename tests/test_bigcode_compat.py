@@ -19,10 +19,10 @@ import proctor
 from bigcode_tasks import FUNCTIONS, ROWS, RUNNING, code_task, values, write_rows, write_task
 from code_tasks import prompt_text
 from conftest import Command
-from proctor import catalog
 from proctor.code.tasks import TASK_REGISTRY, get_task
-from proctor.compat.bigcode.evaluate import load
-from proctor.errors import UsageError
+from proctor.core import registry
+from proctor.core.errors import UsageError
+from proctor.integrations.bigcode.evaluate import load
 
 # As guides to the harness teach it: the first task, the patterns, the pitfalls, the factory.
 GUIDED = """
@@ -293,7 +293,7 @@ def test_nothing_changes_for_other_modules() -> None:
     script = f"""
         import sys
         import proctor
-        assert not any(name.startswith("proctor.compat") for name in sys.modules)
+        assert not any(name.startswith("proctor.integrations") for name in sys.modules)
         before = list(sys.meta_path)
         from proctor import catalog
         catalog.task_class({str(path) + ":Custom"!r})
@@ -353,7 +353,7 @@ def test_the_rest_of_a_replaced_package_is_its_own(installed: Install) -> None:
             def get_reference(self, doc): return ""
         """
     )
-    module = sys.modules[catalog.task_class(path).__module__]
+    module = sys.modules[registry.task_class(path).__module__]
     assert module.found == (True, True, ["a", "b", {"revision": "c"}])
 
 
@@ -405,19 +405,19 @@ def test_files_of_the_harness_are_found_beside_the_task(monkeypatch: pytest.Monk
     task = cls.build(cls.Settings(), data)
     assert prompt_text(task, ROWS[0]).startswith("worlddef add_0")
     with pytest.raises(UsageError, match="cannot import name 'nowhere_to_be_found'"):
-        catalog.task_class(missing)
+        registry.task_class(missing)
 
 
 def test_tasks_that_a_file_makes() -> None:
     path = write_task(GUIDED.replace("PACKAGE", "bigcode_eval"))
     assert code_task(f"{path}:adding-two").DATASET_NAME == "two"
     with pytest.raises(UsageError, match="did you mean adding-two"):
-        catalog.task_class(f"{path}:adding-too")
+        registry.task_class(f"{path}:adding-too")
     with pytest.raises(UsageError, match="Which task"):
-        catalog.task_class(path)
+        registry.task_class(path)
     broken = write_task("def create_all_tasks():\n    return 1 / 0\n", name="broken.py")
     with pytest.raises(UsageError, match=r"could not make its tasks: ZeroDivisionError: division by zero \(line 2\)"):
-        catalog.task_class(f"{broken}:x")
+        registry.task_class(f"{broken}:x")
 
 
 def test_arguments_without_a_default() -> None:
@@ -605,7 +605,7 @@ def test_solutions_are_judged_as_they_are(proctor: Command, api: str) -> None:
 
 
 def test_rows_of_a_file_answer_like_a_data_set() -> None:
-    task = code_task(f"{write_task(RUNNING)}:Running").build(proctor.task.NoSettings(), write_rows())
+    task = code_task(f"{write_task(RUNNING)}:Running").build(proctor.core.task.NoSettings(), write_rows())
     table = task.dataset["validation"]
     assert (table.num_rows, table.column_names[:2]) == (3, ["task_id", "prompt"])
     assert table["entry_point"][1] == table[1]["entry_point"] == table[1:]["entry_point"][0] == "add_1"

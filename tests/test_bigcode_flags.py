@@ -12,10 +12,10 @@ import pytest
 import proctor as package
 from bigcode_tasks import FUNCTIONS, RUNNING, write_rows, write_task
 from conftest import Command
-from proctor.config import build_config
-from proctor.errors import UsageError
-from proctor.models.checkpoint import _placement
-from proctor.models.generations import LOADED
+from proctor.core.config import build_config
+from proctor.core.errors import UsageError
+from proctor.models.inference.checkpoint import _placement
+from proctor.models.providers.generations import LOADED
 
 COPYING = """
     from bigcode_eval.base import Task

@@ -12,9 +12,9 @@ import pytest
 
 from bigcode_tasks import FUNCTIONS, RUNNING, judge, values, write_rows, write_task
 from code_tasks import score_of
-from proctor.compat.bigcode import code_eval, code_to_text_bleu, diff_eval, multiple_metrics, pal_metric, utils
-from proctor.compat.bigcode.beyond_eval import compute_beyond_eval
-from proctor.compat.bigcode.evaluate import load
+from proctor.integrations.bigcode import code_eval, code_to_text_bleu, diff_eval, multiple_metrics, pal_metric, utils
+from proctor.integrations.bigcode.beyond_eval import compute_beyond_eval
+from proctor.integrations.bigcode.evaluate import load
 from sandbox_room import Room
 
 
@@ -67,7 +67,7 @@ def test_tests_that_threads_read_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
     def confused(source: str) -> None:
         raise SystemError("AST constructor recursion depth mismatch (before=42, after=91)")
 
-    monkeypatch.setattr("proctor.compat.bigcode.code_eval.ast.parse", confused)
+    monkeypatch.setattr("proctor.integrations.bigcode.code_eval.ast.parse", confused)
     assert code_eval.program_of("x = 1", "assert x").tests == "assert x"
 
 

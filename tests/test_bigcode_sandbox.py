@@ -12,7 +12,7 @@ import pytest
 from bigcode_tasks import FUNCTIONS, RUNNING, judge, values, write_rows, write_task
 from code_tasks import score_of
 from conftest import Command
-from proctor.compat.bigcode.evaluate import load
+from proctor.integrations.bigcode.evaluate import load
 
 
 def test_programs_of_code_eval_are_contained(contained: str, tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_programs_of_code_eval_are_contained(contained: str, tmp_path: Path) -> 
 def test_in_a_plain_script(contained: str) -> None:
     """Without a run, without anything installed: the programs have a sandbox of their own."""
     script = """
-        from proctor.compat.bigcode.evaluate import load
+        from proctor.integrations.bigcode.evaluate import load
         programs = [["def f(): return open('/etc/shadow').read()", "def f(): return 'root'"]]
         print(load("code_eval").compute(predictions=programs, references=["assert 'root' in f()"], k=[1])[0])
     """

@@ -13,13 +13,13 @@ import pytest
 
 import proctor
 from conftest import Command, Serve, right_sum
-from proctor.budget import Budget
-from proctor.config import build_config
-from proctor.errors import OutOfBudgetError, TransientModelError, UsageError
-from proctor.evaluation import resume
-from proctor.models.model import read_completion, read_response
+from proctor.core.budget import Budget
+from proctor.core.config import build_config
+from proctor.core.errors import OutOfBudgetError, TransientModelError, UsageError
+from proctor.core.evaluation import resume
+from proctor.core.types import Usage
+from proctor.models.base import read_completion, read_response
 from proctor.store import open_store
-from proctor.types import Usage
 
 PRICES = {"price_input": 1_000.0, "price_output": 10_000.0}  # an answer of 10 and 2 tokens costs 0.01 + 0.02
 ANSWER = 0.03
@@ -147,7 +147,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
-        monkeypatch.setattr("proctor.budget.monotonic", lambda: self.now)
+        monkeypatch.setattr("proctor.core.budget.monotonic", lambda: self.now)
 
 
 def test_when_the_time_is_up_nothing_begins_and_what_is_under_way_is_kept(
@@ -210,7 +210,7 @@ def test_after_the_grace_what_is_under_way_is_called_off_and_no_error(
 
 def test_a_time_limit_stops_agents_and_scripts_too(adding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = itertools.count()
-    monkeypatch.setattr("proctor.budget.monotonic", lambda: next(ticks))
+    monkeypatch.setattr("proctor.core.budget.monotonic", lambda: next(ticks))
     run = proctor.evaluate(adding, "scripted/oracle", limit=100_000, time_limit=200).run
     assert run.status == "interrupted"
     assert 0 < run.n < 1_000

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from proctor.errors import StoreError
+from proctor.core.errors import StoreError
+from proctor.core.types import Message, Output, Sample, Usage
+from proctor.models.base import Request, Sampling
 from proctor.models.cache import ResponseCache
-from proctor.models.model import Request, Sampling
-from proctor.types import Message, Output, Sample, Usage
 
 IDENTITY = {"model": "openai/m", "server": "http://a/v1", "api": "chat", "described": ""}
 REQUEST = Request("prompt", Sampling(max_tokens=5, temperature=0.5, seed=1), 0, Sample("s", 0, "prompt"))

@@ -5,41 +5,41 @@ from pathlib import Path
 import pytest
 
 from conftest import Command, TaskFile
-from proctor import catalog
-from proctor.errors import UsageError
+from proctor.core import registry
+from proctor.core.errors import UsageError
 from proctor.shapes.tasks.existence import ExistenceTask
 
 
 def test_built_in() -> None:
-    assert catalog.task_class("shapes/existence") is ExistenceTask
+    assert registry.task_class("shapes/existence") is ExistenceTask
 
 
 def test_wildcard() -> None:
-    assert "shapes/existence" in catalog.expand("shapes/*")
+    assert "shapes/existence" in registry.expand("shapes/*")
     with pytest.raises(UsageError, match="No task matches 'shapez/"):
-        catalog.expand("shapez/*")
+        registry.expand("shapez/*")
 
 
 @pytest.mark.parametrize("typo", ["shapes/existance", "existance", "shape/existence", "Existence"])
 def test_did_you_mean(typo: str) -> None:
     with pytest.raises(UsageError, match="did you mean shapes/existence"):
-        catalog.expand(typo)
+        registry.expand(typo)
 
 
 def test_file(adding: str) -> None:
-    cls = catalog.task_class(adding)
+    cls = registry.task_class(adding)
     assert cls.__name__ == "Adding"
-    assert catalog.task_class(adding.removesuffix(":Adding")).__name__ == "Adding", "a lone class needs no name"
+    assert registry.task_class(adding.removesuffix(":Adding")).__name__ == "Adding", "a lone class needs no name"
 
 
 def test_file_may_import_its_neighbours(task_file: TaskFile) -> None:
     path = task_file("from adding import Adding\nclass Mine(Adding): pass")
-    assert catalog.task_class(f"{path}:Mine").__name__ == "Mine"
+    assert registry.task_class(f"{path}:Mine").__name__ == "Mine"
 
 
 def test_a_class_can_be_found_again_by_its_name(adding: str) -> None:
-    cls = catalog.task_class(adding)
-    assert catalog.task_class(catalog.name_of(cls)).__qualname__ == cls.__qualname__
+    cls = registry.task_class(adding)
+    assert registry.task_class(registry.name_of(cls)).__qualname__ == cls.__qualname__
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ def test_a_class_can_be_found_again_by_its_name(adding: str) -> None:
 def test_bad_files_are_one_sentence(task_file: TaskFile, source: str, name: str, said: str) -> None:
     path = task_file(source)
     with pytest.raises(UsageError) as caught:
-        catalog.task_class(f"{path}:{name}" if name else str(path))
+        registry.task_class(f"{path}:{name}" if name else str(path))
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_missing_file() -> None:
     with pytest.raises(UsageError, match=r"No task file nowhere\.py"):
-        catalog.task_class("nowhere.py:Mine")
+        registry.task_class("nowhere.py:Mine")
 
 
 def test_entry_point_of_an_installed_package(tmp_path: Path, adding: str) -> None:
@@ -100,7 +100,7 @@ def test_entry_point_of_an_installed_package(tmp_path: Path, adding: str) -> Non
 def _without_reasoning_gym(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if it were not installed; what imported it before is imported anew."""
     monkeypatch.setitem(sys.modules, "reasoning_gym", None)
-    monkeypatch.delitem(sys.modules, "proctor.compat.reasoning_gym", raising=False)
+    monkeypatch.delitem(sys.modules, "proctor.integrations.reasoning_gym", raising=False)
 
 
 @pytest.mark.usefixtures("_without_reasoning_gym")

@@ -37,7 +37,7 @@ def test_every_verb_has_help(proctor: Command, verb: str) -> None:
 
 
 def test_run_help_shows_every_option(proctor: Command) -> None:
-    from proctor.config import FIELDS
+    from proctor.core.config import FIELDS
 
     text = proctor("run", "--help").stdout
     hidden = {"task", "settings"}  # TASK… and --set

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from conftest import Command
-from proctor.errors import MissingToolchainError
+from proctor.core.errors import MissingToolchainError
 from proctor.sandbox.languages import LANGUAGES, find_language
 from proctor.sandbox.toolchain import locate
 from toolchains import needs_language

@@ -28,14 +28,15 @@ from cluster_labours import Doubling, Unfit
 from conftest import Command, Serve
 from leaks import Snapshot
 from proctor import Record, evaluate
-from proctor.cluster import crew, membership
-from proctor.cluster.crew import MOST_LOSSES, Crew, LostError
-from proctor.cluster.membership import joined
-from proctor.cluster.post import Node
-from proctor.errors import ProctorError, UsageError
+from proctor.core.errors import ProctorError, UsageError
+from proctor.core.types import Timing
+from proctor.distributed import cluster as membership
+from proctor.distributed import pool
+from proctor.distributed.actor import Node
+from proctor.distributed.cluster import joined
+from proctor.distributed.pool import MOST_LOSSES, ActorPool, LostError
 from proctor.sandbox import cluster as sandbox_cluster
 from proctor.store import open_store
-from proctor.types import Timing
 
 START_ATTEMPTS = 6
 QUIET = {"include_dashboard": False, "no_monitor": True}
@@ -213,7 +214,7 @@ def test_a_node_is_killed_and_nothing_is_lost_or_doubled(
     here = evaluate(programs, "scripted/oracle", limit=240, allow_code_execution=True)
     victim = machines.add()
     given: list[int] = []
-    give = crew._Hand.give
+    give = pool._Hand.give
 
     def give_and_kill(hand: Any, jobs: Any) -> None:
         """The second time that the node is given work: it has done some, and has some."""
@@ -223,8 +224,8 @@ def test_a_node_is_killed_and_nothing_is_lost_or_doubled(
             if len(given) == 2:
                 machines.kill(victim)
 
-    monkeypatch.setattr(crew._Hand, "give", give_and_kill)
-    monkeypatch.setattr(crew, "SETTLE_SECONDS", START_SECONDS)  # the work begins when all three are there
+    monkeypatch.setattr(pool._Hand, "give", give_and_kill)
+    monkeypatch.setattr(pool, "SETTLE_SECONDS", START_SECONDS)  # the work begins when all three are there
     monkeypatch.setattr(sandbox_cluster, "MOST_AT_ONCE", 4)  # and nobody takes all of it at once
     there = evaluate(
         programs, "scripted/oracle", limit=240, allow_code_execution=True, engine="ray",
@@ -246,14 +247,14 @@ def do_all(machines: Machines, labour: Any, items: list[Any], workers: int = 2) 
     async def run() -> list[Any]:
         seen: list[tuple[Node, int]] = []
         async with joined(machines.address, 0):
-            crew = Crew[Any, Any](
+            pool = ActorPool[Any, Any](
                 labour, workers, cpus=1, most=8, paced=False, welcome=lambda node, opened: seen.append((node, opened))
             )
-            await crew.open()
+            await pool.open()
             try:
-                return await asyncio.gather(*map(crew.do, items), return_exceptions=True)
+                return await asyncio.gather(*map(pool.do, items), return_exceptions=True)
             finally:
-                await crew.close()
+                await pool.close()
 
     return asyncio.run(run())
 

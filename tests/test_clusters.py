@@ -15,12 +15,12 @@ from code_tasks import make_task, rows
 from known import known
 from proctor.code import Task as CodeTask
 from proctor.code.results import Results
-from proctor.config import RunConfig
+from proctor.core.config import RunConfig
+from proctor.core.runner import sample_digest
+from proctor.core.types import Record, Sample, Score
 from proctor.metrics.passing import Passing
 from proctor.metrics.statistics import clustered_mean, proportion, score_mean, student_mean
 from proctor.metrics.summary import MeanScore, summarise
-from proctor.run import sample_digest
-from proctor.types import Record, Sample, Score
 
 CONFIG = RunConfig(task="t", model="scripted/oracle")
 
@@ -60,7 +60,9 @@ def test_perfect_clusters_are_not_certain() -> None:
 
 
 def test_one_cluster_has_no_interval() -> None:
-    assert score_mean([1.0, 0.0], clusters=["a", "a"]) == proctor.types.Metric(0.5, None, None, None, 1, "clustered")
+    assert score_mean([1.0, 0.0], clusters=["a", "a"]) == proctor.core.types.Metric(
+        0.5, None, None, None, 1, "clustered"
+    )
 
 
 @pytest.mark.parametrize("groups", [12, 50])

@@ -10,7 +10,7 @@ import pytest
 import proctor
 from code_tasks import chat_prompt, make_task, prompt_parts, read, results, rows, score_of, solution_of, write_rows
 from proctor.code.tasks.apps import same_output
-from proctor.errors import UsageError
+from proctor.core.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("one_sandbox")
 

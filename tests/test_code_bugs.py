@@ -10,7 +10,7 @@ import pytest
 import proctor
 from code_tasks import ROWS, chat_prompt, make_task, prompt_text, read, rows, solution_of
 from proctor.code import get_task
-from proctor.errors import UsageError
+from proctor.core.errors import UsageError
 
 DATA = str(ROWS / "python_bugs.jsonl")
 AREA, LAST = rows("python_bugs")

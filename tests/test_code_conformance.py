@@ -15,13 +15,13 @@ import pytest
 from _pytest.mark import ParameterSet
 
 import proctor
-from proctor import catalog
-from proctor.check import check_task
+from proctor.analysis.check import check_task
 from proctor.code import TASK_REGISTRY
 from proctor.code.shots import OWN, HarnessShots
 from proctor.code.tasks.multiple import LANGUAGES as MULTIPLE_LANGUAGES
-from proctor.config import build_config
-from proctor.task import create_task
+from proctor.core import registry
+from proctor.core.config import build_config
+from proctor.core.task import create_task
 from toolchains import needs_language
 
 ROWS = Path(__file__).parent / "code_rows"
@@ -113,7 +113,7 @@ def test_check(name: str) -> None:
 
 @pytest.mark.parametrize("name", TASK_REGISTRY)
 def test_described_and_versioned(name: str) -> None:
-    cls = catalog.task_class(f"code/{name}")
+    cls = registry.task_class(f"code/{name}")
     assert cls.summary
     assert cls.version
 

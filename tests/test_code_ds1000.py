@@ -10,7 +10,7 @@ import pytest
 import proctor
 from code_tasks import ROWS, chat_prompt, make_task, prompt_parts, read, results, rows, score_of, solution_of
 from proctor.code.tasks.ds1000 import DS1000, SUBJECTS
-from proctor.errors import UsageError
+from proctor.core.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("one_sandbox")
 

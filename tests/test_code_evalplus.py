@@ -8,7 +8,7 @@ import pytest
 
 import proctor
 from code_tasks import ROWS, make_task, results, rows, score_of
-from proctor.errors import MissingDataError
+from proctor.core.errors import MissingDataError
 
 pytestmark = pytest.mark.usefixtures("one_sandbox")
 

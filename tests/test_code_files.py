@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 import proctor
 from code_tasks import score_of
 from conftest import Command
+from proctor.analysis.report import Report
 from proctor.code.rows import read_rows
-from proctor.errors import UsageError
-from proctor.exchange import Names, path_for, save_generations, save_metrics, save_references
-from proctor.report import Report
+from proctor.core.errors import UsageError
+from proctor.formats.code_files import RunNames, path_for, save_generations, save_metrics, save_references
 
 COPYING = """
 from proctor.code import Task
@@ -159,9 +159,9 @@ def test_metrics_have_the_groups_of_the_report(tmp_path: Path) -> None:
 def test_every_task_has_files_of_its_own(copying: tuple[str, str]) -> None:
     assert path_for("out/generations.json", "humaneval").as_posix() == "out/generations_humaneval.json"
     task, _ = copying
-    alone = Names(["code/humaneval", task, task])
+    alone = RunNames(["code/humaneval", task, task])
     assert [alone.name(task, {}) for task in ("code/humaneval", task)] == ["humaneval", "copying"]
-    alike = Names(["a/exam", "b/exam", task], swept="k")
+    alike = RunNames(["a/exam", "b/exam", task], swept="k")
     assert alike.name("b/exam", {"j": 1}) == "b_exam"
     assert alike.name(task, {"k": [1, "x/y"]}) == "copying_k=-1,-x-y-"
 
@@ -171,12 +171,12 @@ def test_variants_of_one_file_have_names_of_their_own_whether_they_run_together_
     (tmp_path / "dup.py").write_text(DOUBLE + factory)
     tasks = [f"{tmp_path}/dup.py:{name}" for name in ("A", "B", "exam-a/b", "exam-c")]
     expected = ["dup_A", "dup_B", "exam-a-b", "exam-c"]
-    together = Names(tasks)
+    together = RunNames(tasks)
     assert [together.name(task, {}) for task in tasks] == expected
-    assert [Names([task]).name(task, {}) for task in tasks] == expected
-    both = Names([tasks[3], "code/exam-c"])
+    assert [RunNames([task]).name(task, {}) for task in tasks] == expected
+    both = RunNames([tasks[3], "code/exam-c"])
     assert [both.name(task, {}) for task in (tasks[3], "code/exam-c")] == ["dup_exam-c", "code_exam-c"]
-    assert Names([]).name("gone.py:pal-x", {}) == "pal-x", "a run may have outlived its file"
+    assert RunNames([]).name("gone.py:pal-x", {}) == "pal-x", "a run may have outlived its file"
 
 
 DOUBLE = """

@@ -23,9 +23,9 @@ from proctor.code.forms import (
 )
 from proctor.code.stopwords import cut
 from proctor.code.task import Task
-from proctor.config import RunConfig, build_config
-from proctor.errors import TaskError, UsageError
-from proctor.types import FimFamily, Message
+from proctor.core.config import RunConfig, build_config
+from proctor.core.errors import TaskError, UsageError
+from proctor.core.types import FimFamily, Message
 
 GAP = Infilling("A(", ")B")
 

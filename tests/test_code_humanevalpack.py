@@ -16,8 +16,8 @@ from proctor.code.execution import run_programs
 from proctor.code.patches import first_hunks
 from proctor.code.rows import read_rows
 from proctor.code.tasks.humanevalpack import LANGUAGES
-from proctor.errors import UsageError
-from proctor.exchange import save_generations
+from proctor.core.errors import UsageError
+from proctor.formats.code_files import save_generations
 
 ROWS = Path(__file__).parent / "code_rows"
 PYTHON = str(ROWS / "humanevalpack-python.jsonl")

@@ -14,12 +14,12 @@ import pytest
 import proctor
 from code_tasks import ROWS, make_task, read, results, rows, score_of, write_rows
 from proctor.code import rows as code_rows
-from proctor.code.packed_tests import Case, cases_of, plain_pickle
+from proctor.code.packed_tests import PackedTest, cases_of, plain_pickle
 from proctor.code.task import Task
 from proctor.code.tasks.livecodebench import last_fenced, same_output, with_imports
-from proctor.config import build_config
-from proctor.errors import MissingDataError, SettingError, UsageError
-from proctor.types import Message
+from proctor.core.config import build_config
+from proctor.core.errors import MissingDataError, SettingError, UsageError
+from proctor.core.types import Message
 
 pytestmark = pytest.mark.usefixtures("one_sandbox")
 
@@ -208,7 +208,7 @@ def pack(value: Any, protocol: int = 4) -> str:
     [CASES, json.dumps(CASES), *(pack(json.dumps(CASES), protocol) for protocol in range(1, 6)), pack(CASES)],
 )
 def test_test_cases_in_every_form(packed: Any) -> None:
-    assert cases_of(packed) == [Case("1\n", "ä")]
+    assert cases_of(packed) == [PackedTest("1\n", "ä")]
 
 
 class Hostile:

@@ -14,7 +14,7 @@ import proctor
 from code_tasks import ROWS, make_task, prompt_text, read, results, rows, score_of
 from proctor.code.tasks import mercury
 from proctor.code.tasks.mercury import RESOLUTION, Course, completion_of
-from proctor.errors import UsageError
+from proctor.core.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("one_sandbox")
 

@@ -11,7 +11,7 @@ import pytest
 import proctor
 from code_tasks import prompt_text, solution_of
 from proctor.code import Task, get_task
-from proctor.errors import UsageError
+from proctor.core.errors import UsageError
 
 STYLES = ["prompt", "prompt_carper", "diff", "edit"]
 

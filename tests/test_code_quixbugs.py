@@ -11,7 +11,7 @@ import proctor
 from proctor.code import get_task
 from proctor.code.bugs import bug_class
 from proctor.code.rows import read_rows
-from proctor.errors import UsageError
+from proctor.core.errors import UsageError
 
 DATA = str(Path(__file__).parent / "code_rows" / "quixbugs.jsonl")
 

@@ -10,8 +10,8 @@ import pytest
 import proctor
 from proctor.code import get_task
 from proctor.code.rows import read_rows
-from proctor.config import build_config
-from proctor.types import Message
+from proctor.core.config import build_config
+from proctor.core.types import Message
 
 DATA = str(Path(__file__).parent / "code_rows" / "santacoder_fim.jsonl")
 

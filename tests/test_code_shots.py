@@ -12,10 +12,10 @@ import pytest
 import proctor
 from code_tasks import make_task, prompt_text, rows, solution_of
 from conftest import Command
-from proctor import catalog
 from proctor.code import TASK_REGISTRY
 from proctor.code.shots import OWN, HarnessShots, find_in_harness
-from proctor.errors import MissingDataError, UsageError
+from proctor.core import registry
+from proctor.core.errors import MissingDataError, UsageError
 
 ROWS = Path(__file__).parent / "code_rows"
 CONALA = "few_shot_examples/conala_few_shot_prompts.json"
@@ -32,7 +32,7 @@ def test_the_tasks_that_show_examples() -> None:
     assert set(UNDER_THEIR_NAMES) == kinds
     own = {f"{name}{TASK_REGISTRY[name].own_ending}" for name in kinds}  # type: ignore[attr-defined]
     assert own <= set(TASK_REGISTRY), "each can be had with examples of our own, or without"
-    assert all(catalog.task_class(f"code/{name}").version == "2" for name in kinds)
+    assert all(registry.task_class(f"code/{name}").version == "2" for name in kinds)
 
 
 def conala(text: str) -> str:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import proctor
-from proctor.check import check_task
+from proctor.analysis.check import check_task
 
 ROWS = [
     json.loads(line) for line in (Path(__file__).parent / "code_rows" / "studenteval.jsonl").read_text().splitlines()

@@ -9,12 +9,12 @@ import pytest
 import tampering
 from conftest import RunInLanguages
 from proctor.code import TASK_REGISTRY, Task
-from proctor.code.controls import defined_in, with_wrong_expectations
 from proctor.code.tasks.humanevalpack import LANGUAGES as PACK_LANGUAGES
 from proctor.code.tasks.multiple import LANGUAGES as MULTIPLE_LANGUAGES
-from proctor.compat.bigcode.code_eval import program_of
+from proctor.code.wrong_tests import defined_in, with_wrong_expectations
+from proctor.core.task import create_task
+from proctor.integrations.bigcode.code_eval import program_of
 from proctor.sandbox import Limits, Outcome, Program
-from proctor.task import create_task
 from test_code_languages import MULTIPLE_ROWS, PACK_ROWS, of_completion, task
 from toolchains import marks, needs_language
 

@@ -13,15 +13,15 @@ import pytest
 import proctor
 from code_tasks import prompt_text, score_of
 from conftest import TaskFile
-from proctor import catalog
 from proctor.code import STOP_WORDS, TASK_REGISTRY, Task, get_task
-from proctor.code.execution import Remembered, run_programs
-from proctor.errors import UnknownNameError, UsageError
-from proctor.evaluation import resume
-from proctor.exchange import save_generations
+from proctor.code.execution import CachedRunner, run_programs
+from proctor.core import registry
+from proctor.core.errors import UnknownNameError, UsageError
+from proctor.core.evaluation import resume
+from proctor.core.task import create_task
+from proctor.formats.code_files import save_generations
 from proctor.sandbox import Limits, Program
 from proctor.sandbox.languages import LANGUAGES
-from proctor.task import create_task
 
 ROWS = [
     {
@@ -92,10 +92,10 @@ def whole(row: dict[str, str]) -> str:
 
 def test_constructor_arguments_are_settings(exam: Exam) -> None:
     name, data = exam()
-    task = create_task(catalog.task_class(name), name, {"flourish": "!"}, data=data)
+    task = create_task(registry.task_class(name), name, {"flourish": "!"}, data=data)
     assert (vars(task)["flourish"], vars(task)["k"], task.settings.executes) == ("!", (1, 2), True)
     with pytest.raises(UsageError, match=r"no setting 'flurish'; did you mean flourish\?"):
-        create_task(catalog.task_class(name), name, {"flurish": "!"}, data=data)
+        create_task(registry.task_class(name), name, {"flurish": "!"}, data=data)
     report = evaluate((name, data), settings={"flourish": "?"})
     assert report.run.config["settings"] == {"k": [1, 2], "flourish": "?", "executes": True}
 
@@ -157,7 +157,7 @@ def test_programs_are_not_run_again_to_sum_up(exam: Exam, tmp_path: Path, monkey
     def fails(*_: object) -> None:
         raise AssertionError("a program was run")
 
-    monkeypatch.setattr("proctor.code.execution.Live.run", fails)
+    monkeypatch.setattr("proctor.code.execution.SandboxRunner.run", fails)
     again = resume("latest", {"generation_only": False, "allow_code_execution": True})
     assert again.metrics["share"].value == 1
 
@@ -198,10 +198,10 @@ def test_programs_that_are_others_each_time_are_run_again(exam: Exam, tmp_path: 
 def test_what_has_not_been_run_is_not_remembered() -> None:
     known, new = Program(source="x = 1"), Program(source="1 /")
     (trial,) = run_programs([known], Limits())
-    assert Remembered([]).run([], Limits()) == []
-    assert Remembered([trial]).run([known], Limits()) == [trial]
+    assert CachedRunner([]).run([], Limits()) == []
+    assert CachedRunner([trial]).run([known], Limits()) == [trial]
     with pytest.raises(RuntimeError, match="other programs than before"):
-        Remembered([trial]).run([known, new], Limits())
+        CachedRunner([trial]).run([known, new], Limits())
 
 
 SPREAD = """
@@ -217,7 +217,7 @@ def test_figures_of_several_problems_alone(exam: Exam, tmp_path: Path) -> None:
     assert report.metrics["spread"].value == pytest.approx(143.614067)
     assert [(record.outcome, score_of(record).value) for record in report.records()] == [("counted", None)] * 4
     assert "cannot be counted alone: StatisticsError" in score_of(next(report.records())).why
-    with pytest.raises(proctor.errors.TaskError, match="ZeroDivisionError"):
+    with pytest.raises(proctor.core.errors.TaskError, match="ZeroDivisionError"):
         evaluate(exam(SPREAD), generations(tmp_path, [["a" * n] for n in (3, 8, 4, 6)]), **options)
 
 
@@ -284,7 +284,7 @@ def test_a_missing_toolchain_is_an_error_and_no_failure(
     exam: Exam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(proctor.errors.HopelessRunError, match="SandboxFailedError: Programs in swift need"):
+    with pytest.raises(proctor.core.errors.HopelessRunError, match="SandboxFailedError: Programs in swift need"):
         evaluate(exam("    language = 'swift'\n"), limit=2)
 
 
@@ -326,7 +326,9 @@ def test_ones_own_code_need_not_foresee_blank_texts(exam: Exam) -> None:
 
 
 def test_rows_without_a_key_are_named(exam: Exam) -> None:
-    with pytest.raises(proctor.errors.TaskError, match="row 1 has no 'test', which the task needs; there is: prompt"):
+    with pytest.raises(
+        proctor.core.errors.TaskError, match="row 1 has no 'test', which the task needs; there is: prompt"
+    ):
         evaluate(exam(rows=[ROWS[0], {"prompt": "def f():"}]))
 
 
@@ -338,8 +340,8 @@ def test_registry() -> None:
     assert task.postprocess_generation(" \n", 0) == ""
     with pytest.raises(UnknownNameError, match="did you mean humaneval"):
         get_task("humanevil")
-    assert catalog.expand("humaneval") == ["code/humaneval"]
-    assert TASK_REGISTRY["humaneval"] is catalog.task_class("code/humaneval")
+    assert registry.expand("humaneval") == ["code/humaneval"]
+    assert TASK_REGISTRY["humaneval"] is registry.task_class("code/humaneval")
 
 
 def test_stop_words_are_of_languages_that_there_are() -> None:

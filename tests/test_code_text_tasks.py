@@ -18,9 +18,9 @@ from proctor.code.forms import Continuation
 from proctor.code.rows import read_rows
 from proctor.code.tasks.codexglue_code_to_text import around_docstring
 from proctor.code.text_task import TwoShotTask
-from proctor.config import RunConfig
+from proctor.core.config import RunConfig
+from proctor.core.task import take_samples
 from proctor.metrics.bleu import bleu, smoothed_bleu
-from proctor.task import take_samples
 
 ROWS = Path(__file__).parent / "code_rows"
 PYTHON, JAVA = str(ROWS / "codexglue_code_to_text-python.jsonl"), str(ROWS / "codexglue_code_to_text.jsonl")

@@ -9,7 +9,7 @@ import pytest
 
 import proctor
 from bigcode_tasks import FUNCTIONS, ROWS, write_rows, write_task
-from proctor.code.wording import canonical_language, is_prose, known_language, language_in
+from proctor.code.prompt_language import canonical_language, is_prose, known_language, language_in
 
 PROSE = [
     "Write a Python function add(x) that adds 0 to x.\n\nOnly the function:\n",

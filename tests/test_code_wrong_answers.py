@@ -14,8 +14,8 @@ from conftest import RunInLanguages
 from proctor.code import TASK_REGISTRY, Task
 from proctor.code.tasks.humanevalpack import LANGUAGES as PACK_LANGUAGES
 from proctor.code.tasks.multiple import LANGUAGES as MULTIPLE_LANGUAGES
+from proctor.core.task import create_task
 from proctor.sandbox import Limits, Outcome, Program, Verdict
-from proctor.task import create_task
 from test_code_conformance import rows_of, settings_of
 from test_code_languages import MULTIPLE_ROWS, PACK_ROWS, multiple_programs, of_completion, task
 from toolchains import marks, needs_language

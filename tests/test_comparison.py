@@ -9,11 +9,11 @@ from scipy import stats
 
 import proctor
 from conftest import Command
-from proctor.comparison import Comparison, compare
-from proctor.errors import NotComparableError, UsageError
-from proctor.run import sample_digest
+from proctor.analysis.comparison import Comparison, compare
+from proctor.core.errors import NotComparableError, UsageError
+from proctor.core.runner import sample_digest
+from proctor.core.types import Metric, Record, Run, Sample, SampleError, Score
 from proctor.store import open_store
-from proctor.types import Metric, Record, Run, Sample, SampleError, Score
 
 Put = Callable[..., str]
 

@@ -3,8 +3,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from proctor.config import FIELDS, OPERATIONAL, RunConfig, build_config, changed_keys, load_toml
-from proctor.errors import UsageError
+from proctor.core.config import FIELDS, OPERATIONAL, RunConfig, build_config, changed_keys, load_toml
+from proctor.core.errors import UsageError
 
 BASE = {"task": "shapes/existence", "model": "scripted/oracle"}
 

@@ -7,13 +7,13 @@ import pytest
 
 import proctor
 from conftest import TaskFile
-from proctor import catalog
-from proctor.check import check_task
-from proctor.config import build_config
-from proctor.task import create_task
+from proctor.analysis.check import check_task
+from proctor.core import registry
+from proctor.core.config import build_config
+from proctor.core.task import create_task
 from shapes_settings import extreme, sizes
 
-TASKS = catalog.expand("shapes/*")
+TASKS = registry.expand("shapes/*")
 
 
 @sizes(20, 200)
@@ -25,7 +25,7 @@ def test_check(name: str, count: int) -> None:
 
 @pytest.mark.parametrize("name", TASKS)
 def test_described_and_versioned(name: str) -> None:
-    cls = catalog.task_class(name)
+    cls = registry.task_class(name)
     assert cls.summary
     assert cls.version
     assert cls.__module__.startswith("proctor.")
@@ -41,7 +41,7 @@ def test_the_whole_path_with_the_scripted_candidates(name: str) -> None:
 @pytest.mark.parametrize("name", TASKS)
 def test_few_shot_never_shows_the_question_that_is_evaluated(name: str, count: int) -> None:
     for settings, few_shot in (({}, 3), ({}, 10), (extreme(name.removeprefix("shapes/"), "minimum"), 3)):
-        task = create_task(catalog.task_class(name), name, settings)
+        task = create_task(registry.task_class(name), name, settings)
         config = build_config({"task": name, "model": "scripted/oracle", "limit": count, "few_shot": few_shot})
         for sample in task.samples(config):
             assert not isinstance(sample.input, str)
@@ -52,7 +52,7 @@ def test_few_shot_never_shows_the_question_that_is_evaluated(name: str, count: i
 
 
 def broken(task_file: TaskFile, body: str) -> list[str]:
-    path = task_file(f"from adding import *\nfrom proctor.types import Output\n\nclass Bad(Adding):\n{body}\n")
+    path = task_file(f"from adding import *\nfrom proctor.core.types import Output\n\nclass Bad(Adding):\n{body}\n")
     return [finding.claim for finding in check_task(f"{path}:Bad", {}, n=10) if not finding.holds]
 
 
@@ -127,7 +127,7 @@ def test_a_run_with_a_scripted_model_imports_no_http_client_and_no_runtime(addin
 def test_listing_imports_no_guest() -> None:
     code = (
         "import sys; from proctor.cli.main import main; main(['list', 'tasks']);"
-        "sys.exit(', '.join(sorted({'reasoning_gym', 'proctor.compat.reasoning_gym'} & set(sys.modules))) or 0)"
+        "sys.exit(', '.join(sorted({'reasoning_gym', 'proctor.integrations.reasoning_gym'} & set(sys.modules))) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"imported: {done.stderr}"

@@ -37,13 +37,13 @@ from proctor import evaluate
 from proctor.agents.desktop import VK, DesktopError, KeyboardEvent, MouseEvent, WindowNotFoundError
 from proctor.agents.desktop.authority import authority_of
 from proctor.agents.desktop.display import VirtualDisplay, parse_size
-from proctor.agents.desktop.film import Film
 from proctor.agents.desktop.interface import make_active, window_titled
 from proctor.agents.desktop.messages import WindowInfo
+from proctor.agents.desktop.video import VideoRecorder
 from proctor.agents.desktop.vk import BUTTONS, KEYSYMS, SIDES
 from proctor.agents.desktop.x11 import XDesktop
-from proctor.agents.recording import KEYS, Recording
-from proctor.errors import UsageError
+from proctor.agents.runtime.recording import KEYS, EventRecorder
+from proctor.core.errors import UsageError
 
 FILE = str(Path(__file__).parent / "desktop_players.py")
 
@@ -203,7 +203,7 @@ def test_who_asks_for_a_key_waits_for_the_connection(desktop: XDesktop) -> None:
 
 
 def test_a_film_shows_what_the_player_holds(tmp_path: Path) -> None:
-    player, evaluator = Recording(), Recording()
+    player, evaluator = EventRecorder(), EventRecorder()
     player.begin(str(tmp_path))
     evaluator.begin(str(tmp_path), is_player=False)
     player.input("press", "LEFT")
@@ -478,7 +478,7 @@ FILMING = """
 import sys, time
 from pathlib import Path
 from proctor.agents.desktop.display import VirtualDisplay
-from proctor.agents.desktop.film import Film
+from proctor.agents.desktop.video import Film
 display = VirtualDisplay()
 display.start()
 film = Film(display.name, display.size, Path(sys.argv[1]), display.authority)
@@ -545,8 +545,8 @@ def test_a_recorder_that_writes_nothing_is_reported(tmp_path: Path, monkeypatch:
     program.write_text("#!/bin/sh\nexec sleep 600\n")
     program.chmod(0o700)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    monkeypatch.setattr("proctor.agents.desktop.film.STARTING", 0.0)
-    recording = Film(":0", (64, 64), tmp_path)
+    monkeypatch.setattr("proctor.agents.desktop.video.STARTING", 0.0)
+    recording = VideoRecorder(":0", (64, 64), tmp_path)
     assert recording.close() == "the video lacks its beginning: ffmpeg wrote nothing in the first 0 s"
 
 
@@ -599,7 +599,14 @@ def test_a_window_says_nothing_but_the_server_knows_whose_it_is(desktop: XDeskto
     connection.close()
 
 
-PLAY = ["run", "agents/hexagon", "--agent", "proctor.agents.hexagon.window_players:RandomAgent", "--limit", "1"]
+PLAY = [
+    "run",
+    "agents/hexagon",
+    "--agent",
+    "proctor.agents.games.hexagon.window_players:RandomWindowAgent",
+    "--limit",
+    "1",
+]
 
 
 @pytest.mark.parametrize(

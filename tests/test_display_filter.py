@@ -14,7 +14,7 @@ import pytest
 from proctor.agents.desktop.display import VirtualDisplay
 from proctor.agents.display_filter.display import FilteredDisplay
 from proctor.agents.display_filter.relay import LITTLE, MOST_CONNECTIONS, SETUP, cookie_of
-from proctor.agents.display_filter.rules import EXTENSIONS, Client, Rules, Verdict
+from proctor.agents.display_filter.rules import EXTENSIONS, Client, Decision, Rules
 
 MIT_SHM, XTEST, BIG_REQUESTS = 130, 131, 132
 NUMBERS = {MIT_SHM: "MIT-SHM", XTEST: "XTEST", BIG_REQUESTS: "BIG-REQUESTS"}
@@ -27,41 +27,41 @@ def request(major: int, minor: int = 0, *words: int, tail: bytes = b"") -> bytea
     return bytearray(struct.pack("<BBH", major, minor, 1 + len(body) // 4) + body)
 
 
-REQUESTS: dict[str, tuple[bytearray, Verdict]] = {
-    "CreateWindow": (request(1, 24, OWN, ROOT, 0, 0, 0, 0, 0), Verdict.REFUSE),
-    "MapWindow": (request(8, 0, WINDOW), Verdict.REFUSE),
-    "DestroyWindow": (request(4, 0, WINDOW), Verdict.REFUSE),
-    "KillClient": (request(113, 0, WINDOW), Verdict.REFUSE),
-    "ChangeProperty": (request(18, 0, WINDOW, 1, 1, 8, 0), Verdict.REFUSE),
-    "PutImage": (request(72, 2, WINDOW, OWN, 0, 0, 0), Verdict.REFUSE),
-    "GrabKeyboard": (request(31, 0, ROOT, 0, 0), Verdict.REFUSE),
-    "GrabServer": (request(36), Verdict.IGNORE),
-    "GetImage": (request(73, 2, WINDOW, 0, 0, 0), Verdict.PASS),
-    "SetInputFocus": (request(42, 0, WINDOW, 0), Verdict.PASS),
-    "to listen to a window": (request(2, 0, WINDOW, 0x800, 1 << 17), Verdict.PASS),
-    "to decide for its children": (request(2, 0, WINDOW, 0x800, 1 << 20), Verdict.REFUSE),
-    "a background": (request(2, 0, WINDOW, 0x2, 0), Verdict.REFUSE),
-    "a background and listening": (request(2, 0, WINDOW, 0x802, 0, 1 << 17), Verdict.REFUSE),
-    "to raise": (request(12, 0, WINDOW, 0x40, 0), Verdict.PASS),
-    "to move": (request(12, 0, WINDOW, 0x3, 0, 0), Verdict.REFUSE),
-    "to raise and move": (request(12, 0, WINDOW, 0x43, 0, 0, 0), Verdict.REFUSE),
-    "a message to the manager": (request(25, 0, ROOT, 3 << 19, tail=b"\x21" + bytes(31)), Verdict.PASS),
-    "a message to a window": (request(25, 0, WINDOW, 3 << 19, tail=b"\x21" + bytes(31)), Verdict.REFUSE),
-    "a key by message": (request(25, 0, ROOT, 3 << 19, tail=b"\x02" + bytes(31)), Verdict.REFUSE),
-    "a key by XTEST": (request(XTEST, 2, 2, 0, 0), Verdict.PASS),
-    "the stop key": (request(XTEST, 2, 0x4C02, 0, 0), Verdict.REFUSE),
-    "a key of another device": (request(XTEST, 2, 0x4C43, 0, 0), Verdict.REFUSE),
-    "a button of its number": (request(XTEST, 2, 0x4C04, 0, 0), Verdict.PASS),
-    "a key elsewhere": (request(100, 1, 0x018D, 0x61, 0x61), Verdict.PASS),
-    "the stop key elsewhere": (request(100, 1, 0x018D, 0xFFC7, 0), Verdict.REFUSE),
-    "to be deaf to grabs": (request(XTEST, 3, 1), Verdict.REFUSE),
-    "a segment of its own": (request(MIT_SHM, 6, OWN, 0), Verdict.PASS),
-    "a segment of another": (request(MIT_SHM, 2, WINDOW), Verdict.REFUSE),
-    "a segment of System V": (request(MIT_SHM, 1, OWN, 7, 0), Verdict.REFUSE),
-    "a picture into its own": (request(MIT_SHM, 4, WINDOW, 0, 0, 0, 0, OWN, 0), Verdict.PASS),
-    "a picture into another's": (request(MIT_SHM, 4, WINDOW, 0, 0, 0, 0, WINDOW, 0), Verdict.REFUSE),
-    "an unknown extension": (request(200, 0), Verdict.REFUSE),
-    "too short to say which": (request(2), Verdict.REFUSE),
+REQUESTS: dict[str, tuple[bytearray, Decision]] = {
+    "CreateWindow": (request(1, 24, OWN, ROOT, 0, 0, 0, 0, 0), Decision.REFUSE),
+    "MapWindow": (request(8, 0, WINDOW), Decision.REFUSE),
+    "DestroyWindow": (request(4, 0, WINDOW), Decision.REFUSE),
+    "KillClient": (request(113, 0, WINDOW), Decision.REFUSE),
+    "ChangeProperty": (request(18, 0, WINDOW, 1, 1, 8, 0), Decision.REFUSE),
+    "PutImage": (request(72, 2, WINDOW, OWN, 0, 0, 0), Decision.REFUSE),
+    "GrabKeyboard": (request(31, 0, ROOT, 0, 0), Decision.REFUSE),
+    "GrabServer": (request(36), Decision.IGNORE),
+    "GetImage": (request(73, 2, WINDOW, 0, 0, 0), Decision.PASS),
+    "SetInputFocus": (request(42, 0, WINDOW, 0), Decision.PASS),
+    "to listen to a window": (request(2, 0, WINDOW, 0x800, 1 << 17), Decision.PASS),
+    "to decide for its children": (request(2, 0, WINDOW, 0x800, 1 << 20), Decision.REFUSE),
+    "a background": (request(2, 0, WINDOW, 0x2, 0), Decision.REFUSE),
+    "a background and listening": (request(2, 0, WINDOW, 0x802, 0, 1 << 17), Decision.REFUSE),
+    "to raise": (request(12, 0, WINDOW, 0x40, 0), Decision.PASS),
+    "to move": (request(12, 0, WINDOW, 0x3, 0, 0), Decision.REFUSE),
+    "to raise and move": (request(12, 0, WINDOW, 0x43, 0, 0, 0), Decision.REFUSE),
+    "a message to the manager": (request(25, 0, ROOT, 3 << 19, tail=b"\x21" + bytes(31)), Decision.PASS),
+    "a message to a window": (request(25, 0, WINDOW, 3 << 19, tail=b"\x21" + bytes(31)), Decision.REFUSE),
+    "a key by message": (request(25, 0, ROOT, 3 << 19, tail=b"\x02" + bytes(31)), Decision.REFUSE),
+    "a key by XTEST": (request(XTEST, 2, 2, 0, 0), Decision.PASS),
+    "the stop key": (request(XTEST, 2, 0x4C02, 0, 0), Decision.REFUSE),
+    "a key of another device": (request(XTEST, 2, 0x4C43, 0, 0), Decision.REFUSE),
+    "a button of its number": (request(XTEST, 2, 0x4C04, 0, 0), Decision.PASS),
+    "a key elsewhere": (request(100, 1, 0x018D, 0x61, 0x61), Decision.PASS),
+    "the stop key elsewhere": (request(100, 1, 0x018D, 0xFFC7, 0), Decision.REFUSE),
+    "to be deaf to grabs": (request(XTEST, 3, 1), Decision.REFUSE),
+    "a segment of its own": (request(MIT_SHM, 6, OWN, 0), Decision.PASS),
+    "a segment of another": (request(MIT_SHM, 2, WINDOW), Decision.REFUSE),
+    "a segment of System V": (request(MIT_SHM, 1, OWN, 7, 0), Decision.REFUSE),
+    "a picture into its own": (request(MIT_SHM, 4, WINDOW, 0, 0, 0, 0, OWN, 0), Decision.PASS),
+    "a picture into another's": (request(MIT_SHM, 4, WINDOW, 0, 0, 0, 0, WINDOW, 0), Decision.REFUSE),
+    "an unknown extension": (request(200, 0), Decision.REFUSE),
+    "too short to say which": (request(2), Decision.REFUSE),
 }
 
 
@@ -75,7 +75,7 @@ def test_requests(what: str) -> None:
 
 def test_property_is_read_and_not_deleted() -> None:
     asked = request(20, 1, WINDOW, 1, 0, 0, 100)
-    assert Rules(NUMBERS).judge(asked, Client(ROOT)) is Verdict.PASS
+    assert Rules(NUMBERS).judge(asked, Client(ROOT)) is Decision.PASS
     assert asked == request(20, 0, WINDOW, 1, 0, 0, 100)
 
 

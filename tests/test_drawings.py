@@ -10,18 +10,18 @@ import msgspec
 import pytest
 
 import proctor
-from proctor import catalog
+from proctor.core import registry
+from proctor.core.task import create_task
 from proctor.store import open_store
-from proctor.task import create_task
 from proctor.viewer.drawings import Drawings
 
-TASKS = [name for name in catalog.task_names() if name.startswith("shapes/")]
+TASKS = [name for name in registry.task_names() if name.startswith("shapes/")]
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_shapes_are_drawn_as_they_were_asked_about(name: str) -> None:
     report = proctor.evaluate(name, "scripted/oracle", limit=3, limit_start=4, seed=5, few_shot=1, shots="other")
-    task = create_task(catalog.task_class(name), name, report.run.config["settings"])
+    task = create_task(registry.task_class(name), name, report.run.config["settings"])
     drawings = Drawings()
     for record in report.records():
         drawn = drawings.draw(report.run, record.sample)

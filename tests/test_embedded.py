@@ -15,12 +15,14 @@ import pytest
 
 import proctor
 from conftest import Command, FailingRun, TaskFile
-from proctor.config import build_config
-from proctor.errors import ModelError, UsageError
-from proctor.models import embedded, open_model, weights
-from proctor.models.gateway import Gateway
-from proctor.models.model import Request, Sampling
-from proctor.types import Message, Output, Prompt, Sample
+from proctor.core.config import build_config
+from proctor.core.errors import ModelError, UsageError
+from proctor.core.types import Message, Output, Prompt, Sample
+from proctor.models import open_model
+from proctor.models.base import Request, Sampling
+from proctor.models.client import Gateway
+from proctor.models.providers import llama_cpp
+from proctor.models.providers import smollm2 as weights
 
 
 class Session:
@@ -108,7 +110,7 @@ PROMPTS = ["Name three colours.", "What is two plus two?", "Tell me a story.", "
 def test_answers_do_not_depend_on_what_else_is_asked(
     smollm2: Session, temperature: float, prompts: list[str], tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedded, "_cores", lambda: 3)  # copies of the model, which answer side by side
+    monkeypatch.setattr(llama_cpp, "_cores", lambda: 3)  # copies of the model, which answer side by side
     copies = spied(monkeypatch, meeting=threading.Barrier(3))
     session = Session()
     together = session.ask_at_once(prompts, max_tokens=tokens, temperature=temperature)
@@ -126,7 +128,7 @@ def spied(monkeypatch: pytest.MonkeyPatch, most: int = 100, meeting: threading.B
     """
     loaded: list[int] = []
 
-    class Spy(embedded.Copy):
+    class Spy(llama_cpp.Copy):
         def __init__(self, path: Path, threads: int, api: str) -> None:
             if len(loaded) == most:
                 raise UsageError("no room")
@@ -140,7 +142,7 @@ def spied(monkeypatch: pytest.MonkeyPatch, most: int = 100, meeting: threading.B
             self.is_new = False
             return super().answer(request)
 
-    monkeypatch.setattr(embedded, "Copy", Spy)
+    monkeypatch.setattr(llama_cpp, "Copy", Spy)
     return loaded
 
 
@@ -148,7 +150,7 @@ def spied(monkeypatch: pytest.MonkeyPatch, most: int = 100, meeting: threading.B
 def test_without_room_for_another_copy_one_answers_all(
     smollm2: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(embedded, "_cores", lambda: 2)
+    monkeypatch.setattr(llama_cpp, "_cores", lambda: 2)
     spied(monkeypatch, most=1)
     session = Session()
     prompts = 2 * PROMPTS[:2]
@@ -181,13 +183,13 @@ def test_how_many_copies(
     path = tmp_path / "m.gguf"
     with path.open("wb") as file:
         file.truncate(weights_mib * 2**20)
-    monkeypatch.setattr(embedded, "_cores", lambda: 4)
-    monkeypatch.setattr(embedded, "available_mib", lambda: available)
-    monkeypatch.setattr(embedded, "file_sha256", lambda path: "")
+    monkeypatch.setattr(llama_cpp, "_cores", lambda: 4)
+    monkeypatch.setattr(llama_cpp, "available_mib", lambda: available)
+    monkeypatch.setattr(llama_cpp, "file_sha256", lambda path: "")
     given: list[int] = []
-    monkeypatch.setattr(embedded, "Copy", lambda path, threads, api: given.append(threads))
-    monkeypatch.setattr(embedded, "resident_mib", lambda: 50 + 300 * len(given))
-    model = embedded.Embedded("gguf/m", "chat", path, at_once)
+    monkeypatch.setattr(llama_cpp, "Copy", lambda path, threads, api: given.append(threads))
+    monkeypatch.setattr(llama_cpp, "resident_mib", lambda: 50 + 300 * len(given))
+    model = llama_cpp.Embedded("gguf/m", "chat", path, at_once)
     asyncio.run(model.prepare(list))
     assert (model.places, given) == (places, cores)
 
@@ -197,7 +199,7 @@ def test_answers_do_not_depend_on_the_cores_of_a_copy() -> None:
     """Nor those to long prompts, whose parts are added up by several threads."""
     prompt = " ".join(f"{number} is a number, and so is {number * 7}." for number in range(60))
     path, request = weights.smollm2_path(), Request(prompt, Sampling(12, 1.0), 0, Sample("s", 0, prompt))
-    one, two, three = (embedded.Copy(path, threads, "chat").answer(request) for threads in (1, 2, 3))
+    one, two, three = (llama_cpp.Copy(path, threads, "chat").answer(request) for threads in (1, 2, 3))
     assert one.usage.input_tokens > 600
     assert one.text == two.text == three.text
 
@@ -300,7 +302,7 @@ def test_without_the_extra(proctor: Command, monkeypatch: pytest.MonkeyPatch) ->
 def test_waiting_threads_do_not_spin() -> None:
     """The variable must be set before the runtime is loaded, by whoever loads it."""
     code = (
-        "import os; from proctor.models.embedded import import_runtime;"
+        "import os; from proctor.models.providers.llama_cpp import import_runtime;"
         "import_runtime(); print(os.environ['OMP_WAIT_POLICY'])"
     )
     env = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import proctor
-from proctor.config import build_config
-from proctor.errors import TaskError
+from proctor.core.config import build_config
+from proctor.core.errors import TaskError
+from proctor.core.task import create_task
 from proctor.shapes import Shape, ShapeDataset, Task
 from proctor.shapes.loader import load_item, load_row, load_sample
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
-from proctor.task import create_task
 from shapes_settings import settings_of, slow
 from worlds import fixes, lines_of
 

@@ -14,10 +14,10 @@ import pytest
 import proctor as package
 from conftest import Command
 from proctor.cli.main import main
-from proctor.harness_results import save_results
+from proctor.core.types import Message, Metric, Output, Record, Run, Sample, SampleError, Score
+from proctor.formats.harness_results import save_results
 from proctor.store import open_store
 from proctor.store.parquet import GROUP, write_parquet
-from proctor.types import Message, Metric, Output, Record, Run, Sample, SampleError, Score
 
 
 def test_parquet_has_typed_columns(tmp_path: Path, adding: str) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from proctor.cluster.membership import import_ray
 from proctor.code.rows import load_dataset
-from proctor.errors import MissingExtraError, UsageError
-from proctor.extras import import_extra
-from proctor.models import vllm
+from proctor.core.errors import MissingExtraError, UsageError
+from proctor.core.extras import import_extra
+from proctor.distributed.cluster import import_ray
+from proctor.models.providers import vllm
 from proctor.store import open_store
 
 

@@ -14,17 +14,17 @@ from PIL import Image
 
 import proctor as package
 from conftest import Command, Serve, TaskFile
+from proctor.analysis.curve import gather_curves
+from proctor.analysis.figures import KINDS, Figure, make_figure
+from proctor.analysis.plots import Curves, Histograms, Scores, Spreads
+from proctor.analysis.report import Report
 from proctor.cli.main import main
-from proctor.curve import gather_curves
-from proctor.errors import HopelessRunError, UsageError
-from proctor.figures import KINDS, Figure, make_figure
+from proctor.core.errors import HopelessRunError, UsageError
+from proctor.core.options import differing, non_default_options
+from proctor.core.types import Run
 from proctor.metrics.passing import count_tries, pass_at_k
-from proctor.particulars import differing, unusual
-from proctor.plots import Curves, Histograms, Scores, Spreads
-from proctor.report import Report
 from proctor.store import open_store
 from proctor.store.store import Store
-from proctor.types import Run
 from test_plots import EVIL, SVG
 
 RANDOM = "scripted/random"
@@ -200,7 +200,7 @@ def test_latency_is_that_of_the_answers(store: Store, adding: str, serve: Serve)
 def test_lags_of_agents(store: Store) -> None:
     run = package.evaluate(
         "agents/catch",
-        agent="proctor.agents.worlds.catch:Catcher",
+        agent="proctor.agents.envs.catch:Catcher",
         settings={"clock": "realtime", "fps": 60},
         limit=1,
     ).run
@@ -329,7 +329,7 @@ def test_the_list_shows_what_was_not_usual(proctor: Command) -> None:
 def test_an_old_run_did_not_say_which_settings_were_usual() -> None:
     run = exam(settings={"shapes": 7})
     old = msgspec.structs.replace(run, provenance={}, config={"settings": run.config["settings"]})
-    assert unusual(old) == {"shapes": 7, "description": "coordinates"}
+    assert non_default_options(old) == {"shapes": 7, "description": "coordinates"}
     assert differing([old, run]) == ["limit", "max_tokens"], "which of these it had, it did not say either"
 
 

@@ -13,22 +13,22 @@ import aiohttp
 import msgspec
 import pytest
 
-from proctor.agents.worlds import observations, spaces
-from proctor.agents.worlds.gate import Gate
-from proctor.agents.worlds.moves import Frame, Move
+from proctor.agents.envs import observations, spaces
+from proctor.agents.envs.observation_server import ObservationServer
+from proctor.agents.envs.pending_actions import Frame, PendingAction
 
 
 @pytest.fixture
-def gate() -> Iterator[Gate]:
+def gate() -> Iterator[ObservationServer]:
     interval = sys.getswitchinterval()
-    opened = Gate()
+    opened = ObservationServer()
     opened.open("secret", spaces.Choice(3).take)
     yield opened
     end(opened)
     sys.setswitchinterval(interval)
 
 
-def end(gate: Gate) -> None:
+def end(gate: ObservationServer) -> None:
     """In the product a gate ends with its process."""
     asyncio.run_coroutine_threadsafe(gate._runner.cleanup(), gate._loop).result()
     gate._loop.call_soon_threadsafe(gate._loop.stop)
@@ -36,7 +36,7 @@ def end(gate: Gate) -> None:
     gate._loop.close()
 
 
-def ask(gate: Gate, *requests: tuple[str, str, dict[str, Any]]) -> list[tuple[int, bytes]]:
+def ask(gate: ObservationServer, *requests: tuple[str, str, dict[str, Any]]) -> list[tuple[int, bytes]]:
     async def all_of_them() -> list[tuple[int, bytes]]:
         answers = []
         async with aiohttp.ClientSession(f"http://127.0.0.1:{gate.port}") as session:
@@ -50,24 +50,24 @@ def ask(gate: Gate, *requests: tuple[str, str, dict[str, Any]]) -> list[tuple[in
 
 
 def move(tick: int, action: Any) -> dict[str, Any]:
-    return {"data": msgspec.msgpack.encode(Move(tick, action, 1, 2))}
+    return {"data": msgspec.msgpack.encode(PendingAction(tick, action, 1, 2))}
 
 
-def test_the_gate_lets_nobody_in_without_the_token(gate: Gate) -> None:
+def test_the_gate_lets_nobody_in_without_the_token(gate: ObservationServer) -> None:
     tokens: list[dict[str, str]] = [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "secret"}]
     for headers in tokens:
         answers = ask(gate, ("GET", "/observation", {"headers": headers}), ("POST", "/action", {"headers": headers}))
         assert [status for status, _ in answers] == [401, 401]
 
 
-def test_a_token_that_is_no_text_is_a_wrong_one(gate: Gate) -> None:
+def test_a_token_that_is_no_text_is_a_wrong_one(gate: ObservationServer) -> None:
     with socket.create_connection(("127.0.0.1", gate.port), timeout=30) as connection:
         connection.sendall(b"GET /observation HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \xff\xfe\r\n\r\n")
         with connection.makefile("rb") as answer:
             assert answer.readline() == b"HTTP/1.1 401 Unauthorized\r\n"
 
 
-def test_the_gate_gives_the_newest_and_takes_the_last(gate: Gate) -> None:
+def test_the_gate_gives_the_newest_and_takes_the_last(gate: ObservationServer) -> None:
     gate.show(Frame(0, observations.pack("first"), None, False))
     gate.show(Frame(1, observations.pack("second"), 1.0, False))
     ((_, seen), *answers) = ask(
@@ -97,7 +97,7 @@ def test_the_gate_gives_the_newest_and_takes_the_last(gate: Gate) -> None:
     assert ask(gate, ("POST", "/action", move(0, 0)))[0][0] == 204
 
 
-def test_an_action_that_cannot_even_be_looked_at_is_refused(gate: Gate) -> None:
+def test_an_action_that_cannot_even_be_looked_at_is_refused(gate: ObservationServer) -> None:
     def take(action: Any) -> Any:
         raise RuntimeError("what is this")
 

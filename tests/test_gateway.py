@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import pytest
 
-from proctor.config import build_config
-from proctor.errors import TransientModelError
-from proctor.models.gateway import Gateway
-from proctor.models.model import Model, Request, Sampling
-from proctor.types import Output, Sample
+from proctor.core.config import build_config
+from proctor.core.errors import TransientModelError
+from proctor.core.types import Output, Sample
+from proctor.models.base import Model, Request, Sampling
+from proctor.models.client import Gateway
 from virtual_time import run_at_once
 
 REQUEST = Request("?", Sampling(max_tokens=1), 0, Sample("s", 0, "?"))

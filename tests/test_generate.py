@@ -20,13 +20,13 @@ import pyarrow.parquet
 import pytest
 
 from conftest import Command, TaskFile
-from proctor.config import build_config
-from proctor.errors import UsageError
+from proctor.core.config import build_config
+from proctor.core.errors import UsageError
+from proctor.core.task import create_task, take_samples
+from proctor.core.types import Sample
 from proctor.shapes import Shape, ShapeDataset
 from proctor.shapes.pixels import read_png
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
-from proctor.task import create_task, take_samples
-from proctor.types import Sample
 from shapes_settings import sizes, slow
 
 Generate = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -101,7 +101,7 @@ def test_a_row_holds_what_a_run_asks(name: str, few_shot: int) -> None:
 def test_parquet_holds_what_the_lines_hold(
     generate: Generate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_shot: int
 ) -> None:
-    monkeypatch.setattr("proctor.datafile.PARQUET_ROWS", 100)
+    monkeypatch.setattr("proctor.formats.data_files.PARQUET_ROWS", 100)
     for name in ("d.parquet", "d.jsonl"):
         done = generate("shapes/count", "-n", 250, "--few-shot", few_shot, "--out", tmp_path / name)
         assert done.returncode == 0

@@ -12,9 +12,9 @@ import pytest
 import needs
 import proctor
 from conftest import Serve
-from proctor import catalog
-from proctor.errors import MissingExtraError, UnknownNameError
-from proctor.task import create_task
+from proctor.core import registry
+from proctor.core.errors import MissingExtraError, UnknownNameError
+from proctor.core.task import create_task
 from test_desktop import frames
 
 needs.module("gymnasium", "gym")
@@ -153,13 +153,13 @@ def test_what_a_model_is_shown(serve: Serve, game: str, module: str, expected: t
 
 
 def test_names_versions_and_lists() -> None:
-    cls = catalog.task_class("gym/CartPole-v1")
-    assert cls is catalog.task_class("gym/CartPole-v1")
-    assert catalog.name_of(cls) == "gym/CartPole-v1"
+    cls = registry.task_class("gym/CartPole-v1")
+    assert cls is registry.task_class("gym/CartPole-v1")
+    assert registry.name_of(cls) == "gym/CartPole-v1"
     assert cls.version.startswith(gymnasium.__version__)
-    assert "gym/CartPole-v1" in catalog.expand("gym/CartPole*")
+    assert "gym/CartPole-v1" in registry.expand("gym/CartPole*")
     with pytest.raises(UnknownNameError, match="did you mean gym/CartPole-v1"):
-        catalog.expand("gym/CartPol-v1")
+        registry.expand("gym/CartPol-v1")
     assert create_task(cls, "gym/CartPole-v1", {"fps": 10}).settings.fps == 10
 
 
@@ -168,11 +168,11 @@ def test_names_versions_and_lists() -> None:
     [("ALE/Pong-v5", "ale_py", "atari"), ("NetHackScore-v0", "nle", "nle"), ("VizdoomBasic-v1", "vizdoom", "vizdoom")],
 )
 def test_a_missing_package_names_its_extra(game: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from proctor.compat import gymnasium as adapter
+    from proctor.integrations import gymnasium as adapter
 
     monkeypatch.setattr(adapter, "imported", lambda name: False)
     with pytest.raises(MissingExtraError, match=rf"proctor\[{extra}\]"):
-        catalog.expand(f"gym/{game}")
+        registry.expand(f"gym/{game}")
 
 
 def test_an_environment_of_ones_own(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_episodes_that_can_be_drawn_have_a_video(game: str) -> None:
 def test_without_ffmpeg_it_says_why_there_is_no_video(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("proctor.agents.worlds.video.shutil.which", lambda name: None)
+    monkeypatch.setattr("proctor.agents.envs.video.shutil.which", lambda name: None)
     report = proctor.evaluate("gym/FrozenLake-v1", agent="random", limit=2)
     assert report.run.outcomes.keys() <= {"completed", "timeout"}
     assert [record.message for record in caplog.records if "video" in record.message] == [

@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import Command
-from proctor.agents.hexagon.env import SHOWN, Hexagon
-from proctor.agents.hexagon.look import HALF_HEIGHT, PALETTES
-from proctor.agents.hexagon.patterns import ALL, LANES, PATTERNS, THIN, mirrored, only, turned, walls
-from proctor.agents.hexagon.players import LanePlayer, PicturePlayer, RandomPlayer
-from proctor.agents.hexagon.rules import (
+from proctor.agents.games.hexagon.env import SHOWN, Hexagon
+from proctor.agents.games.hexagon.look import HALF_HEIGHT, PALETTES
+from proctor.agents.games.hexagon.patterns import ALL, LANES, PATTERNS, THIN, mirrored, only, turned, walls
+from proctor.agents.games.hexagon.players import ImagePlayer, LanePlayer, RandomPlayer
+from proctor.agents.games.hexagon.rules import (
     CURSOR,
     LANE,
     LEFT,
@@ -40,13 +40,13 @@ from proctor.agents.hexagon.rules import (
     moved,
     room,
 )
-from proctor.agents.hexagon.state import SLOT, StateFile, read_state, state_of
-from proctor.randomness import Stream
+from proctor.agents.games.hexagon.state import SLOT, StateFile, read_state, state_of
+from proctor.core.random import Stream
 
 pygame = pytest.importorskip("pygame", reason="the extra desktop is not installed: pip install 'proctor[desktop]'")
 
-from proctor.agents.hexagon.drawing import Drawing  # noqa: E402
-from proctor.agents.hexagon.window import LONGEST_STALL, Keys, Pace  # noqa: E402
+from proctor.agents.games.hexagon.drawing import HexagonRenderer  # noqa: E402
+from proctor.agents.games.hexagon.window import LONGEST_STALL, Keys, Pace  # noqa: E402
 
 PLACES = range(0, TURN, STEP)
 SEEDS = st.integers(0, 2**31 - 1)
@@ -238,7 +238,7 @@ def test_levels_become_harder() -> None:
 
 
 def frames(seed: int, level: int, inputs: list[int], size: tuple[int, int]) -> str:
-    game, drawing, seen = started(seed, level), Drawing(size), sha256()
+    game, drawing, seen = started(seed, level), HexagonRenderer(size), sha256()
     for direction in inputs:
         game.tick(direction)
         seen.update(drawing.frame(game).tobytes())
@@ -273,8 +273,8 @@ def test_walls_and_gaps_are_drawn_where_the_rules_have_them(level: int) -> None:
         game.tick((STRAIGHT, LEFT, RIGHT)[action])
         if tick % 10:
             continue
-        frame = Drawing().frame(game)
-        swelling = Drawing._swelling(game)
+        frame = HexagonRenderer().frame(game)
+        swelling = HexagonRenderer._swelling(game)
         for ring, lane in product(game.round.field.rings, range(LANES)):
             middle = ring.inner + ring.thickness / 2
             if not CURSOR + 1_000 < middle < HALF_HEIGHT * 0.8:
@@ -302,7 +302,7 @@ def text_is_shown(frame: np.ndarray[Any, Any], text: str, height: float) -> bool
 
 
 def test_the_words_of_every_phase() -> None:
-    game, drawing = Game(3), Drawing()
+    game, drawing = Game(3), HexagonRenderer()
     middle, big, small = 1 / 11, 1 / 6, 1 / 15
     assert text_is_shown(drawing.frame(game), "PRESS SPACE TO START", middle)
     game.start()
@@ -347,7 +347,7 @@ def test_the_reference_survives_at_every_level(level: int) -> None:
 @pytest.mark.parametrize("level", [1, 5])
 def test_the_picture_is_enough(level: int) -> None:
     env = Hexagon(level, "pixels", survive=8, longest=8, size=(320, 240))
-    assert play(env, PicturePlayer(), 4)[1]["is_success"]
+    assert play(env, ImagePlayer(), 4)[1]["is_success"]
 
 
 def test_reward_is_the_time_survived() -> None:

@@ -24,21 +24,21 @@ for package, extra in (("pygame", "desktop"), ("Xlib", "desktop"), ("mss", "desk
 
 from conftest import Command
 from hexagon_players import Meddler
-from proctor.agents import Agent, EvaluationResult, Outcome, Task
+from proctor.agents import Agent, EpisodeOutcome, EvaluationResult, Task
 from proctor.agents.desktop import VK, WindowInfo
 from proctor.agents.desktop.display import VirtualDisplay
 from proctor.agents.desktop.x11 import XDesktop
-from proctor.agents.hexagon.drawing import Drawing
-from proctor.agents.hexagon.evaluator import HexagonEvaluator
-from proctor.agents.hexagon.options import TITLE
-from proctor.agents.hexagon.rules import LEFT, STRAIGHT, TICKS, Game, Phase
-from proctor.agents.hexagon.state import State, read_state
-from proctor.agents.hexagon.window_players import RandomAgent, ReferenceAgent
-from proctor.agents.hosting.recipe import recipe_of
-from proctor.agents.judge import Judge
-from proctor.agents.locking import VARIABLE
-from proctor.agents.player import LocalPlayer
-from proctor.agents.supervisor import Supervisor
+from proctor.agents.games.hexagon.drawing import HexagonRenderer
+from proctor.agents.games.hexagon.evaluator import HexagonEvaluator
+from proctor.agents.games.hexagon.options import TITLE
+from proctor.agents.games.hexagon.rules import LEFT, STRAIGHT, TICKS, Game, Phase
+from proctor.agents.games.hexagon.state import GameState, read_state
+from proctor.agents.games.hexagon.window_players import RandomWindowAgent, ReferenceAgent
+from proctor.agents.runtime.agent_client import LocalPlayer
+from proctor.agents.runtime.evaluator_client import EvaluatorClient
+from proctor.agents.runtime.hosting.recipe import recipe_of
+from proctor.agents.runtime.locking import VARIABLE
+from proctor.agents.runtime.referee import Referee
 
 SEED = 3
 PATIENCE = 120.0  # seconds, for what takes a fraction of one on a machine with nothing else to do
@@ -65,7 +65,7 @@ class Player:
 
     def __init__(self, desktop: XDesktop, state: Path, *options: str, title: str = TITLE) -> None:
         self._desktop, self._state = desktop, state
-        program = [sys.executable, "-m", "proctor.agents.hexagon", f"--seed={SEED}", f"--state={state}"]
+        program = [sys.executable, "-m", "proctor.agents.games.hexagon", f"--seed={SEED}", f"--state={state}"]
         self.process = subprocess.Popen(
             [*program, f"--title={title}", *options], env={**os.environ, **desktop.environment}
         )
@@ -90,7 +90,7 @@ class Player:
             time.sleep(0.002)
 
     @property
-    def state(self) -> State:
+    def state(self) -> GameState:
         state = read_state(self._state)
         assert state is not None
         return state
@@ -102,7 +102,7 @@ class Player:
         self._desktop.key(key, True)
         self._desktop.key(key, False)
 
-    def wait_for_the_end(self) -> State:
+    def wait_for_the_end(self) -> GameState:
         self.wait_until(lambda: self.phase() is Phase.OVER)
         return self.state
 
@@ -142,13 +142,13 @@ def played(direction: int, level: int = 1) -> Game:
 def test_space_starts_and_death_is_shown_and_space_starts_again(sit_down: SitDown) -> None:
     player = sit_down()
     assert player.phase() is Phase.READY
-    assert np.array_equal(player.see(), Drawing().frame(Game(SEED)))
+    assert np.array_equal(player.see(), HexagonRenderer().frame(Game(SEED)))
     player.tap(VK.SPACE)
     state, expected = player.wait_for_the_end(), played(STRAIGHT)
     assert (state.seed, state.level, state.played, state.tick) == (SEED, 1, 1, expected.round.ticks)
     assert state.survived == state.last == state.best == expected.round.ticks / TICKS
     # The whole picture, with GAME OVER, LAST, BEST and PRESS SPACE TO RETRY, is the one drawn without a window.
-    assert np.array_equal(player.see(), Drawing().frame(expected))
+    assert np.array_equal(player.see(), HexagonRenderer().frame(expected))
     player.tap(VK.SPACE)
     player.wait_until(lambda: player.phase() is Phase.PLAYING or player.state.played == 2)
 
@@ -164,7 +164,7 @@ def test_an_arrow_that_is_held_moves_the_cursor(sit_down: SitDown, desktop: XDes
     finally:
         desktop.key(VK.LEFT, False)
     assert (state.level, state.tick, state.cursor) == (5, expected.round.ticks, expected.round.cursor)
-    assert np.array_equal(player.see(), Drawing((320, 240)).frame(expected))
+    assert np.array_equal(player.see(), HexagonRenderer((320, 240)).frame(expected))
 
 
 def test_escape_ends_it_and_what_it_told_remains(sit_down: SitDown) -> None:
@@ -197,7 +197,7 @@ def evaluate(
     environment = {**display.environment, VARIABLE: str(folder / "env.lock")}
 
     async def play() -> list[EvaluationResult]:
-        judge = Judge(recipe_of(HexagonEvaluator), folder / "evaluator.log", environment)
+        judge = EvaluatorClient(recipe_of(HexagonEvaluator), folder / "evaluator.log", environment)
         players: dict[type[Agent], LocalPlayer] = {}
         results = []
         try:
@@ -211,7 +211,7 @@ def evaluate(
                     seed=SEED,
                     success_criteria={"time_survived": 0.1},
                 )
-                results.append(await Supervisor(judge, players[agent]).evaluate(task))
+                results.append(await Referee(judge, players[agent]).evaluate(task))
         finally:
             for player in players.values():
                 await player.close()
@@ -225,7 +225,7 @@ def evaluate(
 def test_the_reference_plays(display: VirtualDisplay, tmp_path: Path) -> None:
     """How well it plays is for the bench: here it may have to share the machine."""
     (reference,) = evaluate(display, tmp_path, [(ReferenceAgent, "", 20.0)])
-    assert reference.outcome in (Outcome.TIMEOUT, Outcome.COMPLETED), reference.notes
+    assert reference.outcome in (EpisodeOutcome.TIMEOUT, EpisodeOutcome.COMPLETED), reference.notes
     assert reference.metrics["time_survived"] <= 20.0
     assert reference.metrics["success"] is (reference.metrics["time_survived"] > 0.1)
 
@@ -233,14 +233,14 @@ def test_the_reference_plays(display: VirtualDisplay, tmp_path: Path) -> None:
 def test_evaluations_and_what_can_befall_them(display: VirtualDisplay, tmp_path: Path) -> None:
     episodes: list[tuple[type[Agent], str, float]] = [
         *((Meddler, told, PATIENCE) for told in ("kill", "close", "")),
-        (RandomAgent, "", PATIENCE),
+        (RandomWindowAgent, "", PATIENCE),
     ]
     killed, closed, idle, chance = evaluate(display, tmp_path, episodes)
-    assert killed.outcome is Outcome.ENV_CRASH
+    assert killed.outcome is EpisodeOutcome.ENV_CRASH
     assert "the game has ended, with status -9" in killed.notes
-    assert closed.outcome is Outcome.ENV_CRASH
+    assert closed.outcome is EpisodeOutcome.ENV_CRASH
     assert "the window of the game is gone" in closed.notes
-    assert idle.outcome is Outcome.COMPLETED, idle.notes
+    assert idle.outcome is EpisodeOutcome.COMPLETED, idle.notes
     assert idle.metrics["time_survived"] == played(STRAIGHT).round.ticks / TICKS
     assert idle.metrics["success"] is True
-    assert chance.outcome is Outcome.COMPLETED, chance.notes
+    assert chance.outcome is EpisodeOutcome.COMPLETED, chance.notes

@@ -26,7 +26,7 @@ from conftest import Command
 from proctor.agents.candidate import AgentCandidate, open_agent
 from proctor.agents.desktop.display import VirtualDisplay
 from proctor.agents.human import HumanCandidate
-from proctor.errors import UsageError
+from proctor.core.errors import UsageError
 from proctor.store import open_store
 
 FILE = Path(__file__).parent / "desktop_players.py"

@@ -16,10 +16,10 @@ import pytest
 import desktop_players
 import isolated_players as players
 from proctor import evaluate
-from proctor.agents.hosting import isolation as isolation_module
-from proctor.agents.hosting.recipe import Recipe
-from proctor.errors import SandboxUnavailableError, UsageError
-from proctor.sandbox.ladder import Level, rungs
+from proctor.agents.runtime.hosting import isolation as isolation_module
+from proctor.agents.runtime.hosting.recipe import Recipe
+from proctor.core.errors import SandboxUnavailableError, UsageError
+from proctor.sandbox.isolation import IsolationLevel, rungs
 
 FILE = players.__file__
 GAMES = desktop_players.__file__
@@ -206,7 +206,7 @@ def test_isolated_agent_cannot_reach_its_stepped_environment(agent: str, outcome
 
 
 def test_only_known_levels_hold_an_agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    def only_landlock() -> list[Level]:
+    def only_landlock() -> list[IsolationLevel]:
         return [level for level in rungs() if level.name == "confined"]
 
     monkeypatch.setattr("proctor.sandbox.isolated.rungs", only_landlock)

@@ -15,7 +15,7 @@ import needs
 
 needs.module("rapidocr", "desktop")
 
-from proctor.agents.judges import SURE, find_text, plain, read_text, shows_picture, shows_text
+from proctor.agents.windows.screen_checks import SURE, find_text, plain, read_text, shows_picture, shows_text
 
 BOLD = sorted(Path("/usr/share/fonts").rglob("DejaVuSans*.ttf"))  # comes with Chromium, among others
 

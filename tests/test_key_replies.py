@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from key_replies import REPLIES
 from proctor.agents.desktop.vk import VK
-from proctor.agents.key_reply import read_strokes
-from proctor.agents.key_tokens import HOLD, LONGEST_HOLD, MOST_STROKES, SHORTEST_HOLD, Stroke
+from proctor.agents.vision.key_reply import read_strokes
+from proctor.agents.vision.key_tokens import HOLD, LONGEST_HOLD, MOST_STROKES, SHORTEST_HOLD, Stroke
 
 KEYS = [VK.LEFT, VK.RIGHT, VK.UP, VK.DOWN, VK.SPACE, VK.RETURN, VK.ESCAPE, VK.TAB, VK.F5, VK.KEY_A, VK.KEY_W, VK.KEY_7]
 NAMES = {key: key.name.removeprefix("KEY_") for key in KEYS}

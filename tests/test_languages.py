@@ -14,10 +14,10 @@ import pytest
 
 from conftest import RunInLanguages
 from language_programs import PROGRAMS
-from proctor.errors import MissingToolchainError, UnknownNameError
+from proctor.core.errors import MissingToolchainError, UnknownNameError
 from proctor.sandbox import Limits, Outcome, Program, Verdict, languages, run
 from proctor.sandbox.languages import LANGUAGES, Language, find_language
-from proctor.sandbox.toolchain import Names, Toolchain, locate
+from proctor.sandbox.toolchain import SourceNames, Toolchain, locate
 from toolchains import marks, needs_language
 
 LIMITS = Limits(seconds=10.0, memory_mib=512)
@@ -180,7 +180,7 @@ MAIN = "public static void main(String[] args) {}"
     ],
 )
 def test_the_classes_that_a_source_names(source: str, public: str, main: str) -> None:
-    assert Names.of(source) == Names(public, main)
+    assert SourceNames.of(source) == SourceNames(public, main)
 
 
 def test_what_the_source_and_the_limit_decide() -> None:

@@ -10,10 +10,10 @@ from scipy.stats import norm
 
 import proctor as package
 from conftest import Command
-from proctor.leaderboard import rank_ranges, rank_runs
+from proctor.analysis.leaderboard import rank_ranges, rank_runs
+from proctor.core.types import Metric, Run
 from proctor.metrics.statistics import proportion
 from proctor.store import open_store
-from proctor.types import Metric, Run
 
 
 def run_of(candidate: str, passed: int, n: int = 100, *, created: float = 0.0, **changes: Any) -> Run:

@@ -13,12 +13,12 @@ from aiohttp import web
 
 import proctor
 from conftest import FailingRun, Serve, right_sum
-from proctor.config import build_config
-from proctor.errors import TransientModelError
-from proctor.models.gateway import Gateway
-from proctor.models.limit import MOST, START, ServerLimit, limit_of
-from proctor.models.model import Model, Request, Sampling
-from proctor.types import Output, Sample
+from proctor.core.config import build_config
+from proctor.core.errors import TransientModelError
+from proctor.core.types import Output, Sample
+from proctor.models.adaptive_limit import MOST, START, ServerLimit, limit_of
+from proctor.models.base import Model, Request, Sampling
+from proctor.models.client import Gateway
 from virtual_time import run_at_once
 
 REQUEST = Request("?", Sampling(max_tokens=1), 0, Sample("s", 0, "?"))
@@ -298,9 +298,9 @@ def refusal(status: int, **headers: str) -> web.Response:
 @pytest.fixture
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """How long they are is tested in virtual time."""
-    monkeypatch.setattr("proctor.models.gateway.FIRST_WAIT", 0.01)
-    monkeypatch.setattr("proctor.models.gateway.LONGEST_WAIT", 0.1)
-    monkeypatch.setattr("proctor.models.limit.SHORTEST_QUIET", 0.01)
+    monkeypatch.setattr("proctor.models.client.FIRST_WAIT", 0.01)
+    monkeypatch.setattr("proctor.models.client.LONGEST_WAIT", 0.1)
+    monkeypatch.setattr("proctor.models.adaptive_limit.SHORTEST_QUIET", 0.01)
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,14 @@ import pytest
 
 import proctor
 from conftest import Command
-from proctor.errors import UsageError
-from proctor.run import sample_digest
+from proctor.core.errors import UsageError
+from proctor.core.runner import sample_digest
+from proctor.core.types import Message, Output, Record, Run, Sample, SampleError, Score, Text, Usage
 from proctor.store import open_store
-from proctor.store.opinions import Opinions
+from proctor.store.reviews import StoredReviews
 from proctor.store.store import Store
-from proctor.store.types import Line, Neighbours, Review, Values, Wanted
+from proctor.store.types import Neighbours, RecordFilter, RecordSummary, Review, Values
 from proctor.store.writer import Writer
-from proctor.types import Message, Output, Record, Run, Sample, SampleError, Score, Text, Usage
 
 RUN = Run("20260101-000000-aaaaaa", "t", "1", "scripted/oracle", {"seed": 0, "tags": ["night"]}, {}, 0.0)
 
@@ -54,24 +54,24 @@ def store(each_store: str) -> Iterator[Store]:
 
 
 def places(store: Store, **wanted: Any) -> list[tuple[int, int]]:
-    asked = Wanted(**wanted)
+    asked = RecordFilter(**wanted)
     lines = store.lines(RUN, asked, 0, 100)
     assert store.count(RUN, asked) == len(lines)
     return [(line.sample, line.epoch) for line in lines]
 
 
 def test_a_line_is_the_record_in_brief(store: Store) -> None:
-    first, second, third, *_, last = store.lines(RUN, Wanted(), 0, 100)
-    assert first == Line(0, "s0", 0, "correct", 1.0, "Apple", "fruit", False, 0, 1.5, 15)
+    first, second, third, *_, last = store.lines(RUN, RecordFilter(), 0, 100)
+    assert first == RecordSummary(0, "s0", 0, "correct", 1.0, "Apple", "fruit", False, 0, 1.5, 15)
     assert second.answer == "100 %_ [sure]", "what was said, where nothing was understood"
     assert third.answer == '{"parts":[1,2]}'
     assert (last.outcome, last.value, last.answer) == ("answered", None, "x" * 200)
 
 
 def test_lines_come_page_by_page(store: Store) -> None:
-    assert [line.sample for line in store.lines(RUN, Wanted(), 1, 2)] == [1, 1]
-    assert [line.sample for line in store.lines(RUN, Wanted(), 4, 2)] == [3]
-    assert store.lines(RUN, Wanted(), 5, 2) == []
+    assert [line.sample for line in store.lines(RUN, RecordFilter(), 1, 2)] == [1, 1]
+    assert [line.sample for line in store.lines(RUN, RecordFilter(), 4, 2)] == [3]
+    assert store.lines(RUN, RecordFilter(), 5, 2) == []
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,12 @@ def test_by_metadata(store: Store) -> None:
 
 
 def test_neighbours(store: Store) -> None:
-    assert store.neighbours(RUN, Wanted(), 1, 0) == Neighbours(1, (0, 0), (1, 1))
-    assert store.neighbours(RUN, Wanted(), 0, 0) == Neighbours(0, None, (1, 0))
-    assert store.neighbours(RUN, Wanted(), 3, 0) == Neighbours(4, (2, 0), None)
-    assert store.neighbours(RUN, Wanted(outcome="fail"), 1, 0) == Neighbours(0, None, (1, 1))
-    assert store.neighbours(RUN, Wanted(outcome="fail"), 0, 0) == Neighbours(0, None, (1, 0))
-    assert store.neighbours(RUN, Wanted(outcome="pass"), 2, 0) == Neighbours(1, (0, 0), None)
+    assert store.neighbours(RUN, RecordFilter(), 1, 0) == Neighbours(1, (0, 0), (1, 1))
+    assert store.neighbours(RUN, RecordFilter(), 0, 0) == Neighbours(0, None, (1, 0))
+    assert store.neighbours(RUN, RecordFilter(), 3, 0) == Neighbours(4, (2, 0), None)
+    assert store.neighbours(RUN, RecordFilter(outcome="fail"), 1, 0) == Neighbours(0, None, (1, 1))
+    assert store.neighbours(RUN, RecordFilter(outcome="fail"), 0, 0) == Neighbours(0, None, (1, 0))
+    assert store.neighbours(RUN, RecordFilter(outcome="pass"), 2, 0) == Neighbours(1, (0, 0), None)
 
 
 def test_values_are_columns(store: Store) -> None:
@@ -152,7 +152,7 @@ def test_one_record(store: Store) -> None:
 
 def test_what_was_found_is_not_what_is_there_any_more(store: Store) -> None:
     """Also when another process, here another connection, wrote."""
-    assert store.count(RUN, Wanted(outcome="pass")) == 1
+    assert store.count(RUN, RecordFilter(outcome="pass")) == 1
     other = open_store(store.url)
     for index, writing in enumerate((store, other), 10):
         mark = store.change_mark()
@@ -160,7 +160,7 @@ def test_what_was_found_is_not_what_is_there_any_more(store: Store) -> None:
         with Writer(writing, RUN) as writer:
             writer.put(Record(Sample(f"s{index}", index, "q"), 0, (), Score(1.0)), b"")
         assert store.change_mark() != mark
-        assert store.count(RUN, Wanted(outcome="pass")) == index - 8
+        assert store.count(RUN, RecordFilter(outcome="pass")) == index - 8
 
 
 def test_many_questions_at_once(store: Store) -> None:
@@ -202,7 +202,7 @@ def test_stars_and_comments_are_seen_in_lines(store: Store) -> None:
     review(store, "comment", "really?")
     review(store, "comment", "no", author="bob")
     review(store, "comment", "hm", sample=1)
-    line = store.lines(RUN, Wanted(), 0, 1)[0]
+    line = store.lines(RUN, RecordFilter(), 0, 1)[0]
     assert (line.starred, line.comments) == (True, 2)
     assert places(store, starred=True) == [(0, 0)]
     assert places(store, commented=True) == [(0, 0), (1, 0)]
@@ -216,7 +216,7 @@ def test_the_newest_review_of_an_author_counts(store: Store) -> None:
     review(store, "comment", "old")
     review(store, "comment", "new")
     assert places(store, starred=True) == []
-    assert [r.body for r in Opinions(store.reviews(RUN)).comments[0, 0]] == ["new"]
+    assert [r.body for r in StoredReviews(store.reviews(RUN)).comments[0, 0]] == ["new"]
     review(store, "star", True, author="bob")
     review(store, "star", False)
     assert places(store, starred=True) == [(0, 0)], "bob's star is not ann's to take away"
@@ -229,7 +229,7 @@ def test_the_newest_score_of_all_authors_stands_last(store: Store) -> None:
     review(store, "score", 0.0)
     review(store, "score", 0.5, author="bob")
     review(store, "score", 1.0)
-    assert [(r.author, r.body) for r in Opinions(store.reviews(RUN)).scores[0, 0]] == [("bob", 0.5), ("ann", 1.0)]
+    assert [(r.author, r.body) for r in StoredReviews(store.reviews(RUN)).scores[0, 0]] == [("bob", 0.5), ("ann", 1.0)]
 
 
 # -- files ------------------------------------------------------------------------------------
@@ -277,7 +277,7 @@ def test_no_file_outside_of_the_run(store: Store, tmp_path: Path) -> None:
 
 
 def test_tags_are_kept_with_the_run(adding: str, each_store: str) -> None:
-    from proctor.evaluation import resume
+    from proctor.core.evaluation import resume
 
     run = proctor.evaluate(adding, "scripted/oracle", tags=["night", "v2"]).run
     assert open_store().run(run.id).tags == ["night", "v2"]

@@ -22,7 +22,7 @@ needs.program("ltris", "ltris")
 
 from conftest import Command
 from proctor import Score, evaluate
-from proctor.agents.judges import SURE
+from proctor.agents.windows.screen_checks import SURE
 from proctor.store import open_store
 
 LTRIS = shutil.which("ltris") or shutil.which("/usr/games/ltris")

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
+from proctor.core.task import create_task
 from proctor.shapes.loader import Item, load_item, load_sample
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
-from proctor.task import create_task
 from shapes_settings import find, sizes
 
 RELATIONS = {

@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from proctor import catalog, provenance
-from proctor.errors import StoreError
-from proctor.evaluation import resume
+from proctor.core import provenance, registry
+from proctor.core.errors import StoreError
+from proctor.core.evaluation import resume
 from proctor.store import open_store
 from proctor.store.database import Mode
 from proctor.store.schema import SCHEMA_VERSION
-from proctor.store.types import Wanted
+from proctor.store.types import RecordFilter
 
 # The tables of version 1, as they were; and the digest that version stored for the first sample of the adding exam.
 VERSION_1 = """
@@ -42,7 +42,7 @@ def old(tmp_path: Path, adding: str) -> Path:
     db = sqlite3.connect(folder / "runs.db")
     db.executescript(VERSION_1)
     config = {"task": adding, "model": "scripted/oracle", "settings": {}, "limit": 1500, "api": "chat"}
-    source = provenance.source_of(catalog.task_class(adding))
+    source = provenance.source_of(registry.task_class(adding))
     run = {
         "id": RUN_ID, "task": adding, "version": "1", "candidate": "scripted/oracle", "config": config,
         "provenance": {"task_source": source}, "created": 1.0, "status": "interrupted", "total": 1500,
@@ -82,8 +82,8 @@ def test_it_is_brought_up_to_date(old: Path, mode: Mode) -> None:
     run = store.run("latest")
     assert run.tags == []
     assert len(list(store.records(run))) == 1499
-    assert store.count(run, Wanted(text="2996")) == 1
-    assert store.count(run, Wanted(metadata={"odd": "1"})) == 749
+    assert store.count(run, RecordFilter(text="2996")) == 1
+    assert store.count(run, RecordFilter(metadata={"odd": "1"})) == 749
     assert set(store.values(run).cluster) == {""}
     store.close()
 
@@ -114,7 +114,7 @@ def test_several_processes_at_once(old: Path, count: int) -> None:
     assert [process.returncode for process in processes] == [0] * count, said
     assert all(RUN_ID.encode() in out for out, _ in said)
     with closing(open_store(str(old), "read")) as store:
-        assert store.count(store.run("latest"), Wanted(text="add-")) == 1499
+        assert store.count(store.run("latest"), RecordFilter(text="add-")) == 1499
 
 
 def test_a_failure_in_the_middle_leaves_it_as_it_was(old: Path) -> None:

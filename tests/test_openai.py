@@ -15,8 +15,8 @@ from aiohttp import web
 
 import proctor
 from conftest import FailingRun, Serve, right_sum
-from proctor.errors import RefusedByModelError, UsageError
-from proctor.models.limit import ServerLimit
+from proctor.core.errors import RefusedByModelError, UsageError
+from proctor.models.adaptive_limit import ServerLimit
 from proctor.store import open_store
 
 KEY = "sk-very-secret-key"
@@ -25,8 +25,8 @@ KEY = "sk-very-secret-key"
 @pytest.fixture(autouse=True)
 def _no_waits_between_tries(monkeypatch: pytest.MonkeyPatch) -> None:
     """How long they are is tested in test_gateway.py, in virtual time."""
-    monkeypatch.setattr("proctor.models.gateway.FIRST_WAIT", 0.001)
-    monkeypatch.setattr("proctor.models.limit.SHORTEST_QUIET", 0.001)
+    monkeypatch.setattr("proctor.models.client.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("proctor.models.adaptive_limit.SHORTEST_QUIET", 0.001)
 
 
 def error(status: int, message: str = "no", **headers: str) -> web.Response:
@@ -69,7 +69,7 @@ def test_openai_itself_is_sent_no_more_stop_strings_than_it_takes(
     server = serve(lambda body, number: "06, no 7")
     stop = ["1", "3", "5", "7", "6"]
     report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1, stop=stop)
-    monkeypatch.setattr("proctor.models.openai.OPENAI_URL", server.url)
+    monkeypatch.setattr("proctor.models.providers.openai.OPENAI_URL", server.url)
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     at_openai = proctor.evaluate(adding, "openai/m", limit=1, stop=stop)
     assert [body["stop"] for body in server.requests] == [stop, stop[:4]]

@@ -28,7 +28,7 @@ from conftest import Command
 from proctor import evaluate
 from proctor.agents.desktop import MESSAGES, VK, KeyboardEvent, MediaRef, ScreenCaptured
 from proctor.agents.desktop.owamcap import OWAMcapWriter
-from proctor.errors import UsageError
+from proctor.core.errors import UsageError
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 FILE = CHECKOUT / "tests" / "desktop_players.py"

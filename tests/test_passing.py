@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from proctor.core.types import Metric, Output, Record, Sample, SampleError, Score
 from proctor.metrics.passing import Passing, count_tries, mean_pass_at_k, pass_at_k, pass_hat_k
 from proctor.metrics.summary import summarise
-from proctor.types import Metric, Output, Record, Sample, SampleError, Score
 
 # n tries, c of them passed, k drawn
 draws = st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n)))

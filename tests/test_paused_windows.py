@@ -29,11 +29,11 @@ for module, extra in (("pygame", "desktop"), ("Xlib", "desktop"), ("mss", "deskt
 import proctor
 from conftest import Serve
 from desktop_players import LONG_THOUGHT
-from proctor.agents.attempt import Attempt
 from proctor.agents.outcome import EnvironmentCrashedError
-from proctor.agents.program import Program
-from proctor.agents.window import WindowEvaluator
-from proctor.errors import UsageError
+from proctor.agents.runtime.attempt import Attempt
+from proctor.agents.windows.program import PausableProgram
+from proctor.agents.windows.window import WindowEvaluator
+from proctor.core.errors import UsageError
 
 PENSIVE = f"{Path(__file__).with_name('desktop_players.py')}:Pensive"
 PATIENCE = 120.0  # seconds, for what takes a fraction of one on a machine with nothing else to do
@@ -57,8 +57,8 @@ while not parent or os.getppid() == parent:
 
 
 @pytest.fixture
-def teller(tmp_path: Path) -> Iterator[Program]:
-    program = Program([sys.executable, "-c", TELLER, str(tmp_path)], pausable=True)
+def teller(tmp_path: Path) -> Iterator[PausableProgram]:
+    program = PausableProgram([sys.executable, "-c", TELLER, str(tmp_path)], pausable=True)
     yield program
     program.end()
 
@@ -89,7 +89,7 @@ class Lag:
             self.least, self.most = max(self.least, earliest - read), min(self.most, now() - read)
 
 
-def test_a_program_does_not_notice_that_it_was_stopped(teller: Program, tmp_path: Path) -> None:
+def test_a_program_does_not_notice_that_it_was_stopped(teller: PausableProgram, tmp_path: Path) -> None:
     """Its clocks have lost what it stood still, however late a busy machine lets us look at them."""
     clocks = [(name, clock) for name in ("parent", "child") for clock in (0, 1)]
     before = {(name, clock): Lag(tmp_path, name, clock) for name, clock in clocks}
@@ -110,7 +110,7 @@ def test_a_program_does_not_notice_that_it_was_stopped(teller: Program, tmp_path
         assert now.least - was.most <= most, name
 
 
-def test_to_pause_twice_is_to_pause_once(teller: Program, tmp_path: Path) -> None:
+def test_to_pause_twice_is_to_pause_once(teller: PausableProgram, tmp_path: Path) -> None:
     told(tmp_path, "child")
     teller.pause()
     teller.pause()
@@ -120,7 +120,7 @@ def test_to_pause_twice_is_to_pause_once(teller: Program, tmp_path: Path) -> Non
 
 
 def test_a_program_with_a_clock_of_its_own_is_refused(tmp_path: Path) -> None:
-    program = Program(["env", "-u", "LD_PRELOAD", sys.executable, "-c", TELLER, str(tmp_path)], pausable=True)
+    program = PausableProgram(["env", "-u", "LD_PRELOAD", sys.executable, "-c", TELLER, str(tmp_path)], pausable=True)
     try:
         told(tmp_path, "parent")
         with pytest.raises(EnvironmentCrashedError, match="clock=realtime"):
@@ -133,7 +133,7 @@ def test_a_program_with_a_clock_of_its_own_is_refused(tmp_path: Path) -> None:
 def test_so_is_a_script_that_starts_such_a_program(tmp_path: Path) -> None:
     """The clock of the script is ours, which is of no use."""
     script = f"env -u LD_PRELOAD '{sys.executable}' -c '{TELLER}' '{tmp_path}' & wait"
-    program = Program(["sh", "-c", script], pausable=True)
+    program = PausableProgram(["sh", "-c", script], pausable=True)
     try:
         told(tmp_path, "parent")
         with pytest.raises(EnvironmentCrashedError, match=r"the clock of python.* cannot be stopped"):
@@ -144,7 +144,9 @@ def test_so_is_a_script_that_starts_such_a_program(tmp_path: Path) -> None:
 
 def test_a_script_and_what_it_starts_stand_still(tmp_path: Path) -> None:
     """Also if one of them has just ended."""
-    program = Program(["sh", "-c", f"sleep 0 & '{sys.executable}' -c '{TELLER}' '{tmp_path}'; exit"], pausable=True)
+    program = PausableProgram(
+        ["sh", "-c", f"sleep 0 & '{sys.executable}' -c '{TELLER}' '{tmp_path}'; exit"], pausable=True
+    )
     try:
         told(tmp_path, "child")
         program.pause()
@@ -156,7 +158,7 @@ def test_a_script_and_what_it_starts_stand_still(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_of_a_program(tmp_path: Path) -> None:
-    program = Program([sys.executable, "-c", TELLER, str(tmp_path)], pausable=True)
+    program = PausableProgram([sys.executable, "-c", TELLER, str(tmp_path)], pausable=True)
     told(tmp_path, "parent")
     program.pause()
     clock = program._file
@@ -170,7 +172,7 @@ def test_nothing_is_left_of_a_program(tmp_path: Path) -> None:
 def test_the_files_of_a_clock_lie_with_those_of_the_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where whoever is killed may leave them."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("proctor.agents.program_evaluator.release_everything", lambda: None)
+    monkeypatch.setattr("proctor.agents.windows.evaluator.release_everything", lambda: None)
     Path("episode").mkdir()
     evaluator = WindowEvaluator()
     evaluator.folder, evaluator.clock = Path("episode"), "paused"
@@ -186,7 +188,7 @@ def test_the_files_of_a_clock_lie_with_those_of_the_episode(tmp_path: Path, monk
 def test_nothing_is_left_of_what_a_program_has_started(tmp_path: Path) -> None:
     """A game behind a script: its window would be there when the next episode looks for its own."""
     file = tmp_path / "child"
-    program = Program(["sh", "-c", f"sleep 1000 & echo $! > {file}.new; mv {file}.new {file}; wait"])
+    program = PausableProgram(["sh", "-c", f"sleep 1000 & echo $! > {file}.new; mv {file}.new {file}; wait"])
     deadline = time.monotonic() + PATIENCE
     while not file.exists():
         assert time.monotonic() < deadline

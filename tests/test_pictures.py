@@ -22,11 +22,13 @@ from PIL import Image, ImageColor, ImageDraw
 import proctor as package
 from colour_vision import VISIONS, ciede2000, lab
 from conftest import Command, Serve, TaskFile
-from proctor.check import check_task
-from proctor.config import build_config
-from proctor.errors import TaskError, UsageError
-from proctor.models.model import as_messages
-from proctor.randomness import Stream
+from proctor.analysis.check import check_task
+from proctor.core.config import build_config
+from proctor.core.errors import TaskError, UsageError
+from proctor.core.random import Stream
+from proctor.core.task import create_task, take_samples
+from proctor.core.types import Message, Record, Sample, Text
+from proctor.models.base import as_messages
 from proctor.shapes import Shape, Task, drawing
 from proctor.shapes.canvas import LARGE, SMALL, Board, draw_canvas
 from proctor.shapes.drawing import COLOURS, HALF_WIDTH, caption, png, svg
@@ -34,8 +36,6 @@ from proctor.shapes.pixels import read_png
 from proctor.shapes.tasks.existence import ExistenceTask
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
 from proctor.store import open_store
-from proctor.task import create_task, take_samples
-from proctor.types import Message, Record, Sample, Text
 from shapes_settings import settings_of
 
 MODALITIES = ("text", "image", "both")
@@ -585,7 +585,7 @@ def test_a_run_from_before_there_were_pictures_goes_on() -> None:
     run = msgspec.structs.replace(report.run, config={k: v for k, v in report.run.config.items() if k != "modality"})
     store.save(run)
     store.close()
-    from proctor.evaluation import resume
+    from proctor.core.evaluation import resume
 
     assert resume(run.id, {}).run.n == 3
     with pytest.raises(UsageError, match="modality"):

@@ -16,31 +16,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from proctor.errors import UsageError
-from proctor.metrics.statistics import proportion
-from proctor.plots import (
+from proctor.analysis.plots import (
+    CurveLine,
     Curves,
-    Drawing,
-    Group,
     Histogram,
     Histograms,
-    Line,
     Plot,
-    Point,
+    PlotPoint,
     RoomError,
-    Row,
+    ScoreGroup,
+    ScoreRow,
     Scores,
     Spread,
     Spreads,
+    SvgDrawing,
     picture,
     png,
     style_sheet,
 )
-from proctor.plots.head import fitting
-from proctor.plots.lettering import shorten, text_width, wrap
-from proctor.plots.scales import Linear, Logarithmic, bounds_of, round_powers, round_steps, written
-from proctor.plots.style import DARK, LIGHT, Palette, Theme
-from proctor.types import Metric
+from proctor.analysis.plots.head import fitting
+from proctor.analysis.plots.lettering import shorten, text_width, wrap
+from proctor.analysis.plots.scales import Linear, Logarithmic, bounds_of, round_powers, round_steps, written
+from proctor.analysis.plots.style import DARK, LIGHT, PlotPalette, Theme
+from proctor.core.errors import UsageError
+from proctor.core.types import Metric
+from proctor.metrics.statistics import proportion
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = "<script>alert('1')</script>&\"]]>"
@@ -63,14 +63,16 @@ values = st.one_of(
 
 @st.composite
 def scores(draw: Any) -> Scores:
-    rows = st.lists(st.builds(Row, names, metrics), max_size=6)
-    return Scores(draw(names), draw(st.lists(st.builds(Group, names, rows), max_size=4)), draw(names))
+    rows = st.lists(st.builds(ScoreRow, names, metrics), max_size=6)
+    return Scores(draw(names), draw(st.lists(st.builds(ScoreGroup, names, rows), max_size=4)), draw(names))
 
 
 @st.composite
 def curves(draw: Any) -> Curves:
     xs = draw(values)
-    line = st.builds(Line, names, st.lists(st.builds(Point, st.sampled_from(xs), metrics), min_size=1, max_size=30))
+    line = st.builds(
+        CurveLine, names, st.lists(st.builds(PlotPoint, st.sampled_from(xs), metrics), min_size=1, max_size=30)
+    )
     chance = st.lists(st.tuples(st.sampled_from(xs), st.floats(0, 1)), max_size=3)
     lines = draw(st.lists(line, min_size=1, max_size=9))
     used = [point.x for line in lines for point in line.points]
@@ -178,7 +180,7 @@ def test_both_ends_of_a_name_are_kept() -> None:
 def test_widths_are_not_below_those_of_real_letters() -> None:
     """A common wide face, drawn by the renderer, is no wider than was reckoned."""
     for text in ("The quick brown fox", "scripted/random", "0.123  [0.045, 0.678]", "WWWW mmmm", "iiii llll"):
-        drawing = Drawing(600, 40, "", "")
+        drawing = SvgDrawing(600, 40, "", "")
         drawing.text(10, 25, text)
         with Image.open(io.BytesIO(png(drawing, scale=1))) as image:
             dark = image.convert("L").point(lambda value: 255 * (value < 128))
@@ -258,14 +260,16 @@ def test_names_are_text_and_never_markup(plot: Plot) -> None:
 
 
 def test_a_name_with_markup_is_shown_as_it_is() -> None:
-    row = Row(EVIL, proportion(3, 4))
-    svg = Scores(EVIL, [Group(EVIL, [row])], EVIL).draw(900).svg()
+    row = ScoreRow(EVIL, proportion(3, 4))
+    svg = Scores(EVIL, [ScoreGroup(EVIL, [row])], EVIL).draw(900).svg()
     assert "<script" not in svg
     assert EVIL in [text for text, *_ in texts_of(ElementTree.fromstring(svg))]
 
 
 def test_the_same_plot_can_be_heard() -> None:
-    plot = Scores("accuracy", [Group("exam", [Row("one", proportion(3, 4)), Row("two", proportion(0, 4))])])
+    plot = Scores(
+        "accuracy", [ScoreGroup("exam", [ScoreRow("one", proportion(3, 4)), ScoreRow("two", proportion(0, 4))])]
+    )
     root = ElementTree.fromstring(plot.draw().svg())
     assert root.get("role") == "img"
     assert root.findtext(f"{SVG}title") == "accuracy"
@@ -288,7 +292,7 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
-def test_contrast(palette: Palette) -> None:
+def test_contrast(palette: PlotPalette) -> None:
     assert contrast(palette.ink, palette.surface) >= 7
     assert contrast(palette.muted, palette.surface) >= 4.5
     assert all(contrast(colour, palette.surface) >= 3 for colour in palette.series)
@@ -306,7 +310,7 @@ def seen_without(cone: str, colour: str) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("cone", ["long", "middle"])
-def test_the_first_colours_are_told_apart_by_all_eyes(palette: Palette, cone: str) -> None:
+def test_the_first_colours_are_told_apart_by_all_eyes(palette: PlotPalette, cone: str) -> None:
     seen = [seen_without(cone, colour) for colour in palette.series[:3]]
     for i, one in enumerate(seen):
         for other in seen[:i]:
@@ -318,7 +322,7 @@ def test_auto_follows_the_readers_system() -> None:
     assert "@media (prefers-color-scheme:dark)" in auto
     assert f"--pp-ink:{LIGHT.ink}" in auto
     assert f"--pp-ink:{DARK.ink}" in auto
-    themes: list[tuple[Theme, Palette]] = [("light", LIGHT), ("dark", DARK)]
+    themes: list[tuple[Theme, PlotPalette]] = [("light", LIGHT), ("dark", DARK)]
     for theme, palette in themes:
         assert "var(" not in style_sheet(theme)
         assert f"fill:{palette.surface}" in style_sheet(theme)
@@ -327,7 +331,7 @@ def test_auto_follows_the_readers_system() -> None:
 
 
 def test_a_page_may_bring_the_style_itself() -> None:
-    drawing = Scores("t", [Group("", [Row("a", proportion(1, 2))])]).draw()
+    drawing = Scores("t", [ScoreGroup("", [ScoreRow("a", proportion(1, 2))])]).draw()
     assert "<style>" not in drawing.svg(None)
     assert "pp-point" in drawing.svg(None)
 
@@ -348,13 +352,16 @@ LINES = Curves(
     "accuracy by size",
     "size",
     "accuracy",
-    [Line(f"model {i}", [Point(x, proportion(90 - 20 * i - 2 * x, 100)) for x in (1, 5, 10)]) for i in range(4)],
+    [
+        CurveLine(f"model {i}", [PlotPoint(x, proportion(90 - 20 * i - 2 * x, 100)) for x in (1, 5, 10)])
+        for i in range(4)
+    ],
     [(1, 0.25), (10, 0.1)],
 )
 
 
 @pytest.mark.parametrize(("theme", "palette"), [("light", LIGHT), ("dark", DARK), ("auto", LIGHT)])
-def test_ink_is_where_the_points_are(theme: Any, palette: Palette) -> None:
+def test_ink_is_where_the_points_are(theme: Any, palette: PlotPalette) -> None:
     drawing = LINES.draw(500)
     image = opened(png(drawing, theme, 2))
     assert image.size == (1000, 2 * drawing.height)

@@ -17,13 +17,13 @@ import pytest
 from conftest import Command, Stalling
 from postgres_server import PASSWORD, SPELT, PostgresServer
 from proctor import evaluate
-from proctor.errors import StoreError, StoreWriteError
-from proctor.evaluation import resume
+from proctor.core.errors import StoreError, StoreWriteError
+from proctor.core.evaluation import resume
+from proctor.core.types import Record, Run, Sample, Score
 from proctor.store import open_store, place_of
 from proctor.store.schema import SCHEMA_VERSION
-from proctor.store.types import Wanted
+from proctor.store.types import RecordFilter
 from proctor.store.writer import Writer
-from proctor.types import Record, Run, Sample, Score
 
 pytestmark = pytest.mark.slow  # `make test` installs no server
 
@@ -84,7 +84,7 @@ def test_three_processes_with_two_runs_each(adding: str, postgres: str) -> None:
     assert [process.returncode for process in processes] == [0] * 3, errors
     store = open_store(mode="read")
     assert [(run.status, run.n) for run in store.runs()] == [("done", 1000)] * 6
-    assert all(len(store.scored(run)) == store.count(run, Wanted(text="add-")) == 1000 for run in store.runs())
+    assert all(len(store.scored(run)) == store.count(run, RecordFilter(text="add-")) == 1000 for run in store.runs())
 
 
 def test_two_processes_bring_it_up_to_date_at_once(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +111,7 @@ def test_two_processes_bring_it_up_to_date_at_once(postgres: str, monkeypatch: p
     assert [process.returncode for process in processes] == [0, 0], said
     store = open_store(mode="read")
     assert store._database.version() == SCHEMA_VERSION
-    assert store.count(RUN, Wanted(text="s0")) == 1
+    assert store.count(RUN, RecordFilter(text="s0")) == 1
 
 
 def test_a_killed_process_holds_nothing_any_more(adding: str, postgres: str, stalling: Stalling) -> None:
@@ -319,7 +319,7 @@ def test_texts_with_a_nul(postgres: str) -> None:
     with Writer(store, RUN) as writer:
         writer.put(record, b"")
     assert list(store.records(RUN)) == [record]
-    assert store.count(RUN, Wanted(text="xy", metadata={"k": "v"})) == 1
+    assert store.count(RUN, RecordFilter(text="xy", metadata={"k": "v"})) == 1
 
 
 def test_an_agent_leaves_its_files_for_all_to_see(postgres: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Command
-from proctor.errors import StoreError
+from proctor.core.errors import StoreError
 from proctor.store import open_store, place_of
 
 

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 import proctor
 from conftest import Command, Serve, right_sum
 from proctor import RunConfig, Sample, Score, Task
-from proctor.config import build_config
-from proctor.errors import UsageError
-from proctor.evaluation import resume
+from proctor.core.config import build_config
+from proctor.core.errors import UsageError
+from proctor.core.evaluation import resume
+from proctor.core.types import Metric, Record
 from proctor.metrics.passing import Passing
 from proctor.metrics.precision import NO_INTERVAL, Precision, SequentialTally, place_in_exam
 from proctor.metrics.sequence import METHOD, ConfidenceSequence
 from proctor.metrics.statistics import proportion
-from proctor.types import Metric, Record
 
 Draws = NDArray[np.float64]  # sequences × samples
 SHAPE = (3_000, 800)

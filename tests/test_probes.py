@@ -7,9 +7,11 @@ import msgspec
 import pytest
 
 from known import known
-from proctor.check import probe_task
+from proctor.analysis.check import probe_task
 from proctor.cli.main import main
-from proctor.config import build_config
+from proctor.core.config import build_config
+from proctor.core.task import create_task
+from proctor.core.types import Probe
 from proctor.metrics.statistics import proportion
 from proctor.shapes import Shape, Task, probes
 from proctor.shapes.canvas import FORMS, SMALL
@@ -18,8 +20,6 @@ from proctor.shapes.loader import Item
 from proctor.shapes.tasks.existence import ExistenceTask
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
 from proctor.shapes.typed import YesNoTask
-from proctor.task import create_task
-from proctor.types import Probe
 from shapes_settings import sizes
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from proctor.randomness import Stream, mix, name_key
+from proctor.core.random import Stream, mix, name_key
 
 
 def test_draws_are_pinned() -> None:
@@ -21,7 +21,7 @@ def test_draws_are_pinned() -> None:
 
 
 def test_name_key_does_not_depend_on_the_hash_seed() -> None:
-    code = "from proctor.randomness import name_key; print(name_key('shapes/existence'))"
+    code = "from proctor.core.random import name_key; print(name_key('shapes/existence'))"
     seen = {
         subprocess.run(
             [sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True

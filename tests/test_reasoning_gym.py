@@ -17,18 +17,19 @@ from hypothesis import strategies as st
 
 from conftest import Command, Serve
 from known import known
-from proctor import catalog, evaluate
-from proctor.check import check_task
+from proctor import evaluate
+from proctor.analysis.check import check_task
 from proctor.cli.main import main
-from proctor.compat.expressions import only_calculates, only_lists, parse_expression
-from proctor.config import build_config
-from proctor.errors import HopelessRunError, MissingExtraError, UsageError
-from proctor.evaluation import resume
-from proctor.task import create_task, take_samples
-from proctor.types import Message, Output, Sample
+from proctor.core import registry
+from proctor.core.config import build_config
+from proctor.core.errors import HopelessRunError, MissingExtraError, UsageError
+from proctor.core.evaluation import resume
+from proctor.core.task import create_task, take_samples
+from proctor.core.types import Message, Output, Sample
+from proctor.integrations.expressions import only_calculates, only_lists, parse_expression
 
 try:
-    from proctor.compat import reasoning_gym as adapter
+    from proctor.integrations import reasoning_gym as adapter
 
     theirs = adapter.library()
 except MissingExtraError as error:
@@ -38,7 +39,7 @@ except MissingExtraError as error:
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
-NAMES = catalog.expand("reasoning-gym/*")
+NAMES = registry.expand("reasoning-gym/*")
 
 
 def make(name: str, **settings: Any) -> adapter.DataSetTask:
@@ -266,16 +267,16 @@ def test_every_data_set_is_there_or_left_out_with_a_reason() -> None:
         full = f"reasoning-gym/{name}"
         if full not in NAMES:
             with pytest.raises(UsageError, match=f"{full} is left out: "):
-                catalog.expand(full)
+                registry.expand(full)
 
 
 def test_a_name_with_a_slip() -> None:
     with pytest.raises(UsageError, match="did you mean reasoning-gym/chain_sum"):
-        catalog.expand("reasoning-gym/chainsum")
+        registry.expand("reasoning-gym/chainsum")
 
 
 def test_own_wildcards_stay_among_themselves() -> None:
-    assert not any(name.startswith("reasoning-gym/") for name in catalog.expand("*"))
+    assert not any(name.startswith("reasoning-gym/") for name in registry.expand("*"))
 
 
 def test_hash_order_can_be_fixed(proctor_process: Command) -> None:
@@ -299,7 +300,7 @@ def test_listing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_whole_path_with_the_scripted_candidates() -> None:
-    cls = catalog.task_class("reasoning-gym/word_sorting")
+    cls = registry.task_class("reasoning-gym/word_sorting")
     report = evaluate(cls, "scripted/oracle", limit=5)
     assert report.run.task == "reasoning-gym/word_sorting"
     assert report.metrics["score"].value == 1

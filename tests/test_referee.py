@@ -18,16 +18,16 @@ import pytest
 import referee_sides as rs
 from conftest import Command
 from proctor import evaluate
-from proctor.agents import EvaluationResult, Outcome, Task
-from proctor.agents.attempt import Attempts
-from proctor.agents.clock import Clock
-from proctor.agents.hosting.recipe import Recipe, recipe_of
-from proctor.agents.judge import Judge
-from proctor.agents.limits import EpisodeLimits
-from proctor.agents.player import LocalPlayer
+from proctor.agents import EpisodeOutcome, EvaluationResult, Task
+from proctor.agents.runtime.agent_client import LocalPlayer
+from proctor.agents.runtime.attempt import Attempts
+from proctor.agents.runtime.clock import Clock
+from proctor.agents.runtime.evaluator_client import EvaluatorClient
+from proctor.agents.runtime.hosting.recipe import Recipe, recipe_of
+from proctor.agents.runtime.limits import EpisodeLimits
+from proctor.agents.runtime.referee import Referee
 from proctor.agents.success import SuccessError, read_success
-from proctor.agents.supervisor import Supervisor
-from proctor.report import Report
+from proctor.analysis.report import Report
 
 FILE = str(Path(__file__).parent / "referee_sides.py")
 slow = pytest.mark.slow
@@ -66,11 +66,11 @@ def judge_twice(
     """
 
     async def all_of_them() -> list[EvaluationResult]:
-        judge = Judge(evaluator, folder / "evaluator.log", limits=limits)
+        judge = EvaluatorClient(evaluator, folder / "evaluator.log", limits=limits)
         player = LocalPlayer(agent, folder / "agent.log", limits=agent_limits or limits)
         task = Task(env_name="none", timeout=seconds, check_env_interval_seconds=0.05)
         try:
-            return [await within(100, Supervisor(judge, player).evaluate(task)) for _ in range(2)]
+            return [await within(100, Referee(judge, player).evaluate(task)) for _ in range(2)]
         finally:
             await player.close()
             await judge.close()
@@ -114,17 +114,21 @@ def test_what_fails_before_the_agent_begins_is_tried_again_with_another_seed() -
 
 
 def test_rule_for_another_attempt() -> None:
-    def number(*ends: tuple[Outcome, bool, bool], most: int = 3) -> int:
+    def number(*ends: tuple[EpisodeOutcome, bool, bool], most: int = 3) -> int:
         """Attempts that are made when they end so."""
         attempts = Attempts(most)
         return next((i for i, end in enumerate(ends, 1) if not attempts.go_on_after(*end)), len(ends) + 1)
 
-    lost, seen, cut = (Outcome.ENV_CRASH, False), (Outcome.JUDGE_ERROR, True), (Outcome.STOPPED, False)
+    lost, seen, cut = (
+        (EpisodeOutcome.ENV_CRASH, False),
+        (EpisodeOutcome.JUDGE_ERROR, True),
+        (EpisodeOutcome.STOPPED, False),
+    )
     assert number((*lost, False), (*lost, False), (*lost, False)) == 3
     assert number((*seen, False)) == 1
     assert number((*lost, False), most=1) == 1
     assert number((*cut, True), (*lost, False), most=1) == 2, "a run that was cut short is nobody's fault"
-    assert [number((outcome, False, False)) for outcome in Outcome if outcome.is_play] == [1, 1]
+    assert [number((outcome, False, False)) for outcome in EpisodeOutcome if outcome.is_play] == [1, 1]
 
 
 def test_episode_that_was_under_way_when_the_run_was_killed_has_another_seed(proctor: Command) -> None:
@@ -151,13 +155,13 @@ def test_episode_that_was_under_way_when_the_run_was_killed_has_another_seed(pro
 
 def test_agent_that_raises_has_not_played_even_if_the_game_ends_meanwhile(tmp_path: Path) -> None:
     for result in judge_twice(tmp_path, recipe_of(rs.RaisingWhileTheGameEnds), recipe_of(rs.Steps)):
-        assert result.outcome is Outcome.AGENT_CRASH, result.notes
+        assert result.outcome is EpisodeOutcome.AGENT_CRASH, result.notes
         assert "NameError: name 'presss' is not defined" in result.notes
 
 
 def test_agent_that_raises_after_the_end_has_played(tmp_path: Path) -> None:
     for result in judge_twice(tmp_path, recipe_of(rs.RaisingAfterTheEnd), recipe_of(rs.Steps)):
-        assert result.outcome is Outcome.COMPLETED, result.notes
+        assert result.outcome is EpisodeOutcome.COMPLETED, result.notes
 
 
 # What a success is
@@ -206,7 +210,7 @@ def test_what_is_a_success() -> None:
 # What is raised to end a program ends a task at once
 
 
-def rows(hooks: dict[str, Outcome]) -> list[Any]:
+def rows(hooks: dict[str, EpisodeOutcome]) -> list[Any]:
     quick = {("_play_env", "KeyboardInterrupt"), ("_check_env_continue", "OwnError")}
     return [
         pytest.param(hook, error, outcome, marks=() if (hook, error) in quick else slow)
@@ -216,7 +220,9 @@ def rows(hooks: dict[str, Outcome]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("hook", "error", "outcome"), rows(rs.AGENT_HOOKS))
-def test_hook_of_an_agent_that_raises_no_exception(tmp_path: Path, hook: str, error: str, outcome: Outcome) -> None:
+def test_hook_of_an_agent_that_raises_no_exception(
+    tmp_path: Path, hook: str, error: str, outcome: EpisodeOutcome
+) -> None:
     agent = recipe_of(rs.RaisingAgent, (hook, error))
     for result in judge_twice(tmp_path, agent, recipe_of(rs.RaisingEvaluator, ("", ""))):
         assert result.outcome is outcome, result.notes
@@ -224,7 +230,9 @@ def test_hook_of_an_agent_that_raises_no_exception(tmp_path: Path, hook: str, er
 
 
 @pytest.mark.parametrize(("hook", "error", "outcome"), rows(rs.EVALUATOR_HOOKS))
-def test_hook_of_an_evaluator_that_raises_no_exception(tmp_path: Path, hook: str, error: str, outcome: Outcome) -> None:
+def test_hook_of_an_evaluator_that_raises_no_exception(
+    tmp_path: Path, hook: str, error: str, outcome: EpisodeOutcome
+) -> None:
     evaluator = recipe_of(rs.RaisingEvaluator, (hook, error))
     for result in judge_twice(tmp_path, recipe_of(rs.RaisingAgent, ("", "")), evaluator):
         assert result.outcome is outcome, result.notes
@@ -236,16 +244,18 @@ def test_hook_of_an_evaluator_that_raises_no_exception(tmp_path: Path, hook: str
 @pytest.mark.parametrize("hook", ["_pause_environment", "_resume_environment", "_close_environment"])
 def test_environment_that_raises_no_exception_when_it_is_to_wait(tmp_path: Path, hook: str, error: str) -> None:
     async def turned() -> None:
-        judge = Judge(recipe_of(rs.RaisingEvaluator, (hook, error)), tmp_path / "evaluator.log", clock="paused")
+        judge = EvaluatorClient(
+            recipe_of(rs.RaisingEvaluator, (hook, error)), tmp_path / "evaluator.log", clock="paused"
+        )
         player = LocalPlayer(recipe_of(rs.Pensive), tmp_path / "agent.log")
         clock = player.clock = Clock(judge, 600)
         try:
             task = Task(env_name="none", timeout=600)
-            result = await within(100, Supervisor(judge, player, clock=clock).evaluate(task))
+            result = await within(100, Referee(judge, player, clock=clock).evaluate(task))
         finally:
             await player.close()
             await within(100, judge.close())
-        wanted = Outcome.COMPLETED if hook == "_close_environment" else Outcome.JUDGE_ERROR
+        wanted = EpisodeOutcome.COMPLETED if hook == "_close_environment" else EpisodeOutcome.JUDGE_ERROR
         assert result.outcome is wanted, result.notes
 
     asyncio.run(turned())
@@ -258,32 +268,32 @@ def test_environment_that_raises_no_exception_when_it_is_to_wait(tmp_path: Path,
 def test_deadlines_are_settings(tmp_path: Path) -> None:
     limits = EpisodeLimits(setup_timeout=0.3)
     for result in judge_twice(tmp_path, recipe_of(rs.Stepping), recipe_of(rs.SlowToSetUp), limits):
-        assert result.outcome is Outcome.ENV_CRASH
+        assert result.outcome is EpisodeOutcome.ENV_CRASH
         assert "did not return within 0.3 s" in result.notes
     hasty = EpisodeLimits(startup_timeout=1.5)
     for result in judge_twice(tmp_path, recipe_of(rs.SlowToMake), recipe_of(rs.Steps), agent_limits=hasty):
-        assert result.outcome is Outcome.AGENT_CRASH
+        assert result.outcome is EpisodeOutcome.AGENT_CRASH
         assert "was not ready after 1.5 s" in result.notes
 
 
 @pytest.mark.slow
 def test_check_that_hangs_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor.agents.judge.SETTLING", 0.1)
+    monkeypatch.setattr("proctor.agents.runtime.evaluator_client.SETTLING", 0.1)
     for result in judge_twice(tmp_path, recipe_of(rs.Endless), recipe_of(rs.Blind), seconds=1.0):
-        assert result.outcome is Outcome.TIMEOUT
+        assert result.outcome is EpisodeOutcome.TIMEOUT
         assert "_check_env_continue has not returned for" in result.notes
 
 
 @pytest.mark.parametrize(
     ("agent", "evaluator", "outcome"),
     [
-        (rs.Bloating, rs.Steps, Outcome.AGENT_CRASH),
-        pytest.param(rs.BloatingChild, rs.Steps, Outcome.AGENT_CRASH, marks=slow),
-        pytest.param(rs.Endless, rs.BloatingGame, Outcome.ENV_CRASH, marks=slow),
+        (rs.Bloating, rs.Steps, EpisodeOutcome.AGENT_CRASH),
+        pytest.param(rs.BloatingChild, rs.Steps, EpisodeOutcome.AGENT_CRASH, marks=slow),
+        pytest.param(rs.Endless, rs.BloatingGame, EpisodeOutcome.ENV_CRASH, marks=slow),
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )
-def test_memory_has_a_limit(tmp_path: Path, agent: type, evaluator: type, outcome: Outcome) -> None:
+def test_memory_has_a_limit(tmp_path: Path, agent: type, evaluator: type, outcome: EpisodeOutcome) -> None:
     for result in judge_twice(tmp_path, recipe_of(agent), recipe_of(evaluator), EpisodeLimits(memory=0.3)):
         assert result.outcome is outcome, result.notes
         assert "used more than 0.3 GiB of memory" in result.notes

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.errors import UsageError
-from proctor.randomness import Stream
+from proctor.core.errors import UsageError
+from proctor.core.random import Stream
+from proctor.core.task import create_task
+from proctor.core.types import Sample
 from proctor.shapes.canvas import HALF_WIDTH, board_for, draw_canvas
 from proctor.shapes.loader import load_item
 from proctor.shapes.patterns import shapes_in_text, words_of_values
@@ -18,8 +20,6 @@ from proctor.shapes.reading import places_in_text
 from proctor.shapes.tasks.comparison import TWICE, comparable
 from proctor.shapes.tasks.multi_hop import MultiHopTask
 from proctor.shapes.tasks.undetermined import UndeterminedTask
-from proctor.task import create_task
-from proctor.types import Sample
 from shapes_settings import find, settings_of, sizes, slow, text_of
 from test_shapes import guessed_right, samples
 

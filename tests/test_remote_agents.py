@@ -18,9 +18,9 @@ import desktop_players
 import isolated_players as players
 from agent_sides import LOCAL, TOKEN, LocalSide, Side, ask
 from proctor import evaluate
-from proctor.agents.wire.hosted import unpacked
-from proctor.agents.wire.window_player import packed
-from proctor.errors import UsageError
+from proctor.agents.remote.hosted import unpacked
+from proctor.agents.remote.window_player import packed
+from proctor.core.errors import UsageError
 
 FILE = players.__file__
 GAMES = desktop_players.__file__

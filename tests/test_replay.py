@@ -11,7 +11,7 @@ import pytest
 import needs
 import proctor as package
 from conftest import Command
-from proctor.agents.worlds.events import Ending, read_events
+from proctor.agents.envs.event_log import EpisodeEnding, read_events
 
 
 def log_of(task: str, agent: str = "random", **settings: Any) -> Path:
@@ -20,7 +20,7 @@ def log_of(task: str, agent: str = "random", **settings: Any) -> Path:
     return path
 
 
-def ending_of(path: Path) -> Ending:
+def ending_of(path: Path) -> EpisodeEnding:
     ending = read_events(path).ending
     assert ending is not None
     return ending

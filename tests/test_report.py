@@ -6,9 +6,9 @@ import pytest
 
 import proctor
 from conftest import TaskFile
-from proctor.errors import HopelessRunError, MissingExtraError
+from proctor.core.errors import HopelessRunError, MissingExtraError
+from proctor.core.types import Metric
 from proctor.store import open_store
-from proctor.types import Metric
 
 
 def test_prints_as_a_table(adding: str, each_store: str) -> None:

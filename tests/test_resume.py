@@ -19,8 +19,8 @@ import pytest
 
 import proctor
 from conftest import Command, Serve, Stalling, TaskFile, right_sum
-from proctor.errors import ChangedSampleError, HopelessRunError, StoreError, UsageError
-from proctor.evaluation import resume
+from proctor.core.errors import ChangedSampleError, HopelessRunError, StoreError, UsageError
+from proctor.core.evaluation import resume
 from proctor.store import open_store
 
 LIMIT = 60

@@ -12,10 +12,10 @@ import pytest
 
 from conftest import Command, TaskFile
 from proctor import evaluate
-from proctor.reviews import reviewer
+from proctor.analysis.reviews import reviewer
+from proctor.core.types import Run
 from proctor.store import open_store
 from proctor.store.types import Review
-from proctor.types import Run
 
 
 @pytest.fixture

@@ -9,11 +9,12 @@ import pytest
 
 import proctor
 from conftest import FailingRun, ModelServer, Serve, TaskFile, right_sum
-from proctor import RunConfig, Sample, Score, Task, catalog
-from proctor.errors import HopelessRunError, TaskError, UsageError
+from proctor import RunConfig, Sample, Score, Task
+from proctor.core import registry
+from proctor.core.errors import HopelessRunError, TaskError, UsageError
+from proctor.core.task import average
 from proctor.shapes.tasks.existence import ExistenceTask
 from proctor.store import open_store
-from proctor.task import average
 
 Crowd = Callable[[int], ModelServer]
 
@@ -296,7 +297,7 @@ def test_a_task_of_the_catalog_given_as_a_class_keeps_its_name() -> None:
 
 
 def test_one_task_at_a_time() -> None:
-    with pytest.raises(UsageError, match=rf"stands for {len(catalog.expand('shapes/*'))} tasks"):
+    with pytest.raises(UsageError, match=rf"stands for {len(registry.expand('shapes/*'))} tasks"):
         proctor.evaluate("shapes/*", "scripted/oracle")
 
 
@@ -444,7 +445,7 @@ def test_settings_are_checked_and_stored_in_full(tmp_path: Path) -> None:
 
 
 def test_a_task_given_as_a_class(adding: str) -> None:
-    report = proctor.evaluate(catalog.task_class(adding), "scripted/oracle")
+    report = proctor.evaluate(registry.task_class(adding), "scripted/oracle")
     assert report.run.task == adding
 
 

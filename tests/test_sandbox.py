@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from proctor.errors import UnknownNameError, UsageError
+from proctor.core.errors import UnknownNameError, UsageError
 from proctor.sandbox import Limits, Mode, Outcome, Program, Verdict, run
 from proctor.sandbox.inside import watch
-from proctor.sandbox.judgement import End, Exchange, verdict_of
+from proctor.sandbox.judgement import Exchange, ProcessExit, verdict_of
 from proctor.sandbox.languages import find_language
-from proctor.sandbox.toolchain import Names
+from proctor.sandbox.toolchain import SourceNames
 from sandbox_room import LIMITS, Judge, Room
 from toolchains import needs_language
 
@@ -194,7 +194,7 @@ class Waiting:
         monkeypatch.setattr(watch, "_all_processes", lambda: {7: ["R", str(os.getpid()), *"0" * 30]})
         self._meter = watch.Meter(os.getpid(), zygote=-1, clock=lambda: self._now)
 
-    def read(self, now: float, waited: dict[int, float]) -> watch.Usage:
+    def read(self, now: float, waited: dict[int, float]) -> watch.ProcessUsage:
         self._now, self._waited = now, waited
         return self._meter.read()
 
@@ -244,7 +244,7 @@ def test_a_thread_that_waits_through_many_reads_gets_all_of_it_back(waiting: Wai
 
 def test_what_the_kernel_stops_for_its_processor_time_is_a_timeout() -> None:
     """It comes to that only where the warden itself hardly gets a processor."""
-    end = End(stopped="", status=-signal.SIGKILL, wall=9.0, cpu=2.95, memory=0, stdout=0, stderr=0)
+    end = ProcessExit(stopped="", status=-signal.SIGKILL, wall=9.0, cpu=2.95, memory=0, stdout=0, stderr=0)
     exchange = Exchange(report={"outcome": "ended", "detail": ""}, end=end, stdout="", stderr="")
     python = find_language("python")
     assert verdict_of(exchange, Limits(seconds=1), "", python, Mode.SPLIT).outcome is Outcome.TIMEOUT
@@ -309,7 +309,7 @@ def test_a_worker_that_dies_is_replaced_and_its_program_tried_again(own_room: Ro
 
 HALF_A_JOB = """
 import os, socket
-from proctor.sandbox.inside.warden import HARNESS, Warden
+from proctor.sandbox.inside.supervisor import HARNESS, Warden
 warden = Warden.__new__(Warden)
 os.dup2(os.pidfd_open(os.getppid()), HARNESS)
 warden._orders, examiner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -420,7 +420,7 @@ def test_a_compiler_that_runs_programs_may_name_files_as_it_likes(judge: Judge) 
 )
 def test_a_source_is_read_in_a_time_that_grows_with_its_length(part: str) -> None:
     """By the square of it, this would take hours."""
-    assert Names.of(part * 200_000 + '*/"""\nclass Found {}').main
+    assert SourceNames.of(part * 200_000 + '*/"""\nclass Found {}').main
 
 
 # The floor
@@ -430,7 +430,7 @@ BARE = """
 import asyncio, json, sys
 from proctor.sandbox import best_level
 from proctor.sandbox.inside import kernel, seccomp
-from proctor.errors import SandboxUnavailableError
+from proctor.core.errors import SandboxUnavailableError
 
 # A kernel that offers neither namespaces nor Landlock.
 kernel.set_no_new_privileges()

@@ -18,10 +18,10 @@ import pytest
 
 import proctor
 from hostile_programs import ATTACKS, HONEST, LIMITS, MARK, PLACES
-from proctor.errors import SandboxUnavailableError, UnknownNameError, UsageError
+from proctor.core.errors import SandboxUnavailableError, UnknownNameError, UsageError
 from proctor.sandbox import Limits, Mode, Outcome, Program, Verdict, engine, open_sandbox, run
 from proctor.sandbox.containers import COMMAND, IMAGE, ContainerPool
-from proctor.sandbox.engine import ENGINES, Engine
+from proctor.sandbox.engine import ENGINES, ContainerEngine
 from proctor.sandbox.inside import watch
 from sandbox_room import start_runner
 from stand_in_engine import take_apart
@@ -140,7 +140,7 @@ def own_room(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Room]:
 
 
 def options_for(name: str, *folders: str) -> dict[str, list[str]]:
-    words = Engine(name, f"/usr/bin/{name}").run_command(IMAGE, "proctor-1", folders, COMMAND)
+    words = ContainerEngine(name, f"/usr/bin/{name}").run_command(IMAGE, "proctor-1", folders, COMMAND)
     assert words[:2] == [f"/usr/bin/{name}", "run"]
     options, image, arguments = take_apart(words[2:])
     assert image == IMAGE
@@ -462,7 +462,7 @@ for module, names in (
     for name in names:
         delattr(module, name)
 os.process_cpu_count = os.cpu_count  # as Python 3.13 has it where there is no sched_getaffinity
-from proctor.errors import SandboxUnavailableError
+from proctor.core.errors import SandboxUnavailableError
 from proctor.sandbox import Program, open_sandbox, run
 from proctor.sandbox.inside import kernel
 kernel.system_call = None

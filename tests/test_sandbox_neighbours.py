@@ -28,7 +28,7 @@ import pytest
 import needs
 from proctor.sandbox import Limits, Pool, Program, Verdict, best_level
 from proctor.sandbox.inside import kernel, seccomp, watch
-from proctor.sandbox.ladder import Level
+from proctor.sandbox.isolation import IsolationLevel
 from sandbox_driver import find_level
 
 HERE = Path(__file__).parent
@@ -111,13 +111,13 @@ for place in glob.glob("/proc/[0-9]*/mem"):
 """
 
 
-async def _hold_all(level: Level) -> list[str]:
+async def _hold_all(level: IsolationLevel) -> list[str]:
     """Every wall has to hold by itself: with namespaces also without Landlock, which older kernels do not have."""
     without = [msgspec.structs.replace(level, landlock=0)] if level.namespaces else []
     return [fault for rung in (level, *without) for fault in await _hold(rung)]
 
 
-async def _hold(level: Level) -> list[str]:
+async def _hold(level: IsolationLevel) -> list[str]:
     async with Pool(level, workers=1) as pool:
 
         async def judge(source: str) -> Verdict:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from proctor.sandbox.judgement import End, Exchange
+from proctor.sandbox.compilation import CompilationError, CompileCache
+from proctor.sandbox.judgement import Exchange, ProcessExit
 from proctor.sandbox.languages import Language, find_language
 from proctor.sandbox.toolchain import Toolchain
 from proctor.sandbox.worker import WorkerError
-from proctor.sandbox.workshop import CompilationError, Workshop
 
 C = find_language("c")
 
@@ -21,7 +21,7 @@ async def find(language: Language) -> Toolchain:
 
 
 def made(status: int) -> Exchange:
-    end = End(stopped="", status=status, wall=0.0, cpu=0.0, memory=0, stdout=0, stderr=0)
+    end = ProcessExit(stopped="", status=status, wall=0.0, cpu=0.0, memory=0, stdout=0, stderr=0)
     return Exchange(report=None, end=end, stdout="", stderr="", product=b"\x02\0\0\0[]")
 
 
@@ -51,7 +51,7 @@ class Worker:
 def test_a_source_is_compiled_once() -> None:
     async def compile_twice() -> None:
         worker = Worker(made(0), made(1))
-        workshop = Workshop(worker.run, find)
+        workshop = CompileCache(worker.run, find)
         await asyncio.gather(workshop.prepare(C, "good", 1), workshop.prepare(C, "good", 1))
         for _ in range(2):
             with pytest.raises(CompilationError):
@@ -63,7 +63,7 @@ def test_a_source_is_compiled_once() -> None:
 
 def test_a_failure_of_the_sandbox_is_not_kept() -> None:
     async def compile_again() -> None:
-        workshop = Workshop(Worker(WorkerError("out of order"), made(0)).run, find)
+        workshop = CompileCache(Worker(WorkerError("out of order"), made(0)).run, find)
         with pytest.raises(WorkerError):
             await workshop.prepare(C, "good", 1)
         await workshop.prepare(C, "good", 1)
@@ -81,7 +81,7 @@ def test_tools_that_could_not_be_looked_for_are_looked_for_again() -> None:
                 raise troubles.pop()
             return await find(language)
 
-        workshop = Workshop(Worker(made(0)).run, find_later)
+        workshop = CompileCache(Worker(made(0)).run, find_later)
         with pytest.raises(OSError, match="too many"):
             await workshop.prepare(C, "good", 1)
         await workshop.prepare(C, "good", 1)
@@ -93,7 +93,7 @@ def test_tools_that_could_not_be_looked_for_are_looked_for_again() -> None:
 def test_closing_ends_what_nobody_waits_for_any_more() -> None:
     async def give_up() -> None:
         worker = Worker(None)
-        workshop = Workshop(worker.run, find)
+        workshop = CompileCache(worker.run, find)
         waiting = asyncio.create_task(workshop.prepare(C, "endless", 1))
         await worker.under_way.wait()
         waiting.cancel()

@@ -19,10 +19,10 @@ from bigcode_tasks import FUNCTIONS, ROWS, RUNNING, code_task, judge, values, wr
 from code_tasks import score_of
 from conftest import Command
 from proctor.code.scoring import client, pool
-from proctor.errors import SandboxUnavailableError, TaskError, UsageError
-from proctor.exchange import save_generations
+from proctor.core.errors import SandboxUnavailableError, TaskError, UsageError
+from proctor.formats.code_files import save_generations
 from proctor.sandbox import best_level
-from proctor.sandbox.ladder import LIMITS, rungs
+from proctor.sandbox.isolation import LIMITS, rungs
 from scoring_driver import WAYS
 from scoring_texts import HOSTILE, HOSTILE_HEAD, HOSTILE_NEXT, RARE_WAYS
 
@@ -650,6 +650,6 @@ def test_check_scores_in_the_worker_too(proctor: Command) -> None:
 
 
 def proctor_settings() -> Any:
-    from proctor.task import NoSettings
+    from proctor.core.task import NoSettings
 
     return NoSettings()

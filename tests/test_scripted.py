@@ -8,7 +8,7 @@ import pytest
 
 import proctor
 from conftest import FailingRun, TaskFile
-from proctor.errors import UsageError
+from proctor.core.errors import UsageError
 
 
 def test_random_is_at_chance_and_repeatable() -> None:

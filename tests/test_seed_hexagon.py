@@ -27,10 +27,10 @@ for module in ("Xlib", "pygame", "rapidocr"):
 needs.program("Xvfb", "xvfb")
 
 from conftest import Serve
-from proctor.agents import EvaluationResult, Outcome, Task, run_evaluation_client_with_server
+from proctor.agents import EpisodeOutcome, EvaluationResult, Task, run_evaluation_client_with_server
 from proctor.agents.desktop.display import VirtualDisplay
 from proctor.agents.desktop.x11 import XDesktop
-from proctor.agents.judges import read_text, shows_text
+from proctor.agents.windows.screen_checks import read_text, shows_text
 from seed_classes import responses_api, the_seeds_own_classes
 from test_desktop import until
 
@@ -63,7 +63,7 @@ def test_the_guides_example_plays_hexagon(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     desktop = XDesktop(display.name, display.authority)
     report = tmp_path / "report.jsonl"
-    game = [sys.executable, "-m", "proctor.agents.hexagon", "--title", "Super Hexagon", "--seed", "1"]
+    game = [sys.executable, "-m", "proctor.agents.games.hexagon", "--title", "Super Hexagon", "--seed", "1"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     try:
         with subprocess.Popen(game, env=environment) as process:
@@ -81,7 +81,7 @@ def test_the_guides_example_plays_hexagon(tmp_path: Path, monkeypatch: pytest.Mo
     finally:
         desktop.close()
         display.close()
-    assert result.outcome is Outcome.COMPLETED, result.notes
+    assert result.outcome is EpisodeOutcome.COMPLETED, result.notes
     assert result.metrics["score"] > 0.5
     assert result.metrics["success"] is True
     (line,) = report.read_text().splitlines()

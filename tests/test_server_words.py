@@ -16,8 +16,8 @@ import pytest
 
 import faulty_agents as fa
 from agent_sides import LOCAL, TOKEN, LocalSide, StartLocalSide, ask, evaluate, task, until
-from proctor.agents import Outcome, run_evaluation_client
-from proctor.agents.servers.client import EvaluationError
+from proctor.agents import EpisodeOutcome, run_evaluation_client
+from proctor.agents.server.client import EvaluationError
 
 
 @pytest.fixture
@@ -29,13 +29,13 @@ def start_here() -> Iterator[StartLocalSide]:
 @pytest.mark.parametrize(
     ("said", "outcome", "why"),
     [
-        ("judge_error", Outcome.AGENT_CRASH, "the dog ate it"),
-        pytest.param("env_crash", Outcome.AGENT_CRASH, "the dog ate it", marks=pytest.mark.slow),
-        ("stopped", Outcome.COMPLETED, "the agent says that it was stopped by hand; the dog ate it"),
+        ("judge_error", EpisodeOutcome.AGENT_CRASH, "the dog ate it"),
+        pytest.param("env_crash", EpisodeOutcome.AGENT_CRASH, "the dog ate it", marks=pytest.mark.slow),
+        ("stopped", EpisodeOutcome.COMPLETED, "the agent says that it was stopped by hand; the dog ate it"),
     ],
 )
 def test_word_of_an_agent_does_not_void_its_task(
-    start_here: StartLocalSide, said: str, outcome: Outcome, why: str
+    start_here: StartLocalSide, said: str, outcome: EpisodeOutcome, why: str
 ) -> None:
     agent, evaluator = start_here("agent", fa.Good), start_here("evaluator", fa.Watching)
     with ThreadPoolExecutor(1) as thread:
@@ -52,7 +52,7 @@ def test_word_of_an_agent_does_not_void_its_task(
 @pytest.mark.slow
 def test_agent_that_stops_by_hand_on_its_server_is_scored(start_here: StartLocalSide) -> None:
     result = evaluate(start_here("agent", fa.Stopping), start_here("evaluator", fa.Watching))
-    assert result.outcome is Outcome.COMPLETED
+    assert result.outcome is EpisodeOutcome.COMPLETED
     assert result.metrics["success"] is True
     assert "the agent says that it was stopped by hand" in result.notes
 
@@ -76,7 +76,7 @@ def test_client_waits_for_servers_that_are_starting(
             start_here("agent", fa.Finishing, ports[0])
             start_here("evaluator", fa.Watching, ports[1])
             result = asked.result()
-    assert result.outcome is Outcome.COMPLETED
+    assert result.outcome is EpisodeOutcome.COMPLETED
     printed = capfd.readouterr().out
     assert f"none {result.task_id}: completed" in printed
     assert "  success              True" in printed

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor.config import build_config
-from proctor.errors import TaskError
-from proctor.randomness import Stream
+from proctor.core.config import build_config
+from proctor.core.errors import TaskError
+from proctor.core.random import Stream
+from proctor.core.task import create_task, take_samples
+from proctor.core.types import Message, Sample
 from proctor.shapes import Shape, Task, typed
 from proctor.shapes import task as task_module
 from proctor.shapes.canvas import FORMS, HALF_WIDTH, LARGE, SIZES, SMALL, Board, board_for, draw_canvas
@@ -21,8 +23,6 @@ from proctor.shapes.reading import places_in_text
 from proctor.shapes.tasks.existence import ExistenceTask
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
 from proctor.shapes.typed import ShapeTask
-from proctor.task import create_task, take_samples
-from proctor.types import Message, Sample
 from shapes_settings import extreme, find, settings_of, sizes, slow, text_of
 
 

@@ -10,15 +10,15 @@ import pytest
 
 import proctor as package
 from conftest import Command
-from proctor.config import build_config
-from proctor.errors import UsageError
+from proctor.core.config import build_config
+from proctor.core.errors import UsageError
+from proctor.core.task import create_task, take_samples
+from proctor.core.types import Message, Sample
 from proctor.shapes import Shape, Task
 from proctor.shapes.loader import load_item, load_shots
 from proctor.shapes.pixels import read_png
 from proctor.shapes.questions import asks_alike, things_in
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
-from proctor.task import create_task, take_samples
-from proctor.types import Message, Sample
 from shapes_settings import sizes
 
 

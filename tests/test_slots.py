@@ -14,29 +14,29 @@ import pytest
 from hypothesis import strategies
 
 from model_session import answered
-from proctor.config import build_config
-from proctor.errors import ModelError, UsageError
+from proctor.core.config import build_config
+from proctor.core.errors import ModelError, UsageError
+from proctor.core.random import mix
+from proctor.core.types import Message, Prompt, Sample
 from proctor.models import open_model
-from proctor.models.completion import STRIDE, Completion
-from proctor.models.job import Job
-from proctor.models.model import Request, Sampling
-from proctor.models.passage import Passage
-from proctor.models.reader import Reader
-from proctor.randomness import mix
-from proctor.types import Message, Prompt, Sample
+from proctor.models.base import Request, Sampling
+from proctor.models.inference.completion import STRIDE, Completion
+from proctor.models.inference.job import Job
+from proctor.models.inference.prompt import TokenizedPrompt
+from proctor.models.inference.tokenization import Reader
 from tiny_models import TEXT, make_model, make_tokenizer
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the backend does it, who here is not the first to load it
 torch = pytest.importorskip("torch", reason="the extra hf is not installed: pip install 'proctor[hf]'")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed: pip install 'proctor[hf]'")
 
-from proctor.models import attention, sampler, stepper  # noqa: E402
-from proctor.models.attention import Step, UnfitError  # noqa: E402
-from proctor.models.decoder import CausalDecoder  # noqa: E402
-from proctor.models.engine import Engine, Worker  # noqa: E402
-from proctor.models.pages import PAGE, Layer, Pages  # noqa: E402
-from proctor.models.slots import SlotEngine  # noqa: E402
-from proctor.models.stepper import Stepper  # noqa: E402
+from proctor.models.inference import attention, sampler, stepper
+from proctor.models.inference.attention import DecodeStep, UnfitError  # noqa: E402
+from proctor.models.inference.decoder import CausalDecoder  # noqa: E402
+from proctor.models.inference.engine import Engine, EngineThread  # noqa: E402
+from proctor.models.inference.pages import PAGE, Layer, Pages  # noqa: E402
+from proctor.models.inference.slots import SlotEngine  # noqa: E402
+from proctor.models.inference.stepper import Stepper  # noqa: E402
 
 PROMPTS = [
     "The quick",
@@ -174,7 +174,9 @@ def test_tokens_that_are_looked_at_together_make_the_same_text(
     tokenizer: Any, text: str, stop: list[str], room: int
 ) -> None:
     settings = Sampling(room, stop=tuple(stop))
-    one_by_one, together = (Completion(Passage((1,)), settings, room, frozenset({0}), tokenizer, [1]) for _ in range(2))
+    one_by_one, together = (
+        Completion(TokenizedPrompt((1,)), settings, room, frozenset({0}), tokenizer, [1]) for _ in range(2)
+    )
     for token in [*tokenizer(text)["input_ids"], 0]:
         if not one_by_one.finish:
             one_by_one.add(token)
@@ -188,7 +190,7 @@ def test_tokens_that_are_looked_at_together_make_the_same_text(
 
 @hypothesis.given(seed=strategies.integers(0, 2**64 - 1), place=strategies.integers(0, 10**6))
 def test_draws_on_a_device_are_those_of_the_completion(tokenizer: Any, seed: int, place: int) -> None:
-    completion = Completion(Passage((1,)), Sampling(1, seed=seed), 1, frozenset(), tokenizer, [])
+    completion = Completion(TokenizedPrompt((1,)), Sampling(1, seed=seed), 1, frozenset(), tokenizer, [])
     completion.tokens = [0] * place if place < 100 else range(place)  # type: ignore[assignment]
     key = mix(seed)
     keys = torch.tensor([key - 2**64 if key >= 2**63 else key])
@@ -219,7 +221,7 @@ def test_the_kernel_of_attention(
         pages.keys[0].normal_()
         pages.values[0].normal_()
         monkeypatch.setattr(attention, "attend_by_kernel", which)
-        step = Step(pages, tables, shared, own)
+        step = DecodeStep(pages, tables, shared, own)
         found.append(step.attend(0, query, key, value, 0.1, window).float())
         found.append(pages.keys[0].float())
     tolerance = 1e-5 if dtype == "float32" else 1e-2
@@ -308,13 +310,13 @@ def test_every_tensor_is_made_where_the_model_is(tokenizer: Any, monkeypatch: py
     """The stand-in for a GPU: whatever is made without saying where has no numbers in it, and cannot be used."""
     requests = [request(PROMPTS[i % 6], seed=i, max_tokens=3 + 9 * i, **[SAMPLED, {}][i % 2]) for i in range(8)]
     expected = [completion.tokens for completion in answered(in_slots(make_model("Llama"), tokenizer, 3), requests)]
-    work = Worker._work
+    work = EngineThread._work
 
-    def work_elsewhere(engine: Worker) -> None:
+    def work_elsewhere(engine: EngineThread) -> None:
         with torch.device("meta"):
             work(engine)
 
-    monkeypatch.setattr(Worker, "_work", work_elsewhere)
+    monkeypatch.setattr(EngineThread, "_work", work_elsewhere)
     model = make_model("Llama")
     with torch.device("meta"):
         elsewhere = Stepper(model, 3)
@@ -602,7 +604,7 @@ def test_the_record_says_how_it_was_decoded(
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)  # also where there is one
     decoding, plain = asyncio.run(scene())
     assert decoding == "plain: there is no GPU"
-    monkeypatch.setattr("proctor.models.transformers.FAST_DEVICES", {"cpu"})
+    monkeypatch.setattr("proctor.models.providers.transformers.FAST_DEVICES", {"cpu"})
     assert asyncio.run(scene()) == (how, plain)
 
 
@@ -631,8 +633,8 @@ def test_a_copy_of_the_model_on_each_device(tmp_path: Path, tokenizer: Any, monk
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     with pytest.raises(UsageError, match="--devices 2: there are 0 GPUs here"):
         asyncio.run(scene())
-    monkeypatch.setattr("proctor.models.transformers.find_devices", lambda count: ["cpu"] * count)
-    monkeypatch.setattr("proctor.models.transformers.FAST_DEVICES", {"cpu"})
+    monkeypatch.setattr("proctor.models.providers.transformers.find_devices", lambda count: ["cpu"] * count)
+    monkeypatch.setattr("proctor.models.providers.transformers.FAST_DEVICES", {"cpu"})
     monkeypatch.setattr(SlotEngine, "_take_seat", noting)
     assert asyncio.run(scene()) == expected
     assert {len(engines) for engines in seated.values()} == {1}, "each prompt is read on one of them"

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from proctor.agents.worlds import observations, spaces
-from proctor.agents.worlds.catch import Catch, Catcher
+from proctor.agents.envs import observations, spaces
+from proctor.agents.envs.catch import Catch, Catcher
 
 
 @given(st.integers(1, 30), st.integers(-5, 5), st.data())

@@ -12,13 +12,13 @@ import pytest
 import proctor
 from conftest import Stalling
 from known import known
-from proctor.errors import StoreError, StoreWriteError, UsageError
+from proctor.core.errors import StoreError, StoreWriteError, UsageError
+from proctor.core.types import Output, Record, Run, Sample, Score
 from proctor.store import open_store
 from proctor.store.schema import SCHEMA_VERSION
 from proctor.store.store import Store
-from proctor.store.types import Wanted
+from proctor.store.types import RecordFilter
 from proctor.store.writer import Writer
-from proctor.types import Output, Record, Run, Sample, Score
 
 
 def make_run(run_id: str = "20260101-000000-aaaaaa", created: float = 0.0) -> Run:
@@ -290,5 +290,5 @@ def test_a_number_is_found_however_it_is_written(store: Store, asked: str) -> No
     for index, held in enumerate((1, 1.0, "1", 10, 11, 0.1, "x")):
         record = Record(Sample(f"s{index}", index, "q", metadata={"n": held}), 0, (), Score(1.0))
         store.write(run, [(record, b"d")])
-    found = store.lines(run, Wanted(metadata={"n": asked}), 0, 10)
+    found = store.lines(run, RecordFilter(metadata={"n": asked}), 0, 10)
     assert [line.sample for line in found] == [0, 1, 2]

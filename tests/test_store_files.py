@@ -12,12 +12,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from proctor.errors import UsageError
+from proctor.core.errors import UsageError
+from proctor.core.types import Record, Run, Sample, Score
 from proctor.store import open_store
 from proctor.store.artifacts import PART, ArtifactTable
 from proctor.store.store import Store
 from proctor.store.writer import Writer
-from proctor.types import Record, Run, Sample, Score
 
 OpenStore = Callable[[], Store]
 

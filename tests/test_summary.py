@@ -1,8 +1,8 @@
 import pytest
 from scipy import stats
 
+from proctor.core.types import Record, Sample, SampleError, Score
 from proctor.metrics.summary import MeanScore, summarise
-from proctor.types import Record, Sample, SampleError, Score
 
 
 def record(index: int, value: float | None, epoch: int = 0, **metadata: object) -> Record:

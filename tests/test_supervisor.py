@@ -21,18 +21,18 @@ import msgspec
 import pytest
 
 import faulty_agents as fa
-from proctor.agents import EvaluationResult, Outcome, Task
-from proctor.agents.clock import Clock
+from proctor.agents import EpisodeOutcome, EvaluationResult, Task
 from proctor.agents.constants import TIMEOUTS
-from proctor.agents.hosting.guarded import _is_gone
-from proctor.agents.hosting.guardian import descendants as guarded_by
-from proctor.agents.hosting.process import HostProcess
-from proctor.agents.hosting.recipe import recipe_of
-from proctor.agents.judge import Judge
-from proctor.agents.limits import EpisodeLimits
-from proctor.agents.locking import EnvLock
-from proctor.agents.player import ROLE, LocalPlayer
-from proctor.agents.supervisor import Supervisor, _as_the_agent_hears_it
+from proctor.agents.runtime.agent_client import ROLE, LocalPlayer
+from proctor.agents.runtime.clock import Clock
+from proctor.agents.runtime.evaluator_client import EvaluatorClient
+from proctor.agents.runtime.hosting.guarded import _is_gone
+from proctor.agents.runtime.hosting.guardian import descendants as guarded_by
+from proctor.agents.runtime.hosting.process import HostProcess
+from proctor.agents.runtime.hosting.recipe import recipe_of
+from proctor.agents.runtime.limits import EpisodeLimits
+from proctor.agents.runtime.locking import EnvLock
+from proctor.agents.runtime.referee import Referee, _as_the_agent_hears_it
 
 LONG = 60.0  # seconds: for what ends by itself
 SHORT = 2.0  # for what ends when time is up: an agent that gets its turn only now and then still does not hang
@@ -46,11 +46,11 @@ class Hall:
 
     def __init__(self, folder: Path, agent: type, evaluator: type, limits: EpisodeLimits | None = None) -> None:
         lock = {"PROCTOR_ENV_LOCK": str(folder / "lock")}
-        self.judge = Judge(recipe_of(evaluator), folder / "evaluator.log", lock, limits=limits)
+        self.judge = EvaluatorClient(recipe_of(evaluator), folder / "evaluator.log", lock, limits=limits)
         self.player = LocalPlayer(recipe_of(agent), folder / "agent.log", lock)
 
-    async def evaluate(self, seconds: float = LONG) -> tuple[EvaluationResult, Supervisor]:
-        supervisor = Supervisor(self.judge, self.player)
+    async def evaluate(self, seconds: float = LONG) -> tuple[EvaluationResult, Referee]:
+        supervisor = Referee(self.judge, self.player)
         task = Task(env_name="none", timeout=seconds, check_env_interval_seconds=0.05)
         return await supervisor.evaluate(task), supervisor
 
@@ -123,8 +123,8 @@ def run(
     seconds: float = LONG,
     times: int = 2,
     limits: EpisodeLimits | None = None,
-) -> list[tuple[EvaluationResult, Supervisor]]:
-    async def all_of_them() -> list[tuple[EvaluationResult, Supervisor]]:
+) -> list[tuple[EvaluationResult, Referee]]:
+    async def all_of_them() -> list[tuple[EvaluationResult, Referee]]:
         hall = Hall(folder, agent, evaluator, limits)
         try:
             async with asyncio.timeout(600):
@@ -136,20 +136,20 @@ def run(
 
 
 PLAY = [
-    (fa.Good, fa.Watching, SHORT, Outcome.TIMEOUT, "time was up"),
-    (fa.Good, fa.Ending, LONG, Outcome.COMPLETED, "the evaluator saw the end"),
-    (fa.Good, fa.CheckRaises, SHORT, Outcome.TIMEOUT, "the judge cannot see"),
+    (fa.Good, fa.Watching, SHORT, EpisodeOutcome.TIMEOUT, "time was up"),
+    (fa.Good, fa.Ending, LONG, EpisodeOutcome.COMPLETED, "the evaluator saw the end"),
+    (fa.Good, fa.CheckRaises, SHORT, EpisodeOutcome.TIMEOUT, "the judge cannot see"),
 ]
 MORE_PLAY = [
-    (fa.Good, fa.BlindThenTimer, LONG, Outcome.COMPLETED, "the evaluator saw the end"),
-    (fa.Flooding, fa.Watching, LONG, Outcome.COMPLETED, "the agent finished"),
-    (fa.Finishing, fa.Watching, LONG, Outcome.COMPLETED, "the agent finished"),
-    (fa.Thinking, fa.Watching, SHORT, Outcome.TIMEOUT, "time was up"),
-    (fa.Sleeping, fa.Ending, LONG, Outcome.COMPLETED, "the evaluator saw the end"),
-    (fa.Good, fa.EndingByTimer, LONG, Outcome.COMPLETED, "the evaluator saw the end"),
-    (fa.Good, fa.CheckHangs, SHORT, Outcome.TIMEOUT, "time was up"),
-    (fa.Forking, fa.Watching, SHORT, Outcome.TIMEOUT, "time was up"),
-    (fa.StoppingItsGuardianPlaying, fa.Watching, SHORT, Outcome.TIMEOUT, "time was up"),
+    (fa.Good, fa.BlindThenTimer, LONG, EpisodeOutcome.COMPLETED, "the evaluator saw the end"),
+    (fa.Flooding, fa.Watching, LONG, EpisodeOutcome.COMPLETED, "the agent finished"),
+    (fa.Finishing, fa.Watching, LONG, EpisodeOutcome.COMPLETED, "the agent finished"),
+    (fa.Thinking, fa.Watching, SHORT, EpisodeOutcome.TIMEOUT, "time was up"),
+    (fa.Sleeping, fa.Ending, LONG, EpisodeOutcome.COMPLETED, "the evaluator saw the end"),
+    (fa.Good, fa.EndingByTimer, LONG, EpisodeOutcome.COMPLETED, "the evaluator saw the end"),
+    (fa.Good, fa.CheckHangs, SHORT, EpisodeOutcome.TIMEOUT, "time was up"),
+    (fa.Forking, fa.Watching, SHORT, EpisodeOutcome.TIMEOUT, "time was up"),
+    (fa.StoppingItsGuardianPlaying, fa.Watching, SHORT, EpisodeOutcome.TIMEOUT, "time was up"),
 ]
 
 
@@ -159,7 +159,7 @@ MORE_PLAY = [
     ids=lambda x: getattr(x, "__name__", ""),
 )
 def test_play_is_scored(
-    tmp_path: Path, agent: type, evaluator: type, seconds: float, outcome: Outcome, notes: str
+    tmp_path: Path, agent: type, evaluator: type, seconds: float, outcome: EpisodeOutcome, notes: str
 ) -> None:
     for result, supervisor in run(tmp_path, agent, evaluator, seconds):
         assert result.outcome is outcome, result.notes
@@ -169,43 +169,45 @@ def test_play_is_scored(
 
 
 def test_what_an_agent_raises_on_its_way_out_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor.agents.player.TIMEOUTS", msgspec.structs.replace(TIMEOUTS, STOPPING=LONG))
+    monkeypatch.setattr(
+        "proctor.agents.runtime.agent_client.TIMEOUTS", msgspec.structs.replace(TIMEOUTS, STOPPING=LONG)
+    )
     for result, _ in run(tmp_path, fa.RaisingAfter, fa.Ending):
-        assert result.outcome is Outcome.COMPLETED
+        assert result.outcome is EpisodeOutcome.COMPLETED
         assert result.metrics["success"] is True
         assert "on the way out" in result.notes
 
 
 def test_an_agent_that_the_task_does_not_reach_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor.agents.player.TIMEOUTS", msgspec.structs.replace(TIMEOUTS, STARTING=0.0))
+    monkeypatch.setattr("proctor.agents.runtime.agent_client.TIMEOUTS", msgspec.structs.replace(TIMEOUTS, STARTING=0.0))
     ((result, _),) = run(tmp_path, fa.Good, fa.Watching, times=1)
-    assert result.outcome is Outcome.AGENT_CRASH
+    assert result.outcome is EpisodeOutcome.AGENT_CRASH
     assert "did not begin within 0 s" in result.notes
 
 
 FAULTS = [
-    (fa.Sleeping, fa.Watching, HANGING, Outcome.AGENT_HANG, "never came to the end"),
-    (fa.KillingItsGuardian, fa.Watching, LONG, Outcome.AGENT_CRASH, "the process was ended"),
-    (fa.Exiting, fa.Watching, LONG, Outcome.AGENT_CRASH, "exited with status 3"),
-    (fa.Good, fa.ScoreRaises, LONG, Outcome.JUDGE_ERROR, "the judge stumbled"),
-    (fa.Good, fa.CheckDies, LONG, Outcome.JUDGE_ERROR, "exited with status 5"),
-    (fa.Good, fa.StoppedByHand, LONG, Outcome.STOPPED, "stopped by hand"),
+    (fa.Sleeping, fa.Watching, HANGING, EpisodeOutcome.AGENT_HANG, "never came to the end"),
+    (fa.KillingItsGuardian, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "the process was ended"),
+    (fa.Exiting, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "exited with status 3"),
+    (fa.Good, fa.ScoreRaises, LONG, EpisodeOutcome.JUDGE_ERROR, "the judge stumbled"),
+    (fa.Good, fa.CheckDies, LONG, EpisodeOutcome.JUDGE_ERROR, "exited with status 5"),
+    (fa.Good, fa.StoppedByHand, LONG, EpisodeOutcome.STOPPED, "stopped by hand"),
 ]
 MORE_FAULTS = [
-    (fa.Good, fa.WindowGone, LONG, Outcome.ENV_CRASH, "the window is gone"),
-    (fa.SpeakingInTongues, fa.Watching, LONG, Outcome.AGENT_CRASH, "in words of its own"),
-    (fa.StoppingItsGuardian, fa.Watching, HANGING, Outcome.AGENT_HANG, "never came to the end"),
-    (fa.SleepingLater, fa.Watching, SHORT, Outcome.AGENT_HANG, "in one call of _play_env"),
-    (fa.Unmakeable, fa.Watching, LONG, Outcome.AGENT_CRASH, "no model to be had"),
-    (fa.Good, fa.SetupRaises, LONG, Outcome.ENV_CRASH, "the game does not start"),
-    (fa.Raising, fa.Watching, LONG, Outcome.AGENT_CRASH, "RuntimeError: the agent stumbled"),
-    (fa.Spinning, fa.Watching, HANGING, Outcome.AGENT_HANG, "never came to the end"),
-    (fa.HoldingOn, fa.TakingTheLock, HANGING, Outcome.AGENT_HANG, "never came to the end"),
-    (fa.RaisingBefore, fa.Watching, LONG, Outcome.AGENT_CRASH, "RuntimeError: the agent never began"),
-    (fa.Quitting, fa.Watching, LONG, Outcome.AGENT_CRASH, "SystemExit: 3"),
-    (fa.Killed, fa.Watching, LONG, Outcome.AGENT_CRASH, "killed by signal 9"),
-    (fa.Good, fa.ScoreIsNone, LONG, Outcome.JUDGE_ERROR, "must give an EvaluationResult"),
-    (fa.Stopping, fa.Watching, LONG, Outcome.STOPPED, ""),
+    (fa.Good, fa.WindowGone, LONG, EpisodeOutcome.ENV_CRASH, "the window is gone"),
+    (fa.SpeakingInTongues, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "in words of its own"),
+    (fa.StoppingItsGuardian, fa.Watching, HANGING, EpisodeOutcome.AGENT_HANG, "never came to the end"),
+    (fa.SleepingLater, fa.Watching, SHORT, EpisodeOutcome.AGENT_HANG, "in one call of _play_env"),
+    (fa.Unmakeable, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "no model to be had"),
+    (fa.Good, fa.SetupRaises, LONG, EpisodeOutcome.ENV_CRASH, "the game does not start"),
+    (fa.Raising, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "RuntimeError: the agent stumbled"),
+    (fa.Spinning, fa.Watching, HANGING, EpisodeOutcome.AGENT_HANG, "never came to the end"),
+    (fa.HoldingOn, fa.TakingTheLock, HANGING, EpisodeOutcome.AGENT_HANG, "never came to the end"),
+    (fa.RaisingBefore, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "RuntimeError: the agent never began"),
+    (fa.Quitting, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "SystemExit: 3"),
+    (fa.Killed, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "killed by signal 9"),
+    (fa.Good, fa.ScoreIsNone, LONG, EpisodeOutcome.JUDGE_ERROR, "must give an EvaluationResult"),
+    (fa.Stopping, fa.Watching, LONG, EpisodeOutcome.STOPPED, ""),
 ]
 
 
@@ -215,7 +217,7 @@ MORE_FAULTS = [
     ids=lambda x: getattr(x, "__name__", ""),
 )
 def test_a_fault_is_no_score(
-    tmp_path: Path, agent: type, evaluator: type, seconds: float, outcome: Outcome, notes: str
+    tmp_path: Path, agent: type, evaluator: type, seconds: float, outcome: EpisodeOutcome, notes: str
 ) -> None:
     for result, _ in run(tmp_path, agent, evaluator, seconds):  # twice: the next task starts, whatever became of it
         assert result.outcome is outcome, result.notes
@@ -225,12 +227,12 @@ def test_a_fault_is_no_score(
 
 def test_a_judge_that_never_comes_to_a_verdict_is_made_anew(tmp_path: Path) -> None:
     for result, _ in run(tmp_path, fa.Good, fa.ScoreHangs, limits=EpisodeLimits(scoring_timeout=0.3)):
-        assert result.outcome is Outcome.JUDGE_ERROR
+        assert result.outcome is EpisodeOutcome.JUDGE_ERROR
         assert "_score_task did not return within 0.3 s" in result.notes
 
 
 def test_checks_that_hang_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor.agents.judge.SETTLING", 0.1)
+    monkeypatch.setattr("proctor.agents.runtime.evaluator_client.SETTLING", 0.1)
 
     async def threads() -> list[int]:
         hall = Hall(tmp_path, fa.Good, fa.CheckHangs)
@@ -258,7 +260,7 @@ def test_there_is_a_result_whatever_happens(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(LocalPlayer, "start", stumble)
     for result, _ in run(tmp_path, fa.Good, fa.Watching):
-        assert result.outcome is Outcome.JUDGE_ERROR
+        assert result.outcome is EpisodeOutcome.JUDGE_ERROR
         assert "nobody thought of this" in result.notes
 
 
@@ -287,14 +289,16 @@ def test_a_task_that_cannot_be_carried_to_a_process_is_none(fields: dict[str, An
 
 
 def test_killing_again_and_again_and_at_once(tmp_path: Path) -> None:
-    async def killed() -> tuple[Outcome, Outcome]:
+    async def killed() -> tuple[EpisodeOutcome, EpisodeOutcome]:
         hall = Hall(tmp_path, fa.Sleeping, fa.Watching)
         try:
             async with asyncio.timeout(600):
                 player = hall.player
                 await player.start(Task(env_name="none", timeout=600))
                 with pytest.MonkeyPatch.context() as patch:  # it does not stop by itself, and nobody freezes it
-                    patch.setattr("proctor.agents.player.TIMEOUTS", msgspec.structs.replace(TIMEOUTS, STOPPING=LONG))
+                    patch.setattr(
+                        "proctor.agents.runtime.agent_client.TIMEOUTS", msgspec.structs.replace(TIMEOUTS, STOPPING=LONG)
+                    )
                     _, ending, _, _ = await asyncio.gather(player.kill(), player.stop(), player.kill(), player.settle())
                 await asyncio.gather(player.kill(), player.prepare(), player.kill(), player.prepare())
                 result, _ = await hall.evaluate(HANGING)
@@ -302,7 +306,7 @@ def test_killing_again_and_again_and_at_once(tmp_path: Path) -> None:
         finally:
             await hall.close()
 
-    assert asyncio.run(killed()) == (Outcome.AGENT_CRASH, Outcome.AGENT_HANG)
+    assert asyncio.run(killed()) == (EpisodeOutcome.AGENT_CRASH, EpisodeOutcome.AGENT_HANG)
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 3, 4, 5, 8])
@@ -352,14 +356,16 @@ def test_an_agent_that_ends_just_before_it_is_frozen_plays_again(
         await freeze(self)
 
     monkeypatch.setattr(HostProcess, "freeze", freeze_late)
-    monkeypatch.setattr("proctor.agents.player.TIMEOUTS", msgspec.structs.replace(TIMEOUTS, STOPPING=0.0))
+    monkeypatch.setattr("proctor.agents.runtime.agent_client.TIMEOUTS", msgspec.structs.replace(TIMEOUTS, STOPPING=0.0))
     for result, _ in run(tmp_path, fa.Thinking, fa.Watching, SHORT):
-        assert (result.outcome, result.notes) == (Outcome.TIMEOUT, "time was up")
+        assert (result.outcome, result.notes) == (EpisodeOutcome.TIMEOUT, "time was up")
 
 
 def test_an_agent_is_frozen_even_if_its_guardian_is_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor.agents.hosting.guardian.FREEZE", b"?")  # here: the guardian waits for the real one
-    monkeypatch.setattr("proctor.agents.hosting.process.ANSWERING", 10 * LONG)
+    monkeypatch.setattr(
+        "proctor.agents.runtime.hosting.guardian.FREEZE", b"?"
+    )  # here: the guardian waits for the real one
+    monkeypatch.setattr("proctor.agents.runtime.hosting.process.ANSWERING", 10 * LONG)
 
     async def frozen() -> None:
         process = await HostProcess.start(ROLE, recipe_of(fa.Good), tmp_path / "agent.log")
@@ -432,14 +438,14 @@ def test_an_agent_that_closes_its_channel_is_ended_before_its_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only for the word of a dead one there is time: this one lives on, and its play is not scored."""
-    monkeypatch.setattr("proctor.agents.hosting.process.DYING", 10 * LONG)
+    monkeypatch.setattr("proctor.agents.runtime.hosting.process.DYING", 10 * LONG)
     ((result, _),) = run(tmp_path, fa.ClosingItsChannel, fa.Watching, times=1)
-    assert (result.outcome, result.notes) == (Outcome.AGENT_CRASH, "the process was ended")
+    assert (result.outcome, result.notes) == (EpisodeOutcome.AGENT_CRASH, "the process was ended")
 
 
 def test_the_log_says_where_a_library_crashed(tmp_path: Path) -> None:
     ((result, _),) = run(tmp_path, fa.Aborting, fa.Watching, times=1)
-    assert result.outcome == Outcome.AGENT_CRASH
+    assert result.outcome == EpisodeOutcome.AGENT_CRASH
     assert "in _play_env" in (tmp_path / "agent.log").read_text()
 
 
@@ -453,14 +459,14 @@ def test_what_an_agent_floods_is_kept_in_bounds(tmp_path: Path) -> None:
 def test_a_stop_from_outside(tmp_path: Path) -> None:
     async def stopped() -> EvaluationResult:
         hall = Hall(tmp_path, fa.Good, fa.Watching)
-        supervisor = Supervisor(hall.judge, hall.player)
+        supervisor = Referee(hall.judge, hall.player)
         evaluation = asyncio.create_task(supervisor.evaluate(Task(env_name="none", timeout=600)))
         supervisor.stop()
         result = await evaluation
         await hall.close()
         return result
 
-    assert asyncio.run(stopped()).outcome is Outcome.STOPPED
+    assert asyncio.run(stopped()).outcome is EpisodeOutcome.STOPPED
 
 
 @pytest.mark.slow
@@ -469,7 +475,7 @@ def test_a_stop_from_outside_in_the_middle_of_a_long_thought(tmp_path: Path) -> 
 
     async def stopped() -> EvaluationResult:
         hall = Hall(tmp_path, fa.Sleeping, fa.Watching)
-        supervisor = Supervisor(hall.judge, hall.player)
+        supervisor = Referee(hall.judge, hall.player)
         evaluation = asyncio.create_task(supervisor.evaluate(Task(env_name="none", timeout=600)))
         while hall.player._playing is None:  # noqa: ASYNC110 - nobody tells when an agent has begun
             await asyncio.sleep(0.001)
@@ -478,7 +484,7 @@ def test_a_stop_from_outside_in_the_middle_of_a_long_thought(tmp_path: Path) -> 
         await hall.close()
         return result
 
-    assert asyncio.run(stopped()).outcome is Outcome.STOPPED
+    assert asyncio.run(stopped()).outcome is EpisodeOutcome.STOPPED
 
 
 @pytest.mark.parametrize("whom", ["starter", "guardian"])
@@ -488,8 +494,8 @@ def test_all_is_ended_with_whoever_started_it_and_with_the_guardian(tmp_path: Pa
 import asyncio, sys, pathlib
 import faulty_agents as fa
 from proctor.agents import Task
-from proctor.agents.player import LocalPlayer
-from proctor.agents.hosting.recipe import recipe_of
+from proctor.agents.runtime.agent_client import LocalPlayer
+from proctor.agents.runtime.hosting.recipe import recipe_of
 
 async def main():
     player = LocalPlayer(recipe_of(fa.Forking), pathlib.Path(sys.argv[1]) / "agent.log")
@@ -534,7 +540,7 @@ class StandingStill:
 
 def test_a_pause_before_the_start_of_the_clock_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr("proctor.agents.clock.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("proctor.agents.runtime.clock.time", SimpleNamespace(monotonic=lambda: now))
 
     async def play() -> list[float]:
         nonlocal now

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 import proctor as package
 from conftest import Command, Stalling, TaskFile
-from proctor import catalog
-from proctor.curve import WIDTH, Curve, Point
-from proctor.errors import StoreError, UsageError
+from proctor.analysis.curve import WIDTH, Curve, CurvePoint
+from proctor.core import registry
+from proctor.core.errors import StoreError, UsageError
+from proctor.core.types import Metric
 from proctor.store import open_store
-from proctor.types import Metric
 from test_resume import plain
 
 RANDOM = ("--model", "scripted/random")
@@ -169,7 +169,7 @@ def test_a_wildcard_leaves_out_what_does_not_go_together(proctor: Command) -> No
     done = proctor("run", tasks, *RANDOM, "--limit", "2", "--sweep", "shapes=3,48,7", "--json", "--quiet")
     assert done.returncode == 0, done.stderr
     values = {c["task"]: [p["value"] for p in c["points"]] for c in json.loads(done.stdout)["curves"]}
-    assert list(values) == catalog.expand(tasks)
+    assert list(values) == registry.expand(tasks)
     assert values["shapes/existence"] == [3, 7]
     assert values["shapes/transitivity"] == [48, 7]
     assert values["shapes/shuffle_tracking"] == [3, 48, 7]
@@ -182,8 +182,8 @@ def test_a_wildcard_leaves_out_what_does_not_go_together(proctor: Command) -> No
 def test_a_wildcard_leaves_out_tasks_without_the_setting(proctor: Command) -> None:
     done = proctor("run", "shapes/*", *RANDOM, "--limit", "2", "--sweep", "events=2,4", "--json", "--quiet")
     tasks = [curve["task"] for curve in json.loads(done.stdout)["curves"]]
-    assert tasks == [name for name in catalog.expand("shapes/*") if name.endswith("_tracking")]
-    left_out = set(catalog.expand("shapes/*")) - set(tasks)
+    assert tasks == [name for name in registry.expand("shapes/*") if name.endswith("_tracking")]
+    left_out = set(registry.expand("shapes/*")) - set(tasks)
     notes = done.stderr.splitlines()
     assert {note.removeprefix("note: left out: ").split()[0] for note in notes} == left_out
     assert len(notes) == len(left_out), "one for each task"
@@ -321,7 +321,7 @@ def test_from_python(sized: str) -> None:
 
 
 def test_from_python_with_a_class(sized: str) -> None:
-    assert len(package.sweep(catalog.task_class(sized), "scripted/oracle", "size", [1, 9]).points) == 2
+    assert len(package.sweep(registry.task_class(sized), "scripted/oracle", "size", [1, 9]).points) == 2
 
 
 @pytest.mark.parametrize(
@@ -360,7 +360,7 @@ def test_every_metric_has_its_curve(proctor: Command, task_file: TaskFile) -> No
             self.n += 1
 
         def metrics(self):
-            from proctor.types import Metric
+            from proctor.core.types import Metric
 
             points = Metric(-40.0, 1.0, -42.0, 9.0, self.n, "x")
             return {"half": Metric(0.5, 0.1, 0.4, 0.6, self.n, "x"), "points": points}
@@ -382,7 +382,7 @@ MEASURES = st.tuples(*[st.floats(-1e6, 1e6)] * 3).map(sorted)
 SHARES = st.tuples(*[st.floats(0, 1)] * 3).map(sorted)
 
 
-def drawn(points: list[Point]) -> tuple[str, list[str]]:
+def drawn(points: list[CurvePoint]) -> tuple[str, list[str]]:
     """The scale and the drawings of a curve with these points."""
     curve = Curve.__new__(Curve)
     curve.setting, curve.task, curve.candidate, curve.metric, curve.points = "s", "t", "c", "m", points
@@ -394,7 +394,7 @@ def drawn(points: list[Point]) -> tuple[str, list[str]]:
 @given(st.lists(st.one_of(SHARES, MEASURES), min_size=1, max_size=6), st.none() | st.floats(0, 1))
 def test_a_drawing_says_what_the_figures_say(bounds: list[list[float]], chance: float | None) -> None:
     points = [
-        Point(i, "r", "done", 9, Metric(value, 0.1, low, high, 9, "x"), chance)
+        CurvePoint(i, "r", "done", 9, Metric(value, 0.1, low, high, 9, "x"), chance)
         for i, (low, value, high) in enumerate(bounds)
     ]
     scale, lines = drawn(points)
@@ -417,7 +417,7 @@ def test_a_drawing_says_what_the_figures_say(bounds: list[list[float]], chance: 
 
 
 def test_what_was_not_scored_is_not_drawn() -> None:
-    nothing = Point(1, "r", "interrupted", 0, Metric(None, None, None, None, 0, "wilson"), None)
-    single = Point(2, "r", "done", 1, Metric(0.5, None, None, None, 1, "student-t"), None)
-    odd = Point(3, "r", "done", 1, Metric(math.nan, None, -math.inf, 0.5, 1, "x"), None)
+    nothing = CurvePoint(1, "r", "interrupted", 0, Metric(None, None, None, None, 0, "wilson"), None)
+    single = CurvePoint(2, "r", "done", 1, Metric(0.5, None, None, None, 1, "student-t"), None)
+    odd = CurvePoint(3, "r", "done", 1, Metric(math.nan, None, -math.inf, 0.5, 1, "x"), None)
     assert [line.strip() for line in drawn([nothing, single, odd])[1]] == ["interrupted", "●", ""]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.errors import MissingExtraError
+from proctor.core.errors import MissingExtraError
 from proctor.metrics.bleu import bleu
 from proctor.metrics.text import corpus_bleu, edit_distance, edit_similarity, exact_match
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor.randomness import Stream
+from proctor.core.random import Stream
+from proctor.core.task import create_task
+from proctor.core.types import Sample
 from proctor.shapes import Task
 from proctor.shapes.canvas import HALF_WIDTH, board_for, draw_canvas
 from proctor.shapes.tasks.existence_tracking import ExistenceTrackingTask, links_among
 from proctor.shapes.tasks.move_tracking import MoveTrackingTask, free_moves
 from proctor.shapes.tasks.recolour_tracking import EVENT, RecolourTrackingTask
 from proctor.shapes.tasks.shuffle_tracking import ShuffleTrackingTask
-from proctor.task import create_task
-from proctor.types import Sample
 from shapes_settings import find, settings_of, sizes, slow, text_of
 from test_shapes import guessed_right, samples
 

@@ -21,26 +21,26 @@ import proctor
 from conftest import Command
 from hub_server import COMMIT, serving, use_hub
 from model_session import Session, answered
-from proctor.config import build_config
-from proctor.errors import MissingExtraError, ModelError, ProctorError, UsageError
+from proctor.core.config import build_config
+from proctor.core.errors import MissingExtraError, ModelError, ProctorError, UsageError
+from proctor.core.types import Message, Output, Prompt, Sample
 from proctor.models import open_model
-from proctor.models.checkpoint import folder_digest
-from proctor.models.completion import Completion
-from proctor.models.job import Job
-from proctor.models.model import Request, Sampling
-from proctor.models.passage import Passage
-from proctor.models.reader import Reader
-from proctor.models.transformers import _why_no_slots
-from proctor.types import Message, Output, Prompt, Sample
+from proctor.models.base import Request, Sampling
+from proctor.models.inference.checkpoint import folder_digest
+from proctor.models.inference.completion import Completion
+from proctor.models.inference.job import Job
+from proctor.models.inference.prompt import TokenizedPrompt
+from proctor.models.inference.tokenization import Reader
+from proctor.models.providers.transformers import _why_no_slots
 from tiny_models import END, TEXT, make_model, make_tokenizer
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the backend does it, who here is not the first to load it
 torch = pytest.importorskip("torch", reason="the extra hf is not installed: pip install 'proctor[hf]'")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed: pip install 'proctor[hf]'")
 
-from proctor.models.decoder import CausalDecoder, Decoder, Seq2SeqDecoder  # noqa: E402
-from proctor.models.engine import Engine  # noqa: E402
-from proctor.models.sampler import _chances, _draw  # noqa: E402
+from proctor.models.inference.decoder import CausalDecoder, Decoder, Seq2SeqDecoder  # noqa: E402
+from proctor.models.inference.engine import Engine  # noqa: E402
+from proctor.models.inference.sampler import _chances, _draw  # noqa: E402
 
 PROMPTS = [
     "The quick",
@@ -230,7 +230,9 @@ def typed(tokenizer: Any, text: str, prompt: str = "", **sampling: Any) -> Compl
     """A completion of this text, token by token, as far as it is let."""
     settings = Sampling(**{"max_tokens": 10_000} | sampling)
     before = tokenizer(prompt)["input_ids"]
-    completion = Completion(Passage(tuple(before)), settings, settings.max_tokens, frozenset({0}), tokenizer, before)
+    completion = Completion(
+        TokenizedPrompt(tuple(before)), settings, settings.max_tokens, frozenset({0}), tokenizer, before
+    )
     for token in [*tokenizer(text)["input_ids"], 0]:
         if not completion.finish:
             completion.add(token)
@@ -618,7 +620,7 @@ def test_it_keeps_the_tasks_tokens_and_says_what_was_cut_off(tmp_path: Path, lla
 
 
 def test_a_run_does_not_go_on_with_other_weights(tmp_path: Path, llama: Any, tokenizer: Any) -> None:
-    from proctor.evaluation import resume
+    from proctor.core.evaluation import resume
 
     folder = saved(tmp_path / "model", llama, tokenizer)
     options: dict[str, Any] = {"limit": 2, "max_tokens": 2, "settings": {"shapes": 2}}
@@ -746,7 +748,7 @@ def test_a_model_that_accelerate_puts_where_it_belongs(folder: Path) -> None:
 def test_slots_need_all_of_a_model_on_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
     model = make_model("Llama")
     assert _why_no_slots(model) == "there is no GPU"
-    monkeypatch.setattr("proctor.models.transformers.FAST_DEVICES", {"cpu"})
+    monkeypatch.setattr("proctor.models.providers.transformers.FAST_DEVICES", {"cpu"})
     assert _why_no_slots(model) == ""
     model.hf_device_map = {"": 0}
     assert _why_no_slots(model) == ""
@@ -761,7 +763,7 @@ def test_how_many_are_made_at_once(
     folder: Path, monkeypatch: pytest.MonkeyPatch, fast: set[str], said: int | None, at_once: int
 ) -> None:
     """As many as suit the way of decoding, unless the run says it; and who leaves has a successor waiting."""
-    monkeypatch.setattr("proctor.models.transformers.FAST_DEVICES", fast)
+    monkeypatch.setattr("proctor.models.providers.transformers.FAST_DEVICES", fast)
     with Session(f"hf/{folder}", batch_size=said) as session:
         assert session.model.places == 2 * at_once
         assert session.ask(request("dog"))[0].usage.output_tokens > 0

@@ -17,25 +17,25 @@ from PIL import Image as Picture
 
 import proctor
 from model_session import Session, answered
-from proctor import catalog
-from proctor.config import build_config
-from proctor.errors import ModelError, UsageError
-from proctor.models.checkpoint import PROCESSOR_FILES, load, look_up
-from proctor.models.job import Job
-from proctor.models.model import Request, Sampling
-from proctor.models.reader import READS_ONLY, Reader
-from proctor.task import create_task
-from proctor.types import Image, Message, Prompt, Sample, Text
+from proctor.core import registry
+from proctor.core.config import build_config
+from proctor.core.errors import ModelError, UsageError
+from proctor.core.task import create_task
+from proctor.core.types import Image, Message, Prompt, Sample, Text
+from proctor.models.base import Request, Sampling
+from proctor.models.inference.checkpoint import PROCESSOR_FILES, load, look_up
+from proctor.models.inference.job import Job
+from proctor.models.inference.tokenization import READS_ONLY, Reader
 from tiny_models import PICTURE_TEMPLATE, TEMPLATE, make_model, make_tokenizer, save_vision_model
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the backend does it, who here is not the first to load it
 torch = pytest.importorskip("torch", reason="the extra hf is not installed: pip install 'proctor[hf]'")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed: pip install 'proctor[hf]'")
 
-from proctor.models.decoder import CausalDecoder  # noqa: E402
-from proctor.models.engine import Engine, Worker  # noqa: E402
-from proctor.models.soloist import Soloist  # noqa: E402
-from proctor.models.trial import DIFFERENT, why_not_together  # noqa: E402
+from proctor.models.inference.decoder import CausalDecoder  # noqa: E402
+from proctor.models.inference.engine import Engine, EngineThread  # noqa: E402
+from proctor.models.inference.sequential import SequentialWorker  # noqa: E402
+from proctor.models.inference.trial import DIFFERENT, why_not_together  # noqa: E402
 
 TOGETHER = ["Llava", "Qwen2VL", "Qwen2_5_VL", "Qwen3VL", "Idefics3", "Gemma3"]
 ALONE = "Mllama"  # looks at its pictures from the side, by layers of their own
@@ -59,10 +59,10 @@ class Seer(NamedTuple):
     reader: Reader
     reason: str  # why its prompts cannot be decoded together
 
-    def engine(self, batch_size: int) -> Worker:
+    def engine(self, batch_size: int) -> EngineThread:
         """As the backend chooses it."""
         if self.reason:
-            return Soloist("hf/tiny", self.model, self.reader.begin)
+            return SequentialWorker("hf/tiny", self.model, self.reader.begin)
         return Engine("hf/tiny", CausalDecoder(self.model), self.reader.begin, batch_size)
 
 
@@ -266,7 +266,7 @@ def test_a_model_that_forgets_where_its_pictures_end_is_found_out(qwen: Seer, mo
 
 def test_one_that_does_not_even_fit_alone_fails_alone(mllama: Seer) -> None:
     model, engine = mllama.model, mllama.engine(4)
-    assert isinstance(engine, Soloist)
+    assert isinstance(engine, SequentialWorker)
 
     def refuse(model: Any, args: Any, kwargs: dict[str, Any]) -> None:
         if kwargs.get("pixel_values") is not None:
@@ -300,7 +300,7 @@ def test_a_failure_of_one_is_not_that_of_the_next(mllama: Seer) -> None:
 
 
 def test_an_answer_that_the_library_breaks_off_is_a_failure(mllama: Seer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor.models.soloist.generate", lambda *_: None)
+    monkeypatch.setattr("proctor.models.inference.sequential.generate", lambda *_: None)
     engine = mllama.engine(1)
     engine.submit([job := Job(request("dog"))])
     with pytest.raises(ModelError, match="stopped before the answer had come to its end"):
@@ -422,7 +422,7 @@ def test_a_model_that_sees_is_decoded_like_any_other_where_it_is_shown_nothing(
     requests = [request("The quick brown fox"), request("What is in the box? There are three red circles")]
     texts = []
     for fast, decoding in (((), "plain: there is no GPU"), (("cpu",), "slots without graphs")):
-        monkeypatch.setattr("proctor.models.transformers.FAST_DEVICES", fast)
+        monkeypatch.setattr("proctor.models.providers.transformers.FAST_DEVICES", fast)
         with Session(f"hf/{folders(kind)}", api="completions") as session:
             assert session.model.identity()["decoding"] == decoding
             texts.append([output.text for output in session.ask(*requests)])
@@ -434,7 +434,7 @@ def test_an_exam_that_begins_without_pictures_is_decoded_in_slots(
     folders: Callable[[str], Path], kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)  # also where there is a GPU
-    monkeypatch.setattr("proctor.models.transformers.FAST_DEVICES", {"cpu"})
+    monkeypatch.setattr("proctor.models.providers.transformers.FAST_DEVICES", {"cpu"})
     requests = [request("The quick brown fox"), request("What is in the box? There are three red circles")]
     text = [each.sample for each in requests]
     seen = request(asked(picture(40, 30), "What is this?"))
@@ -459,7 +459,7 @@ def test_an_exam_that_begins_without_pictures_is_decoded_in_slots(
     ("name", "foreseen"), [("shapes/existence", True), ("code/starter", True), ("agents/hexagon", False)]
 )
 def test_only_what_is_in_the_samples_can_be_foreseen(name: str, foreseen: bool) -> None:
-    assert create_task(catalog.task_class(name), name, {}).asks_its_inputs == foreseen
+    assert create_task(registry.task_class(name), name, {}).asks_its_inputs == foreseen
 
 
 def test_a_model_that_was_saved_without_its_processor_reads(folders: Callable[[str], Path], tmp_path: Path) -> None:

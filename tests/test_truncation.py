@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 
 import proctor
 from conftest import Command, FailingRun, Serve, TaskFile, right_sum
-from proctor.errors import HopelessRunError, ModelError, UsageError
-from proctor.evaluation import resume
-from proctor.models.model import REASONING_TOKENS, Request, Sampling
-from proctor.models.openai import OpenAI
-from proctor.report import Report, truncation_notice
+from proctor.analysis.report import Report, truncation_notice
+from proctor.core.errors import HopelessRunError, ModelError, UsageError
+from proctor.core.evaluation import resume
+from proctor.core.reasoning import reasoning_is_open
+from proctor.core.task import mark_truncated
+from proctor.core.types import Output, Run, Sample, Score
+from proctor.models.base import REASONING_TOKENS, Request, Sampling
+from proctor.models.providers.openai import OpenAI
 from proctor.store import open_store
-from proctor.task import mark_truncated
-from proctor.thoughts import reasoning_is_open
-from proctor.types import Output, Run, Sample, Score
 
 THINKING = "<think>The first line names a small red square, so the answer may be"
 
@@ -164,7 +164,7 @@ def test_a_text_that_ends_at_a_stop_string_did_not_end_by_length(
 ) -> None:
     """OpenAI itself takes four stop strings; the fifth is found when the output is there."""
     server = serve(lambda body, number: reply("0;1"))
-    monkeypatch.setattr("proctor.models.openai.OPENAI_URL", server.url)
+    monkeypatch.setattr("proctor.models.providers.openai.OPENAI_URL", server.url)
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     (record,) = proctor.evaluate(adding, "openai/m", limit=1, stop=["a", "b", "c", "d", ";"]).records()
     assert (record.outputs[0].text, record.outputs[0].finish) == ("0", "stop")
@@ -386,7 +386,7 @@ def test_a_resumed_run_keeps_the_tokens_whatever_the_server_says_now(
     with pytest.raises(HopelessRunError):
         proctor.evaluate(adding, "openai/m", base_url=server.url, limit=4, max_errors=1, concurrency=1)
     ill.clear()
-    monkeypatch.setattr("proctor.models.openai.REASONING_TOKENS", 100)
+    monkeypatch.setattr("proctor.models.providers.openai.REASONING_TOKENS", 100)
     report = resume("latest", {})
     assert (report.run.n, report.run.config["max_tokens"]) == (4, 8_192)
     assert {body["max_tokens"] for body in server.requests} == {8_192}

@@ -10,12 +10,12 @@ import pytest
 
 import proctor as package
 from conftest import Command
-from proctor import catalog
-from proctor.curve import gather_curves
-from proctor.errors import NotComparableError, UsageError
-from proctor.evaluation import resume
-from proctor.report import Report
-from proctor.types import Run
+from proctor.analysis.curve import gather_curves
+from proctor.analysis.report import Report
+from proctor.core import registry
+from proctor.core.errors import NotComparableError, UsageError
+from proctor.core.evaluation import resume
+from proctor.core.types import Run
 from proctor.viewer.answers import told_apart
 
 TASK, MODEL = "shapes/existence", "scripted/random"
@@ -27,7 +27,7 @@ def raise_version(monkeypatch: pytest.MonkeyPatch) -> Raise:
     """The task changes: from here on it has another version."""
 
     def change() -> None:
-        task_class = catalog.task_class(TASK)
+        task_class = registry.task_class(TASK)
         monkeypatch.setattr(task_class, "version", f"{task_class.version}.changed")
 
     return change

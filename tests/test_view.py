@@ -28,9 +28,9 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, 
 
 import proctor
 from conftest import Stalling
-from proctor.errors import ProctorError
+from proctor.core.errors import ProctorError
+from proctor.core.types import Record
 from proctor.store import open_store
-from proctor.types import Record
 from proctor.viewer.assets import page_files
 from results_store import CUT_OFF, HOSTILE, made_record, made_run
 from test_viewer_server import Viewer
@@ -116,7 +116,7 @@ def film(folder: Path) -> str:
     needs.program("Xvfb", "xvfb")
     needs.program("ffmpeg", "ffmpeg")
     needs.module("pygame", "desktop")
-    player = "proctor.agents.hexagon.window_players:ReferenceAgent"
+    player = "proctor.agents.games.hexagon.window_players:ReferenceAgent"
     command = [sys.executable, "-m", "proctor", "run", "agents/hexagon", "--agent", player, "--episodes", "1", "-q"]
     settings = ["--set", "timeout=3", "--set", "survive=1", "--store", str(folder / "films")]
     subprocess.run([*command, *settings], check=True, capture_output=True, timeout=600)

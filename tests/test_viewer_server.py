@@ -355,7 +355,7 @@ def test_an_export_writes_over_nothing_else(proctor: Command, folder: Path, tmp_
 
 @pytest.mark.slow
 def test_a_team_store_is_shown_the_same(postgres: str) -> None:
-    for agent in ("random", "proctor.agents.worlds.catch:Catcher"):
+    for agent in ("random", "proctor.agents.envs.catch:Catcher"):
         proctor_package.evaluate("agents/catch", agent=agent, limit=3, store=postgres)
     viewer = Viewer("--store", postgres, "--review", "anna")
     try:

@@ -23,8 +23,8 @@ from PIL import Image
 import needs
 from conftest import Serve, completion
 from proctor import Record, evaluate
-from proctor.agents.vision_judge import RETRIES, SCHEMA, Verdict, VisionJudge
-from proctor.errors import ModelError, UsageError
+from proctor.agents.windows.vision_judge import RETRIES, SCHEMA, JudgeVerdict, VisionJudge
+from proctor.core.errors import ModelError, UsageError
 from seed_classes import responses_api
 
 FILE = str(Path(__file__).parent / "desktop_players.py")
@@ -68,7 +68,7 @@ def picture() -> bytes:
 
 
 def test_the_schema_is_what_a_verdict_is() -> None:
-    assert list(SCHEMA["properties"]) == SCHEMA["required"] == list(Verdict.__struct_fields__)
+    assert list(SCHEMA["properties"]) == SCHEMA["required"] == list(JudgeVerdict.__struct_fields__)
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -76,7 +76,7 @@ def test_a_question_and_its_verdict(serve: Serve, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     server = serve(lambda body, number: answer(body, json.dumps(WON)))
     verdict, reply = VisionJudge("openai/eyes", server.url, api).judge(picture(), QUESTION)
-    assert verdict == Verdict(True, True, 42.0, "It says so.")
+    assert verdict == JudgeVerdict(True, True, 42.0, "It says so.")
     assert json.loads(reply) == WON
     (body,) = server.requests
     words, data = shown(body)
@@ -200,7 +200,7 @@ class Reader:
         self.read: list[list[str]] = []
 
     def __call__(self, body: dict[str, Any], _: int) -> web.Response:
-        from proctor.agents.judges import read_text, shows_text
+        from proctor.agents.windows.screen_checks import read_text, shows_text
 
         words, data = shown(body)
         if QUESTION not in words:  # a trial, before anything is played
@@ -237,7 +237,7 @@ def play(tmp_path: Path) -> Callable[..., tuple[Record, Path]]:
 
 @pytest.mark.parametrize("api", ONE_API)
 def test_a_game_is_won_and_a_model_sees_it(play: Callable[..., Any], serve: Serve, api: str) -> None:
-    from proctor.agents.judges import read_text, shows_text
+    from proctor.agents.windows.screen_checks import read_text, shows_text
 
     reader = Reader()
     record, folder = play(serve(reader), "Pressing", judge_api=api, judge_every=1.0, timeout=300)

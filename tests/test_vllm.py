@@ -14,8 +14,8 @@ import pytest
 
 import needs
 from proctor import Record, evaluate
-from proctor.errors import HopelessRunError, UsageError
-from proctor.models.vllm import ENVIRONMENT
+from proctor.core.errors import HopelessRunError, UsageError
+from proctor.models.providers.vllm import ENVIRONMENT
 from proctor.store import open_store
 
 CHECKOUT = Path(__file__).resolve().parents[1]

@@ -18,7 +18,7 @@ from proctor.agents.desktop.display import VirtualDisplay
 from proctor.agents.desktop.frames import Frames, count_frames, watch_frames
 from proctor.agents.desktop.vk import VK
 from proctor.agents.desktop.x11 import XDesktop
-from proctor.errors import UsageError
+from proctor.core.errors import UsageError
 from test_desktop import hear, until
 
 FILE = str(Path(__file__).parent / "window_players.py")

@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from proctor.agents.outcome import Outcome
-from proctor.agents.worlds.events import Ending, EventLog, Header, State, close_log, ending_of, read_events
-from proctor.errors import UsageError
-from proctor.evaluation import resume
+from proctor.agents.envs.event_log import EpisodeEnding, EventLog, Header, StepState, close_log, ending_of, read_events
+from proctor.agents.outcome import EpisodeOutcome
+from proctor.core.errors import UsageError
+from proctor.core.evaluation import resume
 from world_exams import PLAYERS, endings, play
 from world_players import FORGED
 
@@ -22,16 +22,16 @@ def test_a_log_that_was_cut_off_keeps_its_whole_lines(tmp_path: Path) -> None:
     path = tmp_path / "e" / "events.jsonl"
     log = EventLog(path, Header("t", {}, "a", 1, 0.0, {}))
     for number in range(1_000):
-        log.add(number, State(number, 1.0, False, False, "f" * 32))
+        log.add(number, StepState(number, 1.0, False, False, "f" * 32))
     assert read_events(path).length == 999, "before it is closed"
     trace = log.trace
     assert read_events(path).trace == trace
     log.close()
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size - 10)
-    close_log(path, Ending(Outcome.AGENT_CRASH))
+    close_log(path, EpisodeEnding(EpisodeOutcome.AGENT_CRASH))
     cut = read_events(path)
-    assert (cut.length, cut.ending) == (998, Ending(Outcome.AGENT_CRASH))
+    assert (cut.length, cut.ending) == (998, EpisodeEnding(EpisodeOutcome.AGENT_CRASH))
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"{}", b"no json", b'{"format": 9}', b"\xff\xfe"])
@@ -80,7 +80,7 @@ def test_killed_and_resumed_no_finished_episode_is_repeated(clock: str) -> None:
     cut_short = [record for record in records if len(record.outputs) > 1]
     assert 1 <= len(cut_short) <= 2
     for record in cut_short:
-        first, second = (msgspec.json.decode(output.text, type=Ending) for output in record.outputs)
+        first, second = (msgspec.json.decode(output.text, type=EpisodeEnding) for output in record.outputs)
         assert (first.outcome, first.interrupted, first.seed) == ("stopped", True, record.sample.seed)
         assert (second.outcome, second.seed == first.seed) == ("completed", False)
     assert report.metrics["lost_stopped"].value == len(cut_short)

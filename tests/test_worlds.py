@@ -22,16 +22,16 @@ import needs
 import proctor
 from conftest import Command, FailingRun, Serve
 from proctor.agents.candidate import open_agent
-from proctor.agents.hosting.channel import Fault
-from proctor.agents.hosting.guardian import descendants
-from proctor.agents.hosting.process import HostedFaultError
-from proctor.agents.hosting.recipe import parse_recipe, with_arguments
-from proctor.agents.lags import Lags, merged
-from proctor.agents.worlds.arena import Table
-from proctor.agents.worlds.episode import Episode, EpisodeFault
-from proctor.agents.worlds.events import Header, read_events
-from proctor.report import Report
-from proctor.types import Score
+from proctor.agents.envs.event_log import Header, read_events
+from proctor.agents.envs.referee import EpisodeTable
+from proctor.agents.envs.types import Episode, EpisodeFault
+from proctor.agents.runtime.hosting.channel import Fault
+from proctor.agents.runtime.hosting.guardian import descendants
+from proctor.agents.runtime.hosting.process import HostedFaultError
+from proctor.agents.runtime.hosting.recipe import parse_recipe, with_arguments
+from proctor.agents.runtime.lags import Lags, merged
+from proctor.analysis.report import Report
+from proctor.core.types import Score
 from world_exams import PLAYERS, endings, play
 
 HERE = Path(__file__).parent
@@ -53,7 +53,7 @@ def scores(report: Report) -> list[Score]:
 
 
 def test_the_perfect_agent_wins_and_chance_does_not() -> None:
-    perfect = play("proctor.agents.worlds.catch:Catcher", limit=20)
+    perfect = play("proctor.agents.envs.catch:Catcher", limit=20)
     chance = play("random", limit=20)
     assert perfect.metrics["success"].value == 1
     assert perfect.metrics["reward"].value == 5
@@ -146,7 +146,7 @@ KINDS = {("Raises", "step"), ("Exits", "step"), ("Hangs", "paused"), ("Cheats", 
 def test_a_fault_of_the_agent(agent: str, outcome: str, why: str, clock: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The outcome says it, it is no play, the others go on, and nobody tries again."""
     # On a busy machine an agent may come to its third step late, and hang for a short time only.
-    monkeypatch.setattr("proctor.agents.worlds.arena._hang_seconds", lambda episode: 0.1)
+    monkeypatch.setattr("proctor.agents.envs.referee._hang_seconds", lambda episode: 0.1)
     # By the real clock the agent has to come to its third step before the world is over.
     settings = {"clock": clock, "fps": 20 if clock == "realtime" else 200, "timeout": 15}
     report = play(agent, settings=settings)
@@ -296,7 +296,7 @@ def test_what_an_agent_raises_after_the_end_of_the_world_is_noted() -> None:
         raise HostedFaultError(Fault("RuntimeError", "too late"))
 
     async def said(closed_at: float | None) -> str:
-        table: Any = Table(parse_recipe(f"{PLAYERS}:left", "agent"), None, "realtime", Path("process.log"))
+        table: Any = EpisodeTable(parse_recipe(f"{PLAYERS}:left", "agent"), None, "realtime", Path("process.log"))
         table._agent = SimpleNamespace(closed_at=closed_at, pulse=SimpleNamespace(busy_seconds=0.0))
         episode = Episode(Header("t", {}, "a", 1, 0.0, {}), "events.jsonl", 1, 10.0)
         why: str = await table._let_finish(asyncio.create_task(raising()), episode)
@@ -315,7 +315,7 @@ def test_a_world_that_cannot_be_made_is_one_sentence(proctor: Command) -> None:
 
 
 def test_an_agent_for_something_else_is_refused(proctor: Command) -> None:
-    done = proctor("run", "agents/catch", "--agent", "proctor.agents.worlds.catch:Catch")
+    done = proctor("run", "agents/catch", "--agent", "proctor.agents.envs.catch:Catch")
     assert done.returncode == 2
     assert "act(observation)" in done.stderr
 
@@ -413,8 +413,8 @@ def test_hundreds_of_episodes_leak_nothing(episodes: int) -> None:
         return len(os.listdir(f"/proc/{pid}/task")), len(os.listdir(f"/proc/{pid}/fd"))
 
     async def main() -> None:
-        world = with_arguments("proctor.agents.worlds.catch", "Catch", width=2, height=2, things=1)
-        table = Table(world, parse_recipe(f"{PLAYERS}:left", "agent"), "step", Path("process.log"))
+        world = with_arguments("proctor.agents.envs.catch", "Catch", width=2, height=2, things=1)
+        table = EpisodeTable(world, parse_recipe(f"{PLAYERS}:left", "agent"), "step", Path("process.log"))
         seen = {}
         for number in range(episodes):
             episode = Episode(Header("agents/catch", {}, "left", number, 0.0, {}), f"{number % 10}/events.jsonl", 0, 60)
@@ -450,7 +450,7 @@ class SlowToEnd:
 
 def test_cancelled_close_waits_for_both_processes() -> None:
     async def main() -> None:
-        table: Any = Table(parse_recipe(f"{PLAYERS}:left", "agent"), None, "realtime", Path("process.log"))
+        table: Any = EpisodeTable(parse_recipe(f"{PLAYERS}:left", "agent"), None, "realtime", Path("process.log"))
         table._world, table._agent = processes = SlowToEnd(3), SlowToEnd(30)
         closing = asyncio.create_task(table.close())
         for _ in range(10):

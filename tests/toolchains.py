@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proctor.errors import MissingToolchainError
+from proctor.core.errors import MissingToolchainError
 from proctor.sandbox.languages import find_language
 from proctor.sandbox.toolchain import locate
 

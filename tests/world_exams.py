@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 import proctor
-from proctor.agents.worlds.events import Ending
-from proctor.report import Report
+from proctor.agents.envs.event_log import EpisodeEnding
+from proctor.analysis.report import Report
 
 PLAYERS = Path(__file__).parent / "world_players.py"
 
@@ -20,5 +20,5 @@ def play(agent: str, task: str = "agents/catch", limit: int = 3, **options: Any)
     return proctor.evaluate(task, agent=agent, limit=limit, settings={"timeout": 60} | settings, **options)
 
 
-def endings(report: Report) -> list[Ending]:
-    return [msgspec.json.decode(record.outputs[-1].text, type=Ending) for record in report.records()]
+def endings(report: Report) -> list[EpisodeEnding]:
+    return [msgspec.json.decode(record.outputs[-1].text, type=EpisodeEnding) for record in report.records()]

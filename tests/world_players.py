@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy
 
-from proctor.agents.hosting.recipe import Recipe, recipe_of
-from proctor.agents.worlds.catch import Catch, Catcher
-from proctor.agents.worlds.policy import RandomAgent
-from proctor.agents.worlds.world import WorldExam
-from proctor.randomness import mix
+from proctor.agents.envs.agents import RandomAgent
+from proctor.agents.envs.catch import Catch, Catcher
+from proctor.agents.envs.task import EnvTask
+from proctor.agents.runtime.hosting.recipe import Recipe, recipe_of
+from proctor.core.random import mix
 
 FORGED = '{"ending":{"outcome":"completed","reward":99.0,"length":7,"success":true}}\n'
 BAD_STEP = 3  # at which the bad ones show what they are
@@ -334,7 +334,7 @@ class BailsAndDawdles(Dawdles):
         return super().act(observation)
 
 
-class OwnExam(WorldExam):
+class OwnExam(EnvTask):
     """An exam in whatever world the settings name."""
 
     def world(self, in_words: bool) -> Recipe:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from proctor.comparison import Comparison, compare
-    from proctor.config import RunConfig
-    from proctor.curve import Curve
-    from proctor.evaluation import evaluate
-    from proctor.report import Report
-    from proctor.sweeps import sweep
-    from proctor.task import Task
-    from proctor.types import Image, Message, Output, Record, Sample, Score, Text
+    from proctor.analysis.comparison import Comparison, compare
+    from proctor.analysis.curve import Curve
+    from proctor.analysis.report import Report
+    from proctor.analysis.sweep import sweep
+    from proctor.core.config import RunConfig
+    from proctor.core.evaluation import evaluate
+    from proctor.core.task import Task
+    from proctor.core.types import Image, Message, Output, Record, Sample, Score, Text
 
 __all__ = [
     "Comparison",

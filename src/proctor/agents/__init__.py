@@ -9,16 +9,16 @@ if TYPE_CHECKING:
     from proctor.agents.agent import Agent
     from proctor.agents.constants import NETWORK, TIMEOUTS, TIMES
     from proctor.agents.evaluator import Evaluator
-    from proctor.agents.locking import env_lock
-    from proctor.agents.outcome import EnvironmentCrashedError, Outcome
-    from proctor.agents.protocol import EvaluationResult, Task
-    from proctor.agents.remote_agent import RemoteAgent
-    from proctor.agents.servers.client import (
+    from proctor.agents.outcome import EnvironmentCrashedError, EpisodeOutcome
+    from proctor.agents.remote.agent import RemoteAgent
+    from proctor.agents.runtime.locking import env_lock
+    from proctor.agents.runtime.waiting import thinking
+    from proctor.agents.server.client import (
         run_evaluation_client,
         run_evaluation_client_with_server,
         run_evaluation_client_with_server_parallel,
     )
-    from proctor.agents.waiting import thinking
+    from proctor.agents.types import EvaluationResult, Task
 
 __all__ = [
     "NETWORK",
@@ -28,7 +28,7 @@ __all__ = [
     "EnvironmentCrashedError",
     "EvaluationResult",
     "Evaluator",
-    "Outcome",
+    "EpisodeOutcome",
     "RemoteAgent",
     "Task",
     "env_lock",
@@ -46,7 +46,7 @@ _HOMES = {
     "EnvironmentCrashedError": "outcome",
     "EvaluationResult": "protocol",
     "Evaluator": "evaluator",
-    "Outcome": "outcome",
+    "EpisodeOutcome": "outcome",
     "RemoteAgent": "remote_agent",
     "Task": "protocol",
     "env_lock": "locking",
@@ -65,7 +65,7 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(f"proctor.agents.{_HOMES[name]}"), name)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in ("pydantic", "fastapi", "uvicorn", "starlette"):
-            from proctor.errors import MissingExtraError
+            from proctor.core.errors import MissingExtraError
 
             raise MissingExtraError(f"proctor.agents.{name}", "agents") from None
         raise

@@ -10,11 +10,11 @@ import argparse
 from typing import TYPE_CHECKING
 
 from proctor.agents.constants import TIMEOUTS
-from proctor.errors import MissingExtraError, UsageError
+from proctor.core.errors import MissingExtraError, UsageError
 
 if TYPE_CHECKING:
-    from proctor.agents.hosting.recipe import Recipe
-    from proctor.agents.limits import EpisodeLimits
+    from proctor.agents.runtime.hosting.recipe import Recipe
+    from proctor.agents.runtime.limits import EpisodeLimits
 
 LIMITS = {
     "--startup-timeout": ("startup_timeout", f"seconds for the constructor (default: {TIMEOUTS.CREATION:g})"),
@@ -52,10 +52,10 @@ def call(args: argparse.Namespace) -> int:
     try:
         from proctor.agents.agent import Agent
         from proctor.agents.evaluator import Evaluator
-        from proctor.agents.servers.server import new_server
+        from proctor.agents.server.server import new_server
     except ModuleNotFoundError:
         raise MissingExtraError("proctor serve", "agents") from None
-    from proctor.agents.hosting.recipe import parse_recipe
+    from proctor.agents.runtime.hosting.recipe import parse_recipe
 
     recipe = parse_recipe(args.place, args.side)
     found = recipe.found()
@@ -75,7 +75,7 @@ def call(args: argparse.Namespace) -> int:
 def _limits(args: argparse.Namespace) -> EpisodeLimits:
     import msgspec
 
-    from proctor.agents.limits import EpisodeLimits
+    from proctor.agents.runtime.limits import EpisodeLimits
 
     given = {name: value for name, _ in LIMITS.values() if (value := getattr(args, name)) is not None}
     try:
@@ -86,8 +86,8 @@ def _limits(args: argparse.Namespace) -> EpisodeLimits:
 
 def _serve_player(args: argparse.Namespace, recipe: Recipe) -> int:
     from proctor.agents.constants import NETWORK
-    from proctor.agents.servers.server import new_server
-    from proctor.agents.worlds.policy import is_playable
+    from proctor.agents.envs.agents import is_playable
+    from proctor.agents.server.server import new_server
 
     if not is_playable(recipe.found()):
         raise UsageError(f"{args.place} cannot play: it needs a method act, as proctor.agents.RemoteAgent has it.")

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from proctor.sandbox.containers import ContainerPool
+    from proctor.sandbox.detection import best_level
     from proctor.sandbox.pool import Pool
     from proctor.sandbox.program import Limits, Program
     from proctor.sandbox.running import open_sandbox, run
     from proctor.sandbox.sandbox import Sandbox
-    from proctor.sandbox.survey import best_level
     from proctor.sandbox.verdict import Mode, Outcome, Verdict
 
 __all__ = [
