@@ -39,7 +39,7 @@ def test_the_best_run_of_each_candidate_counts() -> None:
         (1, "b", "b-90-0.0", 1),
         (2, "a", "a-60-1", 3),
     ]
-    assert (board.metric, board.samples, board.unusual) == ("accuracy", 100, {"size": 3})
+    assert (board.metric, board.samples, board.non_default_options) == ("accuracy", 100, {"size": 3})
 
 
 def test_equals_have_the_same_rank() -> None:

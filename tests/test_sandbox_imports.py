@@ -44,4 +44,4 @@ def test_compiled_worker_is_kept(tmp_path: Path) -> None:
     environment["PYTHONPYCACHEPREFIX"] = str(tmp_path)
     subprocess.run([sys.executable, "-c", ONE_PROGRAM], env=environment, check=True)
     compiled = {file.name.partition(".")[0] for file in tmp_path.rglob("proctor/sandbox/inside/*.pyc")}
-    assert {"warden", "examiner", "zygote", "subject"} <= compiled
+    assert {"supervisor", "test_runner", "zygote", "program"} <= compiled

@@ -30,7 +30,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the backend does it, w
 torch = pytest.importorskip("torch", reason="the extra hf is not installed: pip install 'proctor[hf]'")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed: pip install 'proctor[hf]'")
 
-from proctor.models.inference import attention, sampler, stepper
+from proctor.models.inference import attention, sampler, stepper  # noqa: E402
 from proctor.models.inference.attention import DecodeStep, UnfitError  # noqa: E402
 from proctor.models.inference.decoder import CausalDecoder  # noqa: E402
 from proctor.models.inference.engine import Engine, EngineThread  # noqa: E402

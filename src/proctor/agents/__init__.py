@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from proctor.core.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from proctor.agents.agent import Agent
@@ -26,9 +27,9 @@ __all__ = [
     "TIMES",
     "Agent",
     "EnvironmentCrashedError",
+    "EpisodeOutcome",
     "EvaluationResult",
     "Evaluator",
-    "EpisodeOutcome",
     "RemoteAgent",
     "Task",
     "env_lock",
@@ -38,34 +39,25 @@ __all__ = [
     "thinking",
 ]
 
-_HOMES = {
-    "NETWORK": "constants",
-    "TIMEOUTS": "constants",
-    "TIMES": "constants",
-    "Agent": "agent",
-    "EnvironmentCrashedError": "outcome",
-    "EvaluationResult": "protocol",
-    "Evaluator": "evaluator",
-    "EpisodeOutcome": "outcome",
-    "RemoteAgent": "remote_agent",
-    "Task": "protocol",
-    "env_lock": "locking",
-    "run_evaluation_client": "servers.client",
-    "run_evaluation_client_with_server": "servers.client",
-    "run_evaluation_client_with_server_parallel": "servers.client",
-    "thinking": "waiting",
-}
-
-
-def __getattr__(name: str) -> Any:
-    # Loaded on first use: the list of exams needs none of them, and what they need is an extra.
-    if name not in _HOMES:
-        raise AttributeError(f"module 'proctor.agents' has no attribute {name!r}")
-    try:
-        return getattr(import_module(f"proctor.agents.{_HOMES[name]}"), name)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] in ("pydantic", "fastapi", "uvicorn", "starlette"):
-            from proctor.core.errors import MissingExtraError
-
-            raise MissingExtraError(f"proctor.agents.{name}", "agents") from None
-        raise
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "NETWORK": "constants",
+        "TIMEOUTS": "constants",
+        "TIMES": "constants",
+        "Agent": "agent",
+        "EnvironmentCrashedError": "outcome",
+        "EvaluationResult": "types",
+        "Evaluator": "evaluator",
+        "EpisodeOutcome": "outcome",
+        "RemoteAgent": "remote.agent",
+        "Task": "types",
+        "env_lock": "runtime.locking",
+        "run_evaluation_client": "server.client",
+        "run_evaluation_client_with_server": "server.client",
+        "run_evaluation_client_with_server_parallel": "server.client",
+        "thinking": "runtime.waiting",
+    },
+    extra="agents",
+    modules_of_extra=("pydantic", "fastapi", "uvicorn", "starlette"),
+)

@@ -113,7 +113,7 @@ def _board(runs: Sequence[Run]) -> Ranking | None:
         version=run.version,
         metric=run.main_metric,
         settings=run.config.get("settings", {}),
-        unusual={name: value for name, value in non_default_options(run).items() if name not in _ITS_OWN},
+        non_default_options={name: value for name, value in non_default_options(run).items() if name not in _ITS_OWN},
         samples=samples,
         digest=run.provenance.get("samples_sha256", ""),
         entries=entries,

@@ -44,7 +44,7 @@ def _means(pattern: str, task: str) -> bool:
 
 
 def _shown(board: Ranking) -> str:
-    settings = f" · {written(board.unusual)}" if board.unusual else ""
+    settings = f" · {written(board.non_default_options)}" if board.non_default_options else ""
     samples = f"{board.samples:,} sample{'' if board.samples == 1 else 's'}"
     rows = [["rank", "ranks", "candidate", board.metric, "95 % interval", "n", "date", "run"]]
     rows += [_row(entry) for entry in board.entries]
