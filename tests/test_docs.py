@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from conftest import Command
+from helpers.paths import CHECKOUT
 from proctor.core import registry
 from proctor.core.random import Stream
 from proctor.core.task import create_task
@@ -26,7 +27,7 @@ from proctor.sandbox.languages import LANGUAGES
 from proctor.shapes.canvas import SMALL, draw_canvas
 from proctor.shapes.drawing import svg
 
-ROOT = Path(__file__).parents[1]
+ROOT = CHECKOUT
 
 # Lines of the README which take seconds: each of their kind is tested elsewhere with less.
 LONG_LINES = (
