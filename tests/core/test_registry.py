@@ -83,9 +83,9 @@ def test_entry_point_of_an_installed_package(tmp_path: Path, adding: str) -> Non
     )
     (site / "acme_exams.py").write_text(Path(adding.removesuffix(":Adding")).read_text())
     code = (
-        "from proctor import catalog\n"
-        "print(catalog.task_class('acme/adding').__name__, catalog.expand('acme/*'))\n"
-        "try: catalog.task_class('acme/broken')\n"
+        "from proctor.core import registry\n"
+        "print(registry.task_class('acme/adding').__name__, registry.expand('acme/*'))\n"
+        "try: registry.task_class('acme/broken')\n"
         "except Exception as e: print(type(e).__name__, e)"
     )
     done = subprocess.run(

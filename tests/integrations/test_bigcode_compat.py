@@ -295,8 +295,8 @@ def test_nothing_changes_for_other_modules() -> None:
         import proctor
         assert not any(name.startswith("proctor.integrations") for name in sys.modules)
         before = list(sys.meta_path)
-        from proctor import catalog
-        catalog.task_class({str(path) + ":Custom"!r})
+        from proctor.core import registry
+        registry.task_class({str(path) + ":Custom"!r})
         assert len(sys.meta_path) == len(before) + 1
         import subprocess, tempfile, concurrent.futures
         assert type(subprocess).__name__ == type(concurrent.futures).__name__ == "module"

@@ -309,8 +309,8 @@ def test_a_worker_that_dies_is_replaced_and_its_program_tried_again(own_room: Ro
 
 HALF_A_JOB = """
 import os, socket
-from proctor.sandbox.inside.supervisor import HARNESS, Warden
-warden = Warden.__new__(Warden)
+from proctor.sandbox.inside.supervisor import HARNESS, Supervisor
+warden = Supervisor.__new__(Supervisor)
 os.dup2(os.pidfd_open(os.getppid()), HARNESS)
 warden._orders, examiner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 examiner.close()

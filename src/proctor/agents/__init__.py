@@ -39,6 +39,15 @@ __all__ = [
     "thinking",
 ]
 
+
+def _explain_missing(name: str, error: ModuleNotFoundError) -> Exception:
+    if (error.name or "").partition(".")[0] not in ("pydantic", "fastapi", "uvicorn", "starlette"):
+        return error
+    from proctor.core.errors import MissingExtraError
+
+    return MissingExtraError(f"proctor.agents.{name}", "agents")
+
+
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
@@ -58,6 +67,5 @@ __getattr__, __dir__ = lazy_exports(
         "run_evaluation_client_with_server_parallel": "server.client",
         "thinking": "runtime.waiting",
     },
-    extra="agents",
-    modules_of_extra=("pydantic", "fastapi", "uvicorn", "starlette"),
+    _explain_missing,
 )

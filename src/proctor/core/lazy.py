@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
+
+Explain = Callable[[str, ModuleNotFoundError], Exception]
 
 
 def lazy_exports(
-    package: str, homes: Mapping[str, str], extra: str = "", modules_of_extra: Collection[str] = ()
+    package: str, homes: Mapping[str, str], explain: Explain | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package: `homes` says in which of its modules each public name is defined.
 
-    A name whose module imports one of `modules_of_extra` raises MissingExtraError where `extra` is not installed.
+    `explain` turns the error of a package that is not installed into one that says what to install.
     """
 
     def get(name: str) -> Any:
@@ -22,10 +24,8 @@ def lazy_exports(
         try:
             return getattr(import_module(f"{package}.{homes[name]}"), name)
         except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] in modules_of_extra:
-                from proctor.core.errors import MissingExtraError
-
-                raise MissingExtraError(f"{package}.{name}", extra) from None
-            raise
+            if explain is None:
+                raise
+            raise explain(name, error) from None
 
     return get, lambda: sorted(homes)

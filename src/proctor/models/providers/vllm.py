@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
+import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterable
 from itertools import count
@@ -54,6 +56,7 @@ class Vllm(Model):
         self._engine: Any = None
         self._tokenizer: Any = None
         self._vllm: Any = None
+        self._sockets = ""  # the folder of the engine's sockets, which vLLM leaves where they are
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
         if self._engine is not None:
@@ -69,6 +72,7 @@ class Vllm(Model):
             disable_log_stats=True,
             **_platform_arguments(),
         )
+        self._sockets = os.environ["VLLM_RPC_BASE_PATH"] = tempfile.mkdtemp(prefix="proctor-")
         try:
             self._engine = vllm.AsyncLLMEngine.from_engine_args(arguments)
         except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: the engine's own process has failed
@@ -117,6 +121,8 @@ class Vllm(Model):
         if self._engine is not None:
             self._engine.shutdown()
             self._engine = None  # collected now, while what its destructor needs is there
+        if self._sockets:
+            shutil.rmtree(self._sockets, ignore_errors=True)
 
     @property
     def _chat(self) -> bool:
