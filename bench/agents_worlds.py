@@ -69,7 +69,7 @@ def episode(folder: Path, number: int, clock: Clock) -> Episode:
 
 async def step_mode(folder: Path) -> tuple[int, float, float]:
     """Steps, seconds in play, seconds in all, of episodes like those of the bare loop."""
-    world = with_arguments("proctor.integrations.gymnasium", "World", id="CartPole-v1", in_words=False)
+    world = with_arguments("proctor.integrations.gymnasium", "GymnasiumEnv", id="CartPole-v1", in_words=False)
     table = EpisodeTable(world, Recipe(str(HERE / "balancing.py"), "policy"), "step", folder / "process.log")
     await table.prepare()
     started = time.perf_counter()

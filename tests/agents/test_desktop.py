@@ -479,10 +479,10 @@ FILMING = """
 import sys, time
 from pathlib import Path
 from proctor.agents.desktop.display import VirtualDisplay
-from proctor.agents.desktop.video import Film
+from proctor.agents.desktop.video import VideoRecorder
 display = VirtualDisplay()
 display.start()
-film = Film(display.name, display.size, Path(sys.argv[1]), display.authority)
+film = VideoRecorder(display.name, display.size, Path(sys.argv[1]), display.authority)
 print("filming", flush=True)
 time.sleep(1000)
 """

@@ -385,10 +385,10 @@ def _fault_of(playing: asyncio.Task[Any]) -> BaseException | None:
     if isinstance(error, HostDiedError):
         return EpisodeFault(EpisodeOutcome.AGENT_CRASH, str(error))
     if isinstance(error, HostedFaultError):
-        if error.fault.type == "WorldGoneError":
+        if error.fault.type == "EnvGoneError":
             return None  # the world's own end will say why
         return EpisodeFault(EpisodeOutcome.AGENT_CRASH, error.fault.message if error.fault.type in OURS else str(error))
-    return None if type(error).__name__ == "WorldGoneError" else error
+    return None if type(error).__name__ == "EnvGoneError" else error
 
 
 def _refuse_hanging(mind: Mind, episode: Episode) -> None:
