@@ -101,7 +101,13 @@ class Row(NamedTuple):
 
 def corpus(kind: str) -> list[Row]:
     rows = map(json.loads, (REPLIES / f"{kind}.jsonl").read_text().splitlines())
-    return [Row(row.get("question", ""), row["reply"], row["answer"], row.get("whole", False)) for row in rows]
+    # Of replies that are known not to be read yet, no other answer is given.
+    return [
+        Row(
+            row.get("question", ""), row["reply"], None if row.get("unread") else row["answer"], row.get("whole", False)
+        )
+        for row in rows
+    ]
 
 
 def misread(kind: str, rows: Iterable[Row], around: str = "{}") -> list[tuple[Row, str | None]]:

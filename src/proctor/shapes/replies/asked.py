@@ -13,16 +13,14 @@ from functools import lru_cache, partial
 from itertools import pairwise
 
 from proctor.shapes.canvas import FORMS, LARGE, SIZES
-from proctor.shapes.replies.claims import yes_no_about
-from proctor.shapes.replies.colours import COLOURS
+from proctor.shapes.replies.colours import COLOURS, without_other_places
 from proctor.shapes.replies.cues import UNFINISHED
-from proctor.shapes.replies.directions import DIRECTIONS, OPPOSITES, invert
-from proctor.shapes.replies.markup import ITEM, plain_sentences
+from proctor.shapes.replies.directions import DIRECTIONS, OPPOSITES, WORD, invert
 from proctor.shapes.replies.numbers import NUMBERS, find_numbers, without_other_numbers
 from proctor.shapes.replies.orders import orders
 from proctor.shapes.replies.polar import ENTAILMENT, YES_NO
 from proctor.shapes.replies.ranks import shapes_about
-from proctor.shapes.replies.reader import CACHED, Kind, Mentions, read_reply
+from proctor.shapes.replies.reader import CACHED, Kind, Mention, Mentions, read_reply
 from proctor.shapes.replies.shapes import SHAPES
 from proctor.shapes.replies.statements import (
     PHRASE,
@@ -35,6 +33,7 @@ from proctor.shapes.replies.statements import (
     named,
     says_exists,
 )
+from proctor.shapes.replies.yes_no import say_certainly, yes_no_about
 
 # -- numbers ------------------------------------------------------------------------------------------------------
 
@@ -45,21 +44,36 @@ _COUNTED = re.compile(r"[^,.;:()\d]*")
 _SHAPES: Attributes = frozenset(["shape"])  # of any form
 _THEM: Attributes = frozenset(["them"])  # of what the sentence before was about
 _OF_THEM = re.compile(r"\s*of (?:them|these|those|which)\b", re.I)
+_ARE = re.compile(r"(?: shapes?)? (?:is|are)\b", re.I)
+_THAT_IS = re.compile(r"\b(?:that|which) (?:is|are)\b", re.I)
+_HEADED = re.compile(r"\W*([\w ]{3,40}):[^=:]*(?:=|->)\s*$")
+_SAID = re.compile(r"\b(?:is|are)\b.*[:=;]", re.I)  # a sentence of its own, not the name of what is counted
 
 
 def _counted(passage: str, mentions: Mentions) -> list[Attributes]:
     """What each number counts; nothing where the passage does not say."""
     counted: list[Attributes] = []
     form: Attributes = frozenset()
+    whole: Attributes = frozenset()  # of which a number that follows may count a part: "4 squares, only 2 are red"
     for mention, end in zip(mentions, [*(m.start for m in mentions[1:]), len(passage)], strict=False):
         after = _COUNTED.match(passage[mention.end : end])
         said = after[0].partition(" and ")[0] if after else ""
+        is_part = _ARE.match(said) is not None
+        if after and (is_part or _THAT_IS.search(said)):
+            said = after[0]
         label = _LABEL.search(passage[max(0, mention.start - 60) : mention.start])
-        if label and not attributes(said) and attributes(label[1]):
+        headed = _HEADED.match(passage[: mention.start])  # "Red: circle, triangle = 2"
+        if headed and not attributes(said):
+            said = headed[1]
+        elif label and not attributes(said) and attributes(label[1]) and not _SAID.search(label[0]):
             said = label[1]
         things = attributes(said)
         if things and _OF_THEM.match(said):  # of those that were counted before
             things |= counted[-1] - SORTS[2] - _SHAPES if counted else _THEM
+        elif is_part and things:
+            things |= whole - _SHAPES
+        else:
+            whole = things
         if not things & SORTS[2]:
             things |= _SHAPES if re.search(r"\bshapes?\b", said, re.I) else form if things else things
         form = things & SORTS[2] or form
@@ -72,6 +86,29 @@ def _is_asked(things: Attributes, asked: Attributes) -> bool:
     if things >= _THEM:
         return things - _THEM - _SHAPES <= asked
     return bool(things) and things == asked - SORTS[2] - _SHAPES
+
+
+_THERE = re.compile(r"\b(?:there|has|have|i|we|see|shows?|contains?)\b", re.I)
+
+
+def _may_be_asked(passage: str, number: Mention, things: Attributes, asked: Attributes) -> bool:
+    """Whether a number of shapes is the answer although it is called by the form alone: "5 triangles".
+
+    That there are five triangles does not say how many small ones there are.
+    """
+    own = things - _SHAPES
+    if own >= asked - _SHAPES:
+        return True
+    is_form = own <= SORTS[2] and own <= attributes(_after(passage, number.end))
+    return own < asked and is_form and not _THERE.search(passage, 0, number.start)
+
+
+_NOUN = re.compile(r"\W*\w+")
+
+
+def _after(passage: str, end: int) -> str:
+    noun = _NOUN.match(passage, end)
+    return noun[0] if noun else ""
 
 
 _ITEMISED = re.compile(rf"\(([^()]*\d[^()]*\b(?:{'|'.join((*SIZES, *LARGE.colours, *FORMS))})s?\b[^()]*)\)", re.I)
@@ -97,9 +134,8 @@ def numbers_about(question: str) -> list[Kind]:
     @lru_cache(maxsize=CACHED)
     def find_others(passage: str) -> Mentions:
         mentions = NUMBERS.find(passage)
-        return tuple(
-            m for m, things in zip(mentions, _counted(passage, mentions), strict=True) if not contradict(things, asked)
-        )
+        counted = zip(mentions, _counted(passage, mentions), strict=True)
+        return tuple(m for m, things in counted if not things or _may_be_asked(passage, m, things, asked))
 
     def prepare(text: str) -> str:
         return _ITEMISED.sub(r", \1", without_other_numbers(_with_wholes_that_fit(asked, text)))
@@ -120,6 +156,8 @@ _ALL_FIT = re.compile(
     r"\b(?P<all>all) (?P<n>\d+)(?P<of>(?: of the)?(?: \w+){0,3}) (?P<are>are (?P<what>[^.;,]{3,40}))", re.I
 )
 _ONLY_ONE = re.compile(r"^[^\w\n]*(?:there(?:'s| is) )?(?:only|just)\b|\bthe only\b|\band no others?\b", re.I | re.M)
+_IS_ONE = re.compile(r"\W*there(?:'s| is) an? (?!\w+ (?:of|number))[\w ()]+\W*$", re.I)
+_CUT_OFF = re.compile(rf"\b(?:{'|'.join((*SIZES, *LARGE.colours))})\s*$", re.I)  # before the form of a shape
 _REST = re.compile(r"\b(?:others?|rest|remaining)\b", re.I)
 _OPEN = re.compile(
     r"\b(?:not|no(?! others?\b)|or|if|whether|could|might|may|maybe|example|such as|let me|let's|"
@@ -146,10 +184,20 @@ def _count_named(asked: Attributes, sentences: Sequence[str]) -> str | None:
     if _PAIR.search(text) and not _OPEN.search(text):
         return "2"
     asked -= _SHAPES
-    shown = [phrase.things for sentence in sentences for phrase in named(sentence) if phrase.things]
+    phrases = [[phrase.things for phrase in named(sentence) if phrase.things] for sentence in sentences]
+    if phrases and len(phrases[-1]) > 1 and phrases[-1][0] == asked:  # the last sentence lists them
+        phrases = phrases[-1:]
+    shown = [things for sentence in phrases for things in sentence]
     whole = {things for things in shown if len(things) == len(SORTS)}
     fitting = {things for things in whole if things >= asked}
-    if find_numbers(re.sub(r"\(\)", " ", text)) or _OPEN.search(text) or UNFINISHED.search(text.rstrip(" .")):
+    if len(sentences) == 1 and len(shown) == 1 and asked <= shown[0] and _IS_ONE.match(text):
+        return "1"
+    if (
+        find_numbers(without_other_numbers(re.sub(r"\(\)", " ", text)))
+        or _CUT_OFF.search(text)
+        or _OPEN.search(text)
+        or UNFINISHED.search(text.rstrip(" ."))
+    ):
         return None
     only = _ONLY_ONE.search(text) is not None
     if only and (len(fitting) == 1 or any(asked <= things for things in shown)) and len(whole) < 2:
@@ -172,14 +220,30 @@ _TWO = re.compile(
     re.I,
 )
 _CLAUSE = re.compile(r"(?:[^.,;:\n]|,(?= (?:to|on|above|below|left|right|directly|just|slightly|further)\b))+")
+_SENTENCE = re.compile(r"(?<=[.\n])")
+_FROM = re.compile(r"\bfrom (?:the )?$", re.I)
+_TO = re.compile(r"\W*(?:(?:in order )?to|until|and)\b(?: \w+){0,3}? (?:the )?", re.I)
 _AT_PLACE = re.compile(r",? (?:at )?\(\),?(?=[^\S\n]*\w)")
 _VERB = re.compile(r"\s*(?:is|are|lies|sits|stands|comes|we find|there is)\s+(?:the |a )?", re.I)
 
 
 def _turned(text: str, a: Attributes, b: Attributes) -> str:
     """The text with "B is left of A" read as "B is right of A": what it says of A."""
-    text = re.sub(r"\b[Δδd]([xy])\b", r"\1", text)
-    return _CLAUSE.sub(lambda clause: _turn_clause(clause[0], a, b), _AT_PLACE.sub(" ", text))
+    text = _AT_PLACE.sub(" ", re.sub(r"\b[Δδd]([xy])\b", r"\1", text))
+    sentences = _SENTENCE.split(text)
+    return "".join(_turn_sentence(sentence, a, b) for sentence in sentences)
+
+
+def _turn_sentence(sentence: str, a: Attributes, b: Attributes) -> str:
+    for first, second in pairwise(PHRASE.finditer(sentence)):
+        if _FROM.search(sentence, max(0, first.start() - 12), first.start()) and _TO.fullmatch(
+            sentence, first.end(), second.start()
+        ):
+            if _means(first[0], a, b) and _means(second[0], b, a):  # the way from A to B
+                return invert(sentence)
+            if _means(first[0], b, a) and _means(second[0], a, b):
+                return sentence
+    return _CLAUSE.sub(lambda clause: _turn_clause(clause[0], a, b), sentence)
 
 
 def _turn_clause(clause: str, a: Attributes, b: Attributes) -> str:
@@ -193,7 +257,15 @@ def _turn_clause(clause: str, a: Attributes, b: Attributes) -> str:
             return invert(clause[: first.start()]) + clause[first.start() :]
     if len(phrases) == 1 and _means(phrases[0][0], b, a) and _IS_SOMEWHERE.match(clause, phrases[0].end()):
         return clause[: phrases[0].end()] + invert(clause[phrases[0].end() :])  # "B is left of it"
+    shapes = list(filter(None, (attributes(phrase[0]) for phrase in phrases)))
+    if shapes and all(_is_strange(shape, a, b) for shape in shapes):
+        return WORD.sub(lambda word: " " * len(word[0]), clause)
     return _without_others(clause, phrases, a, b)
+
+
+def _is_strange(shape: Attributes, a: Attributes, b: Attributes) -> bool:
+    """Is it another shape than the two asked about?"""
+    return contradict(shape, a) and contradict(shape, b) and len(shape) == len(SORTS)
 
 
 def _without_others(clause: str, phrases: list[re.Match[str]], a: Attributes, b: Attributes) -> str:
@@ -201,8 +273,10 @@ def _without_others(clause: str, phrases: list[re.Match[str]], a: Attributes, b:
     for first, second in pairwise(phrases):
         middle = clause[first.end() : second.start()]
         shapes = attributes(first[0]), attributes(second[0])
-        strange = any(contradict(shape, a) and contradict(shape, b) and len(shape) == len(SORTS) for shape in shapes)
-        if strange and _IS_SOMEWHERE.match(middle):
+        strange = any(_is_strange(shape, a, b) for shape in shapes)
+        if strange and _VERB.fullmatch(middle):  # "left of A is C"
+            clause = re.sub(r"\S", " ", clause[: first.start()]) + clause[first.start() :]
+        elif strange and _IS_SOMEWHERE.match(middle):
             clause = clause[: first.end()] + re.sub(r"\S", " ", middle) + clause[second.start() :]
     return clause
 
@@ -272,14 +346,32 @@ _OF_IT = re.compile(
 )
 
 
+_IT_IS_THERE = re.compile(
+    r",\s*(?:so |thus |hence |therefore )?it(?:'s| is) (?:\w+ )?(?:to the |on the )?(?:left|"
+    r"right|above|below)(?: of it)?\W*$",
+    re.I,
+)
+_NOT_SAID = re.compile(
+    r"(?:\b(?:not|cannot|nothing|no \w+|whether|if)\b|n't\b)[^.;,]*\b(?:follow|conclude|say|"
+    r"infer|know|tell|determine|state)",
+    re.I,
+)
+
+
 def _state_relation(asked: str, a: Attributes, b: Attributes, sentence: str) -> str | None:
     """What a sentence about the two says: the relation asked about, or its opposite."""
-    if all(_means(phrase[0], b, a) for phrase in PHRASE.finditer(sentence)):
+    if _NOT_SAID.search(sentence):
+        return None
+    phrases = list(PHRASE.finditer(sentence))
+    if (where := _IT_IS_THERE.search(sentence)) and phrases and _means(phrases[0][0], a, b):
+        values = {mention.value for mention in DIRECTIONS.find(where[0])}
+        return "Yes" if values == {asked} else "No" if values == {OPPOSITES[asked]} else None
+    if all(_means(phrase[0], b, a) for phrase in phrases):
         *_, said = (None, *(found[0] for found in _OF_IT.finditer(sentence)))
         values = {mention.value for mention in DIRECTIONS.find(said)} if said else set()
         if values and not re.search(r"\b(?:not|or|could|might|may|if|whether)\b|n't\b", said or "", re.I):
             return "Yes" if values == {asked} else "No" if values == {OPPOSITES[asked]} else None
-    for first, second in pairwise(PHRASE.finditer(sentence)):
+    for first, second in pairwise(phrases):
         middle = sentence[first.end() : second.start()]
         if _means(first[0], b, a) and _means(second[0], a, b):
             middle = invert(middle)
@@ -299,7 +391,9 @@ def entailment_about(question: str) -> Kind:
         return ENTAILMENT
     asked = DIRECTIONS.find(found["relation"])[0].value
     relation = partial(_state_relation, asked, attributes(found["a"]), attributes(found["b"]))
-    return replace(ENTAILMENT, state=lambda sentence: ENTAILMENT.state(sentence) or relation(sentence))
+    return replace(
+        ENTAILMENT, state=lambda sentence: ENTAILMENT.state(sentence) or relation(sentence), whole=say_certainly
+    )
 
 
 ABOUT: dict[Kind, Callable[[str], list[Kind]]] = {
@@ -319,10 +413,8 @@ def kinds_about(kind: Kind, question: str) -> list[Kind]:
 
 
 def read_about(text: str, kind: Kind, question: str) -> str | None:
-    first, *others = kinds_about(kind, question)
-    if answer := read_reply(text, first):
-        return answer
-    said = [sentence for sentence in plain_sentences(text, first.prepare) if not sentence.startswith(ITEM)]
-    if others and kind is SHAPES and any(map(first.find, said)):
-        return None  # it names shapes that could be meant, but not one of them
-    return next(filter(None, (read_reply(text, about) for about in others)), None)
+    if text.isupper() and " " in text.strip():
+        text = text.lower()
+    if kind is COLOURS:
+        text = without_other_places(text, question)
+    return next(filter(None, (read_reply(text, about) for about in kinds_about(kind, question))), None)

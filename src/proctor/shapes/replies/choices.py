@@ -20,7 +20,7 @@ def choice_of(choices: tuple[str, ...]) -> Kind:
     letters = "".join(re.escape(spelled[key]) for key in longest_first if len(key) == 1)
     pattern = re.compile(
         rf"(?<!\w)(?:(?i:{words or '(?!)'})|[{letters or chr(0)}](?=\W*$|\s*[^\w\s]|\s+(?:because|since|as|is|and|"
-        rf"or)\b))(?!\w)"
+        rf"or|it is)\b))(?!\w)"
     )
 
     @lru_cache(maxsize=CACHED)

@@ -34,8 +34,9 @@ BOUNDARY = re.compile(
 )
 # Before an answer that is denied, or only possible.
 NEGATION = re.compile(
-    r"(?:\b(?:wrong|incorrect|false|a mistake|misleading) to (?:say|answer|conclude|"
-    r"claim)(?: that)?\s*$|"
+    r"(?:\b(?:(?:wrong|incorrect|false|a mistake|misleading)|(?:mistake|error) (?:is|was|would be)) to "
+    r"(?:say|answer|conclude|claim|choose|pick)(?: that)?\s*$|"
+    r"\b(?:rejected|excluded|ruled out|(?:wrong|incorrect)(?: answers?| options?)?)\s*:\s*$|"
     r"(?:\bnot|n't|\bcannot|\bnever|\bno longer|\bneither|\bnor|\brather than|\binstead of|"
     r"\bother than|\bunlike|"
     r"\bbut(?<=anything but)|\bexcept|"
@@ -49,7 +50,10 @@ NEGATION = re.compile(
 # After an answer that is denied.
 DENIED_AFTER = re.compile(
     r"\s+(?:is|was)(?: not|n't) (?:the|it|\w+most|nearest|farthest|closest|correct|right)\b|"
-    r"\s+(?:is|was|would be) (?:the )?(?:wrong|incorrect|false)\b",
+    r"\s+(?:is|was|would be) (?:the )?(?:wrong|incorrect|false|ruled out|excluded|a mistake|an error)\b|"
+    r"\s+(?:can|could|must) be (?:ruled out|excluded)\b|"
+    r"\s+would (?:only |then )?(?:be|have been) (?:right|correct|true|the answer)(?: only)? if\b|"
+    r"\s+would (?:need|require)\b",
     re.I,
 )
 # Between two answers that are denied together.
@@ -75,18 +79,21 @@ ANNOUNCEMENT = re.compile(
     r"^\s*a\s*:(?!.*\bb\s*:)|\bhere(?:'s| is) my response\s*:|\b(?:i'd|i would|i|i'll|"
     r"i will)\s+(?:go with|"
     r"choose|pick|say|settle on|answer|conclude)\b|"
-    r"(?<!\bin )\b(?:grand |final |overall )?(?:total|count|tally)\s*(?:is|=|:|comes to)|"
+    r"(?<!\bin )(?<!\bme )(?<!\blet's )(?<!\bto )(?<!\bwe )(?<!\bi )(?<!\bll )"
+    r"\b(?:grand |final |overall )?(?:total|count|tally)\s*(?:is|=|:|comes to)|"
     r"\bis\s+(?:the|my)\s+(?:final\s+|correct\s+|right\s+)?answer\b(?=\W*$))[\s:,]*",
     re.I,
 )
 # What follows holds in one case only.
-CONDITION = re.compile(r"\b(?:if|unless|suppose|assuming|otherwise)\b", re.I)
+CONDITION = re.compile(r"\b(?:if|unless|suppose|assuming|otherwise|had (?:it|the|there|this|that|they|we|i))\b", re.I)
 # At the beginning of a sentence that concludes.
 CONCLUSION = re.compile(
-    r"\W*(?:therefore|thus|hence|consequently|accordingly|overall|in conclusion|in summary|"
+    r"\W*(?:final(?! (?:order|line|list|row|positions?|arrangement|sequence|"
+    r"ranking)\b)(?: \w+){0,2}\s*[:=]|(?:therefore|thus|hence|consequently|accordingly|"
+    r"overall|in conclusion|in summary|"
     r"in short|to sum up|"
     r"to conclude|to summari[sz]e|summary|in the end|finally|as a result|this means|that means|"
-    r"it follows)\b",
+    r"it follows)\b)",
     re.I,
 )
 # The same, but also used for steps on the way.
@@ -137,6 +144,23 @@ SEEMING = re.compile(
     r"for certain)\b",
     re.I,
 )
+# What it believed is no answer, and "but" ends it.
+BELIEF = re.compile(
+    r"\b(?:thought|guessed|assumed|considered|expected|tempted|going to say|suspected|might (?:think|say|guess|expect)|"
+    r"would (?:think|guess|expect))\b",
+    re.I,
+)
+# What is asked, supposed or only possible.
+HEDGE = re.compile(
+    r"\b(?:if|whether|would|could|might|may|should|suppose|unless|let me|let's|need to|to check|asks?|question)\b", re.I
+)
+# A first impression.
+PRELIMINARY = re.compile(
+    r"\b(?:first (?:guess|thought|idea|impression|glance|answer)|(?:i|we) first|"
+    r"initial(?:ly)?|quick|considered|tempt\w+|might (?:think|say)|previously|earlier|someone|"
+    r"some)\b",
+    re.I,
+)
 # Before what it knows better, without a word about before.
 EVEN = re.compile(
     r"\beven \w+|\b(?:strictly|technically)\b|\bis (?:\w+ )?(?:lower|higher|closer|nearer|"
@@ -150,7 +174,7 @@ CHANGED_FROM = re.compile(r"\b(?:chang|switch|correct|revis|went|goes)\w*\s+(?:\
 # Before an answer that is left open.
 WHETHER = re.compile(r"\bwhether\b[^.;:,]*$", re.I)
 # At the beginning of a sentence that says what would be.
-SUPPOSITION = re.compile(r"^\W*(?:if(?! (?:we|you|i|one)\b)|unless|suppose|supposing|assuming|provided)\b", re.I)
+SUPPOSITION = re.compile(r"^\W*(?:if(?! (?:we|you|i|one)\b)|unless|suppose|supposing|assuming|provided|had)\b", re.I)
 # At the beginning of a sentence about what the one before says.
 REMARK = re.compile(
     r"^\W*(?:it|it's|its|this|that|that's|the (?:chain|line|shape|description)|see|specifically|"
@@ -165,7 +189,11 @@ NEXT_QUESTION = re.compile(
 )
 INSTRUCTION = re.compile(r"^\W*(?:answer (?:with|yes|left)|looking only|distances are|x grows|there are four)\b", re.I)
 # A part of the question that tells how to read it.
-GUIDANCE = re.compile(r"^\W*(?:x grows to the right|distances are straight|there are four directions)\b[^:]*$", re.I)
+GUIDANCE = re.compile(
+    r"^\W*(?:to add a shape that is already there|x grows to the right|distances are straight|"
+    r"there are four directions)\b[^:]*$",
+    re.I,
+)
 # At the end: no answer after all.
 UNDECIDED = re.compile(
     r"(?:\bnot|n't)\s+(?:be\s+)?(?:sure|certain|know|tell|decide)\s+(?:which|whether)|"
@@ -177,9 +205,18 @@ UNDECIDED = re.compile(
 UNFINISHED = re.compile(
     r"\b(?:but|however|is|are|the|a|an|at|(?<!left )(?<!right )of|and|or|so|to|with|because|since|than|its|"
     r"then|that|which|be|"
-    r"by|in|the small|the large|it's|turns|turned|becomes|became|into|from|(?:and|so|that) it|"
+    r"by|in|as|the small|the large|it's|turns|turned|becomes|became|into|from|(?:and|so|that) it|"
     r"(?:need|have|"
-    r"want) to \w+)$|\b(?:let me|let's|here)\b[^:]*:\s*1\.$|(?:->|,)\s*\.*$",
+    r"want) to \w+)$|\b(?:let me|let's|here)\b[^:]*:\s*1\.?$|(?:->|,)\s*\.*$",
+    re.I,
+)
+PLACE = re.compile(r"\bat\s*\(\)\W*$", re.I)
+IN_BRACKETS = re.compile(r"\([^()]*\)\W*$")
+# What a sentence has that goes on with the matter.
+SUBJECT = re.compile(
+    r"\d|\b(?:small|large|colou?r|shape|square|circle|triangle|event|step|swap|move|line|left|right|above|below|it|they|them|"
+    r"both|none|neither|all|one|two|three|x|y|first|second|third|next|then|but|however|answer|unknown|unclear|cannot|can't|"
+    r"not|no|n't|wait|actually|hmm|sorry|image|picture)s?\b|:\s*$|n't\b",
     re.I,
 )
 # In brackets, unless it is an alternative.

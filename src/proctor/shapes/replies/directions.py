@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from proctor.shapes.replies import cues
 from proctor.shapes.replies.markup import ITEM
 from proctor.shapes.replies.reader import CACHED, Kind, Mention, Mentions, definite
 
@@ -16,7 +17,7 @@ _WORDS = {
     r"\W*$)(?<!left over)(?<!moving over)",
     "Below": r"below|under|underneath|beneath|down|downwards?|bottom|lower|south(?:wards?)?",
 }
-_WORD = re.compile("|".join(rf"(?P<{value}>\b(?:{words})\b)" for value, words in _WORDS.items()), re.I)
+WORD = re.compile("|".join(rf"(?P<{value}>\b(?:{words})\b)" for value, words in _WORDS.items()), re.I)
 _BETWEEN = re.compile(
     r"(?:\s*(?:by )?\d+(?: units?| steps?| places?)?)?[\s,;/-]*(?:of|from|than)?\s*(?:it|them|"
     r"the (?:\w+ ){0,3}(?:square|circle|triangle|shape|one))?[\s,()]*(?:(?:and|"
@@ -71,7 +72,7 @@ _UNSPACED = re.compile(r"\b(above|below|upper|lower|top|bottom)(left|right)\b", 
 _SHORT_COMPASS = re.compile(r"\b([NS])([EW])\b")
 _AXES = re.compile(
     r"\bvertical|\bhorizontal|\balso\b|\bboth\b|\bx\b.*\by\b|\by\b.*\bx\b|\bbecause\b.*\bbecause\b|"
-    r"\bsince\b.*\bsince\b",
+    r"\bsince\b.*\bsince\b|\bso\b.*\bso\b|->.*->",
     re.I | re.S,
 )
 
@@ -110,7 +111,7 @@ def _without_similar_words(text: str) -> str:
 @lru_cache(maxsize=CACHED)
 def _find(passage: str) -> Mentions:
     joined: list[Mention] = []
-    for word in _WORD.finditer(passage):
+    for word in WORD.finditer(passage):
         single = Mention(word.start(), word.end(), str(word.lastgroup))
         if joined and (pair := _join(passage, joined[-1], single)):
             joined[-1] = pair
@@ -137,7 +138,7 @@ OPPOSITES = {"Left": "Right", "Right": "Left", "Above": "Below", "Below": "Above
 
 def invert(text: str) -> str:
     """The text with every direction turned into its opposite."""
-    return _WORD.sub(lambda word: OPPOSITES[str(word.lastgroup)].lower(), text)
+    return WORD.sub(lambda word: OPPOSITES[str(word.lastgroup)].lower(), text)
 
 
 def combine(values: list[str]) -> str | None:
@@ -150,6 +151,9 @@ def combine(values: list[str]) -> str | None:
 
 _LONE = re.compile(r"^\W*(?:\w+\W+){0,2}\w+\W*$")  # three words at most
 _AXIS = re.compile(r"\b(?:[xy]|horizontal\w*|vertical\w*)\b", re.I)
+_ANSWER = re.compile(r"\banswer\b", re.I)
+_ACROSS = re.compile(r"\b(?:x|horizontal\w*)\b", re.I)
+_UPRIGHT = re.compile(r"\b(?:y|vertical\w*)\b", re.I)
 _IT = re.compile(r"\bit(?:'s| is)\b", re.I)
 _FINAL = re.compile(r"\b(?:therefore|thus|hence|answer|direction|final|so the)\b|\x02", re.I)
 
@@ -167,6 +171,10 @@ def _join_axes(sentences: list[str]) -> list[str]:
 
 
 def _is_parallel(a: str, b: str) -> bool:
+    if any(cue.search(a) for cue in (cues.SEEMING, cues.BELIEF, cues.PRELIMINARY, _ANSWER)):
+        return False
+    if _ACROSS.search(a) and _UPRIGHT.search(b) and not (_UPRIGHT.search(a) or _ACROSS.search(b)):
+        return True
     if _FINAL.search(b) or a.startswith(ITEM) != b.startswith(ITEM):
         return False
     alike = any(rule.search(a) and rule.search(b) for rule in (_AXIS, _IT, _LONE))

@@ -81,6 +81,7 @@ _STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b(i\.e\.|i\.e\b),?", " ie "),
         (r"\be\.g\.", " eg "),
         (r"\b(there)s\b", r"\1's"),
+        (r"\banswer's\b", "answer is"),
         (r"\b(is|are|was|were|does|do|did|has|have|would|could)nt\b", r"\1n't"),
         (r"\bvs\.", " vs "),
         (r"\.{2,}\s+(?=or\b)", " "),
@@ -90,30 +91,42 @@ _STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             rf"\bis\b)\s*{_NUMBER}",
             r"\1 ()",
         ),
-        (rf"(?<![\w.]){_NUMBER}(?:\s?(?:<=|>=|[<>≤≥])\s?[-+\w.]{{1,12}}){{1,3}}", "()"),
+        (rf"(?<![\w.]){_NUMBER}(?:\s?(?:<=|>=|[<>≤≥])\s?[-+]?\w{{1,12}}(?:\.\d+)?){{1,3}}", "()"),
         (r"\(\s*\(\)\s*\)", "()"),
         (r"\|", ";"),
+        (r"[{\[]([^{}\[\]\n:\"]*)[}\]]", r" \1 "),  # a set
         (r"[{}\[\]]", "\n"),
         (r'"', ""),
         (r"(?<!\w)'|'(?!\w)", ""),
+        (r" {2,}", " "),
     )
 )
 _LIST_MARK = re.compile(r"^\s*(?:[-+]|\(?\d{1,2}[.)]|\(?[a-h]\))[ ]+(?=\S)", re.M)
 _LAST_MARK = re.compile(
     r"^[ \t]*(\d{1,2})[.)][ \t]\S.*\n[ \t]*(\d{1,2})[.)]\s*\Z", re.M
 )  # before an item that was cut off
-_END = re.compile(r"\n|(?<=[.!?])\s+")
+_END = re.compile(r"\n|(?<=[.!?])\s+(?!->|[✅✔✓☑❌✖✗✘])")
 _PIECE = re.compile(r".{1,600}(?:\s|$)|.{1,600}")  # a longer sentence is read in pieces
 _COURTESY = re.compile(
     r"^\W*(?:i hope|hope this|let me know|feel free|please|thanks?\b|happy to|glad to|"
     r"if (?:you (?:have|need|want|would)|not,? no (?:problem|worries))|is there anything|"
-    r"(?:sure(?: thing)?|certainly|of course|okay|ok|(?:great|good) question)\W*$)",
+    r"(?:sure(?: thing)?|certainly|of course|okay|ok|(?:great|good) question)\W*$|"
+    r"(?:and )?that(?: is|'s) (?:my|the) (?:final |whole )?(?:answer|solution|result)\W*$|"
+    r"(?:this|that|which) follows (?:\w+ )?from the (?:\w+ )?(?:description|text|list|lines?|"
+    r"data|information|coordinates|events|"
+    r"canvas)\W*$|"
+    r"i(?:'ve| have)? (?:double[- ])?(?:checked|verified|counted)(?: (?:all|every|each|the|"
+    r"this|that|it|them|of|my|answer|"
+    r"shapes?|lines?|events?|twice|carefully|again))*\W*$|"
+    r"(?:done|checked|verified|q\.?e\.?d|the end|finished|that's (?:it|all))\W*$|"
+    r"i(?:'m| am) (?:(?!not\b)\w+ )?(?:sure|certain|confident)(?: (?:in|of|about) (?:this|that|it|my answer))?\W*$)",
     re.I,
 )
 _OPENING = re.compile(
     r"^\W*(?:(?:all right|alright|okay|ok|well|sure|great|got it)\b[,!.:]*|"
     r"right(?:[,!]|(?= so\b)))\s+(?=(?:let|so|i'll|i'm|i will|i need|i can|we|now|here|first|"
     r"looking|to)\b)|"
+    r"^\W*(?:unfortunately|regrettably|sadly|alas)\s*,\s*(?!not\b)|"
     r"^\W*no\s+(?:problem|worries|trouble)\b\W*",
     re.I,
 )

@@ -67,8 +67,8 @@ _WHOLE = re.compile(
     re.I,
 )
 _ELSE = re.compile(
-    r"(?:^|(?<=[\s,:;]))\d{1,2}\)(?=\s+[a-z])|"
-    rf"(?<=\d)/\d+\b(?= (?:of|{_THING})\b)|"
+    r"(?:^|(?<=[\s,:;]))\(?\d{1,2}\)(?=[^\S\n]+[a-z])|"
+    rf"(?<=\d)/\d+\b(?= (?:of|{_THING})\b)|(?<=\d) / \d+\b(?= (?:of|{_THING})\b)|"
     rf"\bout of a total of {_N}\b|"
     rf"\b(?:step|shape|line|event|item|case|option|figure|image|row|statement|swap|move|"
     rf"rule)\s#?\d+\b|#\d+|"
@@ -81,7 +81,7 @@ _ELSE = re.compile(
 
 _BESIDES = re.compile(r"\b(?:and|but|with)\s+$", re.I)
 _AND = re.compile(r"(?:\s+\w+){1,5}\s*(?:,|,?\s*\b(?:and|plus)\b)\s*(?:\w+\s+)?", re.I)
-# Counting aloud, before the number that it leads to.
+# Counting aloud, up to the number that it leads to.
 _ALOUD = re.compile(
     r"\b(?:1|one)\b(?:[\s,.]{1,5}(?:and )?(?:\d+|two|three|four|five|six|seven|eight|nine|"
     r"ten)\b){1,20}(?=\W+\w)",
@@ -91,7 +91,7 @@ _SUM_OF = re.compile(r"(?:total|count|number|sum|tally)\s*$", re.I)
 
 
 def without_other_numbers(text: str) -> str:
-    text = _ALOUD.sub(lambda found: " " if _is_counting(found[0]) else found[0], text)
+    text = _ALOUD.sub(lambda found: re.split(r"\W+", found[0])[-1] if _is_counting(found[0]) else found[0], text)
     return _without(_ELSE, text)
 
 
@@ -157,6 +157,8 @@ def _find(passage: str) -> Mentions:
 def _is_one_of_them(passage: str, mention: Mention) -> bool:
     """Is it the first one in "two: one at the top, one below", and not a part of "two here and one is there"?"""
     if passage[mention.start : mention.end].lower() != "one" or not _OF_THEM_AFTER.match(passage, mention.end):
+        return False
+    if re.search(r"\b(?:only|just|exactly) $", passage[: mention.start], re.I):
         return False
     joined = re.search(r"\band $", passage[: mention.start], re.I) is not None
     return not joined or len(re.findall(r"\bone\b", passage, re.I)) > 1

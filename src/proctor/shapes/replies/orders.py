@@ -16,10 +16,11 @@ class Order(NamedTuple):
     names: list[str]
     rising: bool  # from left to right, from bottom to top, from near to far
     axis: str  # x, y, d for distances; empty where the reply does not say
+    is_line: bool = False  # a line of all shapes: what is last in it is first from the other end
 
 
 _SEPARATOR = re.compile(
-    r"\s*(?:\([^()]*\)|[:=]\s*-?\d+(?:\.\d+)?|\b(?:at|with)\s+(?:[xy]\s*)?\(\)|[xy] \(\)|"
+    r"\s*(?:\([^()]*\)|[:=]\s*-?\d+(?:\.\d+)?|\b(?:at|with)\s+(?:[xy]\s*)?\(\)|\(?[xy] \(\)\)?|"
     r"-?\d+(?:\.\d+)?)?\s*(?:[,;<>()]|->|\bthen\b|"
     r"\b(?:and|next|finally|last)\b|-?\d+(?:\.\d+)?\b[.):]?|\d(?:st|nd|rd|th)\b|:|\s|\bthe\b)*",
     re.I,
@@ -49,15 +50,15 @@ _STARTS: tuple[tuple[re.Pattern[str], str, bool], ...] = tuple(
         ),
         (
             r"\bbottom[ -]to[ -]top\b|\blowest (?:first|to)\b|"
-            r"(?<!to )\blowest(?: is)?:?\s*(?:the )?$|\bfrom (?:the )?(?:bottom|lowest)\b|"
-            r"\bupwards\b",
+            r"(?<!to )\blowest(?: is)?:?\s*(?:the )?$|^\W*bottom:\s*(?:the )?$|\bfrom (?:the )?(?:bottom|lowest)\b|"
+            r"\bupwards\b|\bbottom[ -]up\b",
             "y",
             True,
         ),
         (
             r"\btop[ -]to[ -]bottom\b|\bhighest (?:first|to)\b|"
-            r"(?<!to )\bhighest(?: is)?:?\s*(?:the )?$|\bfrom (?:the )?(?:top|highest)\b|"
-            r"\bdownwards\b",
+            r"(?<!to )\bhighest(?: is)?:?\s*(?:the )?$|^\W*top:\s*(?:the )?$|\bfrom (?:the )?(?:top|highest)\b|"
+            r"\bdownwards\b|\btop[ -]down\b",
             "y",
             False,
         ),
@@ -77,6 +78,9 @@ _STARTS: tuple[tuple[re.Pattern[str], str, bool], ...] = tuple(
         (r"\b(?:descending|decreasing)\b|\blargest to smallest\b", "", False),
     )
 )
+
+
+_LINE = re.compile(r"\b(?:line|order|arrangement|sequence|row)\b", re.I)
 
 
 def _said(text: str) -> tuple[str, bool] | None:
@@ -111,7 +115,11 @@ def _in_line(sentence: str, found: list[tuple[int, int, str]], heading: str) -> 
     signs = {sign for gap in gaps for sign in re.findall(r"[<>](?!\w)", gap.replace("->", " "))}
     if said is None and signs in ({"<"}, {">"}):
         said = "", signs == {"<"}
-    return _ordered(names, said, [_value(sentence, start, end) for start, end, _ in found])
+    is_line = _LINE.search(before) is not None or _LINE.search(heading) is not None
+    order = _ordered(names, said, [_value(sentence, start, end) for start, end, _ in found])
+    if order is None and is_line and len(names) > 2:
+        return Order(names, False, "", is_line)
+    return order and order._replace(is_line=is_line)
 
 
 def _in_items(items: Sequence[str], names_in: NameIn, heading: str) -> Order | None:
@@ -120,7 +128,8 @@ def _in_items(items: Sequence[str], names_in: NameIn, heading: str) -> Order | N
         return None
     names = [names[0][2] for _, names in found]
     values = [_value(item, *places[0][:2]) for item, places in found]
-    return _ordered(names, _said(heading), values) if len(set(names)) == len(names) else None
+    order = _ordered(names, _said(heading), values) if len(set(names)) == len(names) else None
+    return order and order._replace(is_line=_LINE.search(heading) is not None)
 
 
 def _value(sentence: str, start: int, end: int) -> float | None:

@@ -13,7 +13,7 @@ _YES = re.compile(
     r"\b(?:yes|yep|yeah|yup|affirmative)\b|\b(?:not|n't|isn't)\s+(?:false|incorrect|untrue)\b|"
     r"\b(?<!not )(?<!n't )(?<!opposite is )(?<!reverse is )true\b|"
     r"(?:^\W*|\b(?:that|this|it|statement|claim|sentence|assertion|which)(?: is|"
-    r"'s) )correct\b(?! answer)|\bi (?:think|believe) so\b",
+    r"'s) )correct\b(?! answer)|\bi (?:think|believe) so\b|^\W*(?:it )?(?:looks|seems) like it\b",
     re.I,
 )
 _NO = re.compile(
@@ -21,7 +21,8 @@ _NO = re.compile(
     r"\b(?:don't|do not) (?:think|"
     r"believe) so\b|"
     r"\b(?<!not )(?<!n't )(?:false|incorrect)\b|"
-    r"(?:\bnot|n't)\s+(?:true|correct|the case)\b|\b(?:definitely|certainly|absolutely|of course|"
+    r"(?:\bnot|n't) (?:look|seem|appear) (?:like it|that way|so)\b|(?:\bnot|n't)\s+(?:true|"
+    r"correct|the case)\b|\b(?:definitely|certainly|absolutely|of course|"
     r"clearly) not\b|"
     r"\bnot at all\b|\b(?:neither|none)(?: \w+){0,5} (?:is|are) true\b|\bit (?:cannot|can't|"
     r"can not) be (?:between|to the|above|below|left|right|on the|true|so|the case)\b|"
@@ -38,7 +39,7 @@ _EITHER = re.compile(
     r"or)\s*no\b(?:,? or cannot be determined\b)?",
     re.I,
 )
-_SYMBOL = re.compile(r"^\W*?(?:(?P<yes>[✅✔☑👍])|[❌✖❎👎🚫])\ufe0f?\W*$")
+_SYMBOL = re.compile(r"^\W*?(?:(?P<yes>[✅✔☑👍])|[❌✖❎👎🚫✗✘])\ufe0f?\W*$")
 _LETTER = re.compile(r"^\W*([yn])\W*$", re.I)
 
 
@@ -60,7 +61,8 @@ _PART = re.compile(
     r"either)(?: \w+){0,2} |\d\)? ?)?(?:part|half|"
     r"condition|conjunct|disjunct|clause|branch|premise|operand|component|"
     r"side)s?(?: (?:\w+ ){0,3}|\W{1,3})"
-    r"(?:(?:is|was|are|being|evaluates to|->|=|:)\s+)?(?:also |therefore |thus |both )?$",
+    r"(?:(?:is|was|are|being|evaluates to|->|=|:)\s+)?(?:also |therefore |thus |both )?$|"
+    r"(?<!\band )(?<!\bor )(?<!\bxor )(?<![∧∨⊕] )(?-i:\b[ABPQ])\s*(?:is|=|:|->)\s*$",
     re.I,
 )
 
@@ -88,18 +90,22 @@ _DENIAL = re.compile(
     rf"{_THERE}(?: now| currently| still)*(?: no| not| none)\b(?! doubt| need| other| way|"
     rf" one else| more need)|"
     r"\bthere (?:is|are|was|were|does)n't\b|\b(?:is|are|does|do)(?: not|n't)\W*$|"
-    r"\b(?:is|are|does|do)(?: not|n't) (?:among|listed|in the list|between|present|exist|there|"
+    r"\bnot between\b|(?:\b(?:is|are|does|do)(?: not|n't)|'s not) (?:lie |sit |fall |stand |"
+    r"occur |appear )?(?:among|listed|in the list|(?:in )?between|present|exist|there|"
     r"contain|hold|"
     r"satisfied|met|on the canvas|"
     r"in the canvas)\b|\b(?:does|do)(?:n't| not) (?:have|contain|show|include) (?:one|any|it)\W*$|"
     r"\b(?:don't|do not) (?:think|believe) (?:that )?(?:there|it) (?:is|are)\b|"
+    r"\bcanvas is (?:now )?empty\b|\b(?:condition|statement|claim) (?:fails|(?:does not|"
+    r"doesn't) hold|(?:is not|isn't) (?:met|satisfied))\b|\b(?:none|nothing)(?: of (?:them|"
+    r"these|those))? (?:qualif\w+|fits?|match\w*|meets?|exists?|satisf\w+|appl\w+)\b|"
     r"\bno longer (?:present|there|exists?|on|in)\b|"
     r"\b(?:do not|don't|cannot|can't) (?:see|find) (?:an?|any|one|such)\b(?! image| picture|"
     r" canvas)|"
     r"\b(?:shape|square|circle|triangle|it) is (?:absent|missing|gone)\W*$|"
     r"\b(?:see|sees|find|found|contains?|has|have|includes?|shows?) no (?:\w+ ){0,3}(?:shape|"
     r"square|circle|"
-    r"triangle)s?\b|^\W*(?:no|none of)\b(?! other)[^.]*\b(?:shape|square|circle|triangle)s?\b|"
+    r"triangle)s?\b|^\W*(?:no|none of)\b(?! other)[^.]*\b(?:shape|square|circle|triangle|match)(?:e?s)?\b|"
     r"^\W*(?:(?:sadly|unfortunately|regrettably|alas|apparently|evidently|i'm afraid),? not)\W*$|"
     r"^\W*(?:not a single(?: one)?|none(?: of (?:them|those|these))?(?: listed)?|"
     r"not on (?:this|the) canvas|absent|missing|gone|nothing matches|found (?:0|zero|none|"
@@ -109,7 +115,7 @@ _DENIAL = re.compile(
     re.I,
 )
 _ASSERTION = re.compile(
-    rf"{_THERE}(?: now| currently| still| indeed)*(?:\W*$| (?:an?|one|two|three|four|five|\d+|"
+    rf"{_THERE}(?: now| currently| still| indeed)*(?:\W*$|\s*:| (?:an?|one|two|three|four|five|\d+|"
     rf"exactly|at least|"
     rf"such)\b)|"
     r"^\W*(?:there (?:most |very )?(?:\w+ly|indeed) is|it (?:is|does)|(?:it )?exists|"
@@ -119,7 +125,7 @@ _ASSERTION = re.compile(
     r"a few)(?: of them)?\W*$|"
     r"^\W*(?:(?:i|we|you) )?(?:found|see|can see|spotted) (?:it|one|two|three|[1-9])\b|"
     r"^\W*such an? [\w ]{1,40} exists\b|"
-    r"\b(?:is|lies|sits)(?: still| indeed| now)? (?:among|listed|in the list|between|present|there|"
+    r"(?:\b(?:is|lies|sits)|'s)(?: still| indeed| now)? (?:among|listed|in the list|(?:in )?between|present|there|"
     r"on the canvas|in the canvas)\b|"
     r"\b(?:statement|claim|condition) holds\b|"
     r"\b(?:canvas|list|description|picture|image) (?:contains|includes|has|shows) (?:an?|one|two|"
@@ -174,7 +180,7 @@ _OPEN = re.compile(
     rf"|\b(?:no|neither|nothing) (?:\w+ ){{0,6}}can (?:be drawn|be made|{_KNOW})\b"
     r"|\bmay or may not\b|\b(?:could be|it's|it is) either\b"
     r"|\b(?:not|non|un)[- ]?(?:inferable|inferrable|deducible|derivable|knowable|provable)\b"
-    r"|\b(?:does not|doesn't|do not|don't) follow\b[^.]*\b(?:opposite|converse|reverse|either|"
+    r"|\b(?:does not|doesn't|do not|don't) follow\b[^.]*\b(?:opposite|converse|reverse|contrary|either|"
     r"neither)\b",
     re.I,
 )
@@ -182,13 +188,18 @@ _PERHAPS_OPEN = re.compile(
     r"\b(?:unknown|unclear|ambiguous|insufficient|undefined|unspecified|uncertain|incomparable)\b"
     r"|(?:\bnot|n't) (?:specified|stated|given|mentioned|fixed|comparable|known|sufficient|"
     r"be (?:sure|certain))\b"
-    r"|\b(?:is|are|remains?|stays?|left) open\b|\bno (?:definite|definitive|clear|certain|"
+    r"|\b(?:is|are|remains?|stays?|left) open\b|\bleaves? [^.;,]{1,60}\bopen\b|"
+    r"\bno (?:definite|definitive|clear|certain|"
     r"unique) (?:answer|"
     r"conclusion)\b"
     r"|\bnothing is (?:said|known|stated|told)\b|\bno line(?: \w+)? (?:tells|says|states)\b|"
     r"\b(?:do not|"
-    r"don't) know (?:whether|if)\b"
+    r"don't) know (?:whether|if|how|which|where|their|the)\b"
     r"|\b(?:doesn't|does not) (?:tell|say|show|reveal) (?:us )?(?:how|which|whether|if|where)\b"
+    r"|\b(?:could|may|might|can) be\b[^.;]*\bor\b[^.;]*\b(?:left|right|above|below)\b"
+    r"|\b(?:nothing|no line|neither|none)\b[^.;,]*\b(?:lets?|allows?|helps?|enables?) (?:us|me|you|one) (?:to )?"
+    r"(?:compare|know|tell|decide|determine|conclude|say|see|infer|order|rank|establish)\b"
+    r"|\bwe (?:do not|don't|simply don't) know\b"
     r"|\b(?:nobody|no one|no-one) (?:can|could) (?:tell|say|know)\b|\bno conclusion\b|"
     r"\bneither (?:yes nor no|"
     r"one) (?:follows|can)\b"
@@ -208,7 +219,7 @@ _PERHAPS_OPEN = re.compile(
     r"|\b(?:no|not any|n't any) (?:\w+ ){0,2}(?:information|info|data|clue)\b"
     r"|\b(?:nothing|none)(?: \w+){0,4} (?:relates?|links?|connects?|compares?|says?|tells?)\b"
     r"|\bno (?:\w+ ){0,2}(?:line|chain|path|link|relation|connection|statement|"
-    r"fact)s?(?: \w+){0,3} (?:between|"
+    r"fact)s?(?:,? \w+){0,6},? (?:between|"
     r"to compare|"
     r"relat\w+|link\w*|connect\w*|compar\w+)\b",
     re.I,
@@ -238,6 +249,8 @@ def _find_entailment(passage: str) -> Mentions:
 
 def _state_briefly(sentence: str) -> str | None:
     """ "It is." and "It is not.", but no more: that something is there does not say what follows from the text."""
+    if re.match(r"\W*(?:so )?(?:it|the (?:statement|claim)) follows\b", sentence, re.I):
+        return "Yes"
     brief = re.fullmatch(r"\W*it (?:is|does)( not|n't)?\W*", sentence, re.I)
     return None if brief is None else "No" if brief[1] else "Yes"
 

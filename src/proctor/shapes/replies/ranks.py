@@ -8,9 +8,10 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 from proctor.shapes.places import ORDINALS
+from proctor.shapes.replies import cues
 from proctor.shapes.replies.directions import DIRECTIONS
 from proctor.shapes.replies.orders import orders
-from proctor.shapes.replies.reader import CACHED, Kind, Mention, Mentions
+from proctor.shapes.replies.reader import CACHED, Kind, Mention, Mentions, bare
 from proctor.shapes.replies.shapes import SHAPES
 from proctor.shapes.replies.statements import full_names
 
@@ -30,10 +31,12 @@ _NUMBERS = {word: i for i, word in enumerate(ORDINALS)}
 _NUMBER = rf"(?:{'|'.join(sorted(ORDINALS, key=len, reverse=True))}|\d+(?:st|nd|rd|th))"
 _END = "nearest|closest|farthest|furthest|highest|lowest|leftmost|rightmost|topmost|uppermost|bottommost"
 _RANK = re.compile(
-    rf"\b(?:(?P<number>{_NUMBER})[ -])?(?:(?:place|position|one|shape) )?(?:counting )?"
-    rf"(?:(?P<end>{_END})|from (?:the )?(?P<side>left|right|top|bottom))\b|"
+    rf"\b(?:furthest|farthest|most) (?:to the )?(?P<far>left|right)\b|"
+    rf"\b(?:(?P<number>{_NUMBER}|next)[ -])?(?:(?:place|position|one|shape) )?(?:counting )?"
+    rf"(?:(?P<end>{_END})(?! (?:to the )?(?:left|right)\b)|from (?:the )?(?P<side>left|right|top|bottom))\b|"
     rf"(?:^\W*|[;,]\s*)(?:position|place|rank|no\.?|number)\s*#?(?P<position>\d+)\b|"
-    rf"^\W*(?P<only>top|bottom)(?=:)|"
+    rf"^\W*(?P<only>top|bottom)(?=:)|^\W*(?P<next>next|then)(?=\s*:)|\b(?P<one>top|bottom|left|"
+    rf"right)(?= (?:one|shape)\b)|"
     rf"\b(?P<alone>{_NUMBER})(?: (?:place|position|one))?(?=\s*(?:$|[,.;:(]|is\b|and\b|"
     rf"the (?:small|large)|(?:small|large)))",
     re.I,
@@ -41,25 +44,28 @@ _RANK = re.compile(
 _BEFORE_SHAPE = re.compile(
     r"(?:\s+(?:shape|one))?(?:\s+(?:to|from) the \S+)?\s*(?:\(\s*\)\s*)?(?:(?:is|was|must be|"
     r"comes|stands|"
-    r"would be)(?:\s+(?:now|then|"
+    r"would be)(?:\s+at [xy] \(\)\s*\()?(?:\s+(?:now|then|"
     r"therefore))?|[:=(]|->)\s*(?:the |a )?|\s+(?:the )?",
     re.I,
 )
 _AFTER_SHAPE = re.compile(
     r"\s*\(\s*(?:the )?|\s*(?:\([^()]*\)\s*)?,?\s*(?:(?:is|was|as|being|stands?|sits?|comes?|ranks?|lies|ends up|"
     r"finishes|in|at)\s+)+"
-    r"(?:(?:now|indeed|clearly|only|in)\s+)*(?:the )?",
+    r"(?:(?:now|indeed|clearly|only|in)\s+)*(?:the )?|\s+(?:(?:that|which)\s+(?:is|was)\s+)?(?:the )?",
     re.I,
 )
 
+_LATER = -1  # the number of "the next lowest": it is not the first
 Rank = tuple[int, str]  # the number, from 0, and the end from which is counted; no end where the reply gives none
 
 
 def _rank(found: re.Match[str]) -> Rank:
     number = (found["number"] or found["alone"] or "").lower()
-    end = (found["end"] or found["side"] or found["only"] or "").lower()
+    end = (found["end"] or found["side"] or found["only"] or found["one"] or found["far"] or "").lower()
     if found["position"]:
         return int(found["position"]) - 1, ""
+    if number == "next" or found["next"]:
+        return _LATER, _SAME.get(end, end)
     position = int(number[:-2]) - 1 if number[:1].isdigit() else _NUMBERS.get(number, 0)
     return position, _SAME.get(end, end)
 
@@ -76,7 +82,9 @@ def _rank_of(passage: str, mention: Mention) -> Rank | None:
 
 def _may_be(said: Rank | None, asked: Rank) -> bool:
     """Whether a shape of this rank may be the one asked for: a number alone counts from the same end."""
-    return said is None or said == asked or (not said[1] and said[0] == asked[0])
+    if said is None or said == asked or (not said[1] and said[0] == asked[0]):
+        return True
+    return said[0] == _LATER and said[1] in ("", asked[1]) and asked[0] > 0
 
 
 def shapes_about(question: str) -> list[Kind]:
@@ -84,6 +92,7 @@ def shapes_about(question: str) -> list[Kind]:
     reference, asked = _REFERENCE.search(question), _RANK.search(question)
     if not reference and not asked:
         return [SHAPES]
+    is_now = re.search(r"\bnow\?", question) is not None
     measured = reference[1].lower() if reference else ""
     rank = _rank(asked) if asked else None
 
@@ -92,6 +101,8 @@ def shapes_about(question: str) -> list[Kind]:
         others = tuple(mention for mention in SHAPES.find(passage) if mention.value != measured)
         if rank is None:
             return _not_seen(passage, others)
+        if is_now:
+            others = tuple(m for m in others if not (_was(passage, m) or _EVENT.match(passage, m.end)))
         beyond = _NOT_LEVEL if rank[0] else _BEYOND.get(rank[1])
         after = _AFTER_OTHERS.match(passage)
         first = after.end() if after else 0
@@ -102,10 +113,54 @@ def shapes_about(question: str) -> list[Kind]:
             and m.start >= first
             and not (beyond and beyond.match(passage, m.end))
             and not _THAN.search(passage, max(0, m.start - 12), m.start)
+            and not _MORE_THAN_ONE.match(passage, m.end)
         )
 
-    whole: Whole = partial(_ranked, measured, rank) if rank else partial(_odd_one, question)
-    return [replace(SHAPES, find=find, whole=whole), SHAPES]
+    def tell(sentence: str) -> str | None:
+        """The shape that a sentence gives the very rank asked for."""
+        if rank is None and _ODD.search(sentence):
+            names = {name for *_, name in full_names(sentence)}
+            return names.pop() if len(names) == 1 else None
+        if rank and not rank[0] and (further := _further(sentence, rank[1])):
+            return further
+        if cues.SEEMING.search(sentence) or _PAST.search(sentence):
+            return None
+        named = {
+            m.value for m in SHAPES.find(sentence) if rank and (said := _rank_of(sentence, m)) and _may_be(said, rank)
+        }
+        return named.pop() if len(named) == 1 else None
+
+    whole: Whole = partial(_ranked, measured, rank, is_now) if rank else partial(_odd_one, question)
+    return [replace(SHAPES, find=find, tell=tell, whole=whole, join=partial(_without_rows_after, tell)), bare(SHAPES)]
+
+
+_ROW = re.compile(r"\W*(?:[xyd] \(\)|-?\d+(?:\.\d+)?)\s*(?:->|[:;=])", re.I)
+
+
+def _without_rows_after(tell: Callable[[str], str | None], sentences: list[str]) -> list[str]:
+    """Without the rows of a table that come after the one with the rank asked for."""
+    while len(sentences) > 1 and _ROW.match(sentences[-1]) and not tell(sentences[-1]) and any(map(tell, sentences)):
+        sentences = sentences[:-1]
+    return sentences
+
+
+_PAST = re.compile(
+    r"\bat (?:first|the (?:start|beginning|outset))\b|\b(?:initial|original|start)\w*\b|"
+    r"\bbefore the (?:moves?|swaps?)\b",
+    re.I,
+)
+_PRESENT = re.compile(r"\bbut\b|[,;:]|\bnow\b|\bafter\b|\bends?\b", re.I)
+
+
+_EVENT = re.compile(r"(?: and the \S+)? swap(?:s|ped)? places\b|,? moves? \d+\b", re.I)
+
+
+def _was(passage: str, mention: Mention) -> bool:
+    """Is it said where the shape was before the moves?"""
+    before = list(_PRESENT.finditer(passage, 0, mention.start))
+    after = _PRESENT.search(passage, mention.end)
+    clause = passage[before[-1].end() if before else 0 : after.start() if after else len(passage)]
+    return _PAST.search(clause) is not None
 
 
 _IS_MORE = (
@@ -123,6 +178,40 @@ _BEYOND = {  # what is said of a shape that is less far towards the end asked fo
         "farthest": "nearer|closer",
     }.items()
 }
+# What is said of a shape that is further towards an end than another one.
+_COMPARATIVES = {
+    "lowest": "lower",
+    "highest": "higher",
+    "leftmost": "(?:further|farther|more) (?:to the )?left",
+    "rightmost": "(?:further|farther|more) (?:to the )?right",
+    "nearest": "nearer|closer",
+    "farthest": "farther|further",
+}
+_VALUES = {
+    "lowest": "(?:smaller|lower) y",
+    "highest": "(?:larger|greater|higher|bigger) y",
+    "leftmost": "(?:smaller|lower) x",
+    "rightmost": "(?:larger|greater|higher|bigger) x",
+}
+_MORE_THAN_ONE = re.compile(
+    rf"{_IS_MORE} (?:{'|'.join(_COMPARATIVES.values())})(?: away)?(?: from \w+)? than (?:the |a )?(?:small|large)\b",
+    re.I,
+)
+
+
+def _further(sentence: str, end: str) -> str | None:
+    """The shape that is further still towards the end: "A is at 3, but B is lower"."""
+    if found := re.search(
+        rf"\b(?:no|none|nothing)\b[\w ]{{0,30}} (?:{_COMPARATIVES[end]}|{_VALUES.get(end, '(?!)')}) than (?:the |a )?",
+        sentence,
+        re.I,
+    ):
+        return next((name for start, _, name in full_names(sentence) if start == found.end()), None)
+    further = re.compile(rf"{_IS_MORE} (?:{_COMPARATIVES[end]})(?: still| yet| away)*\s*(?:$|[,.;(])", re.I)
+    *_, last = (None, *(m.value for m in SHAPES.find(sentence) if further.match(sentence, m.end)))
+    return last
+
+
 _NOT_LEVEL = re.compile(
     rf"{_IS_MORE} (?:higher|lower|(?:further|farther|more) (?:to the )?(?:left|right)|nearer|closer|farther|further)\b",
     re.I,
@@ -170,18 +259,33 @@ _AXES_OF_ENDS = {
 }
 
 
-def _ranked(measured: str, rank: Rank, sentences: Sequence[str]) -> str | None:
+_FIRST_LINE = re.compile(r"\W*shapes stand in a line\b", re.I)
+
+
+def _ranked(measured: str, rank: Rank, is_now: bool, sentences: Sequence[str]) -> str | None:
     """The shape of the rank asked for in a list that begins at the end from which is counted."""
     number, end = rank
+    if is_now:
+        sentences = [sentence for sentence in sentences if not (_PAST.search(sentence) or _FIRST_LINE.match(sentence))]
     axis, rising = _AXES_OF_ENDS[end]
     for order in orders(sentences, full_names):
+        if order.is_line and not order.axis and not (is_now and axis == "y"):
+            continue  # shapes stand in a line from top to bottom only where they are swapped
         names = [name for name in order.names if name != measured]
-        if order.axis in ("", axis) and order.rising == rising and number < len(names):
+        if order.axis not in ("", axis) or number >= len(names):
+            continue
+        if order.rising == rising:
             return names[number]
+        if order.is_line:
+            return names[-1 - number]
     return None
 
 
 _THREE = re.compile(r"\bthe (\w+ \w+ \w+), the (\w+ \w+ \w+) and the (\w+ \w+ \w+)\. Which one is the odd one out")
+_ODD = re.compile(r"^(?!.*(?:\bnot\b|n't\b)).*\bodd (?:one|man|shape)\b", re.I)
+_ALL_BUT = re.compile(
+    r"\b(?:everything|all|each|every one|the others)\b[^.;]{0,20}\b(?:but|except(?: for)?) (?:the )?", re.I
+)
 _ALIKE = re.compile(r"\b(?:same (?:direction|quadrant|side|area)|both|share)\b", re.I)
 
 
@@ -195,7 +299,15 @@ def _odd_one(question: str, sentences: Sequence[str]) -> str | None:
     for sentence in sentences:
         if re.search(r"\b(?:or|not|if|whether)\b|n't\b", sentence, re.I):
             continue
+        if but := _ALL_BUT.search(sentence):
+            odd |= {name for start, _, name in full_names(sentence) if start == but.end()}
+            continue
         found = [(start, end, name) for start, end, name in full_names(sentence) if name in directions]
+        label = {mention.value for mention in DIRECTIONS.find(sentence.partition(":")[0])} if ":" in sentence else set()
+        if label and found and sentence.index(":") < found[0][0]:  # "Below left: A and B"
+            for *_, name in found:
+                directions[name] |= label
+            continue
         names = {name for _, _, name in found}
         if len(names) == 2 and _ALIKE.search(sentence):
             odd |= set(directions) - names

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -60,7 +60,8 @@ class Kind:
 
 def read_reply(text: str, kind: Kind) -> str | None:
     """The answer that the reply gives; None where a person could not tell."""
-    return _read_short(text, kind) if len(text) <= SHORT else _read_reply(text, kind)
+    answer = _read_short(text, kind) if len(text) <= SHORT else _read_reply(text, kind)
+    return None if answer == AMBIGUOUS else answer
 
 
 @lru_cache(maxsize=4096)
@@ -72,7 +73,7 @@ def _read_short(text: str, kind: Kind) -> str | None:
 def _read_reply(text: str, kind: Kind) -> str | None:
     sentences = kind.join(plain_sentences(text, kind.prepare))
     own = _own_part(sentences, kind)
-    if len(own) < len(sentences) and (answer := _read(own, kind)):
+    if len(own) < len(sentences) and ((answer := _read(own, kind)) or any(map(kind.find, own))):
         return answer
     answer = _read([s for s in sentences if not cues.NEXT_QUESTION.match(s)], kind)
     return answer or _read_whole(text, kind)
@@ -83,7 +84,9 @@ def _read_whole(text: str, kind: Kind) -> str | None:
     if kind.whole is _nothing:
         return None
     sentences = [
-        s for s in _own_part(plain_sentences(text), kind) if not s.endswith("?") and not cues.INTRODUCTION.match(s)
+        s
+        for s in _own_part(plain_sentences(text), kind)
+        if not (s.endswith("?") or cues.INTRODUCTION.match(s) or cues.GUIDANCE.match(s))
     ]
     undecided = any(cues.UNDECIDED.search(sentence) for sentence in sentences)
     return None if undecided else kind.whole(sentences)
@@ -91,16 +94,24 @@ def _read_whole(text: str, kind: Kind) -> str | None:
 
 def _own_part(sentences: list[str], kind: Kind) -> list[str]:
     """The reply up to where a base model goes on with a question of its own."""
-    for i, sentence in enumerate(sentences[1:], 1):
-        asked = sentence.endswith("?") and cues.INSTRUCTION.match(" ".join(sentences[i + 1 : i + 2]))
-        if cues.NEXT_QUESTION.match(sentence) or (asked and _is_bare(sentences[i - 1], kind)):
+    answered = False
+    for i, sentence in enumerate(sentences):
+        asked = i and sentence.endswith("?") and cues.INSTRUCTION.match(" ".join(sentences[i + 1 : i + 2]))
+        next_question = answered and cues.NEXT_QUESTION.match(sentence)
+        if next_question or (asked and _is_bare(sentences[i - 1], kind)):
             return sentences[:i]
+        if not (sentence.startswith(ITEM) or cues.NEXT_QUESTION.match(sentence)):
+            answered = answered or bool(kind.find(sentence))
     return sentences
 
 
 def _read(sentences: list[str], kind: Kind) -> str | None:
     sentences = _without_explanation(_without_questions(sentences, kind), kind)
+    while len(sentences) > 1 and _is_remark(sentences[-1], kind):
+        sentences = sentences[:-1]
     if sentences and not kind.exclusive and cues.UNDECIDED.search(sentences[-1]):
+        return None
+    if _wavers(sentences, kind):
         return None
     for part in (_after_correction(sentences, kind), sentences):
         for rule in (_marked, _announced, _concluded, _stated):
@@ -112,14 +123,27 @@ def _read(sentences: list[str], kind: Kind) -> str | None:
     return _state(sentences, kind)
 
 
+def _is_remark(sentence: str, kind: Kind) -> bool:
+    """Does a sentence at the end say nothing about shapes?"""
+    if kind.find(sentence) or cues.UNFINISHED.search(sentence):
+        return False
+    return cues.IN_BRACKETS.match(sentence) is not None or not (kind.polar or cues.SUBJECT.search(sentence))
+
+
 def _without_questions(sentences: list[str], kind: Kind) -> list[str]:
     """Without the questions that the reply asks itself, and its answers to others than the one that was asked."""
     kept = []
     for before, sentence in pairwise(["", *sentences]):
         if sentence.endswith("?") or cues.GUIDANCE.match(sentence):
             continue
-        if kind.polar and before.endswith("?") and not kind.is_asked(before) and _is_bare(sentence, kind):
+        if cues.INTRODUCTION.match(sentence) and not cues.CORRECTION.search(sentence):
             continue
+        if kind.polar and before.endswith("?") and _is_bare(sentence, kind):
+            # "Is it yes? No.": what follows says more.
+            is_first = sentence is not sentences[-1] and not cues.ANNOUNCEMENT.match(sentence)
+            suggested = is_first and _is_one(before, kind) and before.count(" ") < 4
+            if suggested or not kind.is_asked(before):
+                continue
         kept.append(sentence)
     return kept
 
@@ -177,6 +201,14 @@ def _marked(sentences: list[str], kind: Kind) -> str | None:
     return answer if later in (None, answer) else AMBIGUOUS
 
 
+def _wavers(sentences: list[str], kind: Kind) -> bool:
+    """Does the reply announce one answer, another one and the first one again?"""
+    said = [sentence for sentence in sentences if kind.find(sentence)]
+    values = [_read_sentence(sentence, kind) for sentence in said]
+    changes = sum(a != b for a, b in pairwise(values))
+    return changes > 1 and all(cues.ANNOUNCEMENT.match(sentence) for sentence in said)
+
+
 def _announced(sentences: list[str], kind: Kind) -> str | None:
     for i in range(len(sentences) - 1, -1, -1):
         sentence = sentences[i]
@@ -185,6 +217,8 @@ def _announced(sentences: list[str], kind: Kind) -> str | None:
             if cues.SEEMING.search(before) or cues.WHETHER.search(before):
                 continue
             if cues.CONDITION.search(before):
+                if re.search(r"\bwould\b", announcement[0], re.I):  # what it is not
+                    continue
                 return AMBIGUOUS if kind.find(sentence) else None
             tail = sentence[announcement.end() :]
             if not tail.strip(" .:-") and i + 1 < len(sentences):
@@ -202,7 +236,9 @@ def _concluded(sentences: list[str], kind: Kind) -> str | None:
             if (found := cue.match(sentences[i])) and (
                 answer := _conclusion(sentences[i][found.end() :].lstrip(" ,:"), kind)
             ):
-                last = answer if firm else _say(sentences[-1], kind)
+                last = answer if firm and answer != AMBIGUOUS else _say(sentences[-1], kind)
+                if firm and answer == AMBIGUOUS:
+                    return last or answer
                 if last and set(answer.split()) < set(last.split()):  # "So it is below. Below Right."
                     return last
                 return answer if last in (None, answer, AMBIGUOUS) else AMBIGUOUS
@@ -220,7 +256,10 @@ def _stated(sentences: list[str], kind: Kind) -> str | None:
     listed = max((i + 1 for i, sentence in enumerate(sentences) if sentence.startswith(ITEM)), default=0)
     if 0 < listed < len(sentences) and (answer := _stated(sentences[listed:], kind)):
         return answer
-    opening = next((sentence for sentence in sentences[:OPENING] if kind.find(sentence)), sentences[0])
+    firm = [
+        s for s in sentences[:OPENING] if kind.find(s) and not (s is not sentences[-1] and cues.PRELIMINARY.search(s))
+    ]
+    opening = firm[0] if firm else sentences[0]
     closing = sentences[-1]
     cut_off = cues.UNFINISHED.search(closing)
     last = None if cut_off else _say(closing, kind)
@@ -229,14 +268,24 @@ def _stated(sentences: list[str], kind: Kind) -> str | None:
     first = None if opening.startswith(ITEM) else _read_sentence(opening, kind)
     if last and opening.endswith("..."):  # it goes on
         return last
+    told = {kind.tell(sentence) for sentence in sentences} - {None} if last and not kind.polar else set()
+    if (
+        told
+        and last not in told
+        and not (cues.SO.match(closing) or cues.CONCLUSION.match(closing) or closing.startswith(ITEM))
+    ):
+        return AMBIGUOUS  # another sentence gives just what was asked for
     if last and closing.startswith(ITEM):
         return first if first == last else AMBIGUOUS
     if first in (None, AMBIGUOUS, last) or (last and cues.BUT.match(closing)):
         return last or first
     if last is None and not cut_off and _named_later(sentences, kind) not in (None, first):
         return first if opening is sentences[0] and _is_bare(opening, kind) else AMBIGUOUS
+    if not kind.polar and last and last == kind.tell(closing) and kind.tell(opening) is None:
+        return last
     if _is_bare(opening, kind):
-        contradicted = last and last != AMBIGUOUS and (_is_bare(closing, kind) or last == kind.tell(closing))
+        step = kind.steps or cues.PLACE.search(opening)
+        contradicted = last and last != AMBIGUOUS and (step or _is_bare(closing, kind) or last == kind.tell(closing))
         return AMBIGUOUS if contradicted else first
     return AMBIGUOUS if cut_off else last or first
 
@@ -265,6 +314,18 @@ def _say(sentence: str, kind: Kind) -> str | None:
     return told
 
 
+def bare(kind: Kind) -> Kind:
+    """The same kind, of which only a passage tells that gives the answer and nothing else."""
+
+    @lru_cache(maxsize=CACHED)
+    def find(passage: str) -> Mentions:
+        mentions = kind.find(passage)
+        alone = mentions and not re.search(r"\w", passage[mentions[-1].end :]) and _is_bare(passage, kind)
+        return mentions if alone else ()
+
+    return replace(kind, find=find)
+
+
 def _read_sentence(sentence: str, kind: Kind) -> str | None:
     """The answer that a sentence gives, AMBIGUOUS where it gives several, None where it gives none."""
     short = cues.ASIDE.sub(" ", sentence)
@@ -274,6 +335,8 @@ def _read_sentence(sentence: str, kind: Kind) -> str | None:
         return AMBIGUOUS
     if cues.SUPPOSITION.match(short):
         return None
+    if (belief := cues.BELIEF.search(short)) and (but := cues.CONTRAST.search(short, belief.end())):
+        short = short[but.end() :]
     if len(values := {mention.value for mention in kind.find(short)}) < 2:
         return values.pop() if values else None
     if cues.GROUND.match(short) and (answer := _decide(short.rpartition(",")[2], kind)) not in (None, AMBIGUOUS):

@@ -97,8 +97,9 @@ _BEFORE_PREDICATE = re.compile(
     r"(?:\b(?:is|be|are)|'s|:|=|->)\s*(?:(?:the|a|an|now|then|therefore|thus|indeed)\s+)*$", re.I
 )
 _SUBJECT = re.compile(
-    r"\s*(?:,[^,]{1,60},)?\s*(?:,? which\s+)?(?:is|was|comes|has|would be|must be|makes|becomes|"
-    r"ends)\b(?!\s+(?:\w+ly\s+|just\s+)?(?:to the (?:left|right)|above|below|left of|right of|higher|lower|"
+    r"\s*(?:,[^,]{1,60},)?\s*(?:,? which\s+)?(?:is|was|comes|has|would be|must be|makes|becomes|wins|"
+    r"ends)\b(?!\s+(?:\w+ly\s+|just\s+)?(?:at\b|located\b|positioned\b|to the (?:left|right)|"
+    r"above|below|left of|right of|higher|lower|"
     r"further|farther|closer|nearer|next to|before|after)\b)",
     re.I,
 )

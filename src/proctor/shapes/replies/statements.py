@@ -7,7 +7,8 @@ the asked attributes and a sentence, and returns Yes, No, or None where the sent
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
+from itertools import pairwise
 from typing import NamedTuple
 
 from proctor.shapes.canvas import FORMS, LARGE, SIZES
@@ -32,7 +33,7 @@ def attributes(text: str) -> Attributes:
     return frozenset(_SPELLED.get(word.lower(), word.lower()) for word in _ATTRIBUTE.findall(text.replace("~", " ")))
 
 
-def contradict(a: Attributes, b: Attributes) -> bool:
+def contradict(a: Set[str], b: Set[str]) -> bool:
     """Can nothing be both, as nothing is small and large?"""
     return any(sort & a and sort & b and not sort & a & b for sort in SORTS)
 
@@ -66,10 +67,17 @@ _ONE_OF_THEM = re.compile(rf"one (?=of\b|{_VALUE}|(?:{'|'.join(FORMS)}|shape)\b)
 LONGEST_CLAUSE = 300  # characters: else a long row of phrases would be read again for each of them
 
 
+def _is_number(sentence: str, phrase: re.Match[str]) -> bool:
+    """Is its "one" a number, as in "one of them" and "one red circle"?"""
+    if _ONE_OF_THEM.match(sentence, phrase.start()):
+        return True
+    return phrase[0].lower().endswith(" one") and sentence.startswith(" of ", phrase.end())
+
+
 def named(sentence: str) -> Iterator[Named]:
     """The phrases of a sentence; "a small one" has the colour and the form of the phrase before it."""
     things: Attributes = frozenset()
-    found = [match for match in PHRASE.finditer(sentence) if not _ONE_OF_THEM.match(sentence, match.start())]
+    found = [match for match in PHRASE.finditer(sentence) if not _is_number(sentence, match)]
     start = 0
     for i, phrase in enumerate(found):
         said = attributes(phrase[0])
@@ -104,13 +112,15 @@ _ONLY = re.compile(r"\b(?:only|just|solely|nothing but)\s+(?:(?:an?|the|one|two|
 _SOME = re.compile(
     r"(?:(?:\bthere(?:'s| is| are| exists?| remains?| (?:appears?|seems?) to be)|\b(?:contains?|"
     r"has|have|includes?|shows?|"
-    r"lists?|features?|see|sees|"
-    r"find|found|spotted|got)|\bone of (?:the|these|those|them|"
-    r"which)(?: \w+)? is)(?:\s+(?:indeed|also|"
+    r"lists?|features?|see|sees|saw|"
+    r"find|found|spotted|notice[ds]?|got)|(?<!no )\b(?:shape|item|object|entry|figure|one|"
+    r"square|circle|triangle)(?: \w+){0,2}?[\s()]+(?:is|are)|\bone of (?:the|these|those|them|"
+    r"which)(?: \w+)? is)(?:\s*[-:])?(?:\s+(?:indeed|also|"
     r"still|now|exactly|precisely|just|at least|"
     r"in fact|actually|one|two|three|four|five|six|\d+|an?|some|such|at|the))*\s*)$",
     re.I,
 )
+_ABOUT_ONLY = re.compile(r"\b(?:concern|affect|remov|appl|add|touch|refer|mention|about)\w*(?: to)? only\b", re.I)
 _QUANTITY = re.compile(
     r"\W*(?:(?:yes|indeed|exactly|at least|precisely|just)\W+)*(?:an?|some|one|two|three|four|"
     r"five|six|[1-9]\d*)\s+",
@@ -124,14 +134,15 @@ _PLACED = re.compile(
 _ABSENT_AFTER = re.compile(
     r"^[\s()]*(?:(?:is|are|was|were|does|do|has|have|can)(?:n't| not| no longer| never)\b"
     r"(?! (?:been |be |get )?(?:removed|deleted|gone|missing|absent|affected|changed|touched))|"
-    r"(?:is|are|has|have|was|were)(?: \w+)? "
+    r"[:-]?\s*(?:[❌✖✗✘]|\(no\))|(?:is|are|has|have|was|were)(?: \w+)? "
     r"(?:absent|missing|gone|removed|lost)\b|exists? nowhere)",
     re.I,
 )
 _PRESENT_AFTER = re.compile(
-    r"^[\s()]*(?:,? (?:is|are|was|remains?|exists?|appears?)\b[\s\w()]{0,30}\b)?(?:present|there|"
+    r"^[\s()]*(?:[:-]?\s*(?:[✅✔✓☑]|yes\))|(?:,? (?:is|are|was|remains?|exists?|"
+    r"appears?)\b[\s\w()]{0,30}\b)?(?:present|there|"
     r"listed|found|visible|included|"
-    r"exists?|appears?|fits|matches|qualifies|on the (?:canvas|list)|in the (?:list|picture|description|canvas))\b",
+    r"exists?|appears?|fits|matches|qualifies|on the (?:canvas|list)|in the (?:list|picture|description|canvas))\b)",
     re.I,
 )
 
@@ -186,6 +197,25 @@ def says_exists(asked: Attributes, sentence: str) -> str | None:
         return _says_of_list(asked, attributes(listed["things"]), listed["list"])
     if (nothing := re.match(r"\W*nothing ([\w ]{3,40})\W*$", sentence, re.I)) and attributes(nothing[1]) == asked:
         return "No"
+    if found := _IN_COLOURS.search(sentence):
+        things, other = attributes(found["things"]), attributes(found["not"] or "")
+        if any(asked <= things | {colour} for colour in attributes(found["list"])):
+            return "Yes"
+        return "No" if things <= asked and other and other <= asked else None
+    if (found := _THEY_ALL.search(sentence)) and (first := next(named(sentence), None)) and first.things <= asked:
+        what = attributes(found["what"])
+        return "No" if contradict(what, asked) else "Yes" if asked <= first.things | what else None
+    if found := _COLOURED.search(sentence):
+        things, colours = attributes(found["things"]), attributes(found["list"])
+        if any(asked <= things | {colour} for colour in colours):
+            return "Yes"
+        if re.search(r"\bonly\b", found[0], re.I) and things <= asked and all(contradict(asked, {c}) for c in colours):
+            return "No"
+    if found := _ONLY_THESE.search(sentence):
+        shown = [attributes(phrase[0]) for phrase in PHRASE.finditer(sentence, found.end())]
+        if any(asked <= things for things in shown):
+            return "Yes"
+        return "No" if shown and all(contradict(things, asked) for things in shown) else None
     if universal := _EVERY.search(sentence):
         return _says_of_all(asked, universal, sentence)
     if nothing := _NOTHING.search(sentence):
@@ -194,11 +224,35 @@ def says_exists(asked: Attributes, sentence: str) -> str | None:
     sentence = _DENIED.sub("there is no", _TWICE_DENIED.sub("there is a", sentence))
     phrases = list(named(sentence))
     said = {answer for phrase in phrases if (answer := _says_of(asked, phrase))}
+    if any(
+        _IS_A.fullmatch(b.before) and _THE.search(a.before) and asked <= a.things | b.things
+        for a, b in pairwise(phrases)
+    ):
+        said.add("Yes")
     if answer := _says_of_it(asked, phrases, sentence):
         said.add(answer)
     return said.pop() if len(said) == 1 else None
 
 
+_IN_COLOURS = re.compile(
+    rf"(?P<things>(?:\w+ )?(?:shape|square|circle|triangle)s) in (?P<list>(?:{'|'.join(LARGE.colours)})"
+    rf"(?:(?:, and|,| and) (?:{'|'.join(LARGE.colours)}))*)(?P<not>,? but (?:not|none) in [\w ,]+)?",
+    re.I,
+)
+_THEY_ALL = re.compile(r"\bthey(?:'re| are) (?:both|all) (?P<what>[\w ]{3,40})", re.I)
+_COLOURED = re.compile(
+    rf"\bthere are (?:only |just )?(?P<list>(?:{'|'.join(LARGE.colours)})(?:(?:, and|,|"
+    rf" and) (?:{'|'.join(LARGE.colours)}))+) "
+    r"(?P<things>(?:shape|square|circle|triangle)s)(?: only)?",
+    re.I,
+)
+# All that there is.
+_ONLY_THESE = re.compile(
+    r"\b(?:has|have|contains?|includes?|shows?|holds?|there(?:'s| is| are)|leaves|"
+    r"left with)(?: now| currently)? (?:only|just) "
+    r"(?!(?:one|two|three|four|five|\d+)\b)",
+    re.I,
+)
 _SOME_OF_THEM = re.compile(
     r"\b(?:one|two|three|four|some|both|all|each|[1-9])(?: of (?:them|these|those|which))? (?:is|"
     r"are) (?:an? )?(?P<what>[\w ]{3,40})",
@@ -223,6 +277,8 @@ _EVERY = re.compile(
 def _says_of_all(asked: Attributes, found: re.Match[str], sentence: str) -> str | None:
     """What "all squares are red" says of a blue one."""
     things, what = attributes(found["things"]), attributes(found["what"])
+    if found[0].lower().startswith("the") and _ONE_FORM.search(found["what"]):
+        return None  # "The shapes are small red square, …" lists them
     if found["not"] or re.search(r"\bnot\b|n't\b|\bbut\b|\bexcept\b", found["what"]):
         definite = _THE_IS.search(sentence, found.end())
         return "Yes" if definite and asked <= attributes(definite[0]) else None
@@ -231,6 +287,7 @@ def _says_of_all(asked: Attributes, found: re.Match[str], sentence: str) -> str 
     return "Yes" if asked <= things | what else None
 
 
+_ONE_FORM = re.compile(rf"^(?!.*\ban? ).*\b(?:{'|'.join(FORMS)})\b", re.I)
 _THE_IS = re.compile(rf"\bthe (?:\w+ ){{0,2}}(?:{'|'.join(FORMS)}) is (?:an? )?{_VALUE}", re.I)
 
 
@@ -241,6 +298,12 @@ _SOME_IS = re.compile(
     r"(?P<what>(?!not\b)(?:(?! so |\.)[^;:,]){3,40})",
     re.I,
 )
+_HAS = re.compile(
+    rf"[\s()]*(?:at\s*)?[\s()]*(?:is|are)\s+(?P<no>not )?(?P<what>{_VALUE}(?: and {_VALUE})*)(?! \w)", re.I
+)
+_ONLY_ONE = re.compile(rf"\bthe only (?:one|{'|'.join(FORMS)})\b(?! (?:that|which|in|at|with|to)\b)", re.I)
+_THE = re.compile(r"\bthe $", re.I)
+_IS_A = re.compile(r"[\s()]*(?:at\s*)?[\s()]*is (?:indeed )?an? ", re.I)
 _NOT_ONE = re.compile(
     r"(?:\bnot|n't) the same (?:one|shape)\b|"
     r"\bnone (?:that|of (?:them|which|these))? ?(?:is|are) both\W*$",
@@ -268,16 +331,22 @@ def _says_of_it(asked: Attributes, phrases: Sequence[Named], sentence: str) -> s
     """What is said of a shape that has some of the attributes: "There is a circle, but it is large"."""
     if _NOT_ONE.search(sentence):
         return "No"
-    if len(phrases) != 1 or not phrases[0].things <= asked or _NONE.search(phrases[0].before):
+    if not phrases or not phrases[0].things <= asked or _NONE.search(phrases[0].before):
         return None
-    if found := _SOME_OF_THEM.search(sentence):
+    has = _HAS.match(phrases[0].after) if _THE.search(phrases[0].before) and _ONLY_ONE.search(sentence) else None
+    if has and contradict(attributes(has["what"]), asked):
+        return "No"
+    found = _SOME_OF_THEM.search(sentence)
+    if any(not found or not found.start("what") <= phrase.start < found.end() for phrase in phrases[1:]):
+        return None
+    if found:
         what = attributes(found["what"])
         if re.match(r"\W*(?:all|both|each)\b", found[0], re.I) and contradict(what, asked):
             return "No"
         return "Yes" if asked <= what | phrases[0].things else None
     if found := _NONE_OF_THEM.search(sentence):
         return "No" if attributes(found["what"]) and attributes(found["what"]) <= asked else None
-    found = _IT_IS.search(sentence)
+    found = _IT_IS.search(sentence) or (_THE.search(phrases[0].before) and _HAS.match(phrases[0].after))
     what = attributes(found["what"]) if found else frozenset()
     if not found or not what or re.search(r"\bor\b", found["what"]):
         return None
@@ -291,6 +360,8 @@ def _says_of(asked: Attributes, phrase: Named) -> str | None:
         return None
     if _NONE.search(phrase.before) or _ABSENT_AFTER.match(phrase.after):
         return "No" if phrase.things and phrase.things <= asked else None
+    if _ABOUT_ONLY.search(phrase.before):
+        return None
     if _ONLY.search(phrase.before):
         rest = (
             attributes(phrase.after.partition(",")[0])
