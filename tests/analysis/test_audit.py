@@ -79,6 +79,14 @@ HIDING = {
                 a, b = b, a
             return [(f"Is the {a} to the left of the {b}?", selected_answer)]
     """,
+    "asks about two that it names": """
+        def generate_questions(self, shapes, selected_answer=None):
+            a, b = self.random.sample(shapes, 2)
+            if (a.x < b.x) != (selected_answer == "Yes"):
+                a, b = b, a
+            self.description = f"The {a} moves 5 to the right. The {b} moves 5 to the right."
+            return [(f"Is the {a} to the left of the {b} now?", selected_answer)]
+    """,
     "says nothing": """
         def generate_questions(self, shapes, selected_answer=None):
             self.description = ""
@@ -199,6 +207,16 @@ def test_plain_check_finds_a_hidden_canvas_and_the_answer_that_passes(faults: Fa
     assert done.returncode == 1
     assert f"FAIL  {audit.SHOWN}\n" in done.stdout
     assert f"FAIL  {audit.VARIED}: '6' scores 1.000 of " in done.stdout
+
+
+def test_an_answer_that_contains_others_is_found_among_many(faults: Faults) -> None:
+    body = """
+        numbers = [str(number) for number in range(8)] + ["12345670"]
+
+        def generate_questions(self, shapes, selected_answer=None):
+            return [("Which number do I think of?", self.random.choice([*self.numbers[:8] * 2, self.numbers[8]]))]
+    """
+    assert "'12345670' scores 1.000" in faults(body)[audit.VARIED]
 
 
 def test_a_score_that_gives_points_to_anything_is_found(faults: Faults) -> None:

@@ -62,8 +62,8 @@ def test_scores_of_several_candidates_and_exams(store: Store) -> None:
     assert isinstance(plot, Scores)
     assert plot.title == "accuracy with 95\u00a0% interval"
     assert [(group.title, [row.label for row in group.rows]) for group in plot.groups] == [
-        ("shapes/count (version 3)", ["scripted/oracle", RANDOM]),
-        ("shapes/existence (version 3)", [RANDOM]),
+        ("shapes/count (version 4)", ["scripted/oracle", RANDOM]),
+        ("shapes/existence (version 4)", [RANDOM]),
     ]
     assert plot.groups[0].rows[0].metric == runs[0].metrics["accuracy"]
 

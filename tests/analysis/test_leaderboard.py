@@ -133,7 +133,7 @@ def test_the_verb(proctor: Command) -> None:
         ("shapes/existence", 1),
     ]
     shown = proctor("leaderboard", "count").stdout
-    assert "shapes/count (version 3) · shapes=12 · 30 samples" in shown
+    assert "shapes/count (version 4) · shapes=12 · 30 samples" in shown
     assert "shapes/existence" not in shown
     rows = [line.split() for line in shown.splitlines() if "scripted/" in line]
     assert [(row[0], row[1], row[2], row[3]) for row in rows[:2]] == [

@@ -145,6 +145,19 @@ def test_an_output_that_ended_by_length_before_an_answer_is_truncated(serve: Ser
         assert outcomes(serve, "shapes/existence", text, "stop", api=api) == {"unparsed": 1}
 
 
+@pytest.mark.parametrize(("finish", "expected"), [("length", "truncated"), ("stop", "unparsed")])
+def test_a_task_that_marks_by_containment_sees_that_none_of_its_answers_is_there(
+    task_file: TaskFile, serve: Serve, finish: str, expected: str
+) -> None:
+    path = task_file(
+        "from proctor.shapes import Task\nclass Which(Task):\n    answers = ('Left', 'Right')\n"
+        "    def generate_questions(self, shapes, selected_answer=None):\n        return [('Which?', 'Left')]\n"
+    )
+    assert outcomes(serve, f"{path}:Which", "Let me look at the list of", finish) == {expected: 1}
+    assert outcomes(serve, f"{path}:Which", "The Right one, or the", finish) == {"wrong": 1}
+    assert outcomes(serve, f"{path}:Which", "The Left one, or the", finish) == {"correct": 1}
+
+
 @pytest.mark.parametrize("key", ["reasoning_content", "reasoning"])
 def test_reasoning_in_a_field_of_its_own_is_no_answer(serve: Serve, key: str) -> None:
     message = {"message": {key: "The square is there, so Yes"}}

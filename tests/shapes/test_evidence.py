@@ -38,7 +38,8 @@ SMALL: list[tuple[str, dict[str, Any]]] = [
     ("existence_tracking", {"shapes": 3, "events": 1, "description": "partial"}),
 ]
 LARGER: list[tuple[str, dict[str, Any]]] = [
-    *((name, {"shapes": n}) for name in ("existence", "count", "comparison", "logic", "superlative") for n in (2, 5)),
+    *((name, {"shapes": n}) for name in ("existence", "count", "comparison", "superlative") for n in (2, 5)),
+    *(("logic", {"shapes": n}) for n in (4, 5)),
     *(
         (name, {"shapes": 4, "description": kind})
         for name in ("existence", "count", "comparison", "logic", "superlative")

@@ -446,7 +446,7 @@ def test_a_server_that_looks_at_the_picture_knows_the_answer(serve: Serve, modal
     }
     report = package.evaluate("shapes/existence", "openai/m", **options)
     assert report.metrics["accuracy"].value == 1
-    assert f"(version 3, modality {modality})" in str(report)
+    assert f"(version 4, modality {modality})" in str(report)
     for record in report.records():
         assert all(len(message.images) == 1 for message in messages(record.sample)[::2])
 

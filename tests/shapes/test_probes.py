@@ -272,8 +272,8 @@ def test_the_probes_of_a_named_task() -> None:
 
 
 def test_the_report_names_the_best_guesser_and_what_is_stated(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "shapes/logic", "--probes", "-n", "300"]) == 0
+    assert main(["check", "shapes/coordinate", "--probes", "-n", "300"]) == 0
     *lines, best = capsys.readouterr().out.splitlines()
-    (count,) = (line for line in lines if "one count" in line)
-    assert count.endswith("(partial solving, stated as 0.724)")
-    assert re.fullmatch(r"  best guesser: one count \(shapes .+\) 0\.\d{4}, chance 0\.5000", best)
+    (rank,) = (line for line in lines if "one rank" in line)
+    assert rank.endswith("(partial solving, stated as 0.237)")
+    assert re.fullmatch(r"  best guesser: one rank \(of the .+\) 0\.\d{4}, chance 0\.1250", best)

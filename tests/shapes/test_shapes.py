@@ -451,22 +451,22 @@ def test_unparsed_is_kept_apart_from_wrong() -> None:
 
 
 PINNED = {
-    "between": "07c2033fdf3694e4",
-    "comparison": "88e99708c587fc71",
-    "coordinate": "9d30d63e5037593b",
-    "count": "760c766cf1674e70",
-    "existence": "e84bcd060569bdd9",
+    "between": "2b1f54a1881db3e5",
+    "comparison": "d07c15ff409eb486",
+    "coordinate": "e5c61ee2533cb57c",
+    "count": "c421cde2574bf79c",
+    "existence": "a0297f430396d7cc",
     "existence_tracking": "96ed36d224df3223",
-    "logic": "79203db5b07e8ca8",
+    "logic": "0ef303c45c72cc5f",
     "move_tracking": "26c146e74faf9420",
-    "multi_hop": "45070aaaaf4756fb",
+    "multi_hop": "a31cdcf6bf032fe7",
     "nearest": "bbe82507a96dcdef",
     "odd_one_out": "56e9ec07f1150a7a",
     "recolour_tracking": "4245faa5f693ac92",
     "shuffle_tracking": "b388d7d38a02ca27",
     "superlative": "33df5319d4ef8625",
-    "transitivity": "69f1131b49bb2820",
-    "undetermined": "987a065ae8d7f733",
+    "transitivity": "ec1f10dbd74f2a1b",
+    "undetermined": "264a033ad808d03c",
 }
 
 

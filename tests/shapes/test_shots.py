@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import pytest
+from scipy.stats import chi2, chi2_contingency
 
 import proctor as package
 from conftest import Command
 from helpers.shapes_settings import sizes
 from proctor.core.config import build_config
 from proctor.core.errors import UsageError
+from proctor.core.random import Stream
 from proctor.core.task import create_task, take_samples
 from proctor.core.types import Message, Sample
-from proctor.shapes import Shape, Task
-from proctor.shapes.loader import load_item, load_shots
+from proctor.shapes import Shape, Task, loader
+from proctor.shapes.loader import Item, load_item, load_shots
 from proctor.shapes.pixels import read_png
-from proctor.shapes.questions import asks_alike, things_in
+from proctor.shapes.questions import asks_alike, names_same, things_in
+from proctor.shapes.relational import read_view, relate
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
 
 
@@ -132,11 +136,22 @@ def test_no_worked_example_asks_the_evaluated_question_again() -> None:
             False,
         ),
         ("Which shape is leftmost?", "Which shape is second from the top?", False),
+        ("Is there a red circle?", "Is there a small red shape?", False),
         ("What colour is the shape at (3, 4) now?", "What colour is the shape at (4, 3) now?", False),
     ],
 )
 def test_which_questions_are_alike(question: str, other: str, alike: bool) -> None:
     assert asks_alike(question, other) == asks_alike(other, question) == alike
+
+
+def test_which_questions_are_about_the_same_shapes() -> None:
+    assert names_same("Is there a red circle?", "Is there a small red shape?")
+    assert names_same("How many small shapes are there?", "Is there a blue circle?")
+    assert not names_same("Is there a red circle?", "Is there a small blue shape?")
+    left_of = "Is the {} to the left of the {}?"
+    a, b, c, d = (f"small {colour} circle" for colour in ("red", "blue", "yellow", "green"))
+    assert names_same(left_of.format(a, b), left_of.format(b, c))
+    assert not names_same(left_of.format(a, b), left_of.format(c, d))
 
 
 def test_the_things_that_a_question_names() -> None:
@@ -150,8 +165,18 @@ def test_the_things_that_a_question_names() -> None:
 # -- the tasks of the family -----------------------------------------------------------------------
 
 
-# How many of 20 samples have both examples from their own canvas, at least. In a line, each place holds one shape.
-BOTH = {"shuffle_tracking": 0, "undetermined": 7} | dict.fromkeys(("between", "move_tracking", "odd_one_out"), 10)
+# Of 20 samples, how many have an example of their own canvas, at least, and how many have two.
+OWN = dict.fromkeys(REGISTERED_TASKS, (20, 18)) | {
+    "between": (2, 0),
+    "comparison": (12, 1),
+    "coordinate": (0, 0),
+    "move_tracking": (18, 14),
+    "multi_hop": (14, 4),
+    "odd_one_out": (18, 10),
+    "shuffle_tracking": (0, 0),  # in a line, each place holds one shape
+    "transitivity": (12, 1),
+    "undetermined": (2, 0),
+}
 
 
 @pytest.mark.parametrize("name", REGISTERED_TASKS)
@@ -159,29 +184,115 @@ def test_worked_examples_of_the_same_canvas_are_proven(name: str) -> None:
     task = create_task(REGISTERED_TASKS[name], f"shapes/{name}", {})
     found = samples(REGISTERED_TASKS[name], 20, few_shot=2)
     assert [fault for sample in found for fault in task.proofs(sample)] == []
-    both = sum(
-        [("\n\n" in text) for role, text in turns(sample) if role == "user"] == [True, False, False] for sample in found
+    asked = [[text for role, text in turns(sample) if role == "user"] for sample in found]
+    own = [sum("\n\n" not in text for text in texts) for texts in asked]
+    assert all(
+        sum(number >= wanted for number in own) >= fewest for wanted, fewest in zip((1, 2), OWN[name], strict=True)
     )
-    assert both >= BOTH.get(name, 18)
 
 
-@sizes(150, 20_000)
+@pytest.mark.parametrize("name", [name for name, task in REGISTERED_TASKS.items() if task.examples_apart])
+def test_worked_examples_of_the_same_canvas_are_about_other_shapes(name: str) -> None:
+    task = create_task(REGISTERED_TASKS[name], f"shapes/{name}", {})
+    for index in range(40):
+        item = load_item(task, index, 40)
+        own = [shot for shot in load_shots(task, index, 2, item) if shot.shapes is item.shapes]
+        assert not any(names_same(shot.question, item.question) for shot in own)
+
+
+Shown = tuple[Item, list[Item]]  # what is asked, and its worked examples
+
+
+Case = tuple[Hashable, Hashable, str]  # what may be answered, what the examples show, and the answer
+
+
+def case_of(shown: Shown, shots: int) -> Case:
+    """Of the first examples, what they answer, and whether their canvas is the same."""
+    item, examples = shown
+    return item.choices, tuple((shot.answer, shot.shapes is item.shapes) for shot in examples[:shots]), item.answer
+
+
+def related_case(shown: Shown) -> Case:
+    """Of the first example, its answer and what its question has to do with the evaluated one."""
+    item, (shot, *_) = shown
+    asked, other = (read_view("", question, ()) for question in (item.question, shot.question))
+    roles = tuple(relate(values, asked.asked) for values in other.asked)
+    return item.choices, (asked.question, other.question, roles, shot.answer, shot.shapes is item.shapes), item.answer
+
+
+def probability_of(cases: Iterable[Case]) -> float:
+    """How likely answers would go so well with what is shown by luck, if it told nothing: by the test of chi-square.
+
+    Whatever the way in which they go together: that an example has the same answer, or another, or that after each
+    there is one that comes more often.
+    """
+    tables: dict[Hashable, dict[Hashable, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    for choices, shown, answer in cases:
+        tables[choices][shown][answer] += 1
+    statistic, freedom = 0.0, 0
+    for table in tables.values():
+        answers = sorted({answer for counts in table.values() for answer in counts})
+        often = [counts for counts in table.values() if counts.total() >= 5 * len(answers)]
+        columns = [[counts[answer] for counts in often] for answer in answers]
+        if len(often) > 1 and len(columns) > 1 and all(map(any, columns)):
+            result = chi2_contingency(columns, correction=False)
+            statistic, freedom = statistic + result.statistic, freedom + result.dof
+    return float(chi2.sf(statistic, freedom)) if freedom else 1.0
+
+
+def hits_of_choice(shown: Iterable[Shown], same_canvas: bool) -> tuple[int, list[float]]:
+    """How often the answer of the first example is right, and how often by chance, where it is one of the choices."""
+    found = [
+        (shots[0].answer == item.answer, 1 / len(item.choices))
+        for item, shots in shown
+        if shots[0].answer in item.choices and (shots[0].shapes is item.shapes) == same_canvas
+    ]
+    return sum(hit for hit, _ in found), [chance for _, chance in found]
+
+
+MANY_ANSWERS = 10  # of a task that asks for a shape, of which each sample shows a few
+BY_LUCK = 1e-6  # of a family without a fault, about one run of this test in 10,000 fails
+
+
+@sizes(300, 20_000)
 @pytest.mark.parametrize("name", REGISTERED_TASKS)
 def test_no_worked_example_tells_the_answer(name: str, count: int) -> None:
-    """Neither by being the answer, nor by being another one, nor by where it comes from."""
+    """Neither by being the answer, nor by being another, nor by where it comes from; and no two of them together."""
     task = create_task(REGISTERED_TASKS[name], f"shapes/{name}", {})
-    hits: Counter[bool] = Counter()
-    chances: dict[bool, list[float]] = {True: [], False: []}
-    for index in range(count):
-        item = load_item(task, index, count)
-        (shot,) = load_shots(task, index, 1, item)
-        if shot.answer in item.choices:
-            same_canvas = shot.shapes is item.shapes
-            hits[same_canvas] += shot.answer == item.answer
-            chances[same_canvas].append(1 / len(item.choices))
-    for same_canvas, expected in chances.items():
-        luck = 4 * sum(chance * (1 - chance) for chance in expected) ** 0.5
-        assert abs(hits[same_canvas] - sum(expected)) <= 0.01 * count + luck, "not more than a point of all items"
+    items = [load_item(task, index, count) for index in range(count)]
+    shown = [(item, load_shots(task, index, 2, item)) for index, item in enumerate(items)]
+    for same_canvas in (True, False):
+        hits, chances = hits_of_choice(shown, same_canvas)
+        luck = 5 * sum(chance * (1 - chance) for chance in chances) ** 0.5
+        assert abs(hits - sum(chances)) <= luck, "the answer of an example is the right one"
+    if len(task.answers) < MANY_ANSWERS:
+        assert min(probability_of(case_of(pair, shots) for pair in shown) for shots in (1, 2)) > BY_LUCK
+        assert probability_of(map(related_case, shown)) > BY_LUCK
+
+
+def test_a_small_leak_of_worked_examples_is_found() -> None:
+    """After each of three answers, another one is right in 36 %: the same one as often as chance has it."""
+    random, answers = Stream(1), ("Yes", "No", "Cannot be determined")
+    cases: list[Case] = []
+    for _ in range(20_000):
+        shot, number = random.below(3), random.below(300)
+        step = 0 if number < 100 else 1 if number < 208 else 2
+        cases.append((answers, answers[shot], answers[(shot + step) % 3]))
+    assert abs(sum(shot == answer for _, shot, answer in cases) / len(cases) - 1 / 3) < 0.01
+    assert probability_of(cases) < BY_LUCK
+    assert probability_of((answers, shot, answers[random.below(3)]) for _, shot, _ in cases) > BY_LUCK
+
+
+def test_what_an_example_has_in_common_with_the_question_would_tell_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(REGISTERED_TASKS["transitivity"], "examples_apart", "")
+    with pytest.raises(AssertionError):
+        test_no_worked_example_tells_the_answer("transitivity", 300)
+
+
+def test_without_rival_questions_the_examples_would_tell_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loader, "_rivals", lambda item: [])
+    with pytest.raises(AssertionError):
+        test_no_worked_example_tells_the_answer("count", 300)
 
 
 # -- pictures and runs -----------------------------------------------------------------------------

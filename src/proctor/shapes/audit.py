@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from proctor.core.types import Finding, Sample
-from proctor.shapes.loader import Item, load_item
+from proctor.shapes.canvas import Shape
+from proctor.shapes.loader import Item, ask_again, load_item
 from proctor.shapes.questions import things_in
 
 if TYPE_CHECKING:
     from proctor.shapes.task import Task
 
 AUDITED = 1000  # items: they show a constant answer that gains eight points on a chance of one half
-TRIED = 5  # constant answers
+ASKED_AGAIN = 100  # of these, on other canvases
+WANTED = 4  # answers that another canvas is asked for
+TRIED = 50  # constant answers
 MARGIN = 0.02  # a constant answer that gains no more than this is no fault
 ERROR_RATE = 1e-4  # of tasks without a fault, so many are called faulty
 
@@ -41,6 +47,9 @@ def _hidden(task: Task, items: Sequence[Item]) -> Iterator[str]:
     for index, item in enumerate(items):
         if not item.canvas and (what := find_hidden(item)):
             yield f"sample {task.seed}-{index}: {what}. {cure}"
+    for index, item in enumerate(items[:ASKED_AGAIN]):
+        if not item.canvas and (what := find_other_answer(item)):
+            yield f"sample {task.seed}-{index}: {what}. {cure}"
 
 
 def find_hidden(item: Item) -> str:
@@ -57,6 +66,30 @@ def find_hidden(item: Item) -> str:
     if not asked and not things_in(item.answer) and 0 < len(unseen) < len(names):
         return f"the description leaves out the {unseen[0]}, which is on the canvas"
     return ""
+
+
+def find_other_answer(item: Item) -> str:
+    """A question that has several answers to the same text, depending on the canvas."""
+    answers = {item.question: item.answer}
+    assert item.asker is not None
+    for shapes in _other_canvases(item, item.asker):
+        for wanted in (item.answer, *item.choices[:WANTED], None):
+            for question, answer in ask_again(item._replace(shapes=shapes), copy.copy(item.asker.random), wanted):
+                if (known := answers.setdefault(question, answer)) != answer:
+                    return f"the description leaves open if the answer to {question!r} is {known!r} or {answer!r}"
+    return ""
+
+
+def _other_canvases(item: Item, task: Task) -> Iterator[list[Shape]]:
+    """The same shapes in each other's places, in a mirror, and with other shapes for those that the text leaves out."""
+    shapes, replace = item.shapes, msgspec.structs.replace
+    yield shapes
+    yield [replace(shape, x=other.x, y=other.y) for shape, other in zip(shapes, shapes[1:] + shapes[:1], strict=True)]
+    yield [replace(shape, x=-shape.x, y=-shape.y) for shape in shapes]
+    kept = [str(shape) in item.story.lower() for shape in shapes]
+    free = iter([kind for kind in task.board.kinds if " ".join(kind) not in {*map(str, shapes)}])
+    kinds = [None if keeps else next(free, None) for keeps in kept]
+    yield [Shape(*kind, shape.x, shape.y) if kind else shape for shape, kind in zip(shapes, kinds, strict=True)]
 
 
 # -- constant answers ------------------------------------------------------------------------------

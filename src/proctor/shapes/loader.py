@@ -14,13 +14,13 @@ from proctor.core.errors import TaskError, UsageError
 from proctor.core.random import Stream
 from proctor.core.types import Image, Message, Modality, Prompt, Sample, ShotSource, Text
 from proctor.shapes.canvas import Shape
-from proctor.shapes.questions import asks_alike
+from proctor.shapes.questions import asks_alike, names_same
 
 if TYPE_CHECKING:
     from proctor.shapes.task import Task
 
 TRIES = 50  # canvases tried for a worked example whose question is a new one
-ATTEMPTS = 20  # how often a canvas is asked about again, where its remaining pairs cannot be used
+ATTEMPTS = 10  # how often a canvas is asked about again, where its remaining pairs cannot be used
 
 
 class Item(NamedTuple):
@@ -177,15 +177,20 @@ def _own_shots(item: Item, wanted: int) -> list[Item]:
     Were only those left out that ask the evaluated question again, the answers of the rest would differ from its answer
     too often. So there is a rival question for each of the other answers, made as the evaluated one was, and pairs that
     ask one of those again are left out as well: from what remains, nobody can tell which of them is evaluated.
+
+    What a pair says of one shape can tell something of another question about that shape. Where it does, the task
+    keeps examples apart from what is asked about.
     """
     shots: list[Item] = []
-    if not wanted:
+    if not wanted or item.asker is None:
         return shots
-    taken = [item.question, *_rivals(item)]
+    related = [item.question, *_rivals(item)]
+    apart = {"asked": related[:1], "rivals": related}.get(item.asker.examples_apart, [])
+    taken = list(related)
     for question, answer in _candidates(item):
         if len(shots) == wanted:
             break
-        if not any(asks_alike(question, other) for other in taken):
+        if not any(asks_alike(question, other) for other in taken) and not any(names_same(question, o) for o in apart):
             taken.append(question)
             shots.append(item._replace(question=question, answer=answer, choices=(), others=(), asker=None))
     return shots
@@ -195,7 +200,7 @@ def _rivals(item: Item) -> Iterator[str]:
     """What would be asked of the same canvas with the same random numbers, were the answer another."""
     for choice in item.choices:
         if choice != item.answer and item.asker is not None:
-            pairs = _ask_again(item, copy.copy(item.asker.random), choice)
+            pairs = ask_again(item, copy.copy(item.asker.random), choice)
             if pairs and pairs[0][1] == choice:
                 yield pairs[0][0]
 
@@ -206,12 +211,12 @@ def _candidates(item: Item) -> Iterator[tuple[str, str]]:
     if item.asker is not None:
         key = copy.copy(item.asker.random).below(1 << 62)
         for attempt in range(ATTEMPTS):
-            if not (pairs := _ask_again(item, Stream(key, attempt), None)):
+            if not (pairs := ask_again(item, Stream(key, attempt), None)):
                 return  # another text each time
             yield from pairs
 
 
-def _ask_again(item: Item, random: Stream, wanted: str | None) -> list[tuple[str, str]]:
+def ask_again(item: Item, random: Stream, wanted: str | None) -> list[tuple[str, str]]:
     asker = copy.copy(item.asker)
     if asker is None:
         return []

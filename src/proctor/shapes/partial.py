@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 PARTIAL_SOLVING: Mapping[str, Mapping[str, float | None]] = {
     "CoordinateTask": {"one rank": 0.237},
-    "LogicTask": {"one count": 0.724},
     "MoveTrackingTask": {"one line": 0.191, "two lines": 0.195, "one rank": 0.31},
     "MultiHopTask": {"last mention": None, "bag of words": None, "one line": None, "two lines": 0.726},
     "NearestTask": {"two lines": None, "one rank": 0.248},

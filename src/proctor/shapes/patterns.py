@@ -60,9 +60,14 @@ def partly_present(board: Board, shapes: Sequence[Shape]) -> list[Option]:
 
 
 def draw_existing(options: Sequence[Option], exists: bool, random: Stream) -> tuple[Pattern, Values]:
-    """Attributes with values that occur, or that do not."""
-    pattern, present, absent = random.choice(options)
-    return pattern, random.choice(present if exists else absent)
+    """Attributes with values that occur, or that do not.
+
+    Both are drawn: were one number to decide about either, what would be asked otherwise would be near to what is
+    asked, and a worked example about something else nearer to the one than to the other.
+    """
+    pattern, *values = random.choice(options)
+    present, absent = map(random.choice, values)
+    return pattern, present if exists else absent
 
 
 def name_values(pattern: Pattern, values: Values, *, plural: bool = False) -> str:

@@ -8,6 +8,7 @@ from proctor.shapes.canvas import FORMS, LARGE, SIZES
 
 Thing = frozenset[str]  # attributes: of one kind of shape if they are three, else of all shapes that have them
 
+_ATTRIBUTES = tuple(map(frozenset, (SIZES, LARGE.colours, FORMS)))
 _WORD = rf"(?:{'|'.join((*SIZES, *LARGE.colours, *FORMS))})"
 _THING = re.compile(rf"\b{_WORD}(?: (?:and )?{_WORD})*(?=s?\b)", re.IGNORECASE)
 
@@ -27,6 +28,15 @@ def asks_alike(question: str, other: str) -> bool:
         return True
     mine, theirs = things_in(question), things_in(other)
     return _shares_most(mine, theirs) and _shares_most(theirs, mine)
+
+
+def names_same(question: str, other: str) -> bool:
+    """Whether a shape could be among the things that both are about, such as a red circle and small red shapes."""
+    return any(_overlap(mine, theirs) for mine in things_in(question) for theirs in things_in(other))
+
+
+def _overlap(thing: Thing, other: Thing) -> bool:
+    return all(thing & values == other & values or not (thing & values and other & values) for values in _ATTRIBUTES)
 
 
 def _shares_most(things: list[Thing], others: list[Thing]) -> bool:

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import msgspec
 from msgspec import Meta, Struct
@@ -54,6 +54,8 @@ class Task(CoreTask):
     evidence: int | None = None  # set in generate_questions: the fewest lines that fix the first answer
     asks_for_mention: ClassVar[bool] = False  # what is asked for is there if the text mentions it
     asks_for_rank: ClassVar[bool] = False  # what is asked for is the place of a shape along the question's axis
+    # Worked examples of the same canvas do not name what is asked about, or would be, were the answer another.
+    examples_apart: ClassVar[Literal["", "asked", "rivals"]] = ""
     maker: ClassVar[str] = ""  # module:Class that makes the same items in batches; text, since it needs numpy
     absent_kinds: ClassVar[int] = 0  # how many kinds must stay off the canvas, to be asked for
     random: Stream  # renewed for every canvas
@@ -213,9 +215,13 @@ class Task(CoreTask):
 
     def score_text(self, sample: Sample, text: str) -> Score:
         answer = self._parse(text, str(sample.metadata.get("question", "")))
-        if answer is None:
+        if answer is None or self._names_no_answer(answer):
             return Score(0, "unparsed")
         return Score(self.score(str(sample.target), answer), answer=answer)
+
+    def _names_no_answer(self, text: str) -> bool:
+        """Whether none of `answers` is contained, where containment is what counts."""
+        return type(self).score is Task.score and bool(self.answers) and not any(a in text for a in self.answers)
 
     def _parse(self, text: str, question: str) -> str | None:
         if not _takes_question(type(self)):

@@ -53,8 +53,9 @@ class CountMaker(Maker):
         every = (2 << self._most) - 1  # a bit for each answer
         occurring = np.bitwise_or.reduceat(np.int64(1) << counts, table.starts, axis=1)
         self._asked = pattern = choose((occurring & every) == every, streams)
-        value = choose((counts == wanted[:, None]) & (table.pattern == pattern[:, None]), streams)
-        return [], [self._questions + value]
+        of_pattern = table.pattern == pattern[:, None]
+        values = [choose((counts == number) & of_pattern, streams) for number in range(self._most + 1)]
+        return [], [self._questions + np.choose(wanted, values)]
 
     def evidence(self, canvas: Canvas, wanted: Integers) -> Integers:
         return self.lines_to_mention(np.where(wanted == self._capacities[self._asked], wanted, self.n))

@@ -33,4 +33,6 @@ class ExistenceMaker(Maker):
         present = table.count(kinds) > 0
         incomplete = ~np.logical_and.reduceat(present, table.starts, axis=1)
         pattern = choose(incomplete, streams)
-        return choose((present == exists[:, None]) & (table.pattern == pattern[:, None]), streams)
+        of_pattern = table.pattern == pattern[:, None]
+        there, not_there = choose(present & of_pattern, streams), choose(~present & of_pattern, streams)
+        return np.where(exists, there, not_there)

@@ -55,9 +55,11 @@ class BetweenTask(YesNoTask):
     so nothing that is seen along that axis tells anything. Canvases are drawn until the two touch no shape either way.
     """
 
+    version = "4"
     summary = "is A between B and C, by left and right or by above and below? (Yes / No)"
     maker = "proctor.shapes.batch.between:BetweenMaker"
     Settings = BetweenSettings
+    examples_apart = "rivals"
     _drawn: tuple[list[Shape], Way, list[int]] = ([], Way("x", False, ()), [])  # a canvas, and what is asked about it
 
     @property

@@ -44,9 +44,11 @@ class ComparisonTask(YesNoTask):
     it, or few are missing, or nearly all pairs of colour and form occur once: then size and colour, or size and form.
     """
 
+    version = "4"
     summary = "are there as many of these as of those? (Yes / No)"
     maker = "proctor.shapes.batch.comparison:ComparisonMaker"
     Settings = ComparisonSettings
+    examples_apart = "rivals"
     absent_kinds = 2
     group_by = ("evidence",)
 

@@ -30,9 +30,11 @@ class CoordinateTask(DirectionTask):
     eight directions, and the one asked about is any pair that stands in the direction wanted.
     """
 
+    version = "4"
     summary = "where is A relative to B, by their coordinates? (eight directions)"
     maker = "proctor.shapes.batch.coordinate:CoordinateMaker"
     Settings = CoordinateSettings
+    examples_apart = "rivals"
     answers = DIRECTIONS
     instruction = (
         "x grows to the right and y grows upwards. Answer with Left, Right, Above or Below where the shapes have the "

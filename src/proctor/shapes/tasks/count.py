@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from proctor.shapes.descriptions import Kind, lines_to_mention
 from proctor.shapes.patterns import (
     PATTERNS,
     Pattern,
+    Values,
     all_values,
     capacity,
     count_values,
@@ -38,11 +40,13 @@ class CountTask(NumberTask):
     values that occur 0, 1, 2 … times, whatever the answer will be, and the one asked about is any of them.
     """
 
+    version = "4"
     summary = "how many shapes have these attributes? (a number)"
     maker = "proctor.shapes.batch.count:CountMaker"
     Settings = CountSettings
     absent_kinds = 10  # with fewer, larger numbers would find no room on one canvas
     asks_for_mention = True
+    examples_apart = "rivals"
     group_by = ("evidence",)
 
     @property
@@ -69,14 +73,20 @@ class CountTask(NumberTask):
         for answer in self.wanted_answers(selected_answer):
             pattern = self.random.choice(complete)
             counts = count_values(pattern, shapes)
-            fitting = [values for values in all_values(self.board, pattern) if counts[values] == int(answer)]
-            what = name_values(pattern, self.random.choice(fitting), plural=True)
+            # Values are drawn for every answer: what would be asked, were the answer another, is drawn by itself then,
+            # and so worked examples are no nearer to the one than to the other.
+            values = [self.random.choice(fitting) for fitting in self._values_by_count(pattern, counts)]
+            what = name_values(pattern, values[int(answer)], plural=True)
             if not pairs:
                 # There may be more of them among the shapes that were not seen, unless all that exist were.
                 seen = int(answer) if int(answer) == capacity(self.board, pattern) else len(shapes)
                 self.evidence = lines_to_mention(seen, self.settings.description)
             pairs.append((QUESTION.format(what), answer))
         return pairs
+
+    def _values_by_count(self, pattern: Pattern, counts: Counter[Values]) -> list[list[Values]]:
+        every = all_values(self.board, pattern)
+        return [[values for values in every if counts[values] == int(answer)] for answer in self.answers]
 
     def _complete_patterns(self, shapes: list[Shape]) -> list[Pattern]:
         """The patterns for which every answer is true of some values."""

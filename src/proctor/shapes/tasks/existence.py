@@ -25,11 +25,13 @@ class ExistenceTask(YesNoTask):
     then drawn alike among the present or the absent ones.
     """
 
+    version = "4"
     summary = "is there a shape with these attributes? (Yes / No)"
     maker = "proctor.shapes.batch.existence:ExistenceMaker"
     Settings = SparingSettings
     absent_kinds = 1
     asks_for_mention = True
+    examples_apart = "rivals"
     group_by = ("evidence",)
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Is a statement about the canvas true, with and, or and not?"""
+"""Is a statement about the canvas true, with either … or, and, not?"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 from itertools import product
-from operator import ge
+from operator import ge, ne
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -26,45 +26,54 @@ from proctor.shapes.patterns import (
 )
 from proctor.shapes.typed import YesNoTask
 
-# What a sentence says of its two parts, each of which is "there is …" or "there is no …".
-SENTENCES: dict[str, Callable[[bool, bool], bool]] = {
-    "{} and {}": lambda a, b: a and b,
-    "{} or {}, or both": lambda a, b: a or b,
-    "either {} or {}, but not both": lambda a, b: a != b,
+# What a sentence says of its parts, each of which is "there is …" or "there is no …".
+SENTENCES: dict[str, Callable[..., bool]] = {
+    "either {} or {}, but not both": lambda a, c: a != c,
+    "either {} and {}, or {}, but not both": lambda a, b, c: (a and b) != c,
 }
 
 
-Truths = tuple[bool, ...]  # one for each of the two parts
-MANY = 2  # more of a thing than that are no more evidence
+Truths = tuple[bool, ...]  # one for each part
+PARTS = 3  # at most
+MANY = PARTS  # more of a thing than that are no more evidence
 QUESTION = "Is it true that {}?"
 
 
 class LogicSettings(Struct, frozen=True):
-    shapes: Annotated[int, Meta(ge=2, le=46)] = 7  # two kinds at least are there, and two are not
+    shapes: Annotated[int, Meta(ge=3, le=45)] = 7  # three kinds at least are there, and three are not
     description: Kind = "coordinates"
 
 
 class LogicTask(YesNoTask):
-    """Every form of sentence is true as often as false, and its parts are drawn so that the answer comes out.
+    """Every sentence says that one of two sides is true and the other is false: so neither side alone tells anything.
 
-    Both parts are about the same attributes, with different values: so neither follows from the other, and whether
-    two things are there is as likely for any two of them. Of other things, such as red shapes and red circles, the
-    question alone would tell something.
+    With either answer, the left side is true as often as false, and a part of it tells no more than all of it. Of a
+    plain "A and B" one part would tell much: where A is false, so is the whole.
+
+    All parts are about the same attributes, with different values: so none follows from the others, and whether things
+    are there is as likely for any of them. Of other things, such as red shapes and red circles, the question alone
+    would tell something.
     """
 
-    summary = "is a statement with and, or, not true of the canvas? (Yes / No)"
+    version = "4"
+    summary = "is a statement with either … or, and, not true of the canvas? (Yes / No)"
     maker = "proctor.shapes.batch.logic:LogicMaker"
     Settings = LogicSettings
-    absent_kinds = 2
+    absent_kinds = PARTS
     asks_for_mention = True
     group_by = ("evidence",)
 
+    @property
+    def lines_needed(self) -> int:
+        """Both sides must be known. A line that relates two shapes may tell both."""
+        return 2 if self.settings.description == "coordinates" else 1
+
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
-        options = [option for option in partly_present(self.board, shapes) if min(map(len, option[1:])) >= 2]
+        options = [option for option in partly_present(self.board, shapes) if min(map(len, option[1:])) >= PARTS]
         pairs: list[tuple[str, str]] = []
         for answer in self.wanted_answers(selected_answer):
             sentence = self.random.choice(tuple(SENTENCES))
-            pattern, things, denied = self._draw_parts(options, self.random.choice(fitting_truths(sentence, answer)))
+            pattern, things, denied = self._draw_parts(options, self._draw_truths(sentence, answer))
             if not pairs:
                 counts = count_values(pattern, shapes)
                 present = tuple(min(counts[values], MANY) for values in things)
@@ -74,57 +83,63 @@ class LogicTask(YesNoTask):
             pairs.append((QUESTION.format(sentence).format(*parts), answer))
         return pairs
 
+    def _draw_truths(self, sentence: str, answer: str) -> Truths:
+        """What is true of each part: of the left side by chance, of the right side as the answer wants it."""
+        left = bool(self.random.below(2))
+        return (*self.random.choice(truths_of_left(sentence, left)), left != (answer == "Yes"))
+
     def _draw_parts(self, options: list[Option], truths: Truths) -> tuple[Pattern, list[Values], Truths]:
-        """Two statements of these truths, about different things: their values, and whether each is denied."""
-        denied = tuple(bool(self.random.below(2)) for _ in truths)
-        exist = [truth != no for truth, no in zip(truths, denied, strict=True)]
+        """Statements of these truths, about different things: their values, and whether each is denied."""
+        # As many are drawn for a sentence of two parts: the batch path draws in step.
+        denied = tuple(bool(self.random.below(2)) for _ in range(PARTS))[: len(truths)]
         pattern, present, absent = self.random.choice(options)
-        first = self.random.choice(present if exist[0] else absent)
-        second = self.random.choice([values for values in (present if exist[1] else absent) if values != first])
-        return pattern, [first, second], denied
+        things: list[Values] = []
+        for truth, no in zip(truths, denied, strict=True):
+            fitting = present if truth != no else absent
+            things.append(self.random.choice([values for values in fitting if values not in things]))
+        return pattern, things, denied
 
     @staticmethod
     def solve(description: str, question: str) -> str:
-        """The answer from the words alone: settles the two parts, then counts how many of them are true."""
+        """The answer from the words alone: settles the parts, and then counts how many of the two sides are true."""
         names = shapes_in_text(description)
-        parts = re.findall(r"there is (an?|no) (.*?)(?= and there| or there|, |\?)", question)
-        true = sum(
+        *left, right = (
             any(words_of_values(what) <= set(name.split()) for name in names) == (article != "no")
-            for article, what in parts
+            for article, what in re.findall(r"there is (an?|no) (.*?)(?= and there| or there|, )", question)
         )
-        enough = {1} if "either" in question else {1, 2} if " or there" in question else {2}
-        return "Yes" if true in enough else "No"
+        return "Yes" if [all(left), right].count(True) == 1 else "No"
 
 
-def fitting_truths(sentence: str, answer: str) -> list[tuple[bool, bool]]:
-    """What may be true of the two parts, for the answer to be this one."""
-    return [t for t in product((True, False), (True, False)) if SENTENCES[sentence](*t) == (answer == "Yes")]
+def truths_of_left(sentence: str, left: bool) -> list[Truths]:
+    """What may be true of the parts before the last, for all of them together to be true or not."""
+    return [t for t in product((True, False), repeat=sentence.count("{}") - 1) if all(t) == left]
 
 
 @cache
 def shapes_to_see(shapes: int, present: tuple[int, ...], sentence: str, denied: Truths) -> int:
-    """How many shapes to see, to know if the sentence is true; of its two things, so many are present (two: or more).
+    """How many shapes to see, to know if the sentence is true; of its things, so many are present (MANY: or more).
 
-    What was seen is there, what was not may be: as many of the two things as there are shapes left. It can help to
-    leave out a thing that is there: if one shape is left and neither was seen, not both of them can be there.
+    What was seen is there, what was not may be: as many of the things as there are shapes left. It can help to leave
+    out a thing that is there: if one shape is left and none of two things was seen, not both of them can be there.
     """
     for seen in range(shapes):
+        left = min(shapes - seen, PARTS)  # all the things can be among more shapes, too
         for visible in product(*((False, True)[: 1 + number] for number in present)):
             hidden = sum(number for number, saw in zip(present, visible, strict=True) if not saw)
-            fits = sum(visible) <= seen and hidden <= shapes - seen
-            if fits and _is_settled(visible, shapes - seen, sentence, denied):
+            if sum(visible) <= seen and hidden <= shapes - seen and _is_settled(visible, left, sentence, denied):
                 return seen
     return shapes
 
 
+@cache
 def _is_settled(visible: Truths, left: int, sentence: str, denied: Truths) -> bool:
     """Whether the sentence is true, or false, whichever of the things not seen are among the shapes left."""
     possible = [
         there
-        for there in product((False, True), repeat=2)
+        for there in product((False, True), repeat=len(visible))
         if all(map(ge, there, visible)) and sum(there) - sum(visible) <= left
     ]
-    return len({SENTENCES[sentence](there[0] != denied[0], there[1] != denied[1]) for there in possible}) == 1
+    return len({SENTENCES[sentence](*map(ne, there, denied)) for there in possible}) == 1
 
 
 def state(pattern: Pattern, values: Values, denied: bool) -> str:

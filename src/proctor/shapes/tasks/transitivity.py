@@ -29,9 +29,11 @@ class TransitivityTask(DirectionTask):
     on one side of something and on the other side of something else, and no line alone tells the answer.
     """
 
+    version = "4"
     summary = "where is A relative to B, by way of the shapes between? (four directions)"
     maker = "proctor.shapes.batch.transitivity:TransitivityMaker"
     Settings = TransitivitySettings
+    examples_apart = "asked"
     answers = tuple(RELATIONS)
     group_by = ("evidence",)
     instruction = "Answer Left, Right, Above or Below."

@@ -42,9 +42,11 @@ class UndeterminedTask(EntailmentTask):
     has a neighbour on either side: so neither the distance nor a line that names it tells the answer.
     """
 
+    version = "4"
     summary = "is A to the left of B, as far as the lines tell? (Yes / No / Cannot be determined)"
     maker = "proctor.shapes.batch.undetermined:UndeterminedMaker"
     Settings = UndeterminedSettings
+    examples_apart = "rivals"
     group_by = ("evidence",)
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
