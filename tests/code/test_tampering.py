@@ -13,7 +13,7 @@ from helpers.toolchains import marks, needs_language
 from proctor.code import TASK_REGISTRY, Task
 from proctor.code.tasks.humanevalpack import LANGUAGES as PACK_LANGUAGES
 from proctor.code.tasks.multiple import LANGUAGES as MULTIPLE_LANGUAGES
-from proctor.code.wrong_tests import defined_in, with_wrong_expectations
+from proctor.code.wrong_tests import defined_in, program_with_control, with_wrong_expectations
 from proctor.core.task import create_task
 from proctor.integrations.bigcode.code_eval import program_of
 from proctor.sandbox import Limits, Outcome, Program
@@ -114,6 +114,8 @@ def test_what_a_file_of_another_harness_hands_over_is_run_against_other_expectat
         "assert.ok(f(3).includes(2));\nassert.ok(f(5).includes(4));",
         "assert(Math.abs(f(3) - 2) < 1);\nassert(Math.abs(f(5) - 4) < 1);",
         "for x in range(10):\n    assert f(x) == g(x)",
+        "// f(1) == 2\n// f(3) == 4\nassert(f(1) == 2);",
+        "/* f(1) == 2\nassert(f(3) == 4);\n*/ assert(f(1) == 2);",
     ],
 )
 def test_expectations_that_may_be_the_same_are_not_exchanged(tests: str) -> None:
@@ -141,6 +143,45 @@ def test_expectations_that_may_be_the_same_are_not_exchanged(tests: str) -> None
 )  # fmt: skip
 def test_calls_are_exchanged_between_expectations(language: str, tests: str, wrong: str) -> None:
     assert with_wrong_expectations(tests, language, ["f"]) == wrong
+
+
+@pytest.mark.parametrize(
+    ("tests", "exchanged"),
+    [
+        ("assert(f(1) == 2);\nassert(f(3) == 4);", True),
+        ("assert 'a' == f(1)\nassert 'b' == f(3)", True),
+        ("assert.deepEqual(f(1), [1, 2]);\nassert.deepEqual(f(3), {a: 1});", False),
+        ("assert.deepEqual(f(1), [1, 2]);\nassert.deepEqual(f(3), [true, 'x']);", True),
+        ("assert_equal 2, f(1)\nassert_equal 4, f(3)", True),
+        ("check(1, f(2), 4);\ncheck(2, f(-2), 4);", False),
+        ("assertEquals('case 1', 4, f(2));\nassertEquals('case 2', 4, f(-2));", False),
+        ("equal(f(2), 2 + 2);\nequal(f(-2), 4);", False),
+        ("equal(f(2), known(2));\nequal(f(-2), known(-2));", False),
+        ("if (false) {\nequal(f(1), 2);\nequal(f(3), 4);\n}\nassert(f(5) > 4);", False),
+        ("it.skip('x', () => {\nequal(f(1), 2);\nequal(f(3), 4);\n});", False),
+    ],
+)
+def test_of_tests_of_unknown_make_literals_are_exchanged_alone(tests: str, exchanged: bool) -> None:
+    assert bool(with_wrong_expectations(tests, "javascript", ["f"], of_known_make=False)) == exchanged
+
+
+def test_assertions_of_every_kind_are_exchanged() -> None:
+    tests = "// is(f(0), 0)\n/* is(f(9), 9) */\nis(f(1), 2);\nis(f(3), 4);\nsame(f(5), 6);\nsame(f(7), 8);"
+    wrong = "// is(f(0), 0)\n/* is(f(9), 9) */\nis(f(3), 2);\nis(f(1), 4);\nsame(f(7), 6);\nsame(f(5), 8);"
+    assert with_wrong_expectations(tests, "javascript", ["f"]) == wrong
+
+
+def test_expectations_that_the_reference_meets_are_not_wrong(run_in_languages: RunInLanguages) -> None:
+    """`is(1, f(2), 4)` and `is(2, f(-2), 4)` look as if they expected different things."""
+    helper = 'sub is_at { my ($n, $a, $b) = @_; die "$n" if $a != $b; }\n'
+    tests = f"{helper}is_at(1, square(2), 4);\nis_at(2, square(-2), 4);\n"
+    wrong = with_wrong_expectations(tests, "perl", ["square"])
+    right, other, blind = (
+        program_with_control("{}\n{}".format, answer, tests, wrong, "perl", reference="sub square { $_[0] * $_[0] }")
+        for answer in ("sub square { $_[0] ** 2 }", "sub square { 2 * $_[0] }", "*CORE::GLOBAL::die = sub { 1 };")
+    )
+    assert wrong
+    assert [verdict.passed for verdict in run_in_languages([right, other, blind], LIMITS)] == [True, False, False]
 
 
 def test_functions_of_a_source_that_tests_call_are_found() -> None:

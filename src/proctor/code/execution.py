@@ -21,7 +21,7 @@ from proctor.sandbox import Limits, Outcome, Program, Sandbox, Verdict
 
 T = TypeVar("T")
 _LATER = frozenset({"ends_with_tests"})
-_DERIVED = frozenset({"control"})  # from the same tests as the source
+_DERIVED = frozenset({"control", "reference_control"})  # from the same tests as the source
 
 
 class SandboxFailedError(Exception):

@@ -23,7 +23,7 @@ from proctor.code.rows import GivenRows, Rows, load_dataset
 from proctor.code.scoring.mixin import READING, ScoringMixin
 from proctor.code.settings import constructor_settings, struct_of
 from proctor.code.stopwords import cut, cut_generation
-from proctor.code.wrong_tests import defined_in, with_wrong_expectations
+from proctor.code.wrong_tests import defined_in, program_with_control, with_wrong_expectations
 from proctor.core import task as core
 from proctor.core.config import RunConfig
 from proctor.core.errors import MissingDataError, TaskError, UsageError
@@ -150,12 +150,14 @@ class Task(ScoringMixin, core.Task):
         """What is run to judge a generation. A Python solution is called by its tests, others end with them."""
         reference = str(self.get_reference(doc))
         if self.language != "python":
-            wrong = self.wrong_tests(doc)
-            return Program(
-                source=f"{generation}\n{reference}",
-                language=self.language,
+            return program_with_control(
+                "{}\n{}".format,
+                generation,
+                reference,
+                self.wrong_tests(doc),
+                self.language,
+                reference=self.right_generation(doc),
                 ends_with_tests=not may_exit(find_language(self.language), reference),
-                control=f"{generation}\n{wrong}" if wrong else "",
             )
         form = form_of(self.get_prompt(doc))
         prelude = form.text if isinstance(form, Continuation) else ""
@@ -165,7 +167,14 @@ class Task(ScoringMixin, core.Task):
         """Outside Python, the reference with expectations that no right program meets; '' where none can be made."""
         tests, form = str(self.get_reference(doc)), form_of(self.get_prompt(doc))
         begun = defined_in(form.text, tests) if isinstance(form, Continuation) else set()
-        return with_wrong_expectations(tests, self.language, [self.entry_point(doc), *begun])
+        names = [self.entry_point(doc), *begun]
+        known = self._is_ours() or self.right_generation(doc) is not None
+        return with_wrong_expectations(tests, self.language, names, of_known_make=known)
+
+    def right_generation(self, doc: Any) -> str | None:
+        """What is judged of a right answer, where one is known."""
+        solution, form = self.solution(doc), form_of(self.get_prompt(doc))
+        return form.with_completion(solution) if isinstance(solution, str) else None
 
     def promised_code(self, doc: Any) -> list[str]:
         """Code of the benchmark's own: a library that it imports, and that is missing, excuses a program."""

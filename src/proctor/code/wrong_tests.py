@@ -10,9 +10,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
+
+from proctor.sandbox import Program
 
 _PREFIXED = ("clojure", "racket", "ocaml")  # where a call is in parentheses as a whole
 _ALIAS = "candidate"  # MultiPL-E's name for the function under test
@@ -25,6 +27,26 @@ _SKIPPED = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])'""")  # texts, and c
 _QUOTED = re.compile(r"""'(?:\\.|[^'\\])*'""")
 _SINGLE_QUOTES = ("bash", "dart", "elixir", "javascript", "lua", "perl", "php", "r", "ruby", "typescript")
 _COMMENT = re.compile(r"\s(?://|#|--|;;)\s.*$")
+_BLOCK_COMMENTS = {
+    "haskell": r"\{-.*?-\}",
+    "lua": r"--\[\[.*?\]\]",
+    "ocaml": r"\(\*.*?\*\)",
+    "perl": r"^=[a-z]\w*\b.*?(?:^=cut\b|\Z)",
+    "racket": r"#\|.*?\|#",
+    "ruby": r"^=begin\b.*?^=end\b",
+    **dict.fromkeys(("ada", "bash", "clojure", "elixir", "r"), r"(?!)"),
+}
+_COMMENT_LINE = r"^[ \t]*(?://|#|--|;).*$"
+_SCALAR = r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|-?\d[\d_.eE]*|\b(?i:true|false|null|nil|none|undefined)\b)"""
+_LITERAL = rf"(?:{_SCALAR}|[\[({{](?:{_SCALAR}|[\s,:\[\](){{}}])*[\])}}])"
+# A call (the NUL) that is compared with a literal: f(1) == 2, 2 == f(1), equal(f(1), 2), equal(2, f(1)).
+_WITH_LITERAL = re.compile(
+    rf"[^\0]*\0[\s)]*(?:={{2,3}}|-?eq)\s*{_LITERAL}[\s);]*|(?:[^\0]*[(\s])?{_LITERAL}\s*={{2,3}}\s*\0[\s);]*"
+    rf"|[^\0,]*[(\s]\0\s*,\s*{_LITERAL}[\s);]*|[^\0,(]*[(\s]{_LITERAL}\s*,\s*\0[\s);]*"
+)
+_SWITCHED_OFF = re.compile(
+    r"\bif\s*\(?\s*(?:false|0)\b|\b(?:skip\w*|ignored?|disabled|xit|xdescribe|pending)\b", re.IGNORECASE
+)
 _EQUATES = re.compile(
     r"==|!=|\s=\s|(?<![a-z])(?:eq|ne)(?![a-z])|equal|identical|within|expected|deeply|\bis\b", re.IGNORECASE
 )
@@ -53,15 +75,40 @@ class _Check(Struct, frozen=True):
     after: str
 
 
-def with_wrong_expectations(tests: str, language: str, names: Iterable[str]) -> str:
+def program_with_control(
+    join: Callable[[str, str], str],
+    answer: str,
+    tests: str,
+    wrong: str,
+    language: str,
+    *,
+    reference: str | None = None,
+    ends_with_tests: bool = True,
+) -> Program:
+    """An answer joined with its tests, and with wrong ones, if there are any, as its control."""
+    return Program(
+        source=join(answer, tests),
+        language=language,
+        ends_with_tests=ends_with_tests,
+        control=join(answer, wrong) if wrong else "",
+        reference_control=join(reference, wrong) if wrong and reference else "",
+    )
+
+
+def with_wrong_expectations(tests: str, language: str, names: Iterable[str], *, of_known_make: bool = True) -> str:
     """The tests with exchanged calls; '' where no two of them are known to expect different things.
 
-    ``names``: of the function under test.
+    ``names``: of the function under test. Tests of unknown make may number their assertions, or compute what they
+    expect: of these only such assertions count that compare a call with a literal, and name nothing else.
     """
+    if not of_known_make and _SWITCHED_OFF.search(tests):
+        return ""
     lines = tests.split("\n")
     known = [re.escape(name) for name in {_ALIAS, *names} if name]
-    checks = _of_one_kind(list(_checks(lines, language, "|".join(known))))
-    exchanged = {check.number: f"{check.before}{call}{check.after}" for check, call in _exchange(checks)}
+    found = _checks(_without_comments(tests, language), language, "|".join(known))
+    checks = _by_kind(found if of_known_make else filter(_compares_with_literal, found))
+    exchanges = itertools.chain.from_iterable(map(_exchange, checks))
+    exchanged = {check.number: f"{check.before}{call}{check.after}" for check, call in exchanges}
     return "\n".join(exchanged.get(number, line) for number, line in enumerate(lines)) if exchanged else ""
 
 
@@ -84,6 +131,13 @@ def defined_in(source: str, tests: str) -> set[str]:
     """Functions that a source defines and tests call, where nothing says which one is tested."""
     names = {name for match in _DEFINED.finditer(source) for name in match.groups() if name}
     return {name for name in names if re.search(rf"\b{re.escape(name)}\b", tests)}
+
+
+def _without_comments(tests: str, language: str) -> list[str]:
+    """Its lines, with what no one runs blanked out."""
+    comment = f"{_BLOCK_COMMENTS.get(language, r'/[*].*?[*]/')}|(?-s:{_COMMENT_LINE})"
+    blanked = re.sub(comment, lambda found: re.sub(".", " ", found[0]), tests, flags=re.DOTALL | re.MULTILINE)
+    return blanked.split("\n")
 
 
 def _checks(lines: Sequence[str], language: str, names: str) -> Iterator[_Check]:
@@ -156,12 +210,16 @@ def _closing(line: str, opening: int, language: str) -> int | None:
     return None
 
 
-def _of_one_kind(checks: Sequence[_Check]) -> list[_Check]:
-    """Those that begin alike, as assertions do and definitions do not."""
+def _compares_with_literal(check: _Check) -> bool:
+    return bool(_WITH_LITERAL.fullmatch(f"{_COMMENT.sub('', check.before)}\0{_COMMENT.sub('', check.after)}"))
+
+
+def _by_kind(checks: Iterable[_Check]) -> Iterable[list[_Check]]:
+    """Those that begin alike belong together: assertions of one sort do, and definitions do not."""
     kinds: dict[str, list[_Check]] = defaultdict(list)
     for check in checks:
         kinds["".join(re.findall(r"^\W*\w*", check.before)).strip()].append(check)
-    return max(kinds.values(), key=len, default=[])
+    return kinds.values()
 
 
 def _exchange(checks: Sequence[_Check]) -> Iterator[tuple[_Check, str]]:

@@ -14,7 +14,10 @@ SYSTEM_LIBRARIES = {"libgomp.so.1": "libgomp1", "libGL.so.1": "libgl1", "libglib
 def import_extra(module: str, feature: str, extra: str) -> Any:
     """The module. One that is not installed and one that does not load are told apart: they have different cures."""
     try:
-        return import_module(module)
+        found = import_module(module)
+        if getattr(found, "__file__", "") is None:  # any folder of that name is a package to Python, too
+            raise MissingExtraError(feature, extra)
+        return found
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == module.partition(".")[0]:
             raise MissingExtraError(feature, extra) from None

@@ -71,9 +71,13 @@ class WorkerPool(Sandbox):
             verdict = await judge(program, language, limits)
             if not (verdict.passed and program.control):
                 return verdict
-            control = msgspec.structs.replace(program, source=program.control, control="")
             enough = msgspec.structs.replace(limits, seconds=2 * limits.seconds)  # it is not to fail for want of time
-            return with_control(verdict, await judge(control, language, enough))
+            control = await judge(msgspec.structs.replace(program, source=program.control), language, enough)
+            if control.passed and program.reference_control:
+                reference = msgspec.structs.replace(program, source=program.reference_control)
+                if (await judge(reference, language, enough)).passed:
+                    return verdict
+            return with_control(verdict, control)
         except (MissingToolchainError, WorkerError) as error:
             return Verdict(outcome=Outcome.ERROR, detail=str(error), level=self.level)
 

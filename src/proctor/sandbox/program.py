@@ -28,6 +28,8 @@ class Program(Struct, frozen=True, kw_only=True):
     """The source brings its tests along, as its last part."""
     control: str = ""
     """The source with tests that expect what is wrong: if this passes too, nothing was judged, and the source fails."""
+    reference_control: str = ""
+    """The reference with those tests: if this passes as well, they expect nothing wrong, and the source has passed."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):

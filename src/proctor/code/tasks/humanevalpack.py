@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, cast
 
 from proctor.code import reply, sources
@@ -29,6 +30,7 @@ from proctor.code.patches import (
 from proctor.code.rows import Row
 from proctor.code.stopwords import cut
 from proctor.code.task import Task
+from proctor.code.wrong_tests import program_with_control
 from proctor.core.config import user_path
 from proctor.core.errors import MissingDataError, UsageError
 from proctor.core.reasoning import strip_reasoning
@@ -226,13 +228,8 @@ class HumanEvalPack(Task):
                 prelude=f"{imports}\n{doc['prompt']}",
             )
         tests = self.get_reference(doc)
-        wrong = self.wrong_tests(doc)
-        return Program(
-            source=self._source(doc, generation, tests),
-            language=self.runs_as,
-            ends_with_tests=True,
-            control=self._source(doc, generation, wrong) if wrong else "",
-        )
+        wrong, right = self.wrong_tests(doc), f"{doc['declaration']}{doc['canonical_solution']}"
+        return program_with_control(partial(self._source, doc), generation, tests, wrong, self.runs_as, reference=right)
 
     def _source(self, doc: Any, generation: str, tests: str) -> str:
         match self.language:

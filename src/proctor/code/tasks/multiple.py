@@ -7,12 +7,14 @@ https://arxiv.org/abs/2208.08227
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any, cast
 
 from proctor.code import reply, sources
 from proctor.code.forms import Form
 from proctor.code.rows import load_dataset
 from proctor.code.task import Task
+from proctor.code.wrong_tests import program_with_control
 from proctor.sandbox import Program
 
 # How the benchmark calls a language, and the sandbox.
@@ -119,13 +121,8 @@ class MultiPLE(Task):
         tests = self.get_reference(doc)
         if self.language == "python":
             return Program(source=generation, tests=tests, entry_point=self.entry_point(doc), prelude=doc["prompt"])
-        wrong = self.wrong_tests(doc)
-        return Program(
-            source=self._source(doc, generation, tests),
-            language=self.runs_as,
-            ends_with_tests=True,
-            control=self._source(doc, generation, wrong) if wrong else "",
-        )
+        wrong, right = self.wrong_tests(doc), self.right_generation(doc)
+        return program_with_control(partial(self._source, doc), generation, tests, wrong, self.runs_as, reference=right)
 
     def _source(self, doc: Any, generation: str, tests: str) -> str:
         if self.language == "go":

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from proctor.code.execution import Trial, run_programs
 from proctor.code.sources import without_unused_crates
-from proctor.code.wrong_tests import defined_in, with_wrong_expectations
+from proctor.code.wrong_tests import defined_in, program_with_control, with_wrong_expectations
 from proctor.metrics.passing import TRIES, mean_pass_at_k, pass_at_k
 from proctor.sandbox import Limits, Outcome, Program
 from proctor.sandbox.endings import may_exit
@@ -60,15 +60,11 @@ def program_of(candidate: str, test: str, language: str = "python") -> Program:
         return Program(source=candidate, tests=test, entry_point=_tested_builtin(test))
     known = find_language(language)
     wrong = with_wrong_expectations(test, known.name, defined_in(candidate, test))
-    return Program(
-        source=_whole(candidate, test, language),
-        language=language,
-        ends_with_tests=not may_exit(known, test),
-        control=_whole(candidate, wrong, language) if wrong else "",
-    )
+    join = partial(_whole, language)
+    return program_with_control(join, candidate, test, wrong, language, ends_with_tests=not may_exit(known, test))
 
 
-def _whole(candidate: str, test: str, language: str) -> str:
+def _whole(language: str, candidate: str, test: str) -> str:
     source = f"{candidate}\n{test}"
     # HumanEvalPack's imports crates that few programs use.
     return without_unused_crates(source) if language == "rust-test" else source

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from proctor.code.execution import Trial, run_programs
-from proctor.code.wrong_tests import defined_in, with_wrong_expectations
+from proctor.code.wrong_tests import defined_in, program_with_control, with_wrong_expectations
 from proctor.integrations.bigcode.code_eval import estimate_pass_at_k
 from proctor.integrations.bigcode.output import KEPT, with_stdout
 from proctor.metrics.passing import TRIES
@@ -69,12 +69,8 @@ def _program(language: Language, completion: str, tests: str | None) -> Program:
     if tests is None:
         return Program(source=completion, language=language.name)
     wrong = with_wrong_expectations(tests, language.name, defined_in(completion, tests))
-    return Program(
-        source=f"{completion}\n{tests}",
-        language=language.name,
-        ends_with_tests=not may_exit(language, tests),
-        control=f"{completion}\n{wrong}" if wrong else "",
-    )
+    ends = not may_exit(language, tests)
+    return program_with_control("{}\n{}".format, completion, tests, wrong, language.name, ends_with_tests=ends)
 
 
 def _result(source: str, trial: Trial) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 TAG = "#"
+ORIGIN = "origin in the program"
+"""In a class that the tests' side has made for a value of a derived class: the object of the program behind it."""
 SIMPLE = frozenset({int, str, float, bool, type(None)})
 # What numpy's arrays and numbers may be made of: no objects, no times, no records, no numbers that Python has not.
 _ARRAYS = re.compile(r"[<>|](b1|[iu][1248]|f[248]|c8|c16|[SU]\d{1,7})")
@@ -80,8 +82,9 @@ _EXACTLY: dict[type, Callable[[Any], Any]] = {
 class Packer:
     """Turns values into what JSON can say. `refer` is asked about everything else, and may raise."""
 
-    def __init__(self, refer: Callable[[Any], Any]) -> None:
+    def __init__(self, refer: Callable[[Any], Any], *, names_derived: bool = False) -> None:
         self._refer = refer
+        self._names_derived = names_derived
 
     def pack(self, value: Any) -> Any:
         kind = type(value)
@@ -148,10 +151,19 @@ class Packer:
 
     def _derived(self, value: Any) -> Any:
         """A class made from a plain one counts as what it is made from, whatever its methods claim."""
+        if (origin := vars(type(value)).get(ORIGIN)) is not None:
+            return self._refer(origin)
+        packed = self.content(value)
+        if packed is None:
+            return self._refer(value)
+        return {TAG: "derived", "v": [packed, self._refer(value)["v"]]} if self._names_derived else packed
+
+    def content(self, value: Any) -> Any:
+        """What a value of a derived class holds; None for any other."""
         for base, exactly in _EXACTLY.items():
             if isinstance(value, base):
                 return self.pack(exactly(value))
-        return self._refer(value)
+        return None
 
     def passing(self, value: Any) -> dict[str, Any] | None:
         """Iterators over plain data and views of it: what tests may hand to a program, None for anything else."""
@@ -178,8 +190,9 @@ class Unpacker:
     And it gives a reference to nobody who would ask it anything, as constructors do: the program would answer.
     """
 
-    def __init__(self, resolve: Callable[..., Any]) -> None:
+    def __init__(self, resolve: Callable[..., Any], derive: Callable[..., Any] | None = None) -> None:
         self._resolve = resolve
+        self._derive = derive
 
     def unpack(self, value: Any) -> Any:
         kind = type(value)
@@ -210,6 +223,9 @@ class Unpacker:
             return range(*value)
         if tag == "object":
             return self._resolve(*value)
+        if tag == "derived" and self._derive is not None:
+            content = self.unpack(value[0])
+            return self._derive(_sendable(content, type(content) in _EXACTLY), *value[1])
         if tag == "iterator":
             return iter(self._exactly(list, value))
         if tag in _VIEWS:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import marshal
+import math
+import operator
 import os
 import sys
 import types
@@ -28,10 +31,11 @@ class Subject:
         self._file = file
         self._objects: list[Any] = []  # what the tests hold a reference to
         self._numbers: dict[int, int] = {}  # of these, by their identity
-        self._packer = Packer(self._refer)
+        self._packer = Packer(self._refer, names_derived=True)
         self._argument_packer = Packer(self._refer_as_argument)
         self._unpacker = Unpacker(lambda number, _kind: self._objects[number])
         self._module = types.ModuleType("solution")
+        self._data: dict[str, Any] = {}  # of the program, that the tests see: by name, as it was last packed
 
     def serve(self, message: bytes) -> None:
         """Answers until the tests are over; then this process is killed with all that it started."""
@@ -44,7 +48,10 @@ class Subject:
     def answer(self, message: bytes) -> bytes:
         verb, *arguments = marshal.loads(message)
         try:
-            return plain.dumps(getattr(self, f"_{verb}")(*arguments))
+            answer = getattr(self, f"_{verb}")(*arguments)
+            if self._data and (changed := self._changed_data()):
+                answer.append(changed)
+            return plain.dumps(answer)
         except BaseException as error:  # whatever the program raises is its answer
             return plain.dumps(traces.of_subject(error))
 
@@ -54,7 +61,9 @@ class Subject:
     def _load(self, _source: str, code: types.CodeType, wanted: list[str]) -> list[Any]:
         self._execute(code, "solution")
         found = self._module.__dict__
-        return ["ok", {name: self._global(found[name]) for name in wanted if name in found}]
+        names = {name: self._global(found[name]) for name in wanted if name in found}
+        self._data = {name: packed for name, packed in names.items() if not _is_reference(packed)}
+        return ["ok", names]
 
     def _test(
         self, _source: str, prelude: types.CodeType | None, code: types.CodeType, tests: types.CodeType
@@ -81,11 +90,19 @@ class Subject:
         arguments = self._unpacker.unpack(positional)
         options = {name: self._unpacker.unpack(value) for name, value in named.items()}
         try:
-            answer = ["ok", self._packer.pack(function(*arguments, **options))]
+            found = function(*arguments, **options)
+            made = isinstance(function, type) and isinstance(found, dict | list | set) and type(found) is function
+            answer = ["ok", self._refer(found) if made else self._packer.pack(found)]
         except BaseException as error:
-            answer = traces.of_subject(error)
+            answer = [*traces.of_subject(error)]
         changes = self._changes(enumerate(positional), arguments) + self._changes(named.items(), options)
         return [*answer, changes]
+
+    def _changed_data(self) -> dict[str, Any]:
+        now = {name: self._packer.pack(self._module.__dict__.get(name)) for name in self._data}
+        changed = {name: packed for name, packed in now.items() if _differ(packed, self._data[name])}
+        self._data |= changed
+        return changed
 
     def _changes(self, before: Iterable[tuple[Any, Any]], after: Any) -> list[tuple[Any, Any]]:
         """Places of arguments that were changed, with what is there now."""
@@ -117,6 +134,26 @@ class Subject:
 
     def _equal(self, one: int, other: Any) -> list[Any]:
         return ["ok", bool(self._objects[one] == self._unpacker.unpack(other))]
+
+    def _apply(self, _target: int, function: str, arguments: list[Any]) -> list[Any]:
+        """A function of Python's, such as an operator, of objects of the program."""
+        known = next(getattr(home, function) for home in (operator, builtins, math) if hasattr(home, function))
+        return ["ok", self._packer.pack(known(*map(self._unpacker.unpack, arguments)))]
+
+    def _content(self, target: int) -> list[Any]:
+        return ["ok", self._packer.content(self._objects[target])]
+
+    def _enter(self, target: int) -> list[Any]:
+        manager = self._objects[target]
+        return ["ok", self._packer.pack(type(manager).__enter__(manager))]
+
+    def _leave(self, target: int, told: list[str]) -> list[Any]:
+        """`told`: the name and the text of an exception, if there is one."""
+        manager, error = self._objects[target], None
+        if told:
+            kind = self._module.__dict__.get(told[0]) or getattr(builtins, told[0], None) or Exception
+            error = kind(told[1])
+        return ["ok", bool(type(manager).__exit__(manager, error and type(error), error, None))]
 
     def _instance(self, one: int, kind: Any) -> list[Any]:
         return ["ok", isinstance(self._objects[one], self._unpacker.unpack(kind))]
@@ -160,6 +197,10 @@ def settle(source: str) -> str:
 
 def source_path(scratch: str) -> str:
     return os.path.join(scratch, FOLDER, SOURCE_FILE)
+
+
+def _is_reference(packed: Any) -> bool:
+    return type(packed) is dict and packed.get(plain.TAG) in ("object", "module", "exception")
 
 
 def _differ(now: Any, was: Any) -> bool:

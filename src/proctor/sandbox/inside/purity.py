@@ -42,6 +42,24 @@ def names(code: CodeType) -> set[str]:
     return found
 
 
+def sets_attribute(code: CodeType, among: Set[str]) -> bool:
+    """Whether an attribute of one of these names is given a value, as those of a module are."""
+    import dis  # large, and needed by the examiner alone
+
+    steps = dis.get_instructions(code) if not among.isdisjoint(code.co_names) else ()
+    if any(step.opname == "STORE_ATTR" and step.argval in among for step in steps):
+        return True
+    return any(sets_attribute(constant, among) for constant in code.co_consts if isinstance(constant, CodeType))
+
+
+def stored(code: CodeType) -> set[str]:
+    """Global names that the code gives a value itself."""
+    import dis  # large, and needed by the examiner alone
+
+    found = {step.argval for step in dis.get_instructions(code) if step.opname in ("STORE_NAME", "STORE_GLOBAL")}
+    return found.union(*(stored(constant) for constant in code.co_consts if isinstance(constant, CodeType)))
+
+
 def owners(code: CodeType, among: Set[str]) -> set[str]:
     """Those global names whose attributes are looked up, as those of a module are."""
     import dis  # large, and needed by the examiner alone

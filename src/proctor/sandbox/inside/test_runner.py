@@ -15,12 +15,13 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from types import BuiltinMethodType, CodeType, FunctionType, MethodType, MethodWrapperType, ModuleType
+from types import BuiltinMethodType, CodeType, MethodType, MethodWrapperType, ModuleType
 from typing import Any, NoReturn
 
 from proctor.sandbox.inside import arguments, commands, kernel, plain, purity, traces, wire
 from proctor.sandbox.inside import program as subject
 from proctor.sandbox.inside.plain import Packer, Unpacker
+from proctor.sandbox.inside.remote import NotPlainError, ProgramObject, derived
 
 LARGE_JOB = 1 << 16  # does not come in one piece, and a program's time must not start before it is there
 _LARGEST_ANSWER = 64 << 20
@@ -33,6 +34,10 @@ _REMEMBERED = 256
 # the program has imported under it.
 _LIBRARIES = {"np": "numpy", "numpy": "numpy", "pd": "pandas", "pandas": "pandas"}
 _MODULES = sys.stdlib_module_names | _LIBRARIES.keys()
+# Tests with these reach into the process of what they test: they replace parts of its modules, take over what it prints
+# or reads, run its coroutines.
+_BESIDE = ({"asyncio"}, {"redirect_stderr"}, {"redirect_stdout"}, {"unittest.mock", "patch"}, {"mock", "patch"})
+_STREAMS = frozenset({"stdin", "stdout", "stderr"})
 _NONSENSE = (TypeError, KeyError, IndexError, AttributeError, ValueError, ArithmeticError, RecursionError)
 _END_TIMEOUT = 10_000  # milliseconds for a program that closed its line to end, also on a busy machine
 # Tests that import these run in a process of their own. The imports, with those that `unittest.main` makes on the way,
@@ -43,14 +48,6 @@ _IMPORTED_BEFORE_FORK = {"unittest": ("unittest", "locale", "shutil"), "unittest
 
 class SubjectEndedError(BaseException):
     """The program is gone: it crashed, left, or ran out of memory. Not an Exception, so that tests let it through."""
-
-
-class NotPlainError(Exception):
-    """The tests would hand the program something that is no plain data: they have to run beside it."""
-
-
-class IncomparableError(TypeError):
-    """The program answered with an object of its own where the tests want to look at a value."""
 
 
 def serve(orders: socket.socket, jobs: int, verdicts: socket.socket) -> None:
@@ -118,6 +115,8 @@ class Exams:
             paper = self._paper(job["tests"], job["prelude"])
         except (SyntaxError, ValueError) as error:
             return {"outcome": "sandbox error", "detail": f"The tests do not compile: {traces.summary(error)}"}
+        if paper.beside and job["testing"] != "in-process":
+            return {"outcome": "not plain", "detail": ""}
         if job["testing"] == "in-process":
             return _judge(link, lambda: link.test(job["source"], paper.prelude, program, paper.tests), "")
 
@@ -150,6 +149,7 @@ class CompiledTests:
     def __init__(self, tests: str, prelude: str) -> None:
         self.tests = compile(tests, "tests.py", "exec", dont_inherit=True)
         self.names = sorted(purity.names(self.tests))
+        self.beside = any(map({*self.names}.issuperset, _BESIDE)) or purity.sets_attribute(self.tests, _STREAMS)
         self.prelude = _compile_prelude(prelude, self.names)
         self.modules = purity.owners(self.tests, _MODULES)
         """Names that stand for modules wherever the tests use them."""
@@ -221,7 +221,7 @@ class Link:
         self._mouth = mouth
         self._end = end
         self._packer = Packer(self._refer)
-        self._unpacker = Unpacker(self._remote)
+        self._unpacker = Unpacker(self._remote, self._derived)
         self._poll = select.poll()
         self._poll.register(ear, select.POLLIN)
         self._poll.register(end, select.POLLIN)
@@ -230,6 +230,10 @@ class Link:
         self._classes: dict[tuple[str, type[Exception]], type[Exception]] = {}
         self.ended: tuple[str, str] | None = None
         self.not_plain = False
+        self.data: set[str] = set()
+        """Names of the program that stand for plain data."""
+        self.space: dict[str, Any] = {}
+        """Where the tests find these, as they are after each answer."""
         self.stops = False
         """Whether the tests know StopIteration by name. Else it could end a loop of theirs around a call."""
         self.last_call: tuple[str, tuple[Any, ...], Any] | None = None
@@ -265,6 +269,8 @@ class Link:
                 found[name] = self._value(["ok", packed])
                 if type(found[name]) is ProgramObject:
                     self._names[found[name]._target] = name
+                else:
+                    self.data.add(name)
         self._given = list(found.values())
         return found
 
@@ -276,8 +282,10 @@ class Link:
         answer = self._ask(["call", target, self._pack(list(positional)), packed])
         if len(answer) > 2 and type(answer[-1]) is list:
             self._take_over(answer[-1], positional, named)
-        value = self._value(answer)
-        self.last_call = (self._names.get(target, "it"), positional, value)
+        value, name = self._value(answer), self._names.get(target, "it")
+        if type(value) is ProgramObject and name[0].isupper():  # as classes are called
+            value.mark_made()
+        self.last_call = (name, positional, value)
         return value
 
     def _take_over(self, changes: list[Any], positional: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -301,6 +309,8 @@ class Link:
             answer = plain.loads(wire.receive(self._ear, _LARGEST_ANSWER))
             if type(answer) is not list or not answer:
                 raise ValueError("no answer")
+            if len(answer) > 2 and type(answer[-1]) is dict:
+                self._renew(answer.pop())
             return answer
         except (OSError, wire.BrokenMessageError) as error:
             self._await_end(_END_TIMEOUT)
@@ -308,6 +318,13 @@ class Link:
             raise SubjectEndedError from None
         except (ValueError, RecursionError) as error:
             self._give_up(error)
+
+    def _renew(self, changed: dict[str, Any]) -> None:
+        """Data of the program that are others now. What the tests have themselves under a name stays theirs."""
+        try:
+            self.space |= {name: self._unpacker.unpack(changed[name]) for name in self.data & changed.keys()}
+        except _NONSENSE as wrong:
+            self._give_up(wrong)
 
     def _await_end(self, milliseconds: int | None) -> None:
         poll = select.poll()
@@ -390,69 +407,8 @@ class Link:
             raise ValueError("no reference")
         return ProgramObject(self, number, str(kind))
 
-
-# The special names that Python's own types have. Others are protocols of libraries, by which an object may say, for
-# one, at which address its numbers lie.
-_SPECIAL = frozenset(name for kind in (int, set, str, memoryview, type, FunctionType) for name in dir(kind))
-
-
-class ProgramObject:
-    """An object of the program, as the tests see it: to be called and walked through, never to be believed."""
-
-    __slots__ = ("_kind", "_link", "_target")
-
-    def __init__(self, link: Link, target: int, kind: str) -> None:
-        self._link = link
-        self._target = target
-        self._kind = kind
-
-    def __call__(self, *positional: Any, **named: Any) -> Any:
-        return self._link.call(self._target, positional, named)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name not in _SPECIAL:
-            raise AttributeError(f"Tests cannot ask an object of the program for {name}.")
-        return self._link.ask("attribute", self._target, name)
-
-    def __iter__(self) -> Any:
-        return self._link.ask("iterate", self._target)
-
-    def __next__(self) -> Any:
-        return self._link.ask("next", self._target)
-
-    def __len__(self) -> Any:
-        return self._link.ask("length", self._target)
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._link.ask("item", self._target, key)
-
-    def __eq__(self, other: object) -> Any:
-        if (
-            type(other) is ProgramObject
-        ):  # the tests compare two objects of the program: its own notion of equal is asked for
-            return self._link.ask("equal", self._target, other)
-        raise self._incomparable()
-
-    def __bool__(self) -> bool:
-        return self._link.ask("truth", self._target) is True  # no more than a program could answer outright
-
-    def __hash__(self) -> int:
-        raise self._incomparable()
-
-    def __instancecheck__(self, value: object) -> Any:
-        return type(value) is ProgramObject and self._link.ask("instance", value._target, self)
-
-    def __mro_entries__(self, _bases: object) -> Any:
-        self._link.not_plain = True  # the tests derive a class from one of the program
-        raise NotPlainError(self._kind)
-
-    def __repr__(self) -> str:
-        return f"<{self._kind} of the program>"
-
-    def _incomparable(self) -> IncomparableError:
-        return IncomparableError(
-            f"The program answered with an object of its own class {self._kind}, not with a value."
-        )
+    def _derived(self, content: Any, number: Any, kind: Any) -> Any:
+        return derived(content, self._remote(number, kind))
 
 
 def _tests_module(prelude: CodeType | None) -> ModuleType:
@@ -480,6 +436,9 @@ def _add_program(
     # built-ins are not the program's business.
     link.stops = "StopIteration" in paper.names
     space.update(link.load(job["source"], program, missing or used, paper.modules - {entry_point}))
+    if link.data:
+        link.data -= purity.stored(paper.tests)
+        link.space = space
 
 
 def _exception(kind: type[Exception], message: str) -> Exception:
@@ -521,7 +480,7 @@ def _explain(error: BaseException, tests: str, last_call: tuple[str, tuple[Any, 
 
 def _short(value: object) -> str:
     try:
-        text = repr(value)
+        text = value.description() if type(value) is ProgramObject else repr(value)
     except Exception:
         text = f"<{type(value).__name__}>"
     return text if len(text) <= _SHOWN else text[:_SHOWN] + " …"

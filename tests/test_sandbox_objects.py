@@ -1,0 +1,36 @@
+"""Objects of a program that its tests use: a right program passes, and nothing that only claims to be right."""
+
+from __future__ import annotations
+
+import textwrap
+
+from claiming_programs import ANYTHING, ASKING, CHEATING
+from object_programs import OBJECTS, REACHING_IN
+from proctor.sandbox import Limits, Mode, Program
+from sandbox_room import Room
+
+LIMITS = Limits(seconds=10.0)
+
+
+def test_right_programs_pass_whatever_the_tests_ask_their_objects(room: Room) -> None:
+    assert judged(room, OBJECTS, Mode.SPLIT) == {}
+
+
+def test_tests_that_reach_into_the_process_run_there(room: Room) -> None:
+    assert judged(room, REACHING_IN, Mode.IN_PROCESS) == {}
+
+
+def judged(room: Room, known: dict[str, tuple[str, str]], testing: Mode) -> dict[str, str]:
+    """Those that failed, or were tested elsewhere."""
+    programs = [
+        Program(source=textwrap.dedent(source), tests=textwrap.dedent(tests)) for source, tests in known.values()
+    ]
+    verdicts = dict(zip(known, room.judge_all(programs, LIMITS), strict=True))
+    return {name: f"{v.testing} {v.detail}" for name, v in verdicts.items() if not v.passed or v.testing != testing}
+
+
+def test_objects_are_never_believed_to_be_the_value_that_is_expected(room: Room) -> None:
+    claims = [(f"{ANYTHING}\nV = {value}\n", tests) for value in ("0", "A()") for tests in ASKING]
+    programs = [Program(source=source, tests=tests) for source, tests in [*claims, *CHEATING]]
+    verdicts = zip(programs, room.judge_all(programs, LIMITS), strict=True)
+    assert [(program.tests, verdict.testing) for program, verdict in verdicts if verdict.passed] == []
