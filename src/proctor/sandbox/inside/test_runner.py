@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 from proctor.sandbox.inside import arguments, commands, kernel, plain, purity, traces, wire
 from proctor.sandbox.inside import program as subject
 from proctor.sandbox.inside.plain import Packer, Unpacker
-from proctor.sandbox.inside.remote import NotPlainError, ProgramObject, derived
+from proctor.sandbox.inside.program_object import NotPlainError, ProgramObject, derived
 
 LARGE_JOB = 1 << 16  # does not come in one piece, and a program's time must not start before it is there
 _LARGEST_ANSWER = 64 << 20

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import textwrap
 
-from claiming_programs import ANYTHING, ASKING, CHEATING
-from object_programs import OBJECTS, REACHING_IN
+from helpers.claiming_programs import ANYTHING, ASKING, CHEATING
+from helpers.object_programs import OBJECTS, REACHING_IN
 from proctor.sandbox import Limits, Mode, Program
-from sandbox_room import Room
+from helpers.sandbox_room import Room
 
 LIMITS = Limits(seconds=10.0)
 
