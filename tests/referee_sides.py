@@ -15,6 +15,7 @@ from typing import Any
 import numpy
 
 from proctor.agents import Agent, EnvironmentCrashedError, EvaluationResult, Evaluator, Task, thinking
+from proctor.agents.hosting.channel import Reply, pack
 from proctor.agents.outcome import Outcome
 
 GIB = 2**30
@@ -100,6 +101,34 @@ class Stepping(Agent):
             file.write("x")
         self.left -= 1
         return self.left > 0
+
+
+class Burying(Stepping):
+    """Puts a folder where the log of its episode was."""
+
+    def _play_env(self, task: Task) -> bool:
+        if self.left == 3:
+            (log,) = (Path(os.readlink(f"/proc/self/fd/{fd}")) for fd in os.listdir("/proc/self/fd") if _is_log(fd))
+            log.unlink()
+            log.mkdir()
+        return super()._play_env(task)
+
+
+def _is_log(fd: str) -> bool:
+    with suppress(OSError):
+        return os.readlink(f"/proc/self/fd/{fd}").endswith("events.jsonl")
+    return False
+
+
+class Boasting(Stepping):
+    """Says in place of its host how quick it was, and how much it has done."""
+
+    def _play_env(self, task: Task) -> bool:
+        lags = {"reaction": {"counts": {"-999999": -1, "x": 1}}}
+        for number in range(2, 10):
+            os.write(int(sys.argv[1]), pack(Reply(number, {"outcome": "completed", "lags": lags, "actions": 2**60})))
+        threading.Event().wait()
+        return True
 
 
 class Claiming(Stepping):

@@ -21,7 +21,8 @@ from conftest import StartSide
 from proctor.agents import Outcome, run_evaluation_client
 from proctor.agents.constants import TIMEOUTS
 from proctor.agents.player import PlayerError
-from proctor.agents.servers.remote import Remote, RemotePlayer, UnreachableError
+from proctor.agents.servers.connection import UnreachableError
+from proctor.agents.servers.remote import Remote, RemotePlayer
 
 SHORT = 2.0  # seconds for what ends when time is up
 HANGING = 0.4  # for what never does anything
@@ -213,7 +214,7 @@ run_evaluation_client({agent.url!r}, {evaluator.url!r}, Task(env_name="none", ti
             for row in [
                 (fa.Sleeping, fa.Watching, HANGING, Outcome.AGENT_HANG),
                 (fa.KillingItsGuardian, fa.Watching, 60, Outcome.AGENT_CRASH),
-                (fa.StoppingItsGuardian, fa.Watching, HANGING, Outcome.AGENT_HANG),
+                (fa.StoppingItsGuardian, fa.Watching, 60, Outcome.AGENT_CRASH),
                 (fa.SpeakingInTongues, fa.Watching, 60, Outcome.AGENT_CRASH),
                 (fa.RaisingBefore, fa.Watching, 60, Outcome.AGENT_CRASH),
                 (fa.Good, fa.ScoreRaises, 60, Outcome.JUDGE_ERROR),

@@ -149,7 +149,6 @@ MORE_PLAY = [
     (fa.Good, fa.EndingByTimer, LONG, Outcome.COMPLETED, "the evaluator saw the end"),
     (fa.Good, fa.CheckHangs, SHORT, Outcome.TIMEOUT, "time was up"),
     (fa.Forking, fa.Watching, SHORT, Outcome.TIMEOUT, "time was up"),
-    (fa.StoppingItsGuardianPlaying, fa.Watching, SHORT, Outcome.TIMEOUT, "time was up"),
 ]
 
 
@@ -166,6 +165,20 @@ def test_play_is_scored(
         assert result.metrics["success"] is True
         assert notes in result.notes
         assert 0 < supervisor.elapsed <= seconds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("agent", "seconds", "outcome"),
+    [(fa.StoppingItsGuardian, HANGING, Outcome.AGENT_HANG), (fa.StoppingItsGuardianPlaying, SHORT, Outcome.TIMEOUT)],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_agent_is_frozen_though_its_guardian_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: type, seconds: float, outcome: Outcome
+) -> None:
+    monkeypatch.setattr("proctor.agents.hosting.process.GUARDIAN_INTERVAL", LONG)
+    for result, _ in run(tmp_path, agent, fa.Watching, seconds):
+        assert result.outcome is outcome, result.notes
 
 
 def test_what_an_agent_raises_on_its_way_out_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +207,7 @@ FAULTS = [
 MORE_FAULTS = [
     (fa.Good, fa.WindowGone, LONG, Outcome.ENV_CRASH, "the window is gone"),
     (fa.SpeakingInTongues, fa.Watching, LONG, Outcome.AGENT_CRASH, "in words of its own"),
-    (fa.StoppingItsGuardian, fa.Watching, HANGING, Outcome.AGENT_HANG, "never came to the end"),
+    (fa.StoppingItsGuardianPlaying, fa.Watching, LONG, Outcome.AGENT_CRASH, "the process that guards it was stopped"),
     (fa.SleepingLater, fa.Watching, SHORT, Outcome.AGENT_HANG, "in one call of _play_env"),
     (fa.Unmakeable, fa.Watching, LONG, Outcome.AGENT_CRASH, "no model to be had"),
     (fa.Good, fa.SetupRaises, LONG, Outcome.ENV_CRASH, "the game does not start"),

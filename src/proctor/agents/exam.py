@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import cache
 from itertools import count
@@ -27,7 +28,7 @@ from proctor.agents.tally import EpisodeTally, Facts
 from proctor.agents.wire.address import RemoteAddress, held_by
 from proctor.candidate import Candidate
 from proctor.config import RunConfig
-from proctor.errors import MissingExtraError, UsageError
+from proctor.errors import MissingExtraError, ProctorError, UsageError
 from proctor.metrics.summary import Tally
 from proctor.models.model import Model
 from proctor.randomness import mix
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from proctor.agents.booth import Booth, Candidates
     from proctor.agents.evaluator import Evaluator
     from proctor.agents.protocol import Task as AgentTask
+
+logger = logging.getLogger("proctor.agents")
 
 NO_PART_OF_A_TASK = frozenset(EpisodeLimits.__struct_fields__) - {"timeout"}
 
@@ -153,6 +156,15 @@ class EvaluatorExam(Task):
         booth = self._booths.pop() if self._booths else self._new_booth(agent, config)
         try:
             return await booth.play(task, folder, sample, about)
+        except ProctorError:
+            raise  # concerns the whole run
+        except Exception as error:
+            # Else an agent that makes the referee stumble would have its episode forgotten.
+            logger.exception("the referee stumbled over %s", task.task_id)
+            await booth.close()
+            why = f"the referee stumbled: {type(error).__name__}: {error}"
+            facts: dict[str, Any] = {"by_agent": booth.has_begun, "seed": task.seed, "held": self.agent_held}
+            return Attempt(Outcome.JUDGE_ERROR, {}, why, 0.0, 0.0, 0, **facts)
         finally:
             self._booths.append(booth)
 

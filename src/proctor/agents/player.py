@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from proctor.agents.clock import Clock
 from proctor.agents.constants import TIMEOUTS
 from proctor.agents.hosting.channel import Fault
+from proctor.agents.hosting.host import LONGEST_TEXT
 from proctor.agents.hosting.isolation import Room
 from proctor.agents.hosting.process import HostDiedError, HostedFaultError, HostProcess
 from proctor.agents.hosting.recipe import Recipe
@@ -65,8 +66,8 @@ def believed(ending: Ending) -> Ending:
     By `stopped` nothing would be scored: whoever loses could ask for it. The evaluator's own stop key ends a task.
     """
     if ending.outcome is not Outcome.STOPPED:
-        return ending
-    said = "; ".join(filter(None, ["the agent says that it was stopped by hand", ending.error]))
+        return ending.model_copy(update={"error": ending.error[:LONGEST_TEXT]})
+    said = "; ".join(filter(None, ["the agent says that it was stopped by hand", ending.error[:LONGEST_TEXT]]))
     return ending.model_copy(update={"outcome": Outcome.COMPLETED, "error": said})
 
 
@@ -188,6 +189,8 @@ class LocalPlayer:
             folder = str(self.folder or "") if self._room is None else ""  # it could not reach that
             told = await process.call("play", task.model_dump(mode="json"), folder, self.clock.can_pause)
             ending = Ending.model_validate(told)
+            # How long it took for what is in the log, and how many steps it made in its pulse.
+            ending = ending.model_copy(update={"lags": {}, "actions": process.pulse.calls})
             return ending if self._room is None else believed(ending)
         except HostedFaultError as error:
             return _crash(error.fault, process)
@@ -275,4 +278,4 @@ class LocalPlayer:
 def _crash(fault: Fault, process: HostProcess) -> Ending:
     """What an agent has raised. That the environment is gone is its word, for the referee to look into."""
     outcome = Outcome.ENV_CRASH if fault.environment_gone else Outcome.AGENT_CRASH
-    return Ending(outcome=outcome, error=fault.text, actions=process.pulse.calls)
+    return Ending(outcome=outcome, error=fault.text[:LONGEST_TEXT], actions=process.pulse.calls)

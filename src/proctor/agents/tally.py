@@ -13,7 +13,7 @@ from proctor.agents.lags import Lags, merged
 from proctor.agents.outcome import Outcome
 from proctor.metrics.statistics import student_mean
 from proctor.metrics.summary import MeanScore
-from proctor.types import Metric, Output, Record, Score
+from proctor.types import IF_FAULTS_FAIL, Metric, Output, Record, Score
 
 AGENTS_FAULTS = (Outcome.AGENT_CRASH, Outcome.AGENT_HANG, Outcome.STOPPED)  # for an agent can stop itself, too
 LOST = "lost"  # begins the names of counts of attempts that were made again
@@ -37,7 +37,7 @@ class EpisodeTally:
     def __init__(self, name: str, facts: Callable[[Output], Facts | None]) -> None:
         self._lost: Counter[str] = Counter()
         self._episodes = 0
-        self._played, self._with_faults = MeanScore(name), MeanScore(f"{name}_if_faults_fail")
+        self._played, self._with_faults = MeanScore(name), MeanScore(f"{name}{IF_FAULTS_FAIL}")
         self._facts_of = facts  # None for an episode that was not played
         self._facts: dict[int, list[Facts]] = {}
 

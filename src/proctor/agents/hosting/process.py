@@ -28,6 +28,7 @@ DYING = 10.0  # seconds between the end of the channel and the word of the guard
 CLOSED = 0.5  # seconds that a process may live on after it has closed the channel
 FREEZING = 0.5  # seconds for the guardian to freeze the process, before it is frozen without its guardian
 EXITED_BY_SIGNAL = 128  # what the init of a room adds to the signal that has ended its program
+GUARDIAN_INTERVAL = 1.0  # seconds between two looks at whether the guardian was stopped, which measures the memory
 SHOWN = 2_000  # characters of what a process said last, in an error about its death
 
 
@@ -118,7 +119,7 @@ class HostProcess:
             os.close(self._pulse_file)
         self._control_reader, self._control = await asyncio.open_connection(sock=self._guarded.control)
         self._reader, self._writer = await asyncio.open_connection(sock=channel, limit=1 << 20)
-        self._tasks = [asyncio.create_task(self._listen()), asyncio.create_task(self._watch())]
+        self._tasks = [asyncio.create_task(work()) for work in (self._listen, self._watch, self._watch_guardian)]
 
     def _launch(self, channel: int, environment: dict[str, str]) -> Guarded:
         handed = (channel, self._pulse_file, *self._handed)
@@ -301,6 +302,18 @@ class HostProcess:
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(self._died())
+
+    async def _watch_guardian(self) -> None:
+        """A process that has stopped its guardian could use all memory. Seen twice: Ctrl-Z stops us, too."""
+        was_stopped = False
+        while not self._gone.is_set():
+            await asyncio.sleep(GUARDIAN_INTERVAL)
+            is_stopped = self._guarded.is_stopped
+            if is_stopped and was_stopped and not self._dismissed:
+                self._exit = "it was ended because the process that guards it was stopped"
+                await self._kill()
+                return
+            was_stopped = is_stopped
 
     def _died(self) -> HostDiedError:
         return HostDiedError(self._exit, self._over_memory)

@@ -33,14 +33,8 @@ from proctor.agents.protocol import (
     Task,
 )
 from proctor.agents.servers.access import new_token, own_token
-from proctor.agents.servers.remote import (
-    START_REQUEST,
-    STOP_REQUEST,
-    Contact,
-    RefusedError,
-    Remote,
-    UnreachableError,
-)
+from proctor.agents.servers.connection import UnreachableError
+from proctor.agents.servers.remote import START_REQUEST, STOP_REQUEST, Contact, RefusedError, Remote
 from proctor.errors import ProctorError, UsageError
 
 VIRTUAL = "virtual"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import socket
 from collections.abc import Awaitable, Coroutine
@@ -22,8 +23,10 @@ from proctor.agents.shielding import completed
 from proctor.agents.worlds.episode import AGENT_ENDED, About, Clock, Episode, EpisodeFault, View, WorldInfo, success
 from proctor.agents.worlds.events import Ending, close_log, read_events
 from proctor.agents.worlds.spaces import IllegalActionError
-from proctor.errors import UsageError
+from proctor.errors import ProctorError, UsageError
 from proctor.types import Usage
+
+logger = logging.getLogger("proctor.agents")
 
 WORLD = "proctor.agents.worlds.hosted_world:HostedWorld"
 AGENT = "proctor.agents.worlds.timed_agent:TimedAgent"
@@ -140,6 +143,12 @@ class Table:
             kept = ending.outcome.is_play
         except EpisodeFault as fault:
             ending = self._pieced_together(episode, fault.outcome, str(fault))
+        except ProctorError:
+            raise  # concerns the whole run
+        except Exception as error:  # else an agent that makes the referee stumble would have its episode forgotten
+            logger.exception("the referee stumbled over %s", episode.header.episode)
+            why = f"the referee stumbled: {type(error).__name__}: {error}"
+            ending = self._pieced_together(episode, Outcome.JUDGE_ERROR, why)
         finally:
             if not kept:  # what failed or was left in the middle is not trusted with another episode
                 await self.close()

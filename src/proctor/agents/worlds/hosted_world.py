@@ -19,8 +19,8 @@ from proctor.agents.worlds.policy import AgentFailedError, Policy
 from proctor.agents.worlds.spaces import IllegalActionError
 
 if TYPE_CHECKING:
-    from proctor.agents.worlds.apart import ApartPolicy, LineGate
-    from proctor.agents.worlds.gate import Gate
+    from proctor.agents.worlds.apart import ApartPolicy
+    from proctor.agents.worlds.moves import MoveGate
 
 
 class HostedWorld:
@@ -31,7 +31,7 @@ class HostedWorld:
         self._policy: Policy | ApartPolicy | None = None
         self._play: Play | None = None
         self._seen: Any = None
-        self._gate: Gate | LineGate | None = None
+        self._gate: MoveGate | None = None
 
     def about(self) -> Any:
         return msgspec.to_builtins(About(self._world.actions, self._world.threshold))
