@@ -77,7 +77,12 @@ class Exotic(Steps):
     """Metrics as numpy makes them."""
 
     def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
-        metrics = {"success": numpy.True_, "ratio": numpy.float32("nan"), "share": numpy.float64(0.5)}
+        metrics = {
+            "success": numpy.True_,
+            "ratio": numpy.float32("nan"),
+            "share": numpy.float64(0.5),
+            "row": numpy.zeros(3),
+        }
         return EvaluationResult(task_id=task.task_id, metrics=metrics, notes=note)
 
 

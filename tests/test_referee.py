@@ -203,6 +203,7 @@ def test_numbers_of_numpy_are_numbers_and_what_has_no_mean_is_left_out() -> None
     assert report.metrics["share"].value == 0.5
     assert "ratio" not in report.metrics
     assert "the metric ratio is nan" in why(report)[0]
+    assert "the metric row is left out: TypeError" in why(report)[0]
 
 
 def test_tasks_without_success_say_so() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
+
+import msgspec
 
 from proctor.agents.clock import ClockName
 from proctor.agents.constants import NETWORK, TIMEOUTS
@@ -125,18 +128,32 @@ class HostedEvaluator:
         result = self._evaluator._score_task(Task(**told), elapsed, note)
         if not isinstance(result, EvaluationResult):
             raise TypeError(f"_score_task must give an EvaluationResult, not {result!r}")
-        metrics = {key: _plain(value) for key, value in result.metrics.items()}
-        read_success(metrics, self._evaluator.has_success)
+        given = {str(key): _plain(value) for key, value in result.metrics.items()}
+        read_success(given, self._evaluator.has_success)
+        metrics, unfit = _storable(given)
         metrics, bad = without_infinite(metrics)
-        notes = [result.notes, *(f"the metric {name} is {result.metrics[name]}, and left out" for name in bad)]
-        told_result = {"metrics": metrics, "notes": "; ".join(filter(None, notes))}
-        return result.model_copy(update=told_result).model_dump(mode="json")
+        said = [f"the metric {name} is {given[name]}, and left out" for name in bad]
+        said += [f"the metric {name} is left out: {why}" for name, why in unfit.items()]
+        notes = "; ".join(filter(None, [result.notes, *said])).encode(errors="replace").decode()
+        return result.model_copy(update={"metrics": metrics, "notes": notes}).model_dump(mode="json")
+
+
+def _storable(metrics: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Those that can be kept in a record, and why the others cannot."""
+    unfit = {}
+    for name, value in metrics.items():
+        try:
+            json.dumps(value).encode()
+            msgspec.msgpack.encode([name, value])
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            unfit[name] = f"{type(error).__name__}: {error}"
+    return {name: value for name, value in metrics.items() if name not in unfit}, unfit
 
 
 def _plain(value: Any) -> Any:
     """A number of numpy as a number."""
     if isinstance(value, dict):
         return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | set | frozenset):
         return [_plain(inner) for inner in value]
     return value.item() if hasattr(value, "item") and getattr(value, "size", 0) == 1 else value

@@ -157,7 +157,7 @@ class Judge:
             raise JudgeError(f"the evaluator died in _{name}: {error}") from error
         except HostedFaultError as error:
             if error.fault.environment_gone:
-                raise EnvironmentGoneError(error.fault.message) from error
+                raise EnvironmentGoneError(error.fault.message or f"_{name} raised {error.fault.type}") from error
             raise JudgeError(f"_{name} raised {error.fault.text}", error.fault.ends_the_process) from error
 
     async def close(self) -> None:

@@ -295,7 +295,7 @@ class HostProcess:
         await asyncio.to_thread(self._guarded.bury)  # it has closed its end
         if self._over_memory:
             self._exit = f"it was ended because it used more than {self._memory / 2**30:.3g} GiB of memory"
-        self._exit = self._exit or _cause(said, isolated=self._room is not None) + _last_words(self.log)
+        self._exit = self._exit or _cause(said, isolated=self._room is not None) + last_words(self.log)
         self._gone.set()
         if self._frozen is not None and not self._frozen.done():
             self._frozen.set_result(None)  # the dead stand still
@@ -328,7 +328,8 @@ def _cause(said: bytes, isolated: bool) -> str:
     return f"the process was killed by signal {-code}" if code < 0 else f"the process exited with status {code}"
 
 
-def _last_words(log: Path) -> str:
+def last_words(log: Path) -> str:
+    """The end of what is in a log, for an error about the death of whoever has written it."""
     with suppress(OSError), log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - SHOWN))
         if words := file.read().decode(errors="replace").strip():

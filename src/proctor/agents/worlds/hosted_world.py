@@ -122,6 +122,10 @@ class HostedWorld:
     def end(self, outcome: str, why: str) -> Any:
         return _told(self._begun.end(Outcome(outcome), why))
 
+    def close_world(self) -> None:
+        """Files and shared memory that it has made would stay where they are."""
+        self._world.close()
+
     @property
     def _begun(self) -> Play:
         assert self._play is not None
