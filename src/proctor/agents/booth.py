@@ -156,7 +156,8 @@ class Booth:
 
     async def _prepare(self) -> tuple[Judge, Players]:
         parts = (self._display, self._filtered)
-        if any(part is not None and not part.is_alive for part in parts):
+        has_died = any(part is not None and not part.is_alive for part in parts)
+        if has_died or (self._stop_key is not None and not await asyncio.to_thread(self._stop_key.is_listening)):
             await self.close()
         if self._judge is None or self._player is None:
             self._check_requirements()

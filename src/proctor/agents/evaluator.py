@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
@@ -91,6 +92,15 @@ class HostedEvaluator:
         kind = type(self._evaluator)
         names = ("_check_env_continue", "_check_env_continue_timer")
         return [name.lstrip("_") for name in names if getattr(kind, name) is not getattr(Evaluator, name)]
+
+    def is_sound(self) -> bool:
+        """False where an agent has cut its connection to the display."""
+        if "proctor.agents.desktop.names" not in sys.modules:  # it has never looked
+            return True
+        from proctor.agents.desktop.interface import answers
+        from proctor.agents.desktop.names import desktop
+
+        return desktop.cache_info().currsize == 0 or answers(desktop())
 
     def shows_window(self, title: str) -> bool | None:
         """Whether there is a window with this in its title. None where there is no desktop, or no title to look for."""

@@ -55,7 +55,9 @@ class Judge:
         self._watches: list[str] = []
 
     async def prepare(self) -> HostProcess:
-        """The process, alive."""
+        """The process, alive and sound."""
+        if self._process is not None and self._process.is_alive and not await self._is_sound(self._process):
+            await self.end()
         if self._process is None or not self._process.is_alive:
             await self.end()
             try:
@@ -65,6 +67,12 @@ class Judge:
                 raise JudgeError(f"{self.recipe.name} could not be made: {error}") from error
             self._process.noticed = lambda value: self.stopped()
         return self._process
+
+    async def _is_sound(self, process: HostProcess) -> bool:
+        with suppress(TimeoutError, HostDiedError, HostedFaultError):
+            sound: bool = await asyncio.wait_for(process.call("is_sound"), TIMEOUTS.REQUEST)
+            return sound
+        return False
 
     async def setup(self, task: Task) -> None:
         try:
