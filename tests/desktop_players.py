@@ -268,7 +268,8 @@ class CuttingConnections(Pressing):
         for base in range(0, 1 << 29, 1 << 21):
             for resource in () if base == own else range(base, base + 30):
                 request.KillClient(display=connection.display, resource=resource)
-        connection.sync()
+        with suppress(Exception):  # of errors for resources that there are not, python-xlib knows some and not others
+            connection.sync()
         threading.Event().wait()
         return True
 
