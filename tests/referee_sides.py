@@ -136,6 +136,30 @@ class Boasting(Stepping):
         return True
 
 
+class Meddling(Stepping):
+    """Spoils the set-up of its environment, as soon as it sees one, as long as it may."""
+
+    def __init__(self) -> None:
+        threading.Thread(target=self._meddle, daemon=True).start()
+
+    def _meddle(self) -> None:
+        while True:
+            with suppress(OSError):
+                Path("set_up.txt").unlink()
+            time.sleep(0.001)
+
+
+class Delicate(Steps):
+    """Looks after a while whether its environment is still what it was."""
+
+    def _setup_environment(self, task: Task) -> None:
+        super()._setup_environment(task)
+        Path("set_up.txt").write_text("")
+        time.sleep(0.3)
+        if not Path("set_up.txt").exists():
+            raise RuntimeError("somebody has spoilt it")
+
+
 class Claiming(Stepping):
     """Says that the environment is gone."""
 

@@ -101,6 +101,13 @@ def test_agent_that_loses_its_environment_gets_no_other_attempt(
 
 
 @slow
+def test_agent_stands_still_while_the_environment_is_set_up() -> None:
+    """Else it could have what it does not like set up again, with another seed."""
+    report = play("Delicate", "Meddling", episodes=2)
+    assert finishes(report) == [["completed"], ["completed"]]
+
+
+@slow
 def test_episode_at_which_the_referee_stumbles_is_the_agents(monkeypatch: pytest.MonkeyPatch) -> None:
     def stumble(path: Path) -> None:
         raise OSError(f"nobody can read {path.name}")

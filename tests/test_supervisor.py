@@ -57,7 +57,7 @@ class Hall:
     async def inside(self) -> list[tuple[int, int]]:
         """Threads and open files of the two processes."""
         found = []
-        for process in (await self.player.prepare(), await self.judge.prepare()):
+        for process in (await self.player._made(), await self.judge.prepare()):
             (pid,) = guarded_by(process.pid)
             found.append((len(os.listdir(f"/proc/{pid}/task")), len(os.listdir(f"/proc/{pid}/fd"))))
         return found

@@ -108,7 +108,17 @@ class LocalPlayer:
         self._done_at: float | None = None  # when its process has answered
         self._deadline = 0.0  # when the time of the task is up, if the world never stands still
 
-    async def prepare(self) -> HostProcess:
+    async def prepare(self) -> None:
+        """The process is there, and stands still until it is told to begin.
+
+        Else an agent might look while the environment is set up, and spoil what it does not like: it would be set up
+        again, with another seed.
+        """
+        process = await self._made()
+        if not process.is_frozen:
+            await process.freeze()
+
+    async def _made(self) -> HostProcess:
         """The process, alive."""
         async with self._changing:
             if self._process is None or not self._process.is_alive:
@@ -161,7 +171,8 @@ class LocalPlayer:
             await process.call("world_turned")
 
     async def start(self, task: Task) -> None:
-        process = await self.prepare()
+        process = await self._made()
+        process.thaw()
         self._hang_seconds = min(TIMEOUTS.HANG, task.timeout / 2)
         process.pulse.clear()
         self._begun.clear()
@@ -250,9 +261,8 @@ class LocalPlayer:
             await playing
         self._playing = self._raised = None
         self._notebook.begin("")  # the log of the episode is complete
-        if not process.is_alive:
-            with suppress(PlayerError):  # to be told when the next task asks for it
-                await self.prepare()
+        with suppress(PlayerError):  # to be told when the next task asks for it
+            await self.prepare()
 
     async def stop_by_hand(self) -> None:
         """As if the agent had set its own stop event."""

@@ -178,6 +178,10 @@ class HostProcess:
             await asyncio.wait_for(self._idle.wait(), seconds)
         return not self._inside
 
+    @property
+    def is_frozen(self) -> bool:
+        return self._frozen is not None
+
     async def freeze(self) -> None:
         """Stops every process of it between two instructions; returns when they stand still."""
         if self._gone.is_set():
