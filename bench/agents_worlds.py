@@ -23,11 +23,11 @@ from typing import Any
 from msgspec import structs
 
 from process import say, short
-from proctor.agents.hosting.recipe import Recipe, with_arguments
-from proctor.agents.outcome import Outcome
-from proctor.agents.worlds.arena import Table
-from proctor.agents.worlds.episode import Clock, Episode
-from proctor.agents.worlds.events import Ending, Header, read_events
+from proctor.agents.envs.event_log import EpisodeEnding, Header, read_events
+from proctor.agents.envs.referee import EpisodeTable
+from proctor.agents.envs.types import Clock, Episode
+from proctor.agents.outcome import EpisodeOutcome
+from proctor.agents.runtime.hosting.recipe import Recipe, with_arguments
 
 HERE = Path(__file__).resolve().parent
 ROUNDS, EPISODES = 7, 40
@@ -69,8 +69,8 @@ def episode(folder: Path, number: int, clock: Clock) -> Episode:
 
 async def step_mode(folder: Path) -> tuple[int, float, float]:
     """Steps, seconds in play, seconds in all, of episodes like those of the bare loop."""
-    world = with_arguments("proctor.compat.gymnasium", "World", id="CartPole-v1", in_words=False)
-    table = Table(world, Recipe(str(HERE / "balancing.py"), "policy"), "step", folder / "process.log")
+    world = with_arguments("proctor.integrations.gymnasium", "GymnasiumEnv", id="CartPole-v1", in_words=False)
+    table = EpisodeTable(world, Recipe(str(HERE / "balancing.py"), "policy"), "step", folder / "process.log")
     await table.prepare()
     started = time.perf_counter()
     endings = [await table.play(episode(folder, number, "step")) for number in range(EPISODES)]
@@ -79,11 +79,11 @@ async def step_mode(folder: Path) -> tuple[int, float, float]:
     return sum(e.length for e in endings), sum(e.seconds for e in endings), seconds
 
 
-async def realtime(folder: Path, evaluations: int) -> tuple[list[Ending], list[float]]:
+async def realtime(folder: Path, evaluations: int) -> tuple[list[EpisodeEnding], list[float]]:
     """Their endings, and for each action the milliseconds that it was under way, both ways together."""
-    world = with_arguments("proctor.agents.worlds.catch", "Catch", things=THINGS)
-    agent = Recipe("proctor.agents.worlds.catch", "Catcher")
-    tables = [Table(world, agent, "realtime", folder / f"process-{number}.log") for number in range(evaluations)]
+    world = with_arguments("proctor.agents.envs.catch", "Catch", things=THINGS)
+    agent = Recipe("proctor.agents.envs.catch", "Catcher")
+    tables = [EpisodeTable(world, agent, "realtime", folder / f"process-{number}.log") for number in range(evaluations)]
     for table in tables:
         await table.prepare()
     episodes = [episode(folder, number, "realtime") for number in range(evaluations)]
@@ -100,14 +100,14 @@ async def realtime(folder: Path, evaluations: int) -> tuple[list[Ending], list[f
 
 async def hung_agents(folder: Path) -> list[float]:
     """Seconds from the end of the time of an agent that hangs until nothing is left of it."""
-    table = Table(with_arguments("proctor.agents.worlds.catch", "Catch"), HANGING, "step", folder / "process.log")
+    table = EpisodeTable(with_arguments("proctor.agents.envs.catch", "Catch"), HANGING, "step", folder / "process.log")
     overshoots = []
     for number in range(HUNG):
         await table.prepare()
         started = time.perf_counter()
         ending = await table.play(structs.replace(episode(folder, number, "step"), timeout=HUNG_SECONDS))
         overshoots.append(time.perf_counter() - started - HUNG_SECONDS)
-        assert ending.outcome is Outcome.AGENT_HANG
+        assert ending.outcome is EpisodeOutcome.AGENT_HANG
     await table.close()
     return overshoots
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from process import HERE
 from proctor.shapes import answers
 
-REPLIES = HERE.parent / "tests" / "replies"
+REPLIES = HERE.parent / "tests" / "data" / "replies"
 PARSERS: dict[str, Callable[..., str | None]] = {
     "yes_no": answers.parse_yes_no,
     "entailment": answers.parse_entailment,

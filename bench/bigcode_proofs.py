@@ -1,6 +1,6 @@
 """Every task file of the BigCode harness, run unchanged: it loads, it asks what its own class asks, and gold passes.
 
-Both sides are given the same rows: those of tests/code_rows, and some of HumanEval. The harness's own side runs in an
+Both sides get the same rows: those of tests/data/code_rows, and some of HumanEval. The harness's own side runs in an
 environment of its own, with its own imports (peers/bigcode_prompts.py); Proctor's is the command line.
 """
 
@@ -97,7 +97,7 @@ def _put_ds1000(folder: Path) -> None:
     (folder / "ds1000_data").mkdir(parents=True)
     (folder / "__init__.py").touch()
     shutil.copy(HERE / "peers" / "ds1000_problems.py", folder / "ds1000.py")
-    shutil.copy(TESTS / "code_rows" / "ds1000.jsonl", folder / "ds1000_data" / "problems.jsonl")
+    shutil.copy(TESTS / "data" / "code_rows" / "ds1000.jsonl", folder / "ds1000_data" / "problems.jsonl")
 
 
 def task_files(root: Path, pattern: str = "*") -> list[Path]:
@@ -213,7 +213,7 @@ def _first_metric(said: str | None) -> float | None:
 
 
 def _rows(name: str) -> list[Row]:
-    file = TESTS / "code_rows" / f"{name}.jsonl"
+    file = TESTS / "data" / "code_rows" / f"{name}.jsonl"
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
@@ -297,7 +297,7 @@ def _pack(variant: str, language: str) -> Case | None:
     rows = _rows("humanevalpack-python") if language == "python" else [PACK[language]]
     options = {}
     if variant.startswith("humanevalexplainsynthesize"):
-        options["load_data_path"] = str(TESTS / "code_rows" / "humanevalpack-python.descriptions.json")
+        options["load_data_path"] = str(TESTS / "data" / "code_rows" / "humanevalpack-python.descriptions.json")
     return Case(variant, rows, options)
 
 

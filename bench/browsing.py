@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from proctor.core.runner import sample_digest
+from proctor.core.types import Output, Record, Run, Sample, Score, Usage
 from proctor.metrics.statistics import score_mean
-from proctor.run import sample_digest
 from proctor.store import open_store
 from proctor.store.store import Store
-from proctor.types import Output, Record, Run, Sample, Score, Usage
 from proctor.viewer.assets import page_files
 
 SAMPLES, MANY, RUNS = 50_000, 100_000, 1_000

@@ -1,7 +1,7 @@
 """Every built-in code task, held against four answers: the reference, nothing, a constant, one that is nearly right.
 
-The rows are those of tests/code_rows, invented ones of the form that each benchmark has; the wrong answers to them are
-in tests/wrong_answers.py. All are completions, judged as in a run.
+The rows are those of tests/data/code_rows, invented ones of the form of each benchmark; the wrong answers to them are
+in tests/helpers/wrong_answers.py. All are completions, judged as in a run.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent / "tests"
-sys.path.insert(0, str(TESTS))
+sys.path[:0] = [str(TESTS), str(TESTS / "code")]
+
+from test_benchmark_languages import MULTIPLE_ROWS, PACK_ROWS  # noqa: E402
+from test_code_conformance import rows_of, settings_of  # noqa: E402
 
 import proctor  # noqa: E402
-import wrong_answers  # noqa: E402
+from helpers import wrong_answers  # noqa: E402
 from proctor.code import TASK_REGISTRY  # noqa: E402
-from proctor.config import build_config  # noqa: E402
-from proctor.errors import ProctorError  # noqa: E402
-from proctor.task import create_task, take_samples  # noqa: E402
-from proctor.types import Record, Sample  # noqa: E402
-from test_code_conformance import rows_of, settings_of  # noqa: E402
-from test_code_languages import MULTIPLE_ROWS, PACK_ROWS  # noqa: E402
+from proctor.core.config import build_config  # noqa: E402
+from proctor.core.errors import ProctorError  # noqa: E402
+from proctor.core.task import create_task, take_samples  # noqa: E402
+from proctor.core.types import Record, Sample  # noqa: E402
 
 MULTIPLE, PACK = MULTIPLE_ROWS, PACK_ROWS
 KINDS = ("reference", "blank", "constant", "nearly right")

@@ -20,7 +20,7 @@ from proctor.agents.desktop.display import VirtualDisplay
 from proctor.agents.desktop.interface import window_titled
 from proctor.agents.desktop.vk import VK
 from proctor.agents.desktop.x11 import XDesktop
-from proctor.agents.judges import find_text
+from proctor.agents.windows.screen_checks import find_text
 
 RESULTS = Path(__file__).parent / "results" / "desktop.json"
 PRESSES = 200
@@ -104,7 +104,7 @@ def many_games() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         report = evaluate(
             "agents/hexagon",
-            agent="proctor.agents.hexagon.window_players:ReferenceAgent",
+            agent="proctor.agents.games.hexagon.window_players:ReferenceAgent",
             limit=GAMES,
             parallel=GAMES,
             film=False,

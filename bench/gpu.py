@@ -29,13 +29,13 @@ from typing import Any
 import torch
 import transformers
 
-from proctor.models.completion import CONTEXT, Completion
-from proctor.models.job import Job
-from proctor.models.model import Request, Sampling
-from proctor.models.passage import Passage
-from proctor.models.slots import SlotEngine
-from proctor.models.stepper import Stepper
-from proctor.types import Sample
+from proctor.core.types import Sample
+from proctor.models.base import Request, Sampling
+from proctor.models.inference.completion import CONTEXT, Completion
+from proctor.models.inference.job import Job
+from proctor.models.inference.prompt import TokenizedPrompt
+from proctor.models.inference.slots import SlotEngine
+from proctor.models.inference.stepper import Stepper
 
 PROMPTS, SAMPLES, LONGEST = 164, 20, 256
 TEMPERATURE, TOP_P = 0.2, 0.95
@@ -102,7 +102,9 @@ class Slots:
     def _begin(self, request: Request) -> Completion:
         prompt = self.prompts[int(str(request.prompt))]
         limit = request.sampling.max_tokens
-        return Completion(Passage(prompt), request.sampling, limit, frozenset(), self._tokenizer, prompt[-CONTEXT:])
+        return Completion(
+            TokenizedPrompt(prompt), request.sampling, limit, frozenset(), self._tokenizer, prompt[-CONTEXT:]
+        )
 
     def run(self, lengths: list[list[int]], **settings: Any) -> tuple[float, list[list[int]]]:
         """Seconds, and the tokens of every completion."""

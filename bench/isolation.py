@@ -19,12 +19,12 @@ from typing import Any
 
 from proctor.agents.desktop.display import VirtualDisplay
 from proctor.agents.display_filter.display import FilteredDisplay
-from proctor.agents.hosting.isolation import Isolation, Room
-from proctor.agents.hosting.process import HostProcess
-from proctor.agents.hosting.recipe import Recipe, with_arguments
-from proctor.agents.worlds.arena import Table
-from proctor.agents.worlds.episode import Episode
-from proctor.agents.worlds.events import Header
+from proctor.agents.envs.event_log import Header
+from proctor.agents.envs.referee import EpisodeTable
+from proctor.agents.envs.types import Episode
+from proctor.agents.runtime.hosting.isolation import Isolation, Room
+from proctor.agents.runtime.hosting.process import HostProcess
+from proctor.agents.runtime.hosting.recipe import Recipe, with_arguments
 from proctor.sandbox.isolated import Allowed, find_level
 
 HERE = Path(__file__).resolve().parent
@@ -67,11 +67,11 @@ async def in_a_window(folder: Path, held: Isolation) -> dict[str, Any]:
 
 async def in_steps(folder: Path, held: Isolation) -> dict[str, Any]:
     """Milliseconds of a step."""
-    world = with_arguments("proctor.agents.worlds.catch", "Catch", things=10_000)
+    world = with_arguments("proctor.agents.envs.catch", "Catch", things=10_000)
     agent = Recipe(str(ACTOR), "still")
     tables = {
-        "without": Table(world, agent, "step", folder / "free-world.log"),
-        "with": Table(world, agent, "step", folder / "walled-world.log", isolation=held),
+        "without": EpisodeTable(world, agent, "step", folder / "free-world.log"),
+        "with": EpisodeTable(world, agent, "step", folder / "walled-world.log", isolation=held),
     }
     found: dict[str, list[float]] = {name: [] for name in tables}
     try:

@@ -23,7 +23,7 @@ from typing import Any
 from PIL import Image, ImageDraw
 
 from process import HERE, PEER_ENV, say, short
-from proctor.randomness import Stream
+from proctor.core.random import Stream
 from proctor.shapes import Shape
 from proctor.shapes.canvas import SMALL, draw_canvas
 from proctor.shapes.drawing import COLOURS, FRAME, HALF_WIDTH, PIXELS, png

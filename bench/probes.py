@@ -15,10 +15,10 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 from process import HERE, say
-from proctor.check import probe_task
-from proctor.errors import UsageError
+from proctor.analysis.check import probe_task
+from proctor.core.errors import UsageError
+from proctor.core.task import create_task
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
-from proctor.task import create_task
 
 ITEMS, ITEMS_AT_OTHERS = 100_000, 10_000
 OTHERS: tuple[dict[str, Any], ...] = (

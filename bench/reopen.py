@@ -4,7 +4,7 @@ import json
 import sys
 import time
 
-from proctor.report import Report
+from proctor.analysis.report import Report
 from proctor.store import open_store
 
 started = time.perf_counter()

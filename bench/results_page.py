@@ -13,9 +13,9 @@ from random import Random
 
 from browsing import browse
 from process import say, short, spend
-from proctor.run import sample_digest
+from proctor.core.runner import sample_digest
+from proctor.core.types import Metric, Output, Record, Run, Sample, Score, Usage
 from proctor.store import open_store
-from proctor.types import Metric, Output, Record, Run, Sample, Score, Usage
 
 RESULTS = Path(__file__).parent / "results" / "results_page.json"
 SAMPLES = 50_000

@@ -28,7 +28,7 @@ import aiohttp
 from process import say
 
 if TYPE_CHECKING:
-    from proctor.types import Output
+    from proctor.core.types import Output
 
 HERE = Path(__file__).resolve().parent
 REQUESTS, CONCURRENCY, LATENCY = 2_000, 100, 0.05
@@ -134,10 +134,10 @@ async def ask_aiohttp(url: str) -> float:
 
 
 async def ask_gateway(url: str) -> float:
-    from proctor.config import build_config
+    from proctor.core.config import build_config
+    from proctor.core.types import Sample
     from proctor.models import open_model
-    from proctor.models.model import Request, Sampling
-    from proctor.types import Sample
+    from proctor.models.base import Request, Sampling
 
     options = {"task": "t", "model": "openai/m", "base_url": url, "concurrency": CONCURRENCY}
     model = open_model(build_config(options))
@@ -196,10 +196,10 @@ def one_core() -> Iterator[None]:
 
 async def ask_embedded(options: dict[str, object]) -> tuple[float, list[Output]]:
     """Seconds for all prompts, weights loaded before, and what came of them."""
-    from proctor.config import build_config
+    from proctor.core.config import build_config
+    from proctor.core.types import Sample
     from proctor.models import open_model
-    from proctor.models.model import Request, Sampling
-    from proctor.types import Sample
+    from proctor.models.base import Request, Sampling
 
     draw = random.Random(1)
     prompts = [

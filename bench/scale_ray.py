@@ -24,11 +24,11 @@ from itertools import cycle, islice
 from typing import Any
 
 from process import HERE, say, short
-from proctor.cluster.membership import joined
 from proctor.code import TASK_REGISTRY
+from proctor.core.task import SAMPLES_PER_SLOT, create_task
+from proctor.distributed.cluster import joined
 from proctor.sandbox import Limits, Program, Sandbox, open_sandbox
 from proctor.sandbox.cluster import ClusterSandbox
-from proctor.task import SAMPLES_PER_PLACE, create_task
 
 PROGRAMS, ROUNDS, NODES, TARGET = 2_000, 3, 2, 0.8
 
@@ -50,7 +50,7 @@ async def judge(sandbox: Sandbox, programs: list[Program]) -> float:
 
     started = time.perf_counter()
     async with asyncio.TaskGroup() as group:
-        for _ in range(SAMPLES_PER_PLACE * max(16, sandbox.places)):
+        for _ in range(SAMPLES_PER_SLOT * max(16, sandbox.places)):
             group.create_task(work())
     return time.perf_counter() - started
 

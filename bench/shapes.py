@@ -23,10 +23,10 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from process import HERE, PEER_ENV, prepare_peers, say, short, spend
-from proctor.config import build_config
+from proctor.core.config import build_config
+from proctor.core.task import create_task
 from proctor.shapes.loader import load_item
 from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
-from proctor.task import create_task
 
 PEER_SETS = ("shortest_path", "chain_sum", "family_relationships")
 ITEMS, REPEAT = 1_000_000, 3

@@ -17,16 +17,16 @@ import hypothesis
 import pytest
 from aiohttp import web
 
-from leaks import Snapshot
+from helpers.leaks import Snapshot
+from helpers.sandbox_room import Judge, Room
 from proctor import Record, evaluate
 from proctor.cli.main import main
-from proctor.errors import HopelessRunError
+from proctor.core.errors import HopelessRunError
 from proctor.store import open_store
-from sandbox_room import Judge, Room
 
 if TYPE_CHECKING:
-    from agent_sides import Side
-    from postgres_server import PostgresServer
+    from helpers.agent_sides import Side
+    from helpers.postgres_server import PostgresServer
     from proctor.sandbox import Verdict
 
 # The same examples every time and no clock: a test must not fail because the machine is busy or the day is bad.
@@ -70,7 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
     profile = "few" if config.option.markexpr == "not slow" else "many"
     hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", profile))
     if "COVERAGE_FILE" in os.environ:  # by `make coverage`
-        from killed_coverage import KilledCoverage
+        from helpers.killed_coverage import KilledCoverage
 
         config.pluginmanager.register(KilledCoverage())
 
@@ -93,7 +93,7 @@ def _away_from_the_users_things(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PROCTOR_STORE", str(tmp_path / "store"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr("proctor.models.limit.SERVERS", {})  # a port may be another server's by now
+    monkeypatch.setattr("proctor.models.adaptive_limit.SERVERS", {})  # a port may be another server's by now
     monkeypatch.chdir(tmp_path)
 
 
@@ -101,7 +101,7 @@ def _away_from_the_users_things(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def postgres_server() -> Iterator[PostgresServer]:
     """A real one, of this test process alone."""
     pytest.importorskip("psycopg", reason="psycopg is not installed")
-    from postgres_server import PostgresServer, find_programs
+    from helpers.postgres_server import PostgresServer, find_programs
 
     programs = find_programs()
     if programs is None:
@@ -136,7 +136,7 @@ def each_store(store_server: PostgresServer | None, tmp_path: Path) -> str:
 @pytest.fixture(scope="session")
 def contained() -> str:
     """The level at which this machine holds programs that nobody has read; skips where it cannot."""
-    from proctor.errors import SandboxUnavailableError
+    from proctor.core.errors import SandboxUnavailableError
     from proctor.sandbox import best_level
 
     try:
@@ -349,7 +349,7 @@ def serve() -> Iterator[Serve]:
 @pytest.fixture
 def start_side() -> Iterator[StartSide]:
     """Starts a server: `start_side("agent", Class)` or `start_side("evaluator", Class)`."""
-    from agent_sides import Side
+    from helpers.agent_sides import Side
 
     started: list[Side] = []
 

@@ -16,17 +16,18 @@ import msgspec
 import pytest
 
 from conftest import Command
-from proctor import catalog
-from proctor.randomness import Stream
+from helpers.paths import CHECKOUT
+from proctor.core import registry
+from proctor.core.random import Stream
+from proctor.core.task import create_task
 from proctor.sandbox import Limits, Outcome
-from proctor.sandbox.inside import warden
-from proctor.sandbox.ladder import CONFINED, FULL, LIMITS
+from proctor.sandbox.inside import supervisor
+from proctor.sandbox.isolation import CONFINED, FULL, LIMITS
 from proctor.sandbox.languages import LANGUAGES
 from proctor.shapes.canvas import SMALL, draw_canvas
 from proctor.shapes.drawing import svg
-from proctor.task import create_task
 
-ROOT = Path(__file__).parents[1]
+ROOT = CHECKOUT
 
 # Lines of the README which take seconds: each of their kind is tested elsewhere with less.
 LONG_LINES = (
@@ -112,8 +113,8 @@ def test_the_sandbox_guide_says_what_the_code_says() -> None:
     for name in ("seconds", "memory_mib", "output_kib", "disk_mib", "processes"):
         assert f"\n| `{name}` | {getattr(limits, name):g} | " in text
     assert all(f"\n| `{level}` | " in text for level in (FULL, CONFINED, LIMITS))
-    assert warden.__doc__ is not None
-    picture = re.search(r"^    (warden .*?)\n\n", warden.__doc__, re.DOTALL | re.MULTILINE)
+    assert supervisor.__doc__ is not None
+    picture = re.search(r"^    (warden .*?)\n\n", supervisor.__doc__, re.DOTALL | re.MULTILINE)
     assert picture is not None
     assert textwrap.dedent("    " + picture[1]) in text
     assert len(LANGUAGES) == 29, "README.md and docs/sandbox.md give their number in words"
@@ -151,11 +152,11 @@ def test_the_commands_of_the_code_guide_run(tmp_path: Path, proctor: Command, co
             run_line(line, tmp_path, proctor)
 
 
-@pytest.mark.parametrize("name", catalog.expand("shapes/*"))
+@pytest.mark.parametrize("name", registry.expand("shapes/*"))
 def test_the_shapes_guide_lists_every_task_with_its_settings(name: str) -> None:
     text = (ROOT / "docs" / "shapes.md").read_text()
     (row,) = (line for line in text.splitlines() if line.startswith(f"| `{name}` "))
-    schema = msgspec.json.schema(catalog.task_class(name).Settings)
+    schema = msgspec.json.schema(registry.task_class(name).Settings)
     for key, field in next(iter(schema["$defs"].values()))["properties"].items():
         if "minimum" in field:
             assert f"`{key}` {field['minimum']}–{field['maximum']}" in row
@@ -168,11 +169,11 @@ def test_the_python_of_the_shapes_guide_runs() -> None:
         run_block(block)
 
 
-@pytest.mark.parametrize("name", catalog.expand("shapes/*"))
+@pytest.mark.parametrize("name", registry.expand("shapes/*"))
 def test_the_shapes_guide_names_the_tasks_without_pictures(name: str) -> None:
     text = (ROOT / "docs" / "shapes.md").read_text()
     (line,) = (line for line in text.splitlines() if "have no picture to show" in line)
-    without = not create_task(catalog.task_class(name), name, {}).has_pictures()
+    without = not create_task(registry.task_class(name), name, {}).has_pictures()
     assert (f"`{name.removeprefix('shapes/')}`" in line) == without
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-import leaks
-from leaks import Snapshot
+from helpers import leaks
+from helpers.leaks import Snapshot
 
 SLEEPER = "import sys; sys.stdin.read()"
 

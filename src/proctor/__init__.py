@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from proctor.core.lazy import lazy_exports
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from proctor.comparison import Comparison, compare
-    from proctor.config import RunConfig
-    from proctor.curve import Curve
-    from proctor.evaluation import evaluate
-    from proctor.report import Report
-    from proctor.sweeps import sweep
-    from proctor.task import Task
-    from proctor.types import Image, Message, Output, Record, Sample, Score, Text
+    from proctor.analysis.comparison import Comparison, compare
+    from proctor.analysis.curve import Curve
+    from proctor.analysis.report import Report
+    from proctor.analysis.sweep import sweep
+    from proctor.core.config import RunConfig
+    from proctor.core.evaluation import evaluate
+    from proctor.core.task import Task
+    from proctor.core.types import Image, Message, Output, Record, Sample, Score, Text
 
 __all__ = [
     "Comparison",
@@ -34,29 +36,23 @@ __all__ = [
     "sweep",
 ]
 
-_HOMES = {
-    "compare": "comparison",
-    "Comparison": "comparison",
-    "evaluate": "evaluation",
-    "sweep": "sweeps",
-    "Curve": "curve",
-    "Report": "report",
-    "RunConfig": "config",
-    "Task": "task",
-    "Image": "types",
-    "Message": "types",
-    "Output": "types",
-    "Record": "types",
-    "Sample": "types",
-    "Score": "types",
-    "Text": "types",
-}
-
-
-def __getattr__(name: str) -> Any:
-    # Loaded on first use, so that the command line prints its help without importing the engine.
-    if name not in _HOMES:
-        raise AttributeError(f"module 'proctor' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"proctor.{_HOMES[name]}"), name)
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "compare": "analysis.comparison",
+        "Comparison": "analysis.comparison",
+        "evaluate": "core.evaluation",
+        "sweep": "analysis.sweep",
+        "Curve": "analysis.curve",
+        "Report": "analysis.report",
+        "RunConfig": "core.config",
+        "Task": "core.task",
+        "Image": "core.types",
+        "Message": "core.types",
+        "Output": "core.types",
+        "Record": "core.types",
+        "Sample": "core.types",
+        "Score": "core.types",
+        "Text": "core.types",
+    },
+)

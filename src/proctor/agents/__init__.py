@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from proctor.core.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from proctor.agents.agent import Agent
     from proctor.agents.constants import NETWORK, TIMEOUTS, TIMES
     from proctor.agents.evaluator import Evaluator
-    from proctor.agents.locking import env_lock
-    from proctor.agents.outcome import EnvironmentCrashedError, Outcome
-    from proctor.agents.protocol import EvaluationResult, Task
-    from proctor.agents.remote_agent import RemoteAgent
-    from proctor.agents.servers.client import (
+    from proctor.agents.outcome import EnvironmentCrashedError, EpisodeOutcome
+    from proctor.agents.remote.agent import RemoteAgent
+    from proctor.agents.runtime.locking import env_lock
+    from proctor.agents.runtime.waiting import thinking
+    from proctor.agents.server.client import (
         run_evaluation_client,
         run_evaluation_client_with_server,
         run_evaluation_client_with_server_parallel,
     )
-    from proctor.agents.waiting import thinking
+    from proctor.agents.types import EvaluationResult, Task
 
 __all__ = [
     "NETWORK",
@@ -26,9 +27,9 @@ __all__ = [
     "TIMES",
     "Agent",
     "EnvironmentCrashedError",
+    "EpisodeOutcome",
     "EvaluationResult",
     "Evaluator",
-    "Outcome",
     "RemoteAgent",
     "Task",
     "env_lock",
@@ -38,34 +39,33 @@ __all__ = [
     "thinking",
 ]
 
-_HOMES = {
-    "NETWORK": "constants",
-    "TIMEOUTS": "constants",
-    "TIMES": "constants",
-    "Agent": "agent",
-    "EnvironmentCrashedError": "outcome",
-    "EvaluationResult": "protocol",
-    "Evaluator": "evaluator",
-    "Outcome": "outcome",
-    "RemoteAgent": "remote_agent",
-    "Task": "protocol",
-    "env_lock": "locking",
-    "run_evaluation_client": "servers.client",
-    "run_evaluation_client_with_server": "servers.client",
-    "run_evaluation_client_with_server_parallel": "servers.client",
-    "thinking": "waiting",
-}
+
+def _explain_missing(name: str, error: ModuleNotFoundError) -> Exception:
+    if (error.name or "").partition(".")[0] not in ("pydantic", "fastapi", "uvicorn", "starlette"):
+        return error
+    from proctor.core.errors import MissingExtraError
+
+    return MissingExtraError(f"proctor.agents.{name}", "agents")
 
 
-def __getattr__(name: str) -> Any:
-    # Loaded on first use: the list of exams needs none of them, and what they need is an extra.
-    if name not in _HOMES:
-        raise AttributeError(f"module 'proctor.agents' has no attribute {name!r}")
-    try:
-        return getattr(import_module(f"proctor.agents.{_HOMES[name]}"), name)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] in ("pydantic", "fastapi", "uvicorn", "starlette"):
-            from proctor.errors import MissingExtraError
-
-            raise MissingExtraError(f"proctor.agents.{name}", "agents") from None
-        raise
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "NETWORK": "constants",
+        "TIMEOUTS": "constants",
+        "TIMES": "constants",
+        "Agent": "agent",
+        "EnvironmentCrashedError": "outcome",
+        "EvaluationResult": "types",
+        "Evaluator": "evaluator",
+        "EpisodeOutcome": "outcome",
+        "RemoteAgent": "remote.agent",
+        "Task": "types",
+        "env_lock": "runtime.locking",
+        "run_evaluation_client": "server.client",
+        "run_evaluation_client_with_server": "server.client",
+        "run_evaluation_client_with_server_parallel": "server.client",
+        "thinking": "runtime.waiting",
+    },
+    _explain_missing,
+)

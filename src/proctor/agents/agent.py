@@ -8,14 +8,14 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 from proctor.agents.constants import NETWORK, TIMEOUTS
-from proctor.agents.hosting.channel import IN_AGENT
-from proctor.agents.hosting.host import Host, described
-from proctor.agents.hosting.recipe import Recipe
-from proctor.agents.outcome import Outcome
+from proctor.agents.outcome import EpisodeOutcome
 from proctor.agents.participant import Participant
-from proctor.agents.protocol import BEGUN, ISOLATED, RAISED, Ending, Task
-from proctor.agents.recording import recording
-from proctor.agents.waiting import thinking
+from proctor.agents.runtime.hosting.channel import IN_AGENT
+from proctor.agents.runtime.hosting.host import Host, described
+from proctor.agents.runtime.hosting.recipe import Recipe
+from proctor.agents.runtime.recording import recording
+from proctor.agents.runtime.waiting import thinking
+from proctor.agents.types import BEGUN, ISOLATED, RAISED, AgentEnding, Task
 
 
 class Agent(Participant, ABC):
@@ -76,8 +76,8 @@ class HostedAgent:
             except BaseException as fault:  # the play is over, and was what it was
                 error = f"_finish_task_hook: {described(fault).text}"
         by_hand = goes_on and not self._told_to_stop.is_set()
-        outcome = Outcome.STOPPED if by_hand else Outcome.COMPLETED
-        return Ending(outcome=outcome, error=error, actions=pulse.calls).model_dump(mode="json")
+        outcome = EpisodeOutcome.STOPPED if by_hand else EpisodeOutcome.COMPLETED
+        return AgentEnding(outcome=outcome, error=error, actions=pulse.calls).model_dump(mode="json")
 
     def _turn(self, still: bool) -> None:
         """The world stands still, or goes on. How long the agent was thinking is not how long its step has taken."""

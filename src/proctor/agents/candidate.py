@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from proctor.agents.hosting.recipe import Recipe, parse_recipe
 from proctor.agents.human import is_human, open_human
-from proctor.candidate import Candidate
-from proctor.config import REMOTE
-from proctor.errors import UsageError
-from proctor.provenance import source_of
+from proctor.agents.runtime.hosting.recipe import Recipe, parse_recipe
+from proctor.core.candidate import Candidate
+from proctor.core.config import REMOTE
+from proctor.core.errors import UsageError
+from proctor.core.provenance import source_of
 
 NAMED = ("random",)
 

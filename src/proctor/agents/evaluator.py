@@ -11,15 +11,15 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from proctor.agents.clock import ClockName
 from proctor.agents.constants import NETWORK, TIMEOUTS
-from proctor.agents.hosting.host import Host
-from proctor.agents.hosting.recipe import Recipe
-from proctor.agents.locking import env_lock
 from proctor.agents.participant import Participant
-from proctor.agents.protocol import EvaluationResult, Task
-from proctor.agents.recording import recording
+from proctor.agents.runtime.clock import ClockName
+from proctor.agents.runtime.hosting.host import Host
+from proctor.agents.runtime.hosting.recipe import Recipe
+from proctor.agents.runtime.locking import env_lock
+from proctor.agents.runtime.recording import recording
 from proctor.agents.success import read_success, without_infinite
+from proctor.agents.types import EvaluationResult, Task
 
 PATIENCE = 1.0  # seconds that a judge waits for an agent that does not let go of the environment
 
@@ -47,9 +47,9 @@ class Evaluator(Participant, ABC):
     @classmethod
     def exam(cls) -> type:
         """The exam of the core that this evaluator sets: `proctor run path/to/file.py:Class --agent …`."""
-        from proctor.agents.exam import exam_of
+        from proctor.agents.evaluator_task import task_of
 
-        return exam_of(cls)
+        return task_of(cls)
 
     @abstractmethod
     def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:

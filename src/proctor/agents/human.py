@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 
-from proctor.candidate import Candidate
-from proctor.config import RunConfig
-from proctor.errors import UsageError
+from proctor.core.candidate import Candidate
+from proctor.core.config import RunConfig
+from proctor.core.errors import UsageError
 
 HUMAN = "human"
 VIRTUAL = "virtual"  # what --display is unless it is given

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Outcome(StrEnum):
+class EpisodeOutcome(StrEnum):
     """How an evaluation ended. Only the first two are play, and have a score."""
 
     COMPLETED = "completed"  # the agent or the evaluator said that it is over
@@ -18,12 +18,12 @@ class Outcome(StrEnum):
 
     @property
     def is_play(self) -> bool:
-        return self in (Outcome.COMPLETED, Outcome.TIMEOUT)
+        return self in (EpisodeOutcome.COMPLETED, EpisodeOutcome.TIMEOUT)
 
 
 # Faults of the environment or the evaluator. Before the agent has begun they are tried again, with another seed;
 # once it has, it may have caused them itself: then there is no other attempt.
-LOSSES = (Outcome.ENV_CRASH, Outcome.JUDGE_ERROR)
+LOSSES = (EpisodeOutcome.ENV_CRASH, EpisodeOutcome.JUDGE_ERROR)
 PLAYED = "played"  # the outcome of an episode of which nobody says what success is
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from proctor.agents.constants import NETWORK
-from proctor.agents.hosting.recipe import Recipe, recipe_of
+from proctor.agents.runtime.hosting.recipe import Recipe, recipe_of
 
 if TYPE_CHECKING:
-    from proctor.agents.servers.server import Server
+    from proctor.agents.server.server import SideServer
 
 
 class StopEvent(threading.Event):
@@ -36,7 +36,7 @@ class Participant:
     default_port: ClassVar[int]
     stop_event: StopEvent  # set, it ends the task that is under way
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
-    _server: Server | None
+    _server: SideServer | None
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         # Here and not in __init__: a subclass may forget to call that one, and its arguments are not ours to see there.
@@ -66,8 +66,8 @@ class Participant:
             self._server.close()
             self._server = None
 
-    def _new_server(self, host: str, port: int | None, options: dict[str, Any]) -> Server:
-        from proctor.agents.servers.server import new_server  # FastAPI takes its time
+    def _new_server(self, host: str, port: int | None, options: dict[str, Any]) -> SideServer:
+        from proctor.agents.server.server import new_server  # FastAPI takes its time
 
         server = new_server(self.role, self.recipe, host, self.default_port if port is None else port, **options)
         self.stop_event.told = server.stop_task

@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
-from proctor import catalog
-from proctor.check import CHECKED, check_task, probe_task
+from proctor.analysis.check import CHECKED, check_task, probe_task
 from proctor.cli.options import add_task_flags, parse_settings
 from proctor.cli.output import print_json
-from proctor.types import Finding, Probe
+from proctor.core import registry
+from proctor.core.types import Finding, Probe
 
 PROBED = 100_000  # samples looked at, unless it is said
 
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def call(args: argparse.Namespace) -> int:
     settings = parse_settings(getattr(args, "settings", []))
-    names = [name for pattern in args.tasks for name in catalog.expand(pattern)]
+    names = [name for pattern in args.tasks for name in registry.expand(pattern)]
     data = getattr(args, "data", None)
     results: dict[str, Sequence[Finding | Probe]] = {}
     for name in names:

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def call(args: argparse.Namespace) -> int:
-    from proctor.comparison import compare
+    from proctor.analysis.comparison import compare
 
     comparison = compare(
         *args.runs,

@@ -18,10 +18,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from proctor import __version__, machine
+from proctor import __version__
 from proctor.cli.options import add_store_flag
 from proctor.cli.output import print_json
-from proctor.errors import StoreError
+from proctor.core import machine
+from proctor.core.errors import StoreError
 from proctor.store import is_server, open_database, place_of, store_url
 
 WIDTH = 110
@@ -106,7 +107,7 @@ def _store(store: str | None) -> Symptom:
 
 
 def _cache() -> Symptom:
-    from proctor.models.weights import cache_dir
+    from proctor.models.providers.smollm2 import cache_dir
 
     return _writable("cache", cache_dir(), "Set XDG_CACHE_HOME to a folder you may write to.", "weights and responses")
 
@@ -130,7 +131,7 @@ def _runtime() -> Symptom:
 
 
 def _weights() -> Symptom:
-    from proctor.models.weights import smollm2_path
+    from proctor.models.providers.smollm2 import smollm2_path
 
     path = smollm2_path()
     if path.exists():
@@ -204,7 +205,7 @@ async def _levels() -> list[Symptom]:
     """The level that programs run at, and the stronger ones that are not to be had, with the reason."""
     if not sys.platform.startswith("linux"):
         return [Symptom("sandbox", False, "needs Linux", "Elsewhere programs run in containers.")]
-    from proctor.sandbox.survey import survey
+    from proctor.sandbox.detection import survey
 
     symptoms: list[Symptom] = []
     async for finding in survey():
@@ -241,7 +242,7 @@ async def _engine(name: str) -> Symptom:
 
 
 def _languages() -> Iterator[Symptom]:
-    from proctor.errors import MissingToolchainError
+    from proctor.core.errors import MissingToolchainError
     from proctor.sandbox.languages import LANGUAGES
     from proctor.sandbox.toolchain import locate
 

@@ -11,15 +11,15 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from proctor.analysis.report import Report
 from proctor.cli.options import add_store_flag
-from proctor.config import user_path
-from proctor.errors import UsageError
-from proctor.report import Report
+from proctor.core.config import user_path
+from proctor.core.errors import UsageError
+from proctor.core.types import Record, Run
 from proctor.store import open_store
 from proctor.store.export import FORMATS
 from proctor.store.parquet import write_parquet
 from proctor.store.store import Store
-from proctor.types import Record, Run
 
 PARQUET = "parquet"
 
@@ -74,21 +74,21 @@ def _write(run: Run, records: Iterator[Record], chosen: str, out: str | None) ->
 
 
 def _lm_eval(store: Store, run: Run, folder: Path) -> list[Path]:
-    from proctor.harness_results import save_results
+    from proctor.formats.harness_results import save_results
 
     return save_results(run, store.records(run), folder)
 
 
 def _bigcode(store: Store, run: Run, folder: Path) -> list[Path]:
-    from proctor import exchange
+    from proctor.formats import code_files
 
     report = Report(run, store.url)
-    name = exchange.Names([run.task]).name(run.task, {})
+    name = code_files.RunNames([run.task]).name(run.task, {})
     generations, references = (folder / f"{what}_{name}.json" for what in ("generations", "references"))
     results = folder / "evaluation_results.json"
-    exchange.save_generations(report, generations)
-    exchange.save_references(report, references)
-    exchange.save_metrics({name: report}, results)
+    code_files.save_generations(report, generations)
+    code_files.save_references(report, references)
+    code_files.save_metrics({name: report}, results)
     return [generations, references, results]
 
 

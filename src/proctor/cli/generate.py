@@ -10,12 +10,12 @@ import time
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from proctor import catalog
 from proctor.cli.options import add_shots_flag, add_task_flags, parse_settings
-from proctor.config import build_config, user_path
-from proctor.datafile import format_of, shard_of, with_pictures, write_data
-from proctor.errors import UsageError
-from proctor.task import create_task, take_samples
+from proctor.core import registry
+from proctor.core.config import build_config, user_path
+from proctor.core.errors import UsageError
+from proctor.core.task import create_task, take_samples
+from proctor.formats.data_files import format_of, shard_of, with_pictures, write_data
 
 PERIOD = 10.0  # seconds between two lines of progress
 
@@ -37,11 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def call(args: argparse.Namespace) -> int:
-    name = catalog.single(args.task)
+    name = registry.single(args.task)
     options = {"settings": parse_settings(getattr(args, "settings", [])), "seed": args.seed, "few_shot": args.few_shot}
     options |= {"shots": getattr(args, "shots", "same"), "data": getattr(args, "data", None)}
     config = build_config({"task": name, "model": "scripted/oracle", "limit": args.n} | options)
-    task = create_task(catalog.task_class(name), name, config.settings, data=config.data)
+    task = create_task(registry.task_class(name), name, config.settings, data=config.data)
     n = task.count(config)
     if n is None:  # only the samples themselves tell
         n = sum(1 for _ in take_samples(task, config))

@@ -9,11 +9,11 @@ import argparse
 import time
 from fnmatch import fnmatchcase
 
+from proctor.analysis.leaderboard import RankedCandidate, Ranking, rank_runs
 from proctor.cli.options import add_store_flag
 from proctor.cli.output import print_json
-from proctor.errors import UsageError
-from proctor.leaderboard import Board, Entry, rank_runs
-from proctor.particulars import written
+from proctor.core.errors import UsageError
+from proctor.core.options import written
 from proctor.store import open_store
 
 
@@ -43,8 +43,8 @@ def _means(pattern: str, task: str) -> bool:
     return fnmatchcase(task, pattern) or fnmatchcase(task.rpartition("/")[2], pattern)
 
 
-def _shown(board: Board) -> str:
-    settings = f" · {written(board.unusual)}" if board.unusual else ""
+def _shown(board: Ranking) -> str:
+    settings = f" · {written(board.non_default_options)}" if board.non_default_options else ""
     samples = f"{board.samples:,} sample{'' if board.samples == 1 else 's'}"
     rows = [["rank", "ranks", "candidate", board.metric, "95 % interval", "n", "date", "run"]]
     rows += [_row(entry) for entry in board.entries]
@@ -59,7 +59,7 @@ def _shown(board: Board) -> str:
     return "\n".join([f"{board.task} (version {board.version}){settings} · {samples}", *lines])
 
 
-def _row(entry: Entry) -> list[str]:
+def _row(entry: RankedCandidate) -> list[str]:
     metric = entry.metric
     interval = "" if metric.low is None or metric.high is None else f"{metric.low:.3f} – {metric.high:.3f}"
     ranks = (entry.best_rank, entry.worst_rank)

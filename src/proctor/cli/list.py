@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from proctor.cli.options import add_store_flag
 from proctor.cli.output import print_json
-from proctor.errors import StoreError, UsageError
-from proctor.types import Run
+from proctor.core.errors import StoreError, UsageError
+from proctor.core.types import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,16 +43,16 @@ def call(args: argparse.Namespace) -> int:
 
 
 def _tasks(pattern: str | None) -> list[dict[str, str]]:
-    from proctor import catalog
+    from proctor.core import registry
 
     rows = []
-    for name in catalog.expand(pattern) if pattern else catalog.task_names():
+    for name in registry.expand(pattern) if pattern else registry.task_names():
         try:
-            about = catalog.task_class(name).summary
+            about = registry.task_class(name).summary
         except UsageError as error:  # one broken package must not hide the rest
             about = str(error)
         rows.append({"name": name, "about": about})
-    guests = [] if pattern else catalog.GUESTS
+    guests = [] if pattern else registry.OPTIONAL_FAMILIES
     return rows + [{"name": f"{family}/*", "about": f"the exams of {family} (extra: {family})"} for family in guests]
 
 
@@ -63,7 +63,7 @@ def _models() -> list[dict[str, str]]:
 
 
 def _runs(store: str | None, required: bool) -> list[dict[str, str]]:
-    from proctor.particulars import unusual, written
+    from proctor.core.options import non_default_options, written
     from proctor.store import open_store
 
     try:
@@ -74,7 +74,10 @@ def _runs(store: str | None, required: bool) -> list[dict[str, str]]:
         return []
     try:
         return [
-            {"name": run.id, "about": _about(run, opened.status(run), opened.progress(run), written(unusual(run)))}
+            {
+                "name": run.id,
+                "about": _about(run, opened.status(run), opened.progress(run), written(non_default_options(run))),
+            }
             for run in opened.runs()
         ]
     finally:

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from proctor import __version__
 from proctor.cli.output import say
-from proctor.errors import ProctorError, UnknownNameError, UsageError, did_you_mean
+from proctor.core.errors import ProctorError, UnknownNameError, UsageError, did_you_mean
 
 # Summaries stand here so that the help needs no verb's module.
 VERBS = {

@@ -7,7 +7,7 @@ import keyword
 from pathlib import Path
 
 from proctor.cli.templates import TEMPLATES
-from proctor.errors import UsageError
+from proctor.core.errors import UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

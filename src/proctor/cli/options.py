@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import msgspec
 from msgspec import NODEFAULT, Meta
 
-from proctor.config import FIELDS, load_toml
-from proctor.errors import UsageError
+from proctor.core.config import FIELDS, load_toml
+from proctor.core.errors import UsageError
 
 ALIASES = {
     "samples": ("-n", "--n-samples"),

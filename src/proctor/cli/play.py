@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import argparse
 
-from proctor.agents.hexagon.options import add_arguments as add_game_arguments
-from proctor.agents.hexagon.options import parsed
-from proctor.errors import MissingExtraError, UsageError
+from proctor.agents.games.hexagon.options import add_arguments as add_game_arguments
+from proctor.agents.games.hexagon.options import parsed
+from proctor.core.errors import MissingExtraError, UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +20,7 @@ def call(args: argparse.Namespace) -> int:
     try:
         import pygame
 
-        from proctor.agents.hexagon.window import run
+        from proctor.agents.games.hexagon.window import run
     except ModuleNotFoundError:
         raise MissingExtraError("proctor play", "desktop") from None
     try:

@@ -12,11 +12,11 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from proctor.analysis.figures import KINDS, make_figure
+from proctor.analysis.plots import THEMES, png
 from proctor.cli.options import add_store_flag
-from proctor.config import user_path
-from proctor.errors import UsageError
-from proctor.figures import KINDS, make_figure
-from proctor.plots import THEMES, png
+from proctor.core.config import user_path
+from proctor.core.errors import UsageError
 from proctor.store import open_store
 
 FORMATS = (".svg", ".png")

@@ -7,8 +7,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from proctor.run import Observer
-from proctor.types import Record, Run
+from proctor.core.runner import Observer
+from proctor.core.types import Record, Run
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -77,12 +77,12 @@ class Tracker:
         return _duration((self.run.total - self.done) / self.rate)
 
 
-class Display(Observer):
+class ProgressDisplay(Observer):
     def planned(self, estimate: str) -> None:
         print(estimate, file=sys.stderr, flush=True)
 
 
-class LineDisplay(Display):
+class LineDisplay(ProgressDisplay):
     """A line at the start, one every few seconds, one at the end."""
 
     def __init__(self) -> None:
@@ -117,7 +117,7 @@ class LineDisplay(Display):
         )
 
 
-class LiveDisplay(Display):
+class LiveDisplay(ProgressDisplay):
     """A bar with done/total, rate, time left, running score and errors."""
 
     def __init__(self) -> None:

@@ -16,8 +16,8 @@ import msgspec
 from proctor.cli.output import print_json
 
 if TYPE_CHECKING:
-    from proctor.agents.window_replay import WindowReplay
-    from proctor.agents.worlds.replay import Replay
+    from proctor.agents.envs.replay import ReplayResult
+    from proctor.agents.windows.replay import WindowReplay
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,14 +26,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def call(args: argparse.Namespace) -> int:
-    from proctor.agents.worlds.replay import replay
-    from proctor.config import user_path
+    from proctor.agents.envs.replay import replay
+    from proctor.core.config import user_path
 
     code = 0
     for events in args.events:
         path = user_path(events)
         if _is_of_a_window(path):
-            from proctor.agents.window_replay import replay_window
+            from proctor.agents.windows.replay import replay_window
 
             in_window = replay_window(path)
             _tell_window(in_window, args.json)
@@ -68,7 +68,7 @@ def _tell_window(found: WindowReplay, as_json: bool) -> None:
     print(f"{found.task}, seed {found.seed}, {found.inputs} inputs: {verdict} ({how})")
 
 
-def _tell(found: Replay, as_json: bool) -> None:
+def _tell(found: ReplayResult, as_json: bool) -> None:
     header, trace = found.recording.header, found.recording.trace
     if as_json:
         about = {"task": header.task, "seed": header.seed, "steps": found.recording.length}

@@ -12,9 +12,9 @@ from contextlib import nullcontext, redirect_stdout
 from proctor.cli.options import add_config_flags, add_output_flags, given_options
 from proctor.cli.progress import open_display
 from proctor.cli.run import exit_code, print_report, print_reports
-from proctor.compat.bigcode import flags as bigcode
-from proctor.evaluation import resume
-from proctor.exchange import Names
+from proctor.core.evaluation import resume
+from proctor.formats.code_files import RunNames
+from proctor.integrations.bigcode import flags as bigcode
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def call(args: argparse.Namespace) -> int:
         options.pop(key, None)
     with redirect_stdout(sys.stderr) if args.json else nullcontext(), open_display(args.quiet) as display:
         report = resume(args.run, options, display)
-    bigcode.write_files(args, [report], Names([report.run.task]))
+    bigcode.write_files(args, [report], RunNames([report.run.task]))
     print_report(report, args)
     if args.json:
         print_reports([report])

@@ -7,14 +7,14 @@ from __future__ import annotations
 import argparse
 import time
 
+from proctor.analysis.reviews import reviewer
 from proctor.cli.options import add_store_flag
 from proctor.cli.output import print_json
-from proctor.errors import UsageError
-from proctor.reviews import reviewer
+from proctor.core.errors import UsageError
+from proctor.core.types import Run
 from proctor.store import open_store
 from proctor.store.store import Store
 from proctor.store.types import Review
-from proctor.types import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,8 +13,9 @@ from typing import Any
 
 import msgspec
 
-from proctor import catalog
-from proctor.budget import Budget
+from proctor.analysis.curve import Curve, trace_curves
+from proctor.analysis.report import Report, truncation_notice
+from proctor.analysis.sweep import plan_runs, read_sweep
 from proctor.cli.options import (
     add_config_flags,
     add_output_flags,
@@ -24,15 +25,14 @@ from proctor.cli.options import (
 )
 from proctor.cli.output import print_json, say
 from proctor.cli.progress import open_display
-from proctor.compat.bigcode import flags as bigcode
-from proctor.config import RunConfig, build_config
-from proctor.curve import Curve, trace_curves
-from proctor.errors import MissingDataError, ProctorError, SettingError, UsageError
-from proctor.evaluation import budget_of, evaluate
-from proctor.report import Report, truncation_notice
+from proctor.core import registry
+from proctor.core.budget import Budget
+from proctor.core.config import RunConfig, build_config
+from proctor.core.errors import MissingDataError, ProctorError, SettingError, UsageError
+from proctor.core.evaluation import budget_of, evaluate
+from proctor.core.task import create_task
+from proctor.integrations.bigcode import flags as bigcode
 from proctor.store import store_url
-from proctor.sweeps import plan_runs, read_sweep
-from proctor.task import create_task
 
 OUT_OF_BUDGET = 3  # the exit code of runs that a budget has stopped
 
@@ -76,10 +76,10 @@ def _configurations(args: argparse.Namespace) -> tuple[list[RunConfig], str]:
             "No model given: --model smollm2, for example. `proctor list models` shows the kinds. An exam for agents "
             "takes --agent module:Class."
         )
-    names = [name for pattern in patterns for name in catalog.expand(pattern)]
+    names = [name for pattern in patterns for name in registry.expand(pattern)]
     if len(names) > 1 and (options.get("generations") or options.get("partial_generations")):
         raise UsageError("A file of generations belongs to one task: name one.")
-    named = {name for name in patterns if not catalog.is_wildcard(name)}
+    named = {name for name in patterns if not registry.is_wildcard(name)}
     options_of = bigcode.options_of(args, options, names)
     if "sweep" in options:
         return _sweep(names, options_of, named)
@@ -90,7 +90,7 @@ def _configuration(name: str, options: dict[str, Any], named: bool) -> RunConfig
     """None for a task without pictures that only a wildcard means, where pictures are wanted."""
     config = build_config(options | {"task": name})
     try:
-        create_task(catalog.task_class(name), name, config.settings, config.modality, config.data)
+        create_task(registry.task_class(name), name, config.settings, config.modality, config.data)
     except SettingError as error:
         if named or error.setting != "modality":
             raise
@@ -102,7 +102,7 @@ def _configuration(name: str, options: dict[str, Any], named: bool) -> RunConfig
 def _sweep(names: list[str], options_of: dict[str, dict[str, Any]], named: set[str]) -> tuple[list[RunConfig], str]:
     (table, *_) = [options.pop("sweep") for options in options_of.values()]
     sweep = read_sweep(table)
-    tasks = {name: catalog.task_class(name) for name in names}
+    tasks = {name: registry.task_class(name) for name in names}
     # Who names a task means all its points; a wildcard means the tasks and values that go together.
     configurations, left_out = plan_runs(sweep, tasks, options_of, lenient=tasks.keys() - named)
     for why in left_out:

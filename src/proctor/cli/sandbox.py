@@ -15,11 +15,11 @@ from typing import Any
 
 import msgspec
 
-from proctor import machine
 from proctor.cli.options import CONTAINMENT, add_program_flags
 from proctor.cli.output import print_json
-from proctor.config import RunConfig, build_config
-from proctor.errors import UsageError
+from proctor.core import machine
+from proctor.core.config import RunConfig, build_config
+from proctor.core.errors import UsageError
 from proctor.sandbox.containers import IMAGE
 from proctor.sandbox.languages import LANGUAGES, Language, find_language
 from proctor.sandbox.program import Limits, Program

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from proctor.agents.constants import TIMEOUTS
 from proctor.cli.options import ISOLATION, add_isolation_flags
-from proctor.errors import MissingExtraError, UsageError
+from proctor.core.errors import MissingExtraError, UsageError
 
 if TYPE_CHECKING:
-    from proctor.agents.hosting.isolation import Isolation
-    from proctor.agents.hosting.recipe import Recipe
-    from proctor.agents.limits import EpisodeLimits
+    from proctor.agents.runtime.hosting.isolation import Isolation
+    from proctor.agents.runtime.hosting.recipe import Recipe
+    from proctor.agents.runtime.limits import EpisodeLimits
 
 LIMITS = {
     "--startup-timeout": ("startup_timeout", f"seconds for the constructor (default: {TIMEOUTS.CREATION:g})"),
@@ -56,10 +56,10 @@ def call(args: argparse.Namespace) -> int:
     try:
         from proctor.agents.agent import Agent
         from proctor.agents.evaluator import Evaluator
-        from proctor.agents.servers.server import new_server
+        from proctor.agents.server.server import new_server
     except ModuleNotFoundError:
         raise MissingExtraError("proctor serve", "agents") from None
-    from proctor.agents.hosting.recipe import parse_recipe
+    from proctor.agents.runtime.hosting.recipe import parse_recipe
 
     isolation = _isolation(args)
     recipe = parse_recipe(args.place, args.side)
@@ -87,7 +87,7 @@ def _isolation(args: argparse.Namespace) -> Isolation | None:
     if not given.pop("isolate_agent", False):
         named = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise UsageError(f"{named}: an agent that is not isolated has it anyway: say --isolate-agent, too.")
-    from proctor.agents.hosting.isolation import make_isolation, variables_of
+    from proctor.agents.runtime.hosting.isolation import make_isolation, variables_of
 
     variables = variables_of(given.pop("agent_env", []))
     allowed = {name.removeprefix("agent_"): value for name, value in given.items()}
@@ -97,7 +97,7 @@ def _isolation(args: argparse.Namespace) -> Isolation | None:
 def _limits(args: argparse.Namespace) -> EpisodeLimits:
     import msgspec
 
-    from proctor.agents.limits import EpisodeLimits
+    from proctor.agents.runtime.limits import EpisodeLimits
 
     given = {name: value for name, _ in LIMITS.values() if (value := getattr(args, name)) is not None}
     try:
@@ -108,8 +108,8 @@ def _limits(args: argparse.Namespace) -> EpisodeLimits:
 
 def _serve_player(args: argparse.Namespace, recipe: Recipe) -> int:
     from proctor.agents.constants import NETWORK
-    from proctor.agents.servers.server import new_server
-    from proctor.agents.worlds.policy import is_playable
+    from proctor.agents.envs.agents import is_playable
+    from proctor.agents.server.server import new_server
 
     if not is_playable(recipe.found()):
         raise UsageError(f"{args.place} cannot play: it needs a method act, as proctor.agents.RemoteAgent has it.")

@@ -13,7 +13,7 @@ from proctor.cli.options import add_modality_flag, add_shots_flag, add_store_fla
 from proctor.cli.output import print_json
 
 if TYPE_CHECKING:
-    from proctor.types import Sample
+    from proctor.core.types import Sample
 
 RUN_ID = re.compile(r"latest|\d[\d-]*[0-9a-f]*")  # no task begins with a digit
 
@@ -38,7 +38,7 @@ def call(args: argparse.Namespace) -> int:
 
 
 def _show_run(args: argparse.Namespace) -> int:
-    from proctor.report import Report
+    from proctor.analysis.report import Report
     from proctor.store import open_store
 
     store = open_store(getattr(args, "store", None), mode="read")
@@ -68,12 +68,12 @@ def _show_run(args: argparse.Namespace) -> int:
 def _show_task(args: argparse.Namespace) -> int:
     import msgspec
 
-    from proctor import catalog
-    from proctor.config import build_config
-    from proctor.errors import UsageError
-    from proctor.task import create_task, take_samples
+    from proctor.core import registry
+    from proctor.core.config import build_config
+    from proctor.core.errors import UsageError
+    from proctor.core.task import create_task, take_samples
 
-    name = catalog.single(args.name)
+    name = registry.single(args.name)
     config = build_config(
         {
             "task": name,
@@ -88,7 +88,7 @@ def _show_task(args: argparse.Namespace) -> int:
             "data": getattr(args, "data", None),
         }
     )
-    task = create_task(catalog.task_class(name), name, config.settings, config.modality, config.data)
+    task = create_task(registry.task_class(name), name, config.settings, config.modality, config.data)
     sample = next(take_samples(task, config), None)
     if sample is None:
         raise UsageError(f"{name} has no sample with index {args.index}.")
@@ -106,7 +106,7 @@ def _show_task(args: argparse.Namespace) -> int:
 
 
 def _write_pictures(sample: Sample, folder: str) -> list[Path]:
-    from proctor.errors import UsageError
+    from proctor.core.errors import UsageError
 
     images = [] if isinstance(sample.input, str) else [image for message in sample.input for image in message.images]
     if not images:
@@ -123,7 +123,7 @@ def _write_pictures(sample: Sample, folder: str) -> list[Path]:
 
 
 def _lines(sample: Sample, pictures: Iterator[Path]) -> Iterator[str]:
-    from proctor.types import Text
+    from proctor.core.types import Text
 
     if isinstance(sample.input, str):
         yield sample.input

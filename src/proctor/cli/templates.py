@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from proctor import RunConfig, Sample, Score, Task
-from proctor.randomness import Stream
+from proctor.core.random import Stream
 
 
 class CLASS(Task):
@@ -82,7 +82,7 @@ _TEST = """\
 from pathlib import Path
 
 import proctor
-from proctor.check import check_task
+from proctor.analysis.check import check_task
 
 TASK = f"{Path(__file__).with_name('MODULE.py')}:CLASS"
 
@@ -143,7 +143,7 @@ _CODE_TEST = """\
 from pathlib import Path
 
 import proctor
-from proctor.check import check_task
+from proctor.analysis.check import check_task
 
 TASK = f"{Path(__file__).with_name('MODULE.py')}:CLASS"
 

@@ -14,10 +14,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from proctor.cli.options import add_store_flag
-from proctor.errors import UsageError
+from proctor.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from proctor.viewer.server import Server
+    from proctor.viewer.server import ViewerServer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,10 +51,10 @@ def call(args: argparse.Namespace) -> int:
         raise UsageError(f"--port: expected a number from 1 to 65535, got {args.port}.")
     if len(args.runs) > 1:
         raise UsageError("The page begins with one run; several are for --export, or are chosen on the page.")
-    from proctor.reviews import reviewer
-    from proctor.viewer.server import Server
+    from proctor.analysis.reviews import reviewer
+    from proctor.viewer.server import ViewerServer
 
-    server = Server(store, args.host, args.port, "" if args.review is None else reviewer(args.review))
+    server = ViewerServer(store, args.host, args.port, "" if args.review is None else reviewer(args.review))
     address = "".join(f"#/run/{_run_id(store, name)}" for name in args.runs)
     asyncio.run(_serve(server, address, browse=not args.no_browser))
     return 0
@@ -71,7 +71,7 @@ def _run_id(store: str | None, name: str) -> str:
         opened.close()
 
 
-async def _serve(server: Server, address: str, *, browse: bool) -> None:
+async def _serve(server: ViewerServer, address: str, *, browse: bool) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from proctor.core.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from proctor.code.stopwords import STOP_WORDS
@@ -11,18 +13,12 @@ if TYPE_CHECKING:
 
 __all__ = ["STOP_WORDS", "TASK_REGISTRY", "Task", "get_task"]
 
-_HOMES = {
-    "STOP_WORDS": "proctor.code.stopwords",
-    "TASK_REGISTRY": "proctor.code.tasks",
-    "Task": "proctor.code.task",
-    "get_task": "proctor.code.tasks",
-}
-
-
-def __getattr__(name: str) -> Any:
-    # Loaded on first use: the tasks themselves import from here.
-    if name in _HOMES:
-        from importlib import import_module
-
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "STOP_WORDS": "stopwords",
+        "TASK_REGISTRY": "tasks",
+        "Task": "task",
+        "get_task": "tasks",
+    },
+)

@@ -48,7 +48,7 @@ def _is_constant(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-class Environment:
+class BenchmarkEnvironment:
     """Looks for what failed programs needed, once for each library, where the programs run."""
 
     def __init__(self) -> None:

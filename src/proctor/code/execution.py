@@ -14,10 +14,10 @@ import msgspec
 from msgspec import Struct
 
 from proctor import sandbox as sandboxes
-from proctor.config import RunConfig
-from proctor.errors import UsageError
+from proctor.core.config import RunConfig
+from proctor.core.errors import UsageError
+from proctor.core.task import sandbox_of
 from proctor.sandbox import Limits, Outcome, Program, Sandbox, Verdict
-from proctor.task import sandbox_of
 
 T = TypeVar("T")
 _LATER = frozenset({"ends_with_tests"})
@@ -70,7 +70,7 @@ def run_programs(programs: Sequence[Program], limits: Limits, judge: Judge = tri
     runner = _RUNNER.get()
     if runner is not None:
         return runner.run(programs, limits, judge)
-    from proctor.evaluation import run_to_end  # with the store and all that a worker does not need
+    from proctor.core.evaluation import run_to_end  # with the store and all that a worker does not need
 
     return [judge(p, v) for p, v in zip(programs, run_to_end(sandboxes.run(programs, limits)), strict=True)]
 
@@ -89,7 +89,7 @@ def running_with(runner: Runner) -> Iterator[None]:
         _RUNNER.reset(token)
 
 
-class Live:
+class SandboxRunner:
     """Runs programs in an open sandbox, for a thread beside its event loop; remembers how they fared.
 
     All that it runs belongs to one problem. ``helpers`` are functions of its prompt: tests of unknown make use
@@ -124,7 +124,7 @@ class Live:
         return msgspec.structs.replace(program, prelude=self._helpers)
 
 
-class Refused:
+class ForbiddenRunner:
     """For a task that did not say that it runs programs."""
 
     def __init__(self, task: str) -> None:
@@ -136,7 +136,7 @@ class Refused:
         )
 
 
-class Fresh:
+class IsolatedRunner:
     """Runs programs in a sandbox of its own, for code that holds up the event loop of the run's."""
 
     def __init__(self, config: RunConfig) -> None:
@@ -145,7 +145,7 @@ class Fresh:
         self._loop = asyncio.Runner()
         self._sandbox: Sandbox | None = None
 
-    def __enter__(self) -> Fresh:
+    def __enter__(self) -> IsolatedRunner:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -170,7 +170,7 @@ class Fresh:
         return self._thread.submit(self._loop.run, job).result()
 
 
-class Remembered:
+class CachedRunner:
     """Says again how programs fared that have been run before; the limit on their time may have been another.
 
     A task may make other programs of the same generations, with a comment that is drawn by lot: these are run, if there

@@ -14,15 +14,15 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from proctor import catalog
-from proctor.config import user_path
-from proctor.errors import UsageError
+from proctor.core import registry
+from proctor.core.config import user_path
+from proctor.core.errors import UsageError
+from proctor.core.loading import PREFIX, import_file, is_file
 from proctor.sandbox.layout import SCRATCH
-from proctor.userfile import PREFIX, import_file, is_file
 
 _OURS = "proctor"
 _MAIN = "__main__"
-HAS_STAND_INS = "proctor.compat.bigcode.loader:has_stand_ins"
+HAS_STAND_INS = "proctor.integrations.bigcode.loader:has_stand_ins"
 T = TypeVar("T")
 
 
@@ -43,28 +43,28 @@ class Origin(Struct, frozen=True):
 def overrides(task: Any, *methods: str) -> bool:
     """Whether code from outside this package fulfils one of these methods of the task."""
     if any(method in vars(task) for method in methods):
-        return not _is_ours(catalog.module_of(type(task)))
+        return not _is_ours(registry.module_of(type(task)))
     defined = [(cls, vars(cls)[method]) for cls in type(task).__mro__ for method in methods if method in vars(cls)]
     return not all(_is_ours(getattr(found, "__module__", None) or cls.__module__) for cls, found in defined)
 
 
 def with_stand_ins(cls: type[T]) -> type[T]:
     """The class, imported as task files are, if it was not: so that it finds what they find."""
-    name = catalog.module_of(cls)
+    name = registry.module_of(cls)
     module = sys.modules.get(name)
     if _is_ours(name) or module is None or name == _MAIN or "." in name:
         return cls
-    if catalog.at(HAS_STAND_INS)(module):
+    if registry.import_object(HAS_STAND_INS)(module):
         return cls
     found: type[T] | None = _within(
-        import_file(Path(str(module.__file__)), catalog.at(catalog.FILE_LOADER)), cls.__qualname__
+        import_file(Path(str(module.__file__)), registry.import_object(registry.FILE_LOADER)), cls.__qualname__
     )
     return found or cls
 
 
 def origin_of(task: Any) -> Origin:
     cls = type(task)
-    home = catalog.module_of(cls)
+    home = registry.module_of(cls)
     module = sys.modules.get(home)
     file = getattr(module, "__file__", None)
     if file is None or not Path(file).is_file():
@@ -78,7 +78,7 @@ def origin_of(task: Any) -> Origin:
         own, _, key = name.partition(":")
         name = ":".join(filter(None, [str(user_path(own).resolve()), key]))
     depth = home.count(".") + (path.name == "__init__.py")
-    point = None if is_file(name) or catalog.registered(name) else catalog.installed_tasks().get(name)
+    point = None if is_file(name) or registry.registered(name) else registry.installed_tasks().get(name)
     entry_point = point.value if point else ""
     return Origin(name, home, str(path), str(path.parents[depth]), cls.__qualname__, entry_point)
 
@@ -86,24 +86,24 @@ def origin_of(task: Any) -> Origin:
 def find_class(origin: Origin) -> type:
     """The class, in another process."""
     if is_file(origin.name):
-        return catalog.task_class(origin.name)
+        return registry.task_class(origin.name)
     if origin.entry_point:
         name, _, qualname = origin.entry_point.partition(":")
-        catalog.at(catalog.ADOPT)(name, origin.folder)
-        return catalog.checked(_within(import_module(name), qualname), origin.name)
+        registry.import_object(registry.ADOPT)(name, origin.folder)
+        return registry.checked(_within(import_module(name), qualname), origin.name)
     module = _module(origin)
     found = _within(module, origin.qualname)
     if found is None:  # made by a function
         short = origin.name.rpartition("/")[2]
-        made = catalog.made_by(module)
+        made = registry.made_by(module)
         alike = [cls for cls in made.values() if cls.__qualname__ == origin.qualname]
-        found = made.get(short) or (alike[0] if len(alike) == 1 else None) or catalog.registered(origin.name)
+        found = made.get(short) or (alike[0] if len(alike) == 1 else None) or registry.registered(origin.name)
     if found is None:
         raise UsageError(
             f"{origin.file} has no {origin.qualname} that {origin.name} could be found by: let its create_all_tasks() "
             "give it under this name."
         )
-    return catalog.checked(found, origin.name)
+    return registry.checked(found, origin.name)
 
 
 def _within(module: ModuleType, qualname: str) -> Any:
@@ -115,8 +115,8 @@ def _within(module: ModuleType, qualname: str) -> Any:
 
 def _module(origin: Origin) -> ModuleType:
     if origin.module == _MAIN or origin.module.startswith(PREFIX):
-        return import_file(Path(origin.file), catalog.at(catalog.FILE_LOADER))
-    catalog.at(catalog.ADOPT)(origin.module, origin.folder)
+        return import_file(Path(origin.file), registry.import_object(registry.FILE_LOADER))
+    registry.import_object(registry.ADOPT)(origin.module, origin.folder)
     return import_module(origin.module)
 
 

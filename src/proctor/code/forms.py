@@ -8,9 +8,9 @@ from typing import Any
 from msgspec import Struct
 
 from proctor.code import reply
-from proctor.config import RunConfig
-from proctor.errors import TaskError, UsageError
-from proctor.types import FimFamily, Message, Prompt
+from proctor.core.config import RunConfig
+from proctor.core.errors import TaskError, UsageError
+from proctor.core.types import FimFamily, Message, Prompt
 
 # Prefix, suffix and the place where the model goes on; then the tokens that end its answer. Others share a layout:
 # Granite 3, Stable Code and CodeQwen have StarCoder's; CodeGemma and Granite 4 have Qwen's, with ends of their own.

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
-from proctor.errors import UnknownNameError
+from proctor.core.errors import UnknownNameError
 from proctor.sandbox import Program
 from proctor.sandbox.languages import find_language
 

@@ -11,7 +11,7 @@ import msgspec
 from proctor.code.execution import Trial, run_programs, trial_of
 from proctor.code.imports import missing
 from proctor.code.task import Task
-from proctor.config import RunConfig
+from proctor.core.config import RunConfig
 from proctor.sandbox import Limits, Program, Verdict
 
 _IMPORT = re.compile(r"^[ \t]*(?:import[ \t]+(?P<modules>[^#;\n]+)|from[ \t]+(?P<module>\w+))", re.MULTILINE)

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from proctor.errors import MissingDataError
+from proctor.core.errors import MissingDataError
 
 _LARGEST = 1 << 30  # bytes: a few that are compressed may stand for any number
 _HARMLESS = frozenset({
@@ -26,14 +26,14 @@ _HARMLESS = frozenset({
 })  # fmt: skip
 
 
-class Case(Struct, frozen=True):
+class PackedTest(Struct, frozen=True):
     """One test: what a program reads and prints, or arguments and result of a function in JSON."""
 
     input: str
     output: str
 
 
-def cases_of(packed: Any) -> list[Case]:
+def cases_of(packed: Any) -> list[PackedTest]:
     """The cases in a column of a row."""
     if isinstance(packed, str):
         try:
@@ -43,7 +43,7 @@ def cases_of(packed: Any) -> list[Case]:
     if isinstance(packed, str):
         packed = json.loads(packed)
     try:
-        return msgspec.convert(packed, list[Case])
+        return msgspec.convert(packed, list[PackedTest])
     except msgspec.ValidationError as error:
         raise MissingDataError(f"These are no test cases of LiveCodeBench: {error}.") from None
 

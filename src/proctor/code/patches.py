@@ -6,7 +6,7 @@ import re
 from difflib import unified_diff
 from typing import Any
 
-from proctor.extras import import_extra
+from proctor.core.extras import import_extra
 
 _PARTS = re.compile(r"<NME> (?P<name>.*?)\n<BEF> (?P<file>.*?)\n<MSG> (?P<message>.*?)\n<DFF> (?P<diff>.*)", re.DOTALL)
 _HUNK = re.compile(r"^@@ .*? @@.*\n", re.MULTILINE)

@@ -9,7 +9,7 @@ import textwrap
 import warnings
 from collections.abc import Iterable
 
-from proctor.thoughts import without_thoughts
+from proctor.core.reasoning import strip_reasoning
 
 _FENCE = re.compile(r"(?P<before>.*?)(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)")
 _SPAN = re.compile(r"(`+)[ \t]*([^`\n]+?)[ \t]*\1")
@@ -88,7 +88,7 @@ def code_in(text: str, entry_point: str = "") -> str:
     are none. What it needs of imports and helpers may stand in blocks of their own before it.
     """
     text = text.replace("\r\n", "\n")
-    answer = without_thoughts(text)
+    answer = strip_reasoning(text)
     if answer == text.strip():
         answer = text  # no thoughts: its indentation is left alone
     found = blocks(answer)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from proctor.code.execution import Fresh, Refused, Remembered, Runner, Trial, running_with
+from proctor.code.execution import CachedRunner, ForbiddenRunner, IsolatedRunner, Runner, Trial, running_with
 from proctor.code.rows import alone, pick
-from proctor.errors import ProctorError
+from proctor.core.errors import ProctorError
+from proctor.core.types import Metric, Record
 from proctor.metrics.jackknife import grouped_jackknife
 from proctor.metrics.passing import estimates
 from proctor.metrics.statistics import score_mean
-from proctor.types import Metric, Record
 
 if TYPE_CHECKING:
     from proctor.code.task import Task
@@ -142,9 +142,9 @@ class Results:
         task = self._task
         generations = [self._generations[i] for i in indices]
         references = [self._references[i] for i in indices]
-        with Fresh(task._config) if final and task.requires_execution else nullcontext() as others:
+        with IsolatedRunner(task._config) if final and task.requires_execution else nullcontext() as others:
             # For an interval, which asks again and again, nothing is run.
-            runner = Remembered(self._trials, others) if task.requires_execution else Refused(task.name)
+            runner = CachedRunner(self._trials, others) if task.requires_execution else ForbiddenRunner(task.name)
             counted = task.count_results(indices, generations, references, runner, final=final)
         self._counted[tuple(indices)] = counted
         return counted

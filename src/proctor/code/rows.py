@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from proctor.config import user_path
-from proctor.errors import MissingDataError, UsageError
-from proctor.extras import import_extra
+from proctor.core.config import user_path
+from proctor.core.errors import MissingDataError, UsageError
+from proctor.core.extras import import_extra
 
 Row = dict[str, Any]
 Rows = Sequence[Row]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 from proctor.code import reply
-from proctor.thoughts import without_thoughts
+from proctor.core.reasoning import strip_reasoning
 
 INSTRUCTION = (
     "Please provide a self-contained Python script that solves the following problem in a markdown code block:"
@@ -38,7 +38,7 @@ def sanitize(text: str, entry_point: str, *, only_returning: bool = False) -> st
 
 def read_script(text: str, begun: str, entry_point: str, *, only_returning: bool = False) -> str:
     """The script in a reply; one that is only the body of the function stands where the problem has begun it."""
-    said = without_thoughts(text)
+    said = strip_reasoning(text)
     found = sanitize(said, entry_point, only_returning=only_returning)
     if not said.strip() or reply.defines(found, entry_point):
         return found

@@ -11,8 +11,8 @@ import msgspec
 
 from proctor.code.rows import Rows
 from proctor.code.task import Task
-from proctor.config import user_path
-from proctor.errors import MissingDataError, UsageError
+from proctor.core.config import user_path
+from proctor.core.errors import MissingDataError, UsageError
 
 OWN = "-own-shots"  # ends the name of a task that shows examples of our own
 _FOLDER = "few_shot_examples"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from proctor.models.model import cut as cut
+from proctor.models.base import cut as cut
 
 # By the sandbox's name of the language. A task adds what its own prompts need. All begin a line that an answer cannot
 # have; a brace that closes the answer is a part of it.

@@ -12,13 +12,13 @@ from msgspec import Struct
 
 from proctor.code.execution import Judge, Trial, run_programs, trial_of
 from proctor.code.keyed import KeyedTask
+from proctor.core.types import Sample
 from proctor.metrics.passing import Passing, mean_pass_at_k
 from proctor.metrics.summary import Tally
 from proctor.sandbox import Limits, Program
-from proctor.types import Sample
 
 
-class Group(Struct, frozen=True):
+class ProgramGroup(Struct, frozen=True):
     """Programs that run side by side under the same limits."""
 
     programs: Sequence[Program]
@@ -30,7 +30,7 @@ class SuiteTask(KeyedTask):
     """A task that gives `groups`. An answer passes when all programs of all groups do."""
 
     @abstractmethod
-    def groups(self, doc: Any, generation: str) -> Iterable[Group]:
+    def groups(self, doc: Any, generation: str) -> Iterable[ProgramGroup]:
         """What is run to judge a generation, group after group until one has a program that fails."""
 
     def sum_up(self, trials: Sequence[Trial]) -> Trial:

@@ -14,28 +14,28 @@ from typing import Any, ClassVar, Self
 import msgspec
 from msgspec import Struct
 
-from proctor import task as core
-from proctor.code import foreign, marks, reply, results
-from proctor.code.controls import defined_in, with_wrong_expectations
-from proctor.code.environment import Environment, helpers_in
-from proctor.code.execution import Live, Refused, Runner, Trial, run_programs, trial_of
+from proctor.code import foreign, reply, results, scores
+from proctor.code.environment import BenchmarkEnvironment, helpers_in
+from proctor.code.execution import ForbiddenRunner, Runner, SandboxRunner, Trial, run_programs, trial_of
 from proctor.code.forms import Continuation, Form, Infilling, end_tokens, form_of, present
+from proctor.code.prompt_language import canonical_language, is_declared, is_prose, known_language, language_in
 from proctor.code.rows import GivenRows, Rows, load_dataset
 from proctor.code.scoring.mixin import READING, ScoringMixin
 from proctor.code.settings import constructor_settings, struct_of
 from proctor.code.stopwords import cut, cut_generation
-from proctor.code.wording import canonical_language, is_declared, is_prose, known_language, language_in
-from proctor.config import RunConfig
-from proctor.errors import MissingDataError, TaskError, UsageError
+from proctor.code.wrong_tests import defined_in, with_wrong_expectations
+from proctor.core import task as core
+from proctor.core.config import RunConfig
+from proctor.core.errors import MissingDataError, TaskError, UsageError
+from proctor.core.reasoning import strip_reasoning
+from proctor.core.types import Message, Output, Prompt, Record, Sample, Score
 from proctor.metrics.passing import Passing, mean_pass_at_k
 from proctor.metrics.summary import Tally
-from proctor.models.generations import LOADED
-from proctor.models.model import Request
+from proctor.models.base import Request
+from proctor.models.providers.generations import LOADED
 from proctor.sandbox import Limits, Program
 from proctor.sandbox.endings import may_exit
 from proctor.sandbox.languages import find_language
-from proctor.thoughts import without_thoughts
-from proctor.types import Message, Output, Prompt, Record, Sample, Score
 
 _FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
 
@@ -221,7 +221,7 @@ class Task(ScoringMixin, core.Task):
             return generation
         done = self._postprocessed(form, generation, completion, index)
         if completion.strip() and done.strip() in ("", form.begun.strip()):
-            said = without_thoughts(text)  # nothing is left of the code: the task looks for the fence around it
+            said = strip_reasoning(text)  # nothing is left of the code: the task looks for the fence around it
             return self._postprocessed(form, form.with_completion(said), said, index)
         return done
 
@@ -328,8 +328,8 @@ class Task(ScoringMixin, core.Task):
         return ""
 
     @cached_property
-    def _environment(self) -> Environment:
-        return Environment()
+    def _environment(self) -> BenchmarkEnvironment:
+        return BenchmarkEnvironment()
 
     async def open(self, config: RunConfig) -> None:
         self._config = config
@@ -404,10 +404,10 @@ class Task(ScoringMixin, core.Task):
         if self._counts_itself():
             return await self._judge_by_results(sample, outputs)
         generations = await self._read(sample, outputs)
-        cut_off = [marks.is_cut_off(*one) for one in zip(outputs, generations, strict=True)]
+        cut_off = [scores.is_cut_off(*one) for one in zip(outputs, generations, strict=True)]
         different = list(dict.fromkeys(generations))
         trials = dict(zip(different, await self.run_trials(sample, different), strict=True))
-        return marks.score_of_trials([(generation, trials[generation]) for generation in generations], cut_off)
+        return scores.score_of_trials([(generation, trials[generation]) for generation in generations], cut_off)
 
     async def run_trials(self, sample: Sample, generations: list[str]) -> list[Trial]:
         """How each generation fares, side by side in the sandbox of the run."""
@@ -451,7 +451,7 @@ class Task(ScoringMixin, core.Task):
         return {generation: self.program(doc, generation) for generation in generations}
 
     async def _judge_by_results(self, sample: Sample, outputs: Sequence[Output]) -> Score:
-        runner = self._live(self.rows()[sample.index]) if self.requires_execution else Refused(self.name)
+        runner = self._live(self.rows()[sample.index]) if self.requires_execution else ForbiddenRunner(self.name)
         apart = self.uses_worker("process_results")
         if apart:
             generations, found = await self.scoring().in_thread(self.scoring().score, sample, outputs, runner)
@@ -460,22 +460,22 @@ class Task(ScoringMixin, core.Task):
         else:
             generations = await self._read(sample, outputs)
             found = await results.count_alone(self, sample.index, generations, runner)
-        trials = runner.trials if isinstance(runner, Live) else []
+        trials = runner.trials if isinstance(runner, SandboxRunner) else []
         if isinstance(found, dict):
-            score = marks.score_of_metrics(found, generations, trials, self.full_marks)
+            score = scores.score_of_metrics(found, generations, trials, self.full_marks)
         elif self.requires_execution:
             raise found
         else:
-            score = marks.uncounted(found, generations)
+            score = scores.uncounted(found, generations)
         if apart and self.requires_execution and not trials:
-            score = marks.tested_by_task(score)
-        cut_off = [marks.is_cut_off(*one) for one in zip(outputs, generations, strict=True)]
-        return marks.mark_cut_off(score, generations, cut_off)
+            score = scores.tested_by_task(score)
+        cut_off = [scores.is_cut_off(*one) for one in zip(outputs, generations, strict=True)]
+        return scores.mark_cut_off(score, generations, cut_off)
 
-    def _live(self, doc: Any) -> Live:
+    def _live(self, doc: Any) -> SandboxRunner:
         form = form_of(self.get_prompt(doc))
         excuse = partial(self._environment.check_in, self.sandbox, partial(self.promised_code, doc))
-        return Live(self.sandbox, self._config.program_timeout, helpers_in(form.begun), excuse)
+        return SandboxRunner(self.sandbox, self._config.program_timeout, helpers_in(form.begun), excuse)
 
     def _form(self, index: int) -> Form:
         return form_of(self.get_prompt(self.rows()[index]))

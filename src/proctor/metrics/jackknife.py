@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from proctor.core.types import Metric
 from proctor.metrics.statistics import CONFIDENCE, student_t_quantile
-from proctor.types import Metric
 
 GROUPS = 20  # as many evaluations of the statistic, and few enough that Student's quantile is not far from the normal
 

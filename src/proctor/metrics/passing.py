@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from statistics import fmean
 
+from proctor.core.types import Metric, Record
 from proctor.metrics.statistics import score_mean
-from proctor.types import Metric, Record
 
 TRIES = (1, 10, 100)
 

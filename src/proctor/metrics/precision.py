@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from statistics import fmean
 
+from proctor.core.random import mix, name_key
+from proctor.core.types import Metric, Record, Sample
 from proctor.metrics.sequence import ConfidenceSequence
 from proctor.metrics.summary import Tally
-from proctor.randomness import mix, name_key
-from proctor.types import Metric, Record, Sample
 
 NO_INTERVAL = "no interval: the number of samples was not fixed"
 _SHUFFLE = name_key("order of a fixed exam")

@@ -17,8 +17,8 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from proctor.core.types import Metric
 from proctor.metrics.statistics import CONFIDENCE
-from proctor.types import Metric
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,7 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from proctor.types import Metric
+from proctor.core.types import Metric
 
 if TYPE_CHECKING:
     import numpy as np

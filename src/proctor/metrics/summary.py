@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+from proctor.core.types import Metric, Record
 from proctor.metrics.statistics import score_mean
-from proctor.types import Metric, Record
 
 
 class Tally(Protocol):

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TypedDict
 
-from proctor.extras import import_extra
+from proctor.core.extras import import_extra
 from proctor.metrics.pairs import paired
 
 

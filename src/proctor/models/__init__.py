@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from proctor.budget import Budget
-from proctor.config import RunConfig, user_path
-from proctor.errors import UnknownNameError
-from proctor.models.gateway import Gateway
-from proctor.models.model import Model
+from proctor.core.budget import Budget
+from proctor.core.config import RunConfig, user_path
+from proctor.core.errors import UnknownNameError
+from proctor.models.base import Model
+from proctor.models.client import Gateway
 
 NAMES = {
     "smollm2": "embedded SmolLM2-135M-Instruct, runs on any CPU (extra: embedded)",
@@ -32,18 +32,18 @@ def open_model(config: RunConfig, budget: Budget | None = None, foreseen: bool =
     """``foreseen``: it will be asked the inputs of the samples that it is prepared for, and nothing else."""
     model = _open(config, foreseen)
     if config.engine == "ray" and model.in_process:
-        from proctor.models.cluster import ClusterModel
+        from proctor.models.providers.ray import ClusterModel
 
         model = ClusterModel(model, config, _open)
     if config.partial_generations is not None:
-        from proctor.models.generations import PartialGenerations
+        from proctor.models.providers.generations import PartialGenerations
 
         path = user_path(config.partial_generations)
         model = PartialGenerations(model, path, config.limit_start, config.samples * config.epochs)
     cache = None
     if config.cache and not config.model.startswith("scripted/"):
         from proctor.models.cache import ResponseCache
-        from proctor.models.weights import cache_dir
+        from proctor.models.providers.smollm2 import cache_dir
 
         cache = ResponseCache(cache_dir() / "responses.db")
     return Gateway(model, config, cache, budget)
@@ -53,19 +53,19 @@ def _open(config: RunConfig, foreseen: bool = False) -> Model:
     # Each backend is imported only when it is asked for: most runs need one of them.
     family, _, rest = config.model.partition("/")
     if config.generations is not None:
-        from proctor.models.generations import Generations
+        from proctor.models.providers.generations import GenerationsModel
 
-        return Generations(user_path(config.generations), config.task, config.model)
+        return GenerationsModel(user_path(config.generations), config.task, config.model)
     if config.model == "smollm2" or (family == "gguf" and rest):
-        from proctor.models.embedded import Embedded
+        from proctor.models.providers.llama_cpp import Embedded
 
         return Embedded(config.model, config.api or "chat", user_path(rest) if rest else None, config.concurrency)
     if family == "vllm" and rest:
-        from proctor.models.vllm import Vllm
+        from proctor.models.providers.vllm import Vllm
 
         return Vllm(rest, config)
     if family == "openai" and rest:
-        from proctor.models.openai import OpenAI
+        from proctor.models.providers.openai import OpenAI
 
         return OpenAI(rest, config.base_url, config.api or "chat", config.timeout, config.api_key_env)
     if family == "scripted" and rest:
@@ -73,7 +73,7 @@ def _open(config: RunConfig, foreseen: bool = False) -> Model:
 
         return open_scripted(rest, config.task)
     if rest and (family == "hf" or not get_close_matches(family, FAMILIES, 1, TYPING_ERROR)):
-        from proctor.models.transformers import Transformers
+        from proctor.models.providers.transformers import Transformers
 
         return Transformers(rest if family == "hf" else config.model, config, foreseen)
     raise UnknownNameError("model", config.model, NAMES, f"Models: {', '.join(NAMES)}.")

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from proctor.errors import StoreError
-from proctor.models.model import Request
-from proctor.types import Output
+from proctor.core.errors import StoreError
+from proctor.core.types import Output
+from proctor.models.base import Request
 
 logger = logging.getLogger(__name__)
 

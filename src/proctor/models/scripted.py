@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from proctor.errors import ModelError, UnknownNameError, UsageError
-from proctor.models.model import Model, Request
-from proctor.randomness import mix, name_key
-from proctor.types import Output, Sample
+from proctor.core.errors import ModelError, UnknownNameError, UsageError
+from proctor.core.random import mix, name_key
+from proctor.core.types import Output, Sample
+from proctor.models.base import Model, Request
 
 
 class Oracle(Model):
@@ -62,7 +62,7 @@ class Majority(Model):
         return Output(text=self._answer)
 
 
-class Replay(Model):
+class ReplayModel(Model):
     """Repeats the outputs of exported records (`proctor export RUN`), found by sample id and number."""
 
     def __init__(self, path: Path) -> None:
@@ -103,11 +103,11 @@ SCRIPTED: dict[str, type[Model]] = {"oracle": Oracle, "blank": Blank, "random": 
 
 def open_scripted(name: str, task: str) -> Model:
     if name.startswith("generations:"):
-        from proctor.models.generations import Generations
+        from proctor.models.providers.generations import GenerationsModel
 
-        return Generations(Path(name.removeprefix("generations:")), task)
+        return GenerationsModel(Path(name.removeprefix("generations:")), task)
     if name.startswith("replay:"):
-        return Replay(Path(name.removeprefix("replay:")))
+        return ReplayModel(Path(name.removeprefix("replay:")))
     if name not in SCRIPTED:
         known = [f"scripted/{known}" for known in (*SCRIPTED, "replay:FILE", "generations:FILE")]
         raise UnknownNameError("model", f"scripted/{name}", known, f"Scripted: {', '.join(known)}.")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from proctor.cluster.crew import Crew, LostError
-from proctor.cluster.membership import free_cpus
-from proctor.cluster.post import Labour, Node
+from proctor.distributed.actor import Labour, Node
+from proctor.distributed.cluster import free_cpus
+from proctor.distributed.pool import ActorPool, LostError
 from proctor.sandbox.program import Limits, Program
 from proctor.sandbox.running import open_sandbox
 from proctor.sandbox.sandbox import Sandbox
@@ -25,7 +25,7 @@ class ClusterSandbox(Sandbox):
         self.workers = workers or max(1, free_cpus())
         self.level = ""
         self._levels: dict[str, set[str]] = {}  # and the nodes that have it
-        self._crew = Crew(
+        self._crew = ActorPool(
             partial(_Cell, unsafe, engine),
             self.workers,
             cpus=1,

@@ -17,8 +17,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from proctor.errors import MissingFromImageError, SandboxUnavailableError, UsageError
-from proctor.sandbox.engine import MOST_MEMORY_MIB, MOST_PROCESSES, Engine
+from proctor.core.errors import MissingFromImageError, SandboxUnavailableError, UsageError
+from proctor.sandbox.engine import MOST_MEMORY_MIB, MOST_PROCESSES, ContainerEngine
 from proctor.sandbox.inside.frames import FRAME, LARGEST_MESSAGE
 from proctor.sandbox.languages import LANGUAGES, Language
 from proctor.sandbox.layout import SCRATCH, islands_of
@@ -26,7 +26,7 @@ from proctor.sandbox.pool import WorkerPool
 from proctor.sandbox.program import Limits, Program
 from proctor.sandbox.toolchain import Toolchain, needed, prefix
 from proctor.sandbox.verdict import Verdict
-from proctor.sandbox.worker import Worker, WorkerError, decoded
+from proctor.sandbox.worker import SandboxWorker, WorkerError, decoded
 
 IMAGE = "python:3.11-slim"
 _START_SECONDS = 120.0
@@ -68,13 +68,13 @@ class Findings(Struct, frozen=True):
     path: str
 
 
-class ContainerWorker(Worker):
+class ContainerWorker(SandboxWorker):
     """In a container, where the bridge stands in for the harness: all goes over the container's stdin and stdout."""
 
     findings: Findings
 
     @classmethod
-    async def start(cls, engine: Engine, image: str, user: int, folders: frozenset[str]) -> ContainerWorker:
+    async def start(cls, engine: ContainerEngine, image: str, user: int, folders: frozenset[str]) -> ContainerWorker:
         container = f"proctor-{secrets.token_hex(8)}"
         command = engine.run_command(image, container, sorted(folders), COMMAND)
         order = await asyncio.to_thread(_order, user, folders)
@@ -148,7 +148,7 @@ class ContainerPool(WorkerPool):
     """The containers of one image. Its programs find the languages that the image has."""
 
     def __init__(self, engine: str, image: str = IMAGE, workers: int | None = None) -> None:
-        self._engine = Engine.find(engine)
+        self._engine = ContainerEngine.find(engine)
         super().__init__(f"container: {engine}, {image}", workers)
         self._image = image
         self._users = itertools.count(random.randrange(0, _USERS, 2), 2)
@@ -173,7 +173,7 @@ class ContainerPool(WorkerPool):
             )
         return await super().judge(program, limits)
 
-    async def _start(self, folders: frozenset[str]) -> Worker:
+    async def _start(self, folders: frozenset[str]) -> SandboxWorker:
         user = _FIRST_USER + next(self._users) % _USERS
         worker = await ContainerWorker.start(self._engine, self._image, user, folders)
         self._findings = worker.findings

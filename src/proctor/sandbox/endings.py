@@ -19,7 +19,7 @@ from proctor.sandbox.languages import Language
 _HALF = 16
 
 
-class Ending(Struct, frozen=True):
+class EndMarker(Struct, frozen=True):
     append: str = ""
     """Code after the tests. «a» and «b» stand for the halves of the mark."""
     pattern: str = ""
@@ -51,7 +51,7 @@ _BARE_EXIT = r"^exit\s*+\(?+\s*+0?+\s*+\)?+[\s;]*+\Z"
 _NODE_EXIT = r"^process\.exit\([\s0]*+\)[\s;]*+\Z"
 
 ENDINGS = {
-    "ada": Ending(
+    "ada": EndMarker(
         append="""
 with Main;
 with Ada.Text_IO;
@@ -62,15 +62,15 @@ begin
 end Proctor_End;
 """
     ),
-    "bash": Ending(
+    "bash": EndMarker(
         pattern=r"^exit(?:[ \t]++0)?[\s;]*+\Z",
         replacement=":",
         append="proctor_status=$?; builtin printf '%s%s\\n' «a» «b»; exit $proctor_status",  # that of the last test
     ),
-    "c": Ending(append=_C_MAIN),
-    "clojure": Ending(append='(do (clojure.core/println (clojure.core/str "«a»" "«b»")) (clojure.core/flush))'),
-    "cpp": Ending(append=f'extern "C" {{{_C_MAIN}}}'),
-    "csharp": Ending(
+    "c": EndMarker(append=_C_MAIN),
+    "clojure": EndMarker(append='(do (clojure.core/println (clojure.core/str "«a»" "«b»")) (clojure.core/flush))'),
+    "cpp": EndMarker(append=f'extern "C" {{{_C_MAIN}}}'),
+    "csharp": EndMarker(
         append="""
 static class ProctorEnd {
     static int Main(string[] words) {
@@ -88,8 +88,8 @@ static class ProctorEnd {
 }
 """
     ),
-    "d": Ending(signs=(r"\d modules? passed unittests",), only_with="unittest"),
-    "dart": Ending(
+    "d": EndMarker(signs=(r"\d modules? passed unittests",), only_with="unittest"),
+    "dart": EndMarker(
         pattern=r"\bmain(?=\s*\()",
         replacement="proctorTests",
         append="""
@@ -101,7 +101,7 @@ Future<void> main() async {
 }
 """,
     ),
-    "elixir": Ending(
+    "elixir": EndMarker(
         append="""
 if Process.whereis(ExUnit.Server) do
   ExUnit.after_suite(fn result ->
@@ -112,19 +112,19 @@ else
 end
 """
     ),
-    "go": Ending(
+    "go": EndMarker(
         pattern=r"\bfunc\s+main(?=\s*\()",
         replacement="func proctorTests",
         append='func main() { proctorTests(); println("«a»" + "«b»") }',
     ),
-    "go-test": Ending(signs=(r"^--- PASS: ", r"^PASS$")),
-    "haskell": Ending(
+    "go-test": EndMarker(signs=(r"^--- PASS: ", r"^PASS$")),
+    "haskell": EndMarker(
         append="""
 proctorEnd :: Prelude.IO ()
 proctorEnd = main Prelude.>> Prelude.putStrLn ("«a»" Prelude.++ "«b»")
 """
     ),
-    "java": Ending(
+    "java": EndMarker(
         append="""
 class ProctorEnd {
     public static void main(java.lang.String[] words) throws java.lang.Throwable {
@@ -134,9 +134,9 @@ class ProctorEnd {
 }
 """
     ),
-    "javascript": Ending(pattern=_NODE_EXIT, append=';globalThis.process.stdout.write("«a»" + "«b»" + "\\n");'),
-    "julia": Ending(pattern=r"^exit\([\s0]*+\)[\s;]*+\Z", append='Base.println("«a»", "«b»")'),
-    "lua": Ending(
+    "javascript": EndMarker(pattern=_NODE_EXIT, append=';globalThis.process.stdout.write("«a»" + "«b»" + "\\n");'),
+    "julia": EndMarker(pattern=r"^exit\([\s0]*+\)[\s;]*+\Z", append='Base.println("«a»", "«b»")'),
+    "lua": EndMarker(
         pattern=r"^os\.exit\((.+)\)[\s;]*+\Z",
         replacement=r"""
 local proctor_status = \1
@@ -145,15 +145,15 @@ os.exit(proctor_status)
 """,
         append='io.write("«a»", "«b»", "\\n")',
     ),
-    "ocaml": Ending(append=';;\nlet () = Stdlib.print_endline (Stdlib.( ^ ) "«a»" "«b»")'),
-    "perl": Ending(pattern=_BARE_EXIT, append=';\npackage main;\nprint STDOUT "«a»" . "«b»" . "\\n";'),
-    "php": Ending(
+    "ocaml": EndMarker(append=';;\nlet () = Stdlib.print_endline (Stdlib.( ^ ) "«a»" "«b»")'),
+    "perl": EndMarker(pattern=_BARE_EXIT, append=';\npackage main;\nprint STDOUT "«a»" . "«b»" . "\\n";'),
+    "php": EndMarker(
         pattern=r"^exit(?:\([\s0]*+\))?+\s*+;\s*+(?:\?>)?+\s*+\Z|\?>\s*+\Z",
         append='\\fwrite(\\STDOUT, "«a»" . "«b»" . "\\n");',
     ),
-    "r": Ending(pattern=r"^(?:q|quit)\([^\n1-9)]*+\)\s*+\Z", append='base::cat("«a»", "«b»", "\\n", sep = "")'),
-    "racket": Ending(append='(void (write-string "«a»") (write-string "«b»\\n"))'),
-    "ruby": Ending(
+    "r": EndMarker(pattern=r"^(?:q|quit)\([^\n1-9)]*+\)\s*+\Z", append='base::cat("«a»", "«b»", "\\n", sep = "")'),
+    "racket": EndMarker(append='(void (write-string "«a»") (write-string "«b»\\n"))'),
+    "ruby": EndMarker(
         pattern=_BARE_EXIT,
         append="""
 if defined?(::Test::Unit::AutoRunner)
@@ -163,7 +163,7 @@ end
 ::STDOUT.write("«a»", "«b»", "\\n")
 """,
     ),
-    "rust": Ending(
+    "rust": EndMarker(
         pattern=r"\bfn\s+main(?=\s*\()",
         replacement="fn proctor_tests",
         append="""
@@ -175,8 +175,8 @@ fn main() -> ::std::process::ExitCode {
 }
 """,
     ),
-    "rust-test": Ending(signs=(r"^test result: ok\. [1-9]",)),
-    "scala": Ending(
+    "rust-test": EndMarker(signs=(r"^test result: ok\. [1-9]",)),
+    "scala": EndMarker(
         append="""
 object ProctorEnd {
   def main(words: Array[String]): Unit = {
@@ -186,8 +186,8 @@ object ProctorEnd {
 }
 """
     ),
-    "swift": Ending(append='Swift.print("«a»" + "«b»")'),
-    "typescript": Ending(
+    "swift": EndMarker(append='Swift.print("«a»" + "«b»")'),
+    "typescript": EndMarker(
         pattern=_NODE_EXIT, append=';(globalThis as any).process.stdout.write("«a»" + "«b»" + "\\n");'
     ),
 }
@@ -200,7 +200,7 @@ _EXITS = re.compile(
 
 def may_exit(language: Language, tests: str) -> bool:
     """Whether tests of unknown make may end a program that passes them before its last line."""
-    ending = ENDINGS.get(language.name, Ending())
+    ending = ENDINGS.get(language.name, EndMarker())
     last = re.search(ending.pattern, tests, re.MULTILINE) if ending.pattern.endswith(r"\Z") else None
     return bool(_EXITS.search(tests[: last.start()] if last else tests)) or (language.name == "php" and "die" in tests)
 
@@ -213,7 +213,7 @@ class EndMark:
 
     def finished(self, language: Language, source: str, main: str) -> str:
         """The source with what shows that it came to its end. ``main``: the class with the main method on a JVM."""
-        ending = ENDINGS.get(language.name, Ending())
+        ending = ENDINGS.get(language.name, EndMarker())
         found = list(re.finditer(ending.pattern, source, re.MULTILINE)) if ending.pattern else []
         if found:
             last = found[-1]

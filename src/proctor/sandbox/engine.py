@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from proctor.errors import SandboxUnavailableError, UnknownNameError
+from proctor.core.errors import SandboxUnavailableError, UnknownNameError
 from proctor.sandbox.layout import ENVIRONMENT, SCRATCH, SCRATCH_BYTES
 
 ENGINES = ("docker", "podman")
@@ -26,13 +26,13 @@ _ANSWER_SECONDS = 60.0
 _PULL_SECONDS = 3600.0
 
 
-class Engine(Struct, frozen=True):
+class ContainerEngine(Struct, frozen=True):
     name: str
     program: str
     """Where its command is."""
 
     @classmethod
-    def find(cls, name: str) -> Engine:
+    def find(cls, name: str) -> ContainerEngine:
         if name not in ENGINES:
             raise UnknownNameError("container engine", name, ENGINES, f"Known are {' and '.join(ENGINES)}.")
         program = shutil.which(name)

@@ -15,11 +15,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from proctor.errors import SandboxUnavailableError
+from proctor.core.errors import SandboxUnavailableError
+from proctor.sandbox.detection import LevelProbe
 from proctor.sandbox.inside.isolated import FIRST_DESCRIPTOR
-from proctor.sandbox.ladder import Level, Walls, rungs
+from proctor.sandbox.isolation import IsolationLevel, Walls, rungs
 from proctor.sandbox.layout import ENVIRONMENT, SCRATCH, Layout, parts_open_to_all, plan_layout
-from proctor.sandbox.survey import Finding
 from proctor.sandbox.worker import SOURCES, WorkerError, command_of, files_in_memory, make_scratch
 
 _INSIDE = "proctor.sandbox.inside.isolated"
@@ -66,7 +66,7 @@ class Enclosed(Struct):
 
 
 def enclose(
-    level: Level, program: list[str], handed: Iterable[int], allowed: Allowed, environment: Mapping[str, str]
+    level: IsolationLevel, program: list[str], handed: Iterable[int], allowed: Allowed, environment: Mapping[str, str]
 ) -> Enclosed:
     """`{N}` in the program stands for the number that the N-th handed descriptor has inside."""
     handed = list(handed)
@@ -95,7 +95,7 @@ def enclose(
     )
 
 
-def _layout(level: Level, allowed: Allowed) -> Layout:
+def _layout(level: IsolationLevel, allowed: Allowed) -> Layout:
     shown: list[str] = list(allowed.files)
     if level.namespaces and os.getuid() == 0:  # the program will be another user
         shown = [part for place in shown for part in parts_open_to_all(place)]
@@ -117,19 +117,19 @@ def gpu_devices() -> list[str]:
     return sorted(path for pattern in _GPU_DEVICES for path in glob(pattern) if Path(path).is_char_device())
 
 
-def find_level(allowed: Allowed, what: str) -> Level:
+def find_level(allowed: Allowed, what: str) -> IsolationLevel:
     """The strongest level on which a program runs here with what it is allowed; raises where none holds it."""
     if allowed.gpu and not gpu_devices():
         raise SandboxUnavailableError(f"{what}: this machine has no graphics card that could be handed in.")
     findings = []
     for level in filter(lambda level: level.safe, rungs()):
         if allowed.needs_namespaces and not level.namespaces:
-            findings.append(Finding(level, False, "it cannot let in one display, network or card and nothing else"))
+            findings.append(LevelProbe(level, False, "it cannot let in one display, network or card and nothing else"))
             continue
         obstacle = _tried(level, allowed)
         if not obstacle:
             return level
-        findings.append(Finding(level, False, obstacle))
+        findings.append(LevelProbe(level, False, obstacle))
     if not sys.platform.startswith("linux"):
         raise SandboxUnavailableError(f"{what} needs Linux, or an agent on another machine: --agent http://HOST:PORT.")
     tried = "; ".join(f"{finding.level.name}: {finding.obstacle.rstrip('.')}" for finding in findings) or "no level"
@@ -137,7 +137,7 @@ def find_level(allowed: Allowed, what: str) -> Level:
     raise SandboxUnavailableError(f"{what}: this machine cannot hold it ({tried}). {cure}".rstrip())
 
 
-def _tried(level: Level, allowed: Allowed) -> str:
+def _tried(level: IsolationLevel, allowed: Allowed) -> str:
     """What is in the way of a program on this level; empty if nothing is."""
     ours, theirs = socket.socketpair()
     enclosed = None

@@ -16,7 +16,7 @@ from proctor.sandbox.verdict import Mode, Outcome, Verdict
 _TAIL = 2000
 
 
-class End(Struct, frozen=True):
+class ProcessExit(Struct, frozen=True):
     """What the warden saw from outside."""
 
     stopped: str
@@ -35,7 +35,7 @@ class Exchange(Struct, frozen=True):
 
     report: dict[str, Any] | None
     """The examiner's word."""
-    end: End
+    end: ProcessExit
     stdout: str
     stderr: str
     product: bytes = b""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from proctor.errors import UnknownNameError
+from proctor.core.errors import UnknownNameError
 
 
 class Extra(Struct, frozen=True):

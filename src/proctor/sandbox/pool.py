@@ -9,17 +9,17 @@ from typing import Any
 
 import msgspec
 
-from proctor import machine
-from proctor.errors import MissingToolchainError, UsageError
+from proctor.core import machine
+from proctor.core.errors import MissingToolchainError, UsageError
+from proctor.sandbox.compilation import CompilationError, CompileCache
+from proctor.sandbox.isolation import IsolationLevel
 from proctor.sandbox.judgement import Exchange, verdict_of, with_control, with_end
-from proctor.sandbox.ladder import Level
 from proctor.sandbox.languages import Language, find_language
 from proctor.sandbox.program import Limits, Program
 from proctor.sandbox.sandbox import Sandbox
 from proctor.sandbox.toolchain import Toolchain, locate
 from proctor.sandbox.verdict import Mode, Outcome, Verdict
-from proctor.sandbox.worker import LocalWorker, Worker, WorkerError
-from proctor.sandbox.workshop import CompilationError, Workshop
+from proctor.sandbox.worker import LocalWorker, SandboxWorker, WorkerError
 
 _GRACE = 30.0  # beyond the ceiling, for the warden itself to answer
 
@@ -34,12 +34,14 @@ class WorkerPool(Sandbox):
         self.workers = workers or machine.cores()
         self.level = level
         self._shown: frozenset[str] = frozenset()  # folders that some program needs, beyond the usual ones
-        self._idle: asyncio.LifoQueue[Worker | None] = asyncio.LifoQueue()  # None: to be started when it is needed
+        self._idle: asyncio.LifoQueue[SandboxWorker | None] = (
+            asyncio.LifoQueue()
+        )  # None: to be started when it is needed
         self._beside: set[bytes] = set()  # tests that are known to need the program's own process
-        self._workshop = Workshop(self._exchange, self._locate)
+        self._workshop = CompileCache(self._exchange, self._locate)
 
     @abstractmethod
-    async def _start(self, folders: frozenset[str]) -> Worker:
+    async def _start(self, folders: frozenset[str]) -> SandboxWorker:
         """A new worker, whose programs can read these folders too."""
 
     @abstractmethod
@@ -127,7 +129,7 @@ class WorkerPool(Sandbox):
                 self._idle.put_nowait(worker)
         raise AssertionError
 
-    async def _fit(self, worker: Worker | None, folders: tuple[str, ...]) -> Worker:
+    async def _fit(self, worker: SandboxWorker | None, folders: tuple[str, ...]) -> SandboxWorker:
         """A worker that sees these folders: this one, or another in its place."""
         self._shown = self._shown.union(folders)
         if worker and not set(folders) <= worker.folders:
@@ -139,18 +141,18 @@ class WorkerPool(Sandbox):
 class Pool(WorkerPool):
     """The sandbox of this machine: each warden behind the walls of one level."""
 
-    def __init__(self, level: Level, workers: int | None = None) -> None:
+    def __init__(self, level: IsolationLevel, workers: int | None = None) -> None:
         super().__init__(str(level), workers)
         self._rung = level
 
-    async def _start(self, folders: frozenset[str]) -> Worker:
+    async def _start(self, folders: frozenset[str]) -> SandboxWorker:
         return await LocalWorker.start(self._rung, folders)
 
     async def _locate(self, language: Language) -> Toolchain:
         return await asyncio.to_thread(locate, language)
 
 
-async def _discard(worker: Worker | None) -> None:
+async def _discard(worker: SandboxWorker | None) -> None:
     if worker:
         await worker.kill()
 

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Iterable
 
 from proctor.sandbox.containers import IMAGE, ContainerPool
+from proctor.sandbox.detection import best_level
 from proctor.sandbox.pool import Pool
 from proctor.sandbox.program import Limits, Program
 from proctor.sandbox.sandbox import Sandbox
-from proctor.sandbox.survey import best_level
 from proctor.sandbox.verdict import Verdict
 
 

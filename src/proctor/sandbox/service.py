@@ -23,8 +23,8 @@ from msgspec import Struct
 
 from proctor.sandbox.inside.frames import LARGEST_MESSAGE, MOST_DESCRIPTORS, attached
 from proctor.sandbox.inside.service import CALL, FINISH, PAUSE, RESUME
-from proctor.sandbox.judgement import End
-from proctor.sandbox.ladder import Level
+from proctor.sandbox.isolation import IsolationLevel
+from proctor.sandbox.judgement import ProcessExit
 from proctor.sandbox.layout import ENVIRONMENT, parts_open_to_all, plan_layout
 from proctor.sandbox.program import Limits
 from proctor.sandbox.worker import WorkerError, decoded, launch, make_scratch
@@ -43,7 +43,7 @@ class ServiceFailedError(Exception):
 class Ended(Struct, frozen=True):
     """How a call ended, as its supervisor saw it."""
 
-    end: End
+    end: ProcessExit
     stdout: str
     stderr: str
 
@@ -67,7 +67,7 @@ class ServiceWorker:
         self._closing = threading.Lock()
 
     @classmethod
-    def start(cls, level: Level, service: str, payload: bytes, shown: Iterable[str]) -> ServiceWorker:
+    def start(cls, level: IsolationLevel, service: str, payload: bytes, shown: Iterable[str]) -> ServiceWorker:
         """Loads `service`, which is module:function, with this payload. `shown`: what it may read besides Python."""
         if level.namespaces and os.getuid() == 0:  # it will be another user
             shown = [part for place in shown for part in parts_open_to_all(place)]
@@ -105,7 +105,7 @@ class ServiceWorker:
         if "failed" in message:
             raise ServiceFailedError(message["failed"])
 
-    def call(self, limits: Limits) -> Call:
+    def call(self, limits: Limits) -> ServiceCall:
         """Begins a call. The one before must have ended."""
         ours, theirs = socket.socketpair()
         order = CALL.pack(
@@ -119,7 +119,7 @@ class ServiceWorker:
             raise WorkerError(self._last_words()) from None
         finally:
             theirs.close()
-        return Call(self, ours)
+        return ServiceCall(self, ours)
 
     def tell(self, word: bytes) -> None:
         try:
@@ -136,7 +136,7 @@ class ServiceWorker:
     def ended(self) -> Ended:
         """How the call ended, when it has."""
         message, content = self._receive()
-        end = msgspec.convert(message, End)
+        end = msgspec.convert(message, ProcessExit)
         stdout, stderr = content[: end.stdout], content[end.stdout :]
         return Ended(end, stdout.decode(errors="replace"), stderr.decode(errors="replace"))
 
@@ -177,7 +177,7 @@ class ServiceWorker:
         return next((line for line in reversed(said) if line.strip()), "the sandbox ended without a word")
 
 
-class Call:
+class ServiceCall:
     """One call that is under way. `channel` leads to its process, which is not to be trusted."""
 
     def __init__(self, worker: ServiceWorker, channel: socket.socket) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from proctor.errors import MissingToolchainError
+from proctor.core.errors import MissingToolchainError
 from proctor.sandbox.languages import Language
 from proctor.sandbox.layout import SYSTEM_FOLDERS
 
@@ -25,7 +25,7 @@ END_CLASS = "ProctorEnd"
 """On a JVM, the class that calls the main method of a source with tests: see `endings`."""
 
 
-class Recipe(Struct, frozen=True):
+class BuildSteps(Struct, frozen=True):
     """What to write and to execute for one program. Commands begin with a full path or ``./``."""
 
     file: str
@@ -48,24 +48,24 @@ class Toolchain(Struct, frozen=True):
 
     def recipe(
         self, source: str, memory_mib: int, prepared: str = NOT_PREPARED, extras: tuple[str, ...] = ()
-    ) -> Recipe:
+    ) -> BuildSteps:
         """``extras``: further words for the compiler."""
         language = self.language
-        names = Names.of(source) if "{" in language.file else Names()
+        names = SourceNames.of(source) if "{" in language.file else SourceNames()
         file = language.file.replace("{public}", names.public)
         values = self._values(memory_mib, prepared) | {"{file}": file, "{main}": names.main}
         further = [word for text, words in language.compile_with.items() if text in source for word in words]
-        return Recipe(
+        return BuildSteps(
             file=file,
             compile=self._command((*language.compile, *further, *extras), values) if language.compile else (),
             run=self._command(language.run, values),
             environment={name: _fill(value, values) for name, value in language.environment.items()},
         )
 
-    def preparation(self, script: str, memory_mib: int) -> Recipe:
+    def preparation(self, script: str, memory_mib: int) -> BuildSteps:
         """Runs a script in the working directory, which is then the prepared folder."""
         values = self._values(memory_mib, prepared="/tmp")
-        return Recipe(
+        return BuildSteps(
             file="",
             compile=(),
             run=("/bin/sh", "-ec", _fill(script, values)),
@@ -79,14 +79,14 @@ class Toolchain(Struct, frozen=True):
         return (self.tools.get(words[0], words[0]), *(_fill(word, values) for word in words[1:]))
 
 
-class Names(Struct, frozen=True):
+class SourceNames(Struct, frozen=True):
     """The names that a Java or Scala source gives its file and the class to run."""
 
     public: str = "Main"
     main: str = "Main"
 
     @classmethod
-    def of(cls, source: str) -> Names:
+    def of(cls, source: str) -> SourceNames:
         depth, outermost, public, main, package = 0, "", "", "", ""
         for token in _JVM_TOKENS.finditer(source):
             if token["brace"]:

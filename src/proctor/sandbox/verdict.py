@@ -36,7 +36,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """Why: the assertion and the end of the traceback, the signal, the limit that was hit."""
     testing: Mode = Mode.NONE
     level: str = ""
-    """The sandbox's level, see `proctor.sandbox.ladder`."""
+    """The sandbox's level, see `proctor.sandbox.isolation`."""
     stdout: str = ""
     stderr: str = ""
     """What the program wrote, up to the limit."""

@@ -20,8 +20,8 @@ from typing import Any
 import msgspec
 
 from proctor.sandbox.inside.frames import JOB, LARGEST_MESSAGE, MOST_DESCRIPTORS, attached
-from proctor.sandbox.judgement import End, Exchange
-from proctor.sandbox.ladder import Level, Walls
+from proctor.sandbox.isolation import IsolationLevel, Walls
+from proctor.sandbox.judgement import Exchange, ProcessExit
 from proctor.sandbox.layout import (
     ENVIRONMENT,
     SCRATCH,
@@ -37,7 +37,7 @@ from proctor.sandbox.program import Limits
 SOURCES = str(Path(__file__).resolve().parents[2])
 # Imported here too, so that Python writes its compiled form down: inside, where the sources are read-only, it cannot,
 # and every worker would compile them anew.
-_INSIDE = "proctor.sandbox.inside.warden"
+_INSIDE = "proctor.sandbox.inside.supervisor"
 _START = f"import sys; sys.path.insert(0, {SOURCES!r}); "
 # Far above any that a system hands out, and so many that two harnesses do not draw the same: the kernel counts
 # processes by user.
@@ -57,7 +57,7 @@ def decoded(message: bytes) -> dict[str, Any]:
         raise WorkerError(f"the sandbox sent what cannot be read: {error}") from None
 
 
-class Worker(ABC):
+class SandboxWorker(ABC):
     """What all workers do alike, wherever their warden lives."""
 
     def __init__(self, process: subprocess.Popen[bytes], jobs: socket.socket, folders: Iterable[str]) -> None:
@@ -84,7 +84,7 @@ class Worker(ABC):
             if "outcome" in message:  # the examiner's word comes first, the warden's last
                 report, product = message, content
                 continue
-            end = msgspec.convert(message, End)
+            end = msgspec.convert(message, ProcessExit)
             stdout, stderr = content[: end.stdout], content[end.stdout :]
             return Exchange(report, end, stdout.decode(errors="replace"), stderr.decode(errors="replace"), product)
 
@@ -124,7 +124,7 @@ class Worker(ABC):
         return bool(line.strip())
 
 
-class LocalWorker(Worker):
+class LocalWorker(SandboxWorker):
     """On this machine."""
 
     def __init__(
@@ -142,7 +142,7 @@ class LocalWorker(Worker):
         self._loop.add_reader(verdicts, self._read)
 
     @classmethod
-    async def start(cls, level: Level, folders: Iterable[str]) -> LocalWorker:
+    async def start(cls, level: IsolationLevel, folders: Iterable[str]) -> LocalWorker:
         layout = plan_layout(folders)
         scratch = make_scratch(level, layout)
         theirs_jobs, ours_jobs = socket.socketpair()
@@ -227,7 +227,7 @@ class LocalWorker(Worker):
                 os.close(descriptor)
 
 
-def make_scratch(level: Level, layout: Layout) -> Path | None:
+def make_scratch(level: IsolationLevel, layout: Layout) -> Path | None:
     """A working folder on the machine's own disk, where no namespace has one; checks that the level can be had."""
     if level.namespaces:
         return None
@@ -240,7 +240,7 @@ def make_scratch(level: Level, layout: Layout) -> Path | None:
 
 def launch(
     inside: str,
-    level: Level,
+    level: IsolationLevel,
     layout: Layout,
     handed: list[int],
     scratch: Path | None,
@@ -287,7 +287,7 @@ def files_in_memory(layout: Layout) -> dict[int, str]:
 
 def command_of(
     inside: str,
-    level: Level,
+    level: IsolationLevel,
     layout: Layout,
     handed: list[int],
     scratch: Path | None,

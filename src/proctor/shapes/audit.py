@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from proctor.core.types import Finding, Sample
 from proctor.shapes.loader import Item, load_item
 from proctor.shapes.questions import things_in
-from proctor.types import Finding, Sample
 
 if TYPE_CHECKING:
     from proctor.shapes.task import Task

@@ -7,7 +7,7 @@ from itertools import product
 
 from msgspec import Struct
 
-from proctor.randomness import Stream
+from proctor.core.random import Stream
 
 SIZES = ("small", "large")
 FORMS = ("square", "circle", "triangle")

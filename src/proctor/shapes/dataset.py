@@ -8,12 +8,12 @@ from typing import Any, NamedTuple, overload
 
 import msgspec
 
-from proctor import catalog
-from proctor.errors import UsageError
+from proctor.core import registry
+from proctor.core.errors import UsageError
+from proctor.core.task import create_task
+from proctor.core.types import ShotSource
 from proctor.shapes.loader import load_row
 from proctor.shapes.task import Task
-from proctor.task import create_task
-from proctor.types import ShotSource
 
 
 class Example(NamedTuple):
@@ -53,7 +53,7 @@ class ShapeDataset(Sequence[Example]):
             raise UsageError(f"n is a number of items and seed a whole number, not {n!r} and {seed!r}.")
         if not isinstance(few_shot, int) or few_shot < 0 or shots not in ("same", "other"):
             raise UsageError(f"few_shot is a number and shots same or other, not {few_shot!r} and {shots!r}.")
-        made = create_task(catalog.task_class(task), task, settings)
+        made = create_task(registry.task_class(task), task, settings)
         if not isinstance(made, Task):
             raise UsageError(f"{task} is no task of the shapes family.")
         self.task = made.seeded(seed)

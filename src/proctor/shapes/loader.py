@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from proctor.errors import TaskError, UsageError
-from proctor.randomness import Stream
+from proctor.core.errors import TaskError, UsageError
+from proctor.core.random import Stream
+from proctor.core.types import Image, Message, Modality, Prompt, Sample, ShotSource, Text
 from proctor.shapes.canvas import Shape
 from proctor.shapes.questions import asks_alike
-from proctor.types import Image, Message, Modality, Prompt, Sample, ShotSource, Text
 
 if TYPE_CHECKING:
     from proctor.shapes.task import Task
@@ -41,7 +41,7 @@ class Item(NamedTuple):
         return "\n".join(part for part in (self.canvas, self.story) if part)
 
 
-class Row(Struct):
+class ItemRow(Struct):
     """What `proctor generate` writes for one item."""
 
     id: str
@@ -80,10 +80,10 @@ def metadata_of(task: Task, question: str, evidence: int | None) -> dict[str, An
     return {**msgspec.to_builtins(task.settings), **known}
 
 
-def load_row(task: Task, index: int, count: int, few_shot: int, source: ShotSource = "same") -> Row:
+def load_row(task: Task, index: int, count: int, few_shot: int, source: ShotSource = "same") -> ItemRow:
     item = load_item(task, index, count)
     shots = load_shots(task, index, few_shot, item, source)
-    return Row(
+    return ItemRow(
         f"{task.seed}-{index}",
         index,
         task.name,

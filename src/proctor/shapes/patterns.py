@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import combinations, product
 
-from proctor.randomness import Stream
+from proctor.core.random import Stream
 from proctor.shapes.canvas import FORMS, LARGE, SIZES, Board, Kind, Shape
 
 Pattern = tuple[str, ...]  # names of attributes

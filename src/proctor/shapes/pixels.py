@@ -31,7 +31,7 @@ WIDTHS: dict[str, Callable[[float, int], float]] = {
 }
 
 
-class Run(NamedTuple):
+class PixelRun(NamedTuple):
     """Neighbouring pixels of one colour in a row."""
 
     row: int
@@ -52,7 +52,7 @@ def read_png(data: bytes) -> list[Shape]:
     return [_shape(outline, len(pixels)) for outline in _outlines(_runs(pixels))]
 
 
-def _runs(pixels: Any) -> Iterator[Run]:
+def _runs(pixels: Any) -> Iterator[PixelRun]:
     """Row by row, all runs that are not white."""
     begins = np.ones(pixels.shape, bool)
     begins[:, 1:] = pixels[:, 1:] != pixels[:, :-1]
@@ -61,18 +61,18 @@ def _runs(pixels: Any) -> Iterator[Run]:
     ends = np.append(starts[1:], 0)
     ends[ends == 0] = pixels.shape[1]
     colours = pixels[rows, starts]
-    for run in map(Run, rows.tolist(), starts.tolist(), ends.tolist(), colours.tolist()):
+    for run in map(PixelRun, rows.tolist(), starts.tolist(), ends.tolist(), colours.tolist()):
         if _name(run.colour) != "white":
             yield run
 
 
-def _outlines(runs: Iterable[Run]) -> list[list[Run]]:
+def _outlines(runs: Iterable[PixelRun]) -> list[list[PixelRun]]:
     """The runs of each shape: a run belongs with the one of its colour that it touches in the row above.
 
     No form has a hole or a dent, so there is one such run at most.
     """
-    outlines: list[list[Run]] = []
-    ending: dict[int, list[list[Run]]] = {}  # the outlines that end, as yet, in this row
+    outlines: list[list[PixelRun]] = []
+    ending: dict[int, list[list[PixelRun]]] = {}  # the outlines that end, as yet, in this row
     for run in runs:
         above = ending.get(run.row - 1, [])
         outline = next((o for o in above if o[-1].colour == run.colour and _touch(o[-1], run)), None)
@@ -86,11 +86,11 @@ def _outlines(runs: Iterable[Run]) -> list[list[Run]]:
     return outlines
 
 
-def _touch(a: Run, b: Run) -> bool:
+def _touch(a: PixelRun, b: PixelRun) -> bool:
     return a.start < b.end and b.start < a.end
 
 
-def _shape(outline: list[Run], side: int) -> Shape:
+def _shape(outline: list[PixelRun], side: int) -> Shape:
     left, right = min(run.start for run in outline), max(run.end for run in outline)
     top, bottom = outline[0].row, outline[-1].row + 1
     place = f"what is at ({left}, {top})–({right}, {bottom}) in the picture"
@@ -106,7 +106,7 @@ def _shape(outline: list[Run], side: int) -> Shape:
     return Shape(SIZES[right - left], _name(outline[0].colour), form, int(x) - bound, bound - int(y))
 
 
-def _form(outline: list[Run], ends: int) -> str | None:
+def _form(outline: list[PixelRun], ends: int) -> str | None:
     """The form whose outline this is: as wide in every row, and as far to the left as to the right."""
     if any(run.start + run.end != ends for run in outline):
         return None

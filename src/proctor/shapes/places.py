@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proctor.randomness import Stream
+from proctor.core.random import Stream
 from proctor.shapes.canvas import Shape
 
 SIDES = {"x": ("left", "right"), "y": ("bottom", "top")}

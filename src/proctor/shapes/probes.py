@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.errors import UsageError
+from proctor.core.errors import UsageError
+from proctor.core.types import Probe
 from proctor.metrics.statistics import proportion
 from proctor.shapes.canvas import FORMS, LARGE, SIZES
 from proctor.shapes.loader import NoExamplesError, load_item, load_shots
 from proctor.shapes.relational import (
-    View,
+    RelationalView,
     count_of,
     line_at,
     names_axis,
@@ -35,7 +36,6 @@ from proctor.shapes.relational import (
     single_lines,
     touching,
 )
-from proctor.types import Probe
 
 if TYPE_CHECKING:
     from proctor.shapes.task import Task
@@ -59,10 +59,10 @@ class Seen(NamedTuple):
     answer: str
     choices: tuple[str, ...]
     shot: str | None  # the answer of a worked example
-    view: View  # by how it relates to the question
+    view: RelationalView  # by how it relates to the question
 
 
-NO_VIEW = View("", (), (), (), {})
+NO_VIEW = RelationalView("", (), (), (), {})
 
 
 class Guesser(Protocol):
@@ -112,7 +112,7 @@ class ByCueOfChoice:
 class ByStrongestCue:
     """Of the many cues that an item shows, the one that tells most decides."""
 
-    def __init__(self, cues: Callable[[View], Iterable[Hashable]]) -> None:
+    def __init__(self, cues: Callable[[RelationalView], Iterable[Hashable]]) -> None:
         self._cues = cues
         self._answers: dict[Hashable, Counter[str]] = defaultdict(Counter)
 
@@ -134,7 +134,7 @@ class ByStrongestCue:
 class ByStrongestCueOfChoice:
     """The choice that has the cue that most often went with the right one."""
 
-    def __init__(self, cues: Callable[[View, int], Iterable[Hashable]]) -> None:
+    def __init__(self, cues: Callable[[RelationalView, int], Iterable[Hashable]]) -> None:
         self._cues = cues
         self._right: Counter[Hashable] = Counter()
         self._seen: Counter[Hashable] = Counter()
@@ -152,7 +152,7 @@ class ByStrongestCueOfChoice:
     def guess(self, items: Sequence[Seen]) -> list[str]:
         return [item.choices[self._guess(item.view)] for item in items]
 
-    def _guess(self, view: View) -> int:
+    def _guess(self, view: RelationalView) -> int:
         shares = [max((self._share.get(cue, 0.0) for cue in self._cues(view, c)), default=0.0) for c in view.choices]
         return shares.index(max(shares))
 
@@ -251,11 +251,11 @@ def _marked(question: str) -> str:
     return " ".join(f"?{word}" for word in question.split())
 
 
-def _by_view(cue: Callable[[View], Hashable]) -> ByCue:
+def _by_view(cue: Callable[[RelationalView], Hashable]) -> ByCue:
     return ByCue(lambda item: cue(item.view))
 
 
-def _by_view_of_choice(cue: Callable[[View, int], Hashable]) -> ByCueOfChoice:
+def _by_view_of_choice(cue: Callable[[RelationalView, int], Hashable]) -> ByCueOfChoice:
     return ByCueOfChoice(lambda item, choice: cue(item.view, item.view.choices[item.choices.index(choice)]))
 
 
@@ -325,7 +325,7 @@ def _one_line(choices: bool) -> Ways:
     }
 
 
-def _line_at(number: int, seen: View, choice: int = 0) -> Hashable:
+def _line_at(number: int, seen: RelationalView, choice: int = 0) -> Hashable:
     return line_at(seen, number if number < len(seen.lines) else -1, choice)
 
 
@@ -343,7 +343,7 @@ def _one_count(choices: bool) -> Ways:
     return ways
 
 
-def _of_number(cue: Callable[[View, int], Hashable], number: int, seen: View) -> Hashable:
+def _of_number(cue: Callable[[RelationalView, int], Hashable], number: int, seen: RelationalView) -> Hashable:
     return cue(seen, number)
 
 
@@ -357,11 +357,11 @@ def _one_rank(choices: bool, axes: Sequence[int] = (0, 1)) -> Ways:
     return ways
 
 
-def _rank_of(number: int, axis: int, seen: View) -> Hashable:
+def _rank_of(number: int, axis: int, seen: RelationalView) -> Hashable:
     return rank_of(seen, number, axis)
 
 
-def _rank_of_choice(axis: int, seen: View, choice: int) -> Hashable:
+def _rank_of_choice(axis: int, seen: RelationalView, choice: int) -> Hashable:
     return rank_of_choice(seen, choice, axis)
 
 

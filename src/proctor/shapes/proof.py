@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
+from proctor.core.types import Image, Message, Sample
 from proctor.shapes.canvas import Shape
-from proctor.types import Image, Message, Sample
 
 Solver = Callable[[str, str], str | None]  # answers from description and question, and from nothing else
 Describer = Callable[[Sequence[Shape]], str]

@@ -27,18 +27,18 @@ _ACROSS = re.compile(r"\b(?:left|right|leftmost|rightmost)\b")
 _UP = re.compile(r"\b(?:above|below|top|bottom|highest|lowest)\b")
 
 
-class Line(NamedTuple):
+class LineCue(NamedTuple):
     words: str  # with values and numbers left open
     values: tuple[Values, ...]  # the shapes and groups that it names
     place: tuple[int, int] | None
 
 
-class View(NamedTuple):
+class RelationalView(NamedTuple):
     """A sample as the relational probes see it."""
 
     question: Hashable  # its words, with values and numbers left open, and the answers where they are not shapes
     asked: tuple[Values, ...]  # the shapes or groups that it names
-    lines: tuple[Line, ...]
+    lines: tuple[LineCue, ...]
     choices: tuple[Values, ...]  # empty where the answers are no shapes or colours
     ranks: dict[Values, tuple[int, int]]  # of each shape with coordinates, along the question's axis and the other
 
@@ -47,7 +47,7 @@ class View(NamedTuple):
         return {values for line in self.lines if line.words.startswith("- ") for values in line.values}
 
 
-def read_view(description: str, question: str, choices: Sequence[str]) -> View:
+def read_view(description: str, question: str, choices: Sequence[str]) -> RelationalView:
     places = re.findall(r"\(-?\d+, -?\d+\)", question)
     words, asked, _ = _read(question, ())
     lines = tuple(_read(line, places) for line in description.splitlines())
@@ -55,16 +55,16 @@ def read_view(description: str, question: str, choices: Sequence[str]) -> View:
     of_shapes = all(masks)
     vertical = bool(_UP.search(question)) and not _ACROSS.search(question)
     known = words if of_shapes else (words, tuple(choices))
-    return View(known, asked, lines, masks if of_shapes else (), _ranks(lines, vertical))
+    return RelationalView(known, asked, lines, masks if of_shapes else (), _ranks(lines, vertical))
 
 
-def names_axis(seen: View) -> bool:
+def names_axis(seen: RelationalView) -> bool:
     """Whether the question is about left and right or about above and below."""
     words = seen.question if isinstance(seen.question, str) else str(seen.question)
     return bool(_UP.search(words)) != bool(_ACROSS.search(words))
 
 
-def _read(text: str, places: Sequence[str]) -> Line:
+def _read(text: str, places: Sequence[str]) -> LineCue:
     """A line; a place that the question names is marked."""
     values: list[Values] = []
     place = None
@@ -81,7 +81,7 @@ def _read(text: str, places: Sequence[str]) -> Line:
         return "#"
 
     words = _TOKEN.sub(leave_open, text)
-    return Line(words, tuple(values), place)
+    return LineCue(words, tuple(values), place)
 
 
 def _values(text: str) -> Values:
@@ -90,7 +90,7 @@ def _values(text: str) -> Values:
     return sum(_BITS[word] for word in words) if all(word in _BITS for word in words) else 0
 
 
-def _ranks(lines: Iterable[Line], vertical: bool) -> dict[Values, tuple[int, int]]:
+def _ranks(lines: Iterable[LineCue], vertical: bool) -> dict[Values, tuple[int, int]]:
     places = {line.values[0]: line.place for line in lines if line.place and len(line.values) == 1}
     columns = [{x: i for i, x in enumerate(sorted(p[axis] for p in places.values()))} for axis in (0, 1)]
     own, other = (1, 0) if vertical else (0, 1)
@@ -110,24 +110,24 @@ def relate(values: Values, asked: Sequence[Values]) -> int:
     return -sum(1 << k for k, attribute in enumerate(_ATTRIBUTES) if values & asked[0] & attribute)
 
 
-def pattern_of(line: Line, seen: View, choice: Values = 0) -> Pattern:
+def pattern_of(line: LineCue, seen: RelationalView, choice: Values = 0) -> Pattern:
     """A choice is marked by a bit of its own."""
     codes = (2 * relate(v, seen.asked) + (bool(choice) and _fits(v, choice)) for v in line.values)
     return line.words, tuple(codes)
 
 
-def line_at(seen: View, number: int, choice: Values = 0) -> Hashable:
+def line_at(seen: RelationalView, number: int, choice: Values = 0) -> Hashable:
     return seen.question, pattern_of(seen.lines[number], seen, choice)
 
 
-def single_lines(seen: View, choice: Values = 0) -> Iterator[Hashable]:
+def single_lines(seen: RelationalView, choice: Values = 0) -> Iterator[Hashable]:
     """Each line; of a choice, those that name it."""
     for line in seen.lines:
         if not choice or any(_fits(values, choice) for values in line.values):
             yield seen.question, pattern_of(line, seen, choice)
 
 
-def pairs_of_lines(seen: View, choice: Values = 0) -> Iterator[Hashable]:
+def pairs_of_lines(seen: RelationalView, choice: Values = 0) -> Iterator[Hashable]:
     """Two lines, one of which names what is asked about or the choice, with the shapes that they have in common."""
     lines = [(line, pattern_of(line, seen, choice)) for line in seen.lines]
     if choice:  # there are many choices: lines that have nothing to do with any of this are left out
@@ -149,7 +149,7 @@ def _concerns(pattern: Pattern, *, odd_only: bool = False) -> bool:
     return "@" in words or any(code > 0 for code in codes)
 
 
-def _links(one: Line, pattern: Pattern, other: Line) -> Hashable:
+def _links(one: LineCue, pattern: Pattern, other: LineCue) -> Hashable:
     """Which shape beyond those asked about stands in both lines, and of two shapes with places, which is where."""
     shared = tuple(
         (i, j)
@@ -163,14 +163,14 @@ def _links(one: Line, pattern: Pattern, other: Line) -> Hashable:
     return shared
 
 
-def count_of(seen: View, number: int) -> Hashable:
+def count_of(seen: RelationalView, number: int) -> Hashable:
     """How many of the shapes listed are of one group that the question names."""
     if number >= len(seen.asked):
         return None
     return seen.question, sum(_fits(values, seen.asked[number]) for values in seen.listed)
 
 
-def touching(seen: View, number: int) -> Hashable:
+def touching(seen: RelationalView, number: int) -> Hashable:
     """How many lines beyond the list name one of those asked about, and how many a group that it is of."""
     if number >= len(seen.asked):
         return None
@@ -179,7 +179,7 @@ def touching(seen: View, number: int) -> Hashable:
     return seen.question, exact, sum(_fits(values, seen.asked[number]) for values in named) - exact
 
 
-def rank_of(seen: View, number: int, axis: int) -> Hashable:
+def rank_of(seen: RelationalView, number: int, axis: int) -> Hashable:
     """The rank of one of the shapes asked about, along the question's axis (0) or the other (1)."""
     if number >= len(seen.asked):
         return None
@@ -187,16 +187,16 @@ def rank_of(seen: View, number: int, axis: int) -> Hashable:
     return seen.question, ranks and ranks[axis]
 
 
-def rank_of_choice(seen: View, choice: Values, axis: int) -> Hashable:
+def rank_of_choice(seen: RelationalView, choice: Values, axis: int) -> Hashable:
     ranks = seen.ranks.get(choice)
     return seen.question, ranks and ranks[axis]
 
 
-def order_across(seen: View) -> Hashable:
+def order_across(seen: RelationalView) -> Hashable:
     """The order of the shapes asked about along the axis that the question is not about."""
     ranks = [seen.ranks.get(one, (0, 0))[1] for one in seen.asked]
     return seen.question, tuple(sorted(range(len(ranks)), key=ranks.__getitem__))
 
 
-def ranks_across(seen: View) -> Hashable:
+def ranks_across(seen: RelationalView) -> Hashable:
     return seen.question, tuple(seen.ranks.get(one, (0, 0))[1] for one in seen.asked)

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 import msgspec
 from msgspec import Meta, Struct
 
-from proctor.config import RunConfig
-from proctor.errors import TaskError, UsageError
-from proctor.randomness import Stream, mix, name_key
+from proctor.core.config import RunConfig
+from proctor.core.errors import TaskError, UsageError
+from proctor.core.random import Stream, mix, name_key
+from proctor.core.reasoning import strip_reasoning
+from proctor.core.task import Task as CoreTask
+from proctor.core.types import Finding, Probe, Prompt, Sample, Score
 from proctor.shapes.canvas import Board, Shape, board_for, draw_canvas
 from proctor.shapes.descriptions import DESCRIPTIONS, Kind
 from proctor.shapes.loader import load_item, load_row, load_sample, metadata_of
 from proctor.shapes.partial import PARTIAL_SOLVING
 from proctor.shapes.proof import find_faults
-from proctor.task import Task as CoreTask
-from proctor.thoughts import without_thoughts
-from proctor.types import Finding, Probe, Prompt, Sample, Score
 
 if TYPE_CHECKING:
     from proctor.shapes.batch.maker import Maker
@@ -95,11 +95,11 @@ class Task(CoreTask):
 
     def parse_answer(self, text: str) -> str | None:
         """The answer that the text gives, without the reasoning before it, or None where it gives none."""
-        return without_thoughts(text) or None
+        return strip_reasoning(text) or None
 
     def score(self, expected: str, actual: str) -> float:
         """Full marks for an answer that contains the expected one; what a model reasons before it does not count."""
-        return float(expected in without_thoughts(actual))
+        return float(expected in strip_reasoning(actual))
 
     def balanced_answer(self, i: int) -> str:
         """Each of `answers` equally often in every block of items, in an order that the seed decides."""

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
 
-from proctor.randomness import Stream
+from proctor.core.random import Stream
 from proctor.shapes.canvas import Shape, place_kinds
 from proctor.shapes.descriptions import Kind
 from proctor.shapes.replies import UNDETERMINED

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from proctor.config import user_path
-from proctor.errors import StoreError
-from proctor.extras import import_extra
+from proctor.core.config import user_path
+from proctor.core.errors import StoreError
+from proctor.core.extras import import_extra
 from proctor.store.database import Database, Mode
 from proctor.store.sqlite import Sqlite
 from proctor.store.store import Store

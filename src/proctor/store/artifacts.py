@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from platformdirs import user_state_path
 
-from proctor.errors import UsageError
+from proctor.core.errors import UsageError
 
 if TYPE_CHECKING:
     from proctor.store.database import Database

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.types import Record
+from proctor.core.types import Record
 
 
 def row(record: Record) -> dict[str, Any]:

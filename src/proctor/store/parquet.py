@@ -9,8 +9,8 @@ from typing import IO, Any
 
 import msgspec
 
-from proctor.extras import import_extra
-from proctor.types import Record, Run
+from proctor.core.extras import import_extra
+from proctor.core.types import Record, Run
 
 GROUP = 4096  # records in a row group
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from proctor.errors import StoreError
+from proctor.core.errors import StoreError
 from proctor.store.artifacts import ArtifactTable
 from proctor.store.database import Database, Mode, Row
 

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 import msgspec
 
+from proctor.core.types import Record
 from proctor.store.database import Database
 from proctor.store.search import searched_row
-from proctor.types import Record
 
 BATCH = 1_000
 
 
-class Step(NamedTuple):
+class Migration(NamedTuple):
     statements: tuple[str, ...]
     fill: Callable[[Database], None] | None = None  # what SQL alone cannot compute from the rows that are there
 
@@ -47,7 +47,7 @@ def _bodies(database: Database) -> Iterator[list[tuple[str, bytes]]]:
 
 
 STEPS = [
-    Step(
+    Migration(
         (
             """
             CREATE TABLE runs (
@@ -78,7 +78,7 @@ STEPS = [
             "CREATE INDEX records_by_outcome ON records (run, outcome, sample)",
         )
     ),
-    Step(
+    Migration(
         (
             "ALTER TABLE runs ADD COLUMN tags TEXT NOT NULL DEFAULT '[]'",
             "ALTER TABLE records ADD COLUMN cluster TEXT NOT NULL DEFAULT ''",

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from proctor.store.types import Wanted
-from proctor.types import Record
+from proctor.core.types import Record
+from proctor.store.types import RecordFilter
 
 MARK = "\x1f"  # stands before and after each pair of metadata
 NUMBER = re.compile(r"-?\d{1,300}(\.\d{1,300})?([eE][-+]?\d{1,3})?", re.ASCII)
@@ -46,7 +46,7 @@ def searched_pairs(key: str, value: str) -> list[str]:
     return [f"{MARK}{_pair(key, form)}{MARK}" for form in dict.fromkeys(forms)]
 
 
-def conditions_on_words(wanted: Wanted) -> tuple[list[str], list[str]]:
+def conditions_on_words(wanted: RecordFilter) -> tuple[list[str], list[str]]:
     """Conditions on the table `searched`."""
     conditions, values = [], []
     if wanted.text:

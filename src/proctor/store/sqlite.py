@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TextIO
 from urllib.parse import quote
 
-from proctor.errors import StoreError
+from proctor.core.errors import StoreError
 from proctor.store.artifacts import ArtifactFolder
 from proctor.store.database import Database, Mode, Row
 

@@ -12,10 +12,11 @@ from typing import Any, BinaryIO, TypeVar
 import msgspec
 from msgspec import Struct
 
-from proctor.config import MOST
-from proctor.errors import StoreError, StoreWriteError, UnknownNameError, UsageError
+from proctor.core.config import MOST
+from proctor.core.errors import StoreError, StoreWriteError, UnknownNameError, UsageError
+from proctor.core.types import Output, Record, Run
 from proctor.store.database import Database, Row
-from proctor.store.opinions import Opinions, rescored
+from proctor.store.reviews import StoredReviews, rescored
 from proctor.store.schema import SCHEMA_VERSION, migrate
 from proctor.store.search import (
     as_text,
@@ -25,8 +26,7 @@ from proctor.store.search import (
     searched_row,
     value_after,
 )
-from proctor.store.types import Line, Neighbours, Place, Review, Values, Wanted
-from proctor.types import Output, Record, Run
+from proctor.store.types import Neighbours, RecordFilter, RecordKey, RecordSummary, Review, Values
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ class Store:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._found: dict[tuple[str, bytes], list[Place]] = {}
+        self._found: dict[tuple[str, bytes], list[RecordKey]] = {}
         self._found_at = ""
         try:
             self._migrate()
@@ -230,8 +230,8 @@ class Store:
 
     def records(self, run: Run, reviewed: bool = False) -> Iterator[Record]:
         """All records of a run in the order of the exam; reviewed, with the scores that people gave instead."""
-        scores = Opinions(self.reviews(run)).scores if reviewed else {}
-        last: Place = (-1, -1)
+        scores = StoredReviews(self.reviews(run)).scores if reviewed else {}
+        last: RecordKey = (-1, -1)
         while rows := self._read(
             "SELECT sample, epoch, body FROM records WHERE run = ? AND (sample, epoch) > (?, ?) "
             f"ORDER BY sample, epoch LIMIT {BATCH}",
@@ -260,12 +260,12 @@ class Store:
             return int(name)
         raise UsageError(f"Run {run.id} has no sample {name!r}.")
 
-    def scored(self, run: Run) -> dict[Place, bytes]:
+    def scored(self, run: Run) -> dict[RecordKey, bytes]:
         """Which samples have been scored, as (index, epoch), each with the digest of what was asked."""
         rows = self._read("SELECT sample, epoch, digest FROM records WHERE run = ? AND state = 'scored'", (run.id,))
         return {(sample, epoch): digest for sample, epoch, digest in rows}
 
-    def answered(self, run: Run) -> dict[Place, Record]:
+    def answered(self, run: Run) -> dict[RecordKey, Record]:
         """Records with outputs that still need more of them, or their judge."""
         rows = self._read("SELECT body FROM records WHERE run = ? AND state != 'scored'", (run.id,))
         records = [record for (body,) in rows if (record := _decode_record(body)).outputs]
@@ -314,15 +314,15 @@ class Store:
         )
         return {sample: value_after(mark, metadata) for sample, metadata in rows}
 
-    def count(self, run: Run, wanted: Wanted) -> int:
+    def count(self, run: Run, wanted: RecordFilter) -> int:
         return len(self._find(run, wanted))
 
-    def lines(self, run: Run, wanted: Wanted, start: int, limit: int) -> list[Line]:
+    def lines(self, run: Run, wanted: RecordFilter, start: int, limit: int) -> list[RecordSummary]:
         """Some of the wanted records in the order of the exam, beginning with the one at `start`."""
         places = self._find(run, wanted)[start : start + limit]
         if not places:
             return []
-        opinions = Opinions(self.reviews(run))
+        opinions = StoredReviews(self.reviews(run))
         rows = self._read(
             f"WITH page (sample, epoch) AS (VALUES {', '.join(['(?, ?)'] * len(places))}) "
             "SELECT r.sample, r.epoch, r.sample_id, r.outcome, r.value, r.cluster, r.body FROM page "
@@ -331,7 +331,7 @@ class Store:
         )
         return [_line(row, opinions) for row in sorted(rows)]
 
-    def neighbours(self, run: Run, wanted: Wanted, sample: int, epoch: int) -> Neighbours:
+    def neighbours(self, run: Run, wanted: RecordFilter, sample: int, epoch: int) -> Neighbours:
         places = self._find(run, wanted)
         position = bisect_left(places, (sample, epoch))
         following = position + (places[position : position + 1] == [(sample, epoch)])
@@ -341,7 +341,7 @@ class Store:
             places[following] if following < len(places) else None,
         )
 
-    def _find(self, run: Run, wanted: Wanted) -> list[Place]:
+    def _find(self, run: Run, wanted: RecordFilter) -> list[RecordKey]:
         """All places of the wanted records, in order. Kept while nothing changes: scrolling must not search again."""
         if (mark := self.change_mark()) != self._found_at:
             self._found.clear()
@@ -353,8 +353,8 @@ class Store:
             self._found[question] = self._search(run, wanted)
         return self._found[question]
 
-    def _search(self, run: Run, wanted: Wanted) -> list[Place]:
-        places: list[Place] | None = None
+    def _search(self, run: Run, wanted: RecordFilter) -> list[RecordKey]:
+        places: list[RecordKey] | None = None
         conditions, values = conditions_on_words(wanted)
         if conditions:
             places = self._places("searched", run, conditions, values)
@@ -362,14 +362,14 @@ class Store:
             right = self._places("records", run, *conditions_on_outcome(wanted.outcome))
             places = right if places is None else sorted(set(places).intersection(right))
         if wanted.starred or wanted.commented:
-            opinions = Opinions(self.reviews(run))
+            opinions = StoredReviews(self.reviews(run))
             if wanted.starred:
                 places = [place for place in places if place in opinions.stars]
             if wanted.commented:
                 places = [place for place in places if place in opinions.comments]
         return places
 
-    def _places(self, table: str, run: Run, conditions: Sequence[str], values: Sequence[Any]) -> list[Place]:
+    def _places(self, table: str, run: Run, conditions: Sequence[str], values: Sequence[Any]) -> list[RecordKey]:
         where = " AND ".join(["run = ?", *conditions])
         return self._read(f"SELECT sample, epoch FROM {table} WHERE {where} ORDER BY sample, epoch", (run.id, *values))
 
@@ -448,13 +448,13 @@ def _files_of(sample: int, epoch: int) -> str:
     return f"{sample:06}-{epoch}-"
 
 
-def _line(row: Row, opinions: Opinions) -> Line:
+def _line(row: Row, opinions: StoredReviews) -> RecordSummary:
     sample, epoch, sample_id, outcome, value, cluster, body = row
     brief = _decode_brief(body)
     answer = as_text(brief.score.answer) if brief.score else ""
     if not answer and brief.outputs:
         answer = brief.outputs[-1].text
-    return Line(
+    return RecordSummary(
         sample=sample,
         sample_id=sample_id,
         epoch=epoch,

@@ -7,10 +7,10 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-Place = tuple[int, int]  # index of the sample, epoch
+RecordKey = tuple[int, int]  # index of the sample, epoch
 
 
-class Wanted(Struct, frozen=True):
+class RecordFilter(Struct, frozen=True):
     """Which records of a run: those of which all that is given is true."""
 
     outcome: str = ""  # pass (the full score), fail (less), or the name of an outcome: error, unparsed, timeout …
@@ -20,7 +20,7 @@ class Wanted(Struct, frozen=True):
     commented: bool = False
 
 
-class Line(Struct, frozen=True):
+class RecordSummary(Struct, frozen=True):
     """A record in brief."""
 
     sample: int
@@ -40,8 +40,8 @@ class Neighbours(Struct, frozen=True):
     """Where a record stands among the wanted ones. One that is not wanted has neighbours all the same."""
 
     position: int  # how many of the wanted ones come before it
-    before: Place | None
-    after: Place | None
+    before: RecordKey | None
+    after: RecordKey | None
 
 
 class Values(Struct, frozen=True):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from types import TracebackType
 
-from proctor.errors import StoreWriteError
+from proctor.core.errors import StoreWriteError
+from proctor.core.types import Record, Run
 from proctor.store.store import Store
-from proctor.types import Record, Run
 
 PERIOD = 0.25  # seconds from a finished sample to its commit, at most, while the disk keeps up
 BATCH = 500  # records that are written without waiting for the period

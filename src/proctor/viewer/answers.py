@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from proctor.errors import NotComparableError, UsageError
-from proctor.leaderboard import rank_runs
-from proctor.particulars import differing, particulars, written
-from proctor.report import truncation_notice
-from proctor.reviews import count_reviews
-from proctor.store.opinions import Opinions
+from proctor.analysis.leaderboard import rank_runs
+from proctor.analysis.report import truncation_notice
+from proctor.analysis.reviews import count_reviews
+from proctor.core.errors import NotComparableError, UsageError
+from proctor.core.options import differing, result_options, written
+from proctor.core.types import TRUNCATED, UNPARSED, Record, Run
+from proctor.store.reviews import StoredReviews
 from proctor.store.store import Store
-from proctor.store.types import Place, Review, Wanted
-from proctor.types import TRUNCATED, UNPARSED, Record, Run
+from proctor.store.types import RecordFilter, RecordKey, Review
 from proctor.viewer.drawings import Drawings
 from proctor.viewer.timeline import Timeline, read_timeline
 
 if TYPE_CHECKING:
-    from proctor.comparison import Comparison
+    from proctor.analysis.comparison import Comparison
 
 MOST_LINES = 1_000
 MOST_LOG = 64 * 1024 * 1024  # bytes of an episode's log
@@ -29,7 +29,7 @@ PLOT_WIDTH = 640
 TOLD_IN_THE_LIST = {"limit"}  # how many samples there are has a column of its own
 
 
-class Answers:
+class StoreQueries:
     """Belongs to the thread that opened the store."""
 
     def __init__(self, store: Store, author: str = "") -> None:
@@ -67,7 +67,7 @@ class Answers:
     def run(self, name: str) -> dict[str, Any]:
         run = self._store.run(name)
         counts = self._store.counts(run)
-        kinds = {kind: self._store.count(run, Wanted(outcome=kind)) for kind in ("pass", "fail")}
+        kinds = {kind: self._store.count(run, RecordFilter(outcome=kind)) for kind in ("pass", "fail")}
         kinds |= {kind: counts.get(kind, 0) for kind in ("error", UNPARSED, TRUNCATED)}
         n, errors = self._store.progress(run)
         told = msgspec.to_builtins(run) | {
@@ -76,7 +76,7 @@ class Answers:
             "n": n,
             "errors": errors,
         }
-        rescored = len(Opinions(self._store.reviews(run)).scores)
+        rescored = len(StoredReviews(self._store.reviews(run)).scores)
         return {
             "run": told,
             "counts": counts,
@@ -90,12 +90,12 @@ class Answers:
         counted, reviews = count_reviews(self._store, self._store.run(name))
         return {"metrics": counted.metrics, "words": str(reviews)}
 
-    def lines(self, name: str, wanted: Wanted, start: int, limit: int) -> dict[str, Any]:
+    def lines(self, name: str, wanted: RecordFilter, start: int, limit: int) -> dict[str, Any]:
         run = self._store.run(name)
         start, limit = max(0, start), min(max(0, limit), MOST_LINES)
         return {"total": self._store.count(run, wanted), "lines": self._store.lines(run, wanted, start, limit)}
 
-    def sample(self, name: str, sample: int, epoch: int, wanted: Wanted) -> dict[str, Any]:
+    def sample(self, name: str, sample: int, epoch: int, wanted: RecordFilter) -> dict[str, Any]:
         run = self._store.run(name)
         record = self._store.record(run, sample, epoch)
         near = self._store.neighbours(run, wanted, sample, epoch)
@@ -103,7 +103,7 @@ class Answers:
         # It is one of the wanted if a line stands at its place.
         here = self._store.lines(run, wanted, near.position, 1)
         among = bool(here) and (here[0].sample, here[0].epoch) == (sample, epoch)
-        return self.record(run, record, Opinions(self._store.reviews(run))) | {
+        return self.record(run, record, StoredReviews(self._store.reviews(run))) | {
             "previous": _place(near.before),
             "next": _place(near.after),
             "position": near.position if among else None,
@@ -111,7 +111,7 @@ class Answers:
             "author": self._author,
         }
 
-    def record(self, run: Run, record: Record, opinions: Opinions) -> dict[str, Any]:
+    def record(self, run: Run, record: Record, opinions: StoredReviews) -> dict[str, Any]:
         """All there is to a sample but its neighbours."""
         place = (record.sample.index, record.epoch)
         said = [of.get(place, []) for of in (opinions.stars, opinions.scores, opinions.comments)]
@@ -129,7 +129,7 @@ class Answers:
             return read_timeline(log.read(min(size, MOST_LOG)))
 
     def comparison(self, names: Sequence[str], *, shared: bool = False, by_id: bool = False) -> dict[str, Any]:
-        from proctor.comparison import compare_runs  # numpy
+        from proctor.analysis.comparison import compare_runs  # numpy
 
         runs = [self._store.run(name) for name in names]
         try:
@@ -140,7 +140,7 @@ class Answers:
 
     def plots(self, names: Sequence[str]) -> dict[str, Any]:
         """All kinds of plots that these runs have something to show in."""
-        from proctor.figures import KINDS, make_figure  # numpy
+        from proctor.analysis.figures import KINDS, make_figure  # numpy
 
         runs = [self._store.run(name) for name in names]
         plots = []
@@ -174,7 +174,7 @@ def told_apart(runs: Sequence[Run]) -> dict[str, str]:
         names = set(differing(alike)) - TOLD_IN_THE_LIST
         several = len({run.version for run in alike}) > 1
         for run in alike:
-            told = {name: value for name, value in particulars(run).items() if name in names} if names else {}
+            told = {name: value for name, value in result_options(run).items() if name in names} if names else {}
             found[run.id] = written({"version": run.version, **told} if several else told)
     return found
 
@@ -197,5 +197,5 @@ def _flips(found: Comparison) -> list[dict[str, Any]]:
     return [rows[sample] for sample in sorted(rows)]
 
 
-def _place(place: Place | None) -> dict[str, int] | None:
+def _place(place: RecordKey | None) -> dict[str, int] | None:
     return None if place is None else {"sample": place[0], "epoch": place[1]}

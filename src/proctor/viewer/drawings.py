@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from proctor import catalog
-from proctor.config import FIELDS, RunConfig, build_config
-from proctor.errors import ProctorError
-from proctor.task import Task, create_task
-from proctor.types import Run, Sample
-from proctor.userfile import is_file
+from proctor.core import registry
+from proctor.core.config import FIELDS, RunConfig, build_config
+from proctor.core.errors import ProctorError
+from proctor.core.loading import is_file
+from proctor.core.task import Task, create_task
+from proctor.core.types import Run, Sample
 
 
 class Drawings:
@@ -35,7 +35,7 @@ def _task_of(run: Run) -> tuple[Task, RunConfig] | None:
     if is_file(run.task):
         return None
     try:
-        cls = catalog.task_class(run.task)
+        cls = registry.task_class(run.task)
         if cls.draw_sample is Task.draw_sample or cls.version != run.version:
             return None
         config = build_config({key: value for key, value in run.config.items() if key in FIELDS})

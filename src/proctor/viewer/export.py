@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from proctor.config import user_path
-from proctor.errors import UsageError
+from proctor.core.config import user_path
+from proctor.core.errors import UsageError
+from proctor.core.types import Run
 from proctor.store import open_store
-from proctor.store.opinions import Opinions
+from proctor.store.reviews import StoredReviews
 from proctor.store.store import Store
-from proctor.store.types import Wanted
-from proctor.types import Run
-from proctor.viewer.answers import Answers
+from proctor.store.types import RecordFilter
+from proctor.viewer.answers import StoreQueries
 from proctor.viewer.assets import exported_page, page_files
 from proctor.viewer.timeline import LOG
 
@@ -58,7 +58,7 @@ class Export:
     def __init__(self, store: Store, runs: Sequence[Run], root: Path) -> None:
         self._store, self._root = store, root
         self._runs = list({run.id: run for run in runs}.values())
-        self._answers = Answers(store)
+        self._answers = StoreQueries(store)
 
     def write(self) -> None:
         for name, (_, content) in page_files().items():
@@ -69,7 +69,7 @@ class Export:
         self._write_together()
 
     def _write_run(self, run: Run) -> None:
-        wanted, opinions = Wanted(), Opinions(self._store.reviews(run))
+        wanted, opinions = RecordFilter(), StoredReviews(self._store.reviews(run))
         total = self._store.count(run, wanted)
         for number, start in enumerate(range(0, total, LINES)):
             self._put(f"{run.id}/lines-{number}", self._store.lines(run, wanted, start, LINES))

@@ -15,11 +15,11 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from proctor.errors import ProctorError, UsageError
+from proctor.core.errors import ProctorError, UsageError
 from proctor.store import open_store
 from proctor.store.store import Store
-from proctor.store.types import Review, Wanted
-from proctor.viewer.answers import Answers
+from proctor.store.types import RecordFilter, Review
+from proctor.viewer.answers import StoreQueries
 from proctor.viewer.assets import page_files
 from proctor.viewer.guard import Guard, add_headers
 
@@ -56,9 +56,9 @@ class Desk:
     def _open_store(self) -> None:
         self.store: Store = open_store(self._url, mode="write" if self._author else "read")
         self._open.callback(self.store.close)
-        self.answers = Answers(self.store, self._author)
+        self.answers = StoreQueries(self.store, self._author)
 
-    async def ask(self, question: Callable[[Answers], T]) -> T:
+    async def ask(self, question: Callable[[StoreQueries], T]) -> T:
         return await self._do(lambda: question(self.answers))
 
     async def file(self, run: str, name: str) -> tuple[int, BinaryIO]:
@@ -72,7 +72,7 @@ class Desk:
         self._thread.shutdown()
 
 
-class Server:
+class ViewerServer:
     """Knows its address once it is open."""
 
     def __init__(self, store: str | None, host: str = "127.0.0.1", port: int = 0, author: str = "") -> None:
@@ -179,9 +179,9 @@ class Query:
         return [run for run in self.text("runs").split(",") if run][:MOST_RUNS]
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> RecordFilter:
         metadata = {name.removeprefix(METADATA): v for name, v in self._given.items() if name.startswith(METADATA)}
-        return Wanted(
+        return RecordFilter(
             outcome=self._given.get("outcome", ""),
             text=self._given.get("text", ""),
             metadata=metadata,
@@ -190,7 +190,7 @@ class Query:
         )
 
 
-Question = Callable[[Answers, Query], Any]
+Question = Callable[[StoreQueries, Query], Any]
 QUESTIONS: dict[str, Question] = {
     "changes": lambda answers, q: answers.changes(),
     "runs": lambda answers, q: answers.runs(),

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from proctor.agents.desktop.authority import VARIABLE, Authority
 from proctor.agents.desktop.interface import DesktopError
-from proctor.agents.hosting.guarded import Guarded
-from proctor.errors import UsageError
+from proctor.agents.runtime.hosting.guarded import Guarded
+from proctor.core.errors import UsageError
 
 STARTING = 60.0  # seconds: on a busy machine Xvfb takes its time
 ENDING = 10.0  # seconds; killed, it would leave its socket and its lock in /tmp

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proctor.agents.desktop.film import LOG, NAME, Film, even
 from proctor.agents.desktop.owamcap import EpisodeRecorder
+from proctor.agents.desktop.video import LOG, NAME, VideoRecorder, even
 from proctor.agents.desktop.video_frames import VideoFrames
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ class EpisodeRecording:
     def __init__(self, desktop: XDesktop, folder: Path, video: bool, owamcap: bool) -> None:
         size = desktop.size
         self._frames = VideoFrames(folder / NAME, folder / LOG, even(size)) if video else None
-        self._film = Film(desktop.name, size, folder, desktop.authority) if video else None
+        self._film = VideoRecorder(desktop.name, size, folder, desktop.authority) if video else None
         try:
             self._recorder = EpisodeRecorder(desktop, folder) if owamcap else None
         except BaseException:

@@ -28,7 +28,7 @@ from proctor.agents.desktop.messages import PointerBallisticsConfig, WindowInfo
 from proctor.agents.desktop.registry import Registry
 from proctor.agents.desktop.states import MOUSE_BUTTONS, keyboard_state, mouse_state
 from proctor.agents.desktop.vk import VK
-from proctor.agents.recording import recording
+from proctor.agents.runtime.recording import recording
 
 MODULES = ("owa.env.desktop", "owa.env.gst", "owa.env.std")
 WHEN_ACTIVE_INTERVAL = 0.05

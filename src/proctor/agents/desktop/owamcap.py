@@ -18,7 +18,7 @@ from proctor.agents.desktop.messages import OWAMessage
 from proctor.agents.desktop.screen import MediaRef, ScreenCaptured
 from proctor.agents.desktop.states import keyboard_state, mouse_state
 from proctor.agents.desktop.video_frames import VideoFrames
-from proctor.extras import import_extra
+from proctor.core.extras import import_extra
 
 if TYPE_CHECKING:
     from proctor.agents.desktop.x11 import XDesktop

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from proctor.agents.desktop.interface import DesktopError
 from proctor.agents.display_filter.relay import MOST_CONNECTIONS, SOCKET
-from proctor.agents.hosting.guarded import Guarded
+from proctor.agents.runtime.hosting.guarded import Guarded
 
 STARTING = 60.0  # seconds, on a busy machine
 _MODULE = "proctor.agents.display_filter.relay"

@@ -25,8 +25,8 @@ from proctor.agents.display_filter.rules import (
     STOP,
     TAKES_DESCRIPTOR,
     Client,
+    Decision,
     Rules,
-    Verdict,
 )
 
 SOCKET = "/tmp/.X11-unix/X{}"
@@ -46,7 +46,7 @@ class BadClientError(Exception):
     """It does not speak the protocol."""
 
 
-class Side:
+class RelaySocket:
     """One socket, with what it has not taken yet."""
 
     def __init__(self, line: socket.socket) -> None:
@@ -94,7 +94,7 @@ class Connection:
     def __init__(
         self, agent: socket.socket, server: socket.socket, rules: Rules, client: Client, cookie: bytes
     ) -> None:
-        self.agent, self.server = Side(agent), Side(server)
+        self.agent, self.server = RelaySocket(agent), RelaySocket(server)
         self.refused: list[str] = []
         self._rules, self._client, self._cookie = rules, client, cookie
         self._begun = False  # the agent has said who it is
@@ -174,10 +174,10 @@ class Connection:
             return None
         request = heard[:size]
         verdict = self._rules.judge(request, self._client)
-        if verdict is Verdict.REFUSE:
+        if verdict is Decision.REFUSE:
             return self._refuse(size)
         del heard[:size]
-        if verdict is Verdict.IGNORE:
+        if verdict is Decision.IGNORE:
             return NO_OPERATION
         if self._rules.is_one_of(request, LENGTHENS):
             self._long = True
@@ -273,7 +273,7 @@ class XFilter:
             self._await(agent, server)
             self._await(server, agent)
 
-    def _await(self, side: Side, other: Side) -> None:
+    def _await(self, side: RelaySocket, other: RelaySocket) -> None:
         """A side is heard while the other takes what it said."""
         wanted = select.EPOLLIN if len(other.waiting) < MOST_WAITING else 0
         wanted |= select.EPOLLOUT if side.waiting else 0
@@ -301,7 +301,7 @@ class XFilter:
             os.write(self._notes, "".join(f"{name}\n" for name in names).encode())
 
 
-class About(NamedTuple):
+class ServerInfo(NamedTuple):
     """What the rules need to know of a server."""
 
     extensions: dict[int, str]  # by their numbers
@@ -309,7 +309,7 @@ class About(NamedTuple):
     stop_keys: frozenset[int]
 
 
-def ask_server(path: str, cookie: bytes) -> About:
+def ask_server(path: str, cookie: bytes) -> ServerInfo:
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(path)
         name = COOKIE_NAME if cookie else b""
@@ -327,7 +327,7 @@ def ask_server(path: str, cookie: bytes) -> About:
             answer = _read(line, 32)
             if answer[8]:
                 numbers[answer[9]] = extension
-        return About(numbers, root, _stop_keys(line, body[26], body[27]))
+        return ServerInfo(numbers, root, _stop_keys(line, body[26], body[27]))
 
 
 def _stop_keys(line: socket.socket, first: int, last: int) -> frozenset[int]:

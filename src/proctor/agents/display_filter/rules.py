@@ -27,7 +27,7 @@ _KEYS, _INPUTS = (2, 3), (2, 3, 4, 5, 6)  # kinds of input: keys; and buttons, a
 STOP = 0xFFC7  # the keysym of F10
 
 
-class Verdict(Enum):
+class Decision(Enum):
     PASS = "pass"
     IGNORE = "ignore"  # nothing happens, and nobody waits for an answer
     REFUSE = "refuse"
@@ -160,17 +160,17 @@ class Rules:
     def __init__(self, numbers: dict[int, str]) -> None:
         self._numbers = numbers
 
-    def judge(self, request: bytearray, client: Client) -> Verdict:
+    def judge(self, request: bytearray, client: Client) -> Decision:
         """Of a whole request, whose length field is of the short kind."""
         major = request[0]
         if major in IGNORED:
-            return Verdict.IGNORE
+            return Decision.IGNORE
         known = CORE if major < 128 else EXTENSIONS.get(self._numbers.get(major, ""), _ANY)
         number = major if major < 128 else request[1]
         if number not in known:
-            return Verdict.REFUSE
+            return Decision.REFUSE
         check = known[number]
-        return Verdict.PASS if check is None or check(request, client) else Verdict.REFUSE
+        return Decision.PASS if check is None or check(request, client) else Decision.REFUSE
 
     def name(self, request: bytearray) -> str:
         major = request[0]

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import msgspec
 
-from proctor import machine
 from proctor.code.execution import Runner, SandboxFailedError, Trial, digest, trial_of
 from proctor.code.scoring import messages
 from proctor.code.scoring.contents import contents_of, pickled
 from proctor.code.scoring.pool import ScoringPool
-from proctor.config import RunConfig
-from proctor.errors import ProctorError, UsageError
+from proctor.core import machine
+from proctor.core.config import RunConfig
+from proctor.core.errors import ProctorError, UsageError
+from proctor.core.types import Output, Sample
 from proctor.sandbox import Limits, Program, Verdict
 from proctor.sandbox.inside import wire
-from proctor.sandbox.service import Call, Ended, ServiceWorker
+from proctor.sandbox.service import Ended, ServiceCall, ServiceWorker
 from proctor.sandbox.worker import WorkerError
-from proctor.types import Output, Sample
 
 if TYPE_CHECKING:
     from proctor.code.task import Task
@@ -80,7 +80,7 @@ class Scoring:
 
     def read(self, sample: Sample, outputs: Sequence[Output]) -> list[str]:
         reply = self._call(messages.ReadOutputs(sample, tuple(outputs)), len(outputs), None)
-        return _expected(reply, messages.Generations, len(outputs)).texts
+        return _expected(reply, messages.GenerationTexts, len(outputs)).texts
 
     def score(
         self, sample: Sample, outputs: Sequence[Output], runner: Runner
@@ -150,7 +150,7 @@ class Scoring:
             except (wire.BrokenMessageError, OSError):
                 _raise_end(call.end(), limits)
             self._show(call.end())
-        if isinstance(reply, messages.Failed):
+        if isinstance(reply, messages.ScoringFailure):
             if reply.usage:
                 raise _UsageFailedError(reply.message)
             raise _error(reply)
@@ -177,7 +177,7 @@ class Scoring:
 class _Conversation:
     """What one call and the harness say to each other. The call may say anything."""
 
-    def __init__(self, call: Call, task: Task, runner: Runner | None, generations: int) -> None:
+    def __init__(self, call: ServiceCall, task: Task, runner: Runner | None, generations: int) -> None:
         self._call = call
         self._task = task
         self._runner = runner
@@ -279,7 +279,7 @@ def _blank(request: messages.Request) -> messages.Request:
     return msgspec.structs.replace(request, generations=[""] * len(request.generations))
 
 
-Kind = TypeVar("Kind", messages.Generations, messages.Scored, messages.Counted, messages.Programs)
+Kind = TypeVar("Kind", messages.GenerationTexts, messages.Scored, messages.Counted, messages.Programs)
 
 
 def _expected(reply: messages.Reply, kind: type[Kind], number: int | None = None) -> Kind:
@@ -295,7 +295,7 @@ def _metrics(found: Mapping[str, float] | None) -> dict[str, float]:
     return {name: value for name, value in (found or {}).items() if math.isfinite(value)}
 
 
-def _error(failed: messages.Failed) -> TaskCodeError:
+def _error(failed: messages.ScoringFailure) -> TaskCodeError:
     """Under the name that it had there, with the traceback that it had there."""
     name = failed.kind if failed.kind.isidentifier() and len(failed.kind) <= 100 else "TaskCodeError"
     error: TaskCodeError = type(name, (TaskCodeError,), {})(failed.message)
@@ -315,7 +315,7 @@ def _raise_end(ended: Ended, limits: Limits) -> NoReturn:
             failed = "OutputError", f"it printed more than {limits.output_kib} KiB"
         case _:
             failed = "EndedError", _told(ended)
-    raise _error(messages.Failed(*failed))
+    raise _error(messages.ScoringFailure(*failed))
 
 
 def _told(ended: Ended) -> str:

@@ -13,7 +13,7 @@ from proctor.code import foreign
 from proctor.code.rows import Table
 from proctor.code.scoring.messages import Contents
 from proctor.code.scoring.pool import Load
-from proctor.config import RunConfig, user_path
+from proctor.core.config import RunConfig, user_path
 
 if TYPE_CHECKING:
     from proctor.code.task import Task

@@ -15,10 +15,10 @@ from msgspec import Struct
 
 from proctor.code.execution import Trial
 from proctor.code.foreign import Origin
-from proctor.config import RunConfig
+from proctor.core.config import RunConfig
+from proctor.core.types import Output, Sample
 from proctor.sandbox import Limits, Program, Verdict
 from proctor.sandbox.inside import wire
-from proctor.types import Output, Sample
 
 
 class GarbledError(Exception):
@@ -113,7 +113,7 @@ class WantDataset(Struct, frozen=True, tag=True):
     """The data set that the task is made of."""
 
 
-class Failed(Struct, frozen=True, tag=True):
+class ScoringFailure(Struct, frozen=True, tag=True):
     kind: str
     """Of the exception, by its class."""
     message: str
@@ -122,14 +122,14 @@ class Failed(Struct, frozen=True, tag=True):
     """Whether it says that it was used wrongly, and so would fail every time."""
 
 
-class Generations(Struct, frozen=True, tag=True):
+class GenerationTexts(Struct, frozen=True, tag=True):
     texts: list[str]
 
 
 class Scored(Struct, frozen=True, tag=True):
     texts: list[str]
     metrics: dict[str, int | float] | None
-    failed: Failed | None = None
+    failed: ScoringFailure | None = None
     """Why there are no metrics."""
 
 
@@ -141,7 +141,7 @@ class Programs(Struct, frozen=True, tag=True):
     programs: list[Program]
 
 
-Reply = RunPrograms | Judged | WantDataset | Failed | Generations | Scored | Counted | Programs
+Reply = RunPrograms | Judged | WantDataset | ScoringFailure | GenerationTexts | Scored | Counted | Programs
 _DECODER: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
 _DETAIL = 10_000
 
@@ -176,9 +176,9 @@ def receive_plain(line: int, most: int) -> Reply:
     return reply
 
 
-def failure(error: BaseException, trace: str, usage: bool) -> Failed:
+def failure(error: BaseException, trace: str, usage: bool) -> ScoringFailure:
     try:
         message = str(error)
     except BaseException as second:  # an exception may be broken, too
         message = f"(its text cannot be had: {type(second).__name__})"
-    return Failed(type(error).__name__, message[:_DETAIL], trace[-_DETAIL:], usage)
+    return ScoringFailure(type(error).__name__, message[:_DETAIL], trace[-_DETAIL:], usage)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from proctor.code import foreign
-from proctor.config import RunConfig
-from proctor.sandbox.ladder import rungs
+from proctor.core.config import RunConfig
+from proctor.sandbox.isolation import rungs
 
 if TYPE_CHECKING:
     from proctor.code.scoring.client import Scoring

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 from msgspec import Struct
 
-from proctor.errors import SandboxUnavailableError, UsageError
-from proctor.sandbox.ladder import Level, rungs
+from proctor.core.errors import SandboxUnavailableError, UsageError
+from proctor.sandbox.detection import LevelProbe, refusal
+from proctor.sandbox.isolation import IsolationLevel, rungs
 from proctor.sandbox.service import ServiceFailedError, ServiceWorker
-from proctor.sandbox.survey import Finding, refusal
 from proctor.sandbox.worker import WorkerError
 
 _SERVICE = "proctor.code.scoring.worker:load"
@@ -33,7 +33,7 @@ class ScoringPool:
         self._make_load = make_load
         self._unsafe = unsafe
         self._load: Load | None = None
-        self._level: Level | None = None
+        self._level: IsolationLevel | None = None
         self._changed = threading.Condition()
         self._idle: list[ServiceWorker] = []
         self._all: set[ServiceWorker] = set()
@@ -116,18 +116,18 @@ class ScoringPool:
         findings = []
         for level in rungs():
             if not (level.safe or self._unsafe):
-                findings.append(Finding(level, True))
+                findings.append(LevelProbe(level, True))
                 continue
             try:
                 worker = self._start_on(level, load)
             except (WorkerError, OSError) as error:
-                findings.append(Finding(level, False, str(error)))
+                findings.append(LevelProbe(level, False, str(error)))
             else:
                 self._level = level
                 return worker
         raise SandboxUnavailableError(refusal(findings))
 
-    def _start_on(self, level: Level, load: Load) -> ServiceWorker:
+    def _start_on(self, level: IsolationLevel, load: Load) -> ServiceWorker:
         try:
             return ServiceWorker.start(level, _SERVICE, load.payload, load.shown)
         except ServiceFailedError as error:

@@ -17,13 +17,13 @@ from typing import Any
 
 import msgspec
 
-from proctor import userfile
 from proctor.code import foreign
 from proctor.code.execution import Judge, Trial, trial_of
 from proctor.code.results import count_results
 from proctor.code.scoring import messages
 from proctor.code.task import Task
-from proctor.errors import ProctorError
+from proctor.core import loading
+from proctor.core.errors import ProctorError
 from proctor.sandbox import Limits, Program
 
 
@@ -32,7 +32,7 @@ def load(payload: bytes) -> Callable[[int], None]:
     contents: messages.Contents = pickle.loads(payload)
     tempfile.gettempdir()  # which tries folders out, and else would do so in every call
     _hand_on_contexts()
-    userfile.in_worker = True
+    loading.in_worker = True
     cls = foreign.find_class(contents.origin)
     assert issubclass(cls, Task)
     settings = msgspec.convert(contents.settings, cls.Settings, strict=False)
@@ -76,7 +76,7 @@ def _perform(task: Task, request: messages.Request, line: int) -> messages.Reply
     task.ask_for_dataset = runner.dataset
     match request:
         case messages.ReadOutputs(sample, outputs):
-            return messages.Generations([task.generation(sample, output) for output in outputs])
+            return messages.GenerationTexts([task.generation(sample, output) for output in outputs])
         case messages.ScoreOutputs(sample, outputs):
             texts = [task.generation(sample, output) for output in outputs]
             try:
@@ -167,7 +167,7 @@ def _flush() -> None:
             stream.flush()
 
 
-def _failure(error: BaseException) -> messages.Failed:
+def _failure(error: BaseException) -> messages.ScoringFailure:
     try:
         trace = "".join(traceback.format_exception(error))
     except BaseException:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from proctor import catalog
 from proctor.code.task import Task
 from proctor.code.tasks import (
     apps,
@@ -36,9 +35,10 @@ from proctor.code.tasks import (
     starter,
     studenteval,
 )
-from proctor.errors import UnknownNameError, UsageError
-from proctor.task import create_task
-from proctor.userfile import is_file
+from proctor.core import registry
+from proctor.core.errors import UnknownNameError, UsageError
+from proctor.core.loading import is_file
+from proctor.core.task import create_task
 
 TASK_REGISTRY: dict[str, type[Task]] = {
     **codexglue_code_to_text.create_all_tasks(),
@@ -74,7 +74,7 @@ TASK_REGISTRY: dict[str, type[Task]] = {
 }
 
 
-catalog.at(catalog.ADOPT)()  # whoever registers a task here may have to import it first
+registry.import_object(registry.ADOPT)()  # whoever registers a task here may have to import it first
 
 
 def get_task(task_name: str, args: Any = None, data: str | None = None) -> Task:
@@ -101,10 +101,10 @@ def _rows_of(task: Task, get_dataset: Callable[[], Any]) -> Any:
 def _find(name: str) -> tuple[str, type[Task]]:
     if name in TASK_REGISTRY:
         return f"code/{name}", TASK_REGISTRY[name]
-    if not is_file(name) and name not in catalog.installed_tasks():
-        known = [*TASK_REGISTRY, *catalog.installed_tasks()]
+    if not is_file(name) and name not in registry.installed_tasks():
+        known = [*TASK_REGISTRY, *registry.installed_tasks()]
         raise UnknownNameError("task", name, known, f"Tasks: {', '.join(sorted(known))}, or path/to/file.py:Class.")
-    found = catalog.task_class(name)
+    found = registry.task_class(name)
     if not issubclass(found, Task):
         raise UsageError(f"{name} is not a code task: it does not extend proctor.code.Task.")
     return name, found

@@ -19,7 +19,7 @@ from proctor.code.forms import fenced
 from proctor.code.keyed import KeyedTask
 from proctor.code.libraries import LibraryTask
 from proctor.code.task import Task
-from proctor.errors import MissingDataError
+from proctor.core.errors import MissingDataError
 from proctor.metrics.passing import mean_pass_at_k
 from proctor.sandbox import Limits, Outcome, Program, Verdict
 
@@ -61,7 +61,7 @@ def plain(value):
 """
 
 
-class Case(Struct, frozen=True):
+class AppsTest(Struct, frozen=True):
     """One test: a text to read and one to print, or arguments and answers."""
 
     given: Any
@@ -187,14 +187,14 @@ def create_all_tasks() -> dict[str, type[Task]]:
     }
 
 
-def cases_of(doc: Any) -> list[Case]:
+def cases_of(doc: Any) -> list[AppsTest]:
     tests = _tests(doc)
     pairs = list(zip(tests.get("inputs", ()), tests.get("outputs", ()), strict=False))
     if not pairs:
         raise ValueError(f"problem {doc['problem_id']} has no tests: it cannot be judged")
     if tests.get("fn_name"):
-        return [Case([_with_whole_keys(value) for value in given], _accepted(right)) for given, right in pairs]
-    return [Case(_text(given), _text(right)) for given, right in pairs]
+        return [AppsTest([_with_whole_keys(value) for value in given], _accepted(right)) for given, right in pairs]
+    return [AppsTest(_text(given), _text(right)) for given, right in pairs]
 
 
 def same_output(found: str, right: str, any_order: bool = False) -> bool:
@@ -250,7 +250,7 @@ def _with_whole_keys(value: Any) -> Any:
     return value
 
 
-def _call(source: str, name: str, case: Case) -> Program:
+def _call(source: str, name: str, case: AppsTest) -> Program:
     in_class = re.search(r"^class\s+Solution\b", source, re.MULTILINE)
     function = f"Solution().{name}" if in_class else name
     tests = f"{_PLAIN}assert plain({function}(*{case.given!r})) in {case.right!r}\n"

@@ -25,7 +25,7 @@ from proctor.code.execution import Trial, trial_of
 from proctor.code.forms import Form
 from proctor.code.libraries import LibraryTask, imported
 from proctor.code.scripts import END_TOKENS, INSTRUCTION, NEW_STATEMENTS, read_script, sanitize
-from proctor.code.suites import Group, SuiteTask
+from proctor.code.suites import ProgramGroup, SuiteTask
 from proctor.code.task import Task
 from proctor.sandbox import Limits, Outcome, Program, Verdict
 
@@ -115,7 +115,7 @@ class BigCodeBench(SuiteTask, LibraryTask):
     def read_chat(self, doc: Any, form: Form, text: str, index: int) -> str:
         return read_script(text, doc["code_prompt"], doc["entry_point"])
 
-    def groups(self, doc: Any, generation: str) -> Iterator[Group]:
+    def groups(self, doc: Any, generation: str) -> Iterator[ProgramGroup]:
         self.require(*(f"import {name}" for name in _needed(doc)))
         token = hashlib.sha256(doc["test"].encode()).hexdigest()[:16]
         before = f"{doc['code_prompt']}\n    pass\n" if self.calibrated else ""
@@ -136,7 +136,7 @@ class BigCodeBench(SuiteTask, LibraryTask):
                 self.require(program.source)
             return trial
 
-        yield Group([program], self.limits(), judge)
+        yield ProgramGroup([program], self.limits(), judge)
 
     def limits(self) -> Limits:
         return msgspec.structs.replace(super().limits(), output_kib=_OUTPUT_KIB, processes=_PROCESSES)

@@ -19,7 +19,7 @@ from proctor.code.forms import Form, Infilling, fenced
 from proctor.code.libraries import LibraryTask
 from proctor.code.stopwords import cut
 from proctor.code.task import Task
-from proctor.errors import MissingDataError
+from proctor.core.errors import MissingDataError
 from proctor.sandbox import Program
 
 SUBJECTS = ("Numpy", "Pandas", "Scipy", "Matplotlib", "Sklearn", "Tensorflow", "Pytorch")

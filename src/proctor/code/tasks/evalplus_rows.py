@@ -19,12 +19,12 @@ from proctor.code.execution import Trial
 from proctor.code.forms import Form
 from proctor.code.libraries import LibraryTask
 from proctor.code.scripts import END_TOKENS, INSTRUCTION, NEW_STATEMENTS, read_script, sanitize
-from proctor.code.suites import Group, SuiteTask
+from proctor.code.suites import ProgramGroup, SuiteTask
 from proctor.code.tasks.mbpp import called_function
+from proctor.core.types import Metric, Record
 from proctor.metrics.passing import Passing
 from proctor.metrics.summary import Tally
 from proctor.sandbox import Limits, Program
-from proctor.types import Metric, Record
 
 _LEAST_SECONDS = 10  # for a problem with few inputs, on which the reference may take its time
 
@@ -133,7 +133,7 @@ class EvalPlus(SuiteTask, LibraryTask):
     def read_chat(self, doc: Any, form: Form, text: str, index: int) -> str:
         return read_script(text, self.get_prompt(doc), self.entry_point(doc), only_returning=True)
 
-    def groups(self, doc: Any, generation: str) -> Iterator[Group]:
+    def groups(self, doc: Any, generation: str) -> Iterator[ProgramGroup]:
         if "base_input" not in doc:
             tests = self.hub_tests(doc)
             self.require(tests)
@@ -144,12 +144,12 @@ class EvalPlus(SuiteTask, LibraryTask):
                 seconds = max(_LEAST_SECONDS, min(self.timeout, len(cases))) + 1
                 yield self._group(doc, generation, self._tests(doc, cases), seconds)
 
-    def _group(self, doc: Any, generation: str, tests: str, seconds: float) -> Group:
+    def _group(self, doc: Any, generation: str, tests: str, seconds: float) -> ProgramGroup:
         program = Program(
             source=generation, tests=tests, entry_point=self.entry_point(doc), prelude=self.get_prompt(doc)
         )
         limits = Limits(seconds=self._config.program_timeout or seconds, memory_mib=self.memory_mib)
-        return Group([program], limits)
+        return ProgramGroup([program], limits)
 
     def _tests(self, doc: Any, cases: Sequence[Any]) -> str:
         name, tolerance = doc["entry_point"], doc.get("atol") or 0

@@ -29,11 +29,11 @@ from proctor.code.patches import (
 from proctor.code.rows import Row
 from proctor.code.stopwords import cut
 from proctor.code.task import Task
-from proctor.config import user_path
-from proctor.errors import MissingDataError, UsageError
-from proctor.models.generations import read_generations
+from proctor.core.config import user_path
+from proctor.core.errors import MissingDataError, UsageError
+from proctor.core.reasoning import strip_reasoning
+from proctor.models.providers.generations import read_generations
 from proctor.sandbox import Program
-from proctor.thoughts import without_thoughts
 
 # How the benchmark calls a language, the language, and how the sandbox calls it.
 LANGUAGES = {
@@ -368,7 +368,7 @@ class ExplainDescribe(HumanEvalPack):
         return description
 
     def read_chat(self, doc: Any, form: Form, text: str, index: int) -> str:
-        return self.postprocess_generation(without_thoughts(text), index)
+        return self.postprocess_generation(strip_reasoning(text), index)
 
     def process_results(self, generations: list[list[str]], references: list[Any]) -> dict[str, float]:
         texts = [text for of_one in generations for text in of_one]

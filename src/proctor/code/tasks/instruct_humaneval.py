@@ -13,7 +13,7 @@ from proctor.code import reply
 from proctor.code.forms import Form
 from proctor.code.stopwords import cut
 from proctor.code.task import Task
-from proctor.config import RunConfig
+from proctor.core.config import RunConfig
 from proctor.sandbox import Program
 
 

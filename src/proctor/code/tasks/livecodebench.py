@@ -24,15 +24,15 @@ import msgspec
 
 from proctor.code.execution import Judge, Trial, trial_of
 from proctor.code.forms import Form
-from proctor.code.packed_tests import Case, cases_of
+from proctor.code.packed_tests import PackedTest, cases_of
 from proctor.code.rows import Rows, load_dataset, load_files, packaged_file, pick
 from proctor.code.stopwords import cut
-from proctor.code.suites import Group, SuiteTask
-from proctor.config import RunConfig, user_path
-from proctor.errors import MissingDataError, SettingError, UsageError
+from proctor.code.suites import ProgramGroup, SuiteTask
+from proctor.core.config import RunConfig, user_path
+from proctor.core.errors import MissingDataError, SettingError, UsageError
+from proctor.core.reasoning import strip_reasoning
+from proctor.core.types import Message, Prompt
 from proctor.sandbox import Limits, Outcome, Program, Verdict
-from proctor.thoughts import without_thoughts
-from proctor.types import Message, Prompt
 
 _RELEASES = 6  # the files test.jsonl, test2.jsonl, … of the data set; a release has those of all before it
 _LATEST = "release_latest"
@@ -94,7 +94,7 @@ class LiveCodeBench(SuiteTask):
     group_by = ("difficulty", "platform")
     max_tokens = 2000
     memory_mib = 4096
-    _kept: tuple[str, list[Case]] = ("", [])
+    _kept: tuple[str, list[PackedTest]] = ("", [])
 
     def __init__(
         self,
@@ -186,12 +186,12 @@ class LiveCodeBench(SuiteTask):
         return self._code(cut(generation, self.stop_words))
 
     def read_chat(self, doc: Any, form: Form, text: str, index: int) -> str:
-        return self._code(without_thoughts(text))
+        return self._code(strip_reasoning(text))
 
     def _code(self, text: str) -> str:
         return text.strip() if self.style == _BASE else last_fenced(text)
 
-    def groups(self, doc: Any, generation: str) -> Iterator[Group]:
+    def groups(self, doc: Any, generation: str) -> Iterator[ProgramGroup]:
         cases, name = self._cases(doc), self.entry_point(doc)
         longest = max(len(case.output) for case in cases)
         usual = self.limits()
@@ -201,11 +201,11 @@ class LiveCodeBench(SuiteTask):
         for start in range(0, len(cases), _AT_ONCE):
             some = range(start, min(start + _AT_ONCE, len(cases)))
             if name:
-                yield Group([_call(source, name, cases[number]) for number in some], limits)
+                yield ProgramGroup([_call(source, name, cases[number]) for number in some], limits)
             else:
                 yield _printing(source, {number: cases[number] for number in some}, limits)
 
-    def _cases(self, doc: Any) -> list[Case]:
+    def _cases(self, doc: Any) -> list[PackedTest]:
         """Those of the last problem are kept: its completions are judged together."""
         key, kept = doc["question_id"], self._kept  # one look: other problems are judged in other threads
         if kept[0] != key:
@@ -293,16 +293,18 @@ def _exported(module: str) -> frozenset[str]:
     return frozenset(getattr(found, "__all__", [name for name in vars(found) if not name.startswith("_")]))
 
 
-def _call(source: str, name: str, case: Case) -> Program:
+def _call(source: str, name: str, case: PackedTest) -> Program:
     in_class = "class Solution" in source
     tests = _CALL.format(given=case.input, right=case.output, function=f"Solution().{name}" if in_class else name)
     return Program(source=source, tests=tests, entry_point="Solution" if in_class else name)
 
 
-def _printing(source: str, cases: Mapping[int, Case], limits: Limits) -> Group:
+def _printing(source: str, cases: Mapping[int, PackedTest], limits: Limits) -> ProgramGroup:
     """The number keeps two tests with the same input apart."""
     programs = {Program(source=f"{source}\n# {number}", stdin=case.input): case for number, case in cases.items()}
-    return Group(list(programs), limits, _comparing({program: case.output for program, case in programs.items()}))
+    return ProgramGroup(
+        list(programs), limits, _comparing({program: case.output for program, case in programs.items()})
+    )
 
 
 def _comparing(right: Mapping[Program, str]) -> Judge:

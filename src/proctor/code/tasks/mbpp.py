@@ -9,7 +9,7 @@ import ast
 from typing import Any, ClassVar
 
 from proctor.code.task import Task
-from proctor.errors import MissingDataError
+from proctor.core.errors import MissingDataError
 
 _SETUP = "test_setup_code"
 # An answer is a whole file, with imports, comments and several functions: it ends where it would be tried out.

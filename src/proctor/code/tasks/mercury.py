@@ -32,11 +32,11 @@ from proctor.code.keyed import KeyedTask
 from proctor.code.libraries import LibraryTask
 from proctor.code.shots import HarnessShots
 from proctor.code.stopwords import STOP_WORDS, cut
-from proctor.errors import SettingError
+from proctor.core.errors import SettingError
+from proctor.core.types import Metric, Record
 from proctor.metrics.passing import estimates
 from proctor.metrics.statistics import score_mean
 from proctor.sandbox import Program, Verdict
-from proctor.types import Metric, Record
 
 RESOLUTION = 3  # by as many times the noise, the fastest and the slowest reference must differ
 _SHORT = 0.1  # seconds: shorter tests are repeated, so that they outweigh the start of a program

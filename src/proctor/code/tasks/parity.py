@@ -11,7 +11,7 @@ from typing import Any
 from proctor.code.forms import fenced
 from proctor.code.stopwords import STOP_WORDS
 from proctor.code.task import Task
-from proctor.errors import SettingError
+from proctor.core.errors import SettingError
 from proctor.sandbox import Program
 
 _BUGS = 5

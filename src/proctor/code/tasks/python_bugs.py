@@ -13,7 +13,7 @@ from proctor.code import reply
 from proctor.code.forms import Form, fenced
 from proctor.code.stopwords import cut
 from proctor.code.text_task import TextTask, pairs
-from proctor.errors import SettingError
+from proctor.core.errors import SettingError
 
 _BUGS = {"bin-op": "binary operator", "var-misuse": "incorrect variable name"}
 # By the kind of model that is asked; the first two end with the word that begins the answer.

@@ -14,7 +14,7 @@ from proctor.code.bugs import bug_class
 from proctor.code.forms import Form
 from proctor.code.stopwords import cut
 from proctor.code.task import Task
-from proctor.errors import UsageError
+from proctor.core.errors import UsageError
 from proctor.sandbox import Program
 
 _END = "<|endoftext|>"

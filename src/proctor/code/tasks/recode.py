@@ -14,10 +14,10 @@ from proctor.code.execution import run_programs
 from proctor.code.keyed import KeyedTask
 from proctor.code.stopwords import STOP_WORDS
 from proctor.code.task import Task
-from proctor.errors import MissingDataError
+from proctor.core.errors import MissingDataError
+from proctor.core.types import Metric, Record
 from proctor.metrics.statistics import score_mean
 from proctor.sandbox import Outcome, Program
-from proctor.types import Metric, Record
 
 CATEGORIES = {
     "format": "the layout of half the solution",

@@ -12,15 +12,15 @@ from typing import Any, ClassVar
 import msgspec
 
 from proctor.code.forms import fim_family
+from proctor.code.prompt_language import known_language
 from proctor.code.stopwords import cut
 from proctor.code.task import Task
 from proctor.code.text_task import pairs
-from proctor.code.wording import known_language
-from proctor.config import RunConfig
-from proctor.errors import UsageError
+from proctor.core.config import RunConfig
+from proctor.core.errors import UsageError
+from proctor.core.types import FimFamily, Sample
 from proctor.metrics.text import edit_similarity, exact_match
-from proctor.models.model import Request
-from proctor.types import FimFamily, Sample
+from proctor.models.base import Request
 
 
 class SantaCoderFIM(Task):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from proctor.code.controls import with_exchanged_ends
 from proctor.code.rows import Row, read_rows
 from proctor.code.task import Task
+from proctor.code.wrong_tests import with_exchanged_ends
 
 LANGUAGES = ("python", "javascript", "java", "c", "cpp", "go", "rust", "php", "ruby", "lua", "perl", "bash")
 _FILE = Path(__file__).with_name("starter.jsonl")

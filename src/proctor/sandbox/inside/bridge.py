@@ -16,13 +16,13 @@ import socket
 import sys
 from typing import Any
 
-from proctor.sandbox.inside import commands, landlock, seccomp, warden
+from proctor.sandbox.inside import commands, landlock, seccomp, supervisor
 from proctor.sandbox.inside.frames import LARGEST_MESSAGE, MOST_DESCRIPTORS, attached, receive_frame, send_frame
 from proctor.sandbox.inside.walls import raise_walls
 
 _STDIN, _STDOUT = 0, 1
 _SHARED_MEMORY = "/dev/shm"
-_BEYOND_THE_WARDENS = warden.HARNESS + 1
+_BEYOND_THE_WARDENS = supervisor.HARNESS + 1
 
 
 def main() -> None:
@@ -124,7 +124,7 @@ def _become_warden(plan: dict[str, Any], messages: socket.socket) -> None:
         os.dup2(nothing, _STDIN)
         os.dup2(nothing, _STDOUT)
         sys.argv[1:] = [json.dumps(plan)]
-        warden.main()
+        supervisor.main()
     except BaseException:
         sys.excepthook(*sys.exc_info())
     os._exit(0)

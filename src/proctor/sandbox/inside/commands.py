@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 
-from proctor.sandbox.inside import subject, wire
+from proctor.sandbox.inside import program, wire
 
 _STDIN = ".stdin"
 
@@ -25,8 +25,8 @@ def serve(ear: int, mouth: int) -> None:
     if verb == "script":
         source, code, stdin = arguments
         _set_stdin(stdin)
-        os._exit(subject.run_script(code, subject.settle(source)))
-    subject.Subject(ear, mouth, subject.settle(arguments[0])).serve(message)
+        os._exit(program.run_script(code, program.settle(source)))
+    program.Subject(ear, mouth, program.settle(arguments[0])).serve(message)
 
 
 def lay_out(files: list[tuple[str, int, int]], blob: bytes, folder: str = ".") -> None:

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import Any
 
 from proctor.sandbox.inside import scratch, traces, watch, zygote
-from proctor.sandbox.inside.warden import HARNESS, JOBS, HarnessGoneError, Outputs, Warden, enter
+from proctor.sandbox.inside.supervisor import HARNESS, JOBS, HarnessGoneError, Outputs, Supervisor, enter
 
 CALL = struct.Struct("<dd4Q")  # seconds, wall seconds, memory, output, disk, processes
 # What the harness says of a call that is under way: its clock stands still while it waits for the harness.
@@ -38,7 +38,7 @@ Service = Callable[[int], None]
 """Answers one call over a socket, in the process that was made for it."""
 
 
-class Supervisor(Warden):
+class ServiceSupervisor(Supervisor):
     def __init__(self, plan: dict[str, Any], service: Service) -> None:
         self._service = service
         self._calls = socket.socket(fileno=JOBS)
@@ -191,7 +191,7 @@ def main() -> None:
     gc.collect()
     gc.disable()
     gc.freeze()
-    supervisor = Supervisor(plan, service)
+    supervisor = ServiceSupervisor(plan, service)
     gc.enable()
     try:
         supervisor.serve()

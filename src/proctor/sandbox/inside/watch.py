@@ -31,10 +31,10 @@ class Meter:
         self._read_at = clock()
         self._not_waited: deque[tuple[float, float]] = deque(maxlen=_STRETCHES)  # the end of each, and its seconds
 
-    def read(self) -> Usage:
+    def read(self) -> ProcessUsage:
         waited_of = _waited(self._examiner, 1)
         everybody = _all_processes()
-        usage = Usage(
+        usage = ProcessUsage(
             cpu_seconds=time.clock_gettime(self._cpu_clock) - self._cpu_before,
             processes=[e for e in _below(os.getpid(), everybody, {self._examiner}) if e[0] != self._zygote],
         )
@@ -76,7 +76,7 @@ class Meter:
         return self._waited_seconds
 
 
-class Usage:
+class ProcessUsage:
     """All processes of the program, summed up at one moment, on top of what the examiner used."""
 
     def __init__(self, cpu_seconds: float, processes: list[Process]) -> None:

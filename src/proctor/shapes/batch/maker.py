@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from proctor.core.types import Sample
 from proctor.shapes.batch.canvas import Canvas, draw_canvas
 from proctor.shapes.batch.phrases import Column, Phrasebook
 from proctor.shapes.batch.streams import Integers, Streams, Unsigned, mix_rows
@@ -17,7 +18,6 @@ from proctor.shapes.canvas import Shape
 from proctor.shapes.descriptions import COORDINATES_HEADING, RELATIONS_HEADING, lines_to_mention, relation
 from proctor.shapes.task import ROUNDS, Task
 from proctor.shapes.typed import QUESTIONS
-from proctor.types import Sample
 
 ROWS = 4096  # made at once: their arrays stay in the processor's cache
 PAIRS = 200_000  # … also where pairs of shapes are described

@@ -22,7 +22,7 @@ class MultiHopMaker(Maker):
 
     def write_phrases(self) -> None:
         names = self.board.names
-        self._hops, self._paper = self.task.settings.hops, Paper(reach_of(self.board))
+        self._hops, self._paper = self.task.settings.hops, SquareGrid(reach_of(self.board))
         self._heading = self.book.add([HEADING])
         # In the order of the steps that lead from the second shape to the first.
         sides = ("Left", "Right", "Above", "Below")
@@ -105,7 +105,7 @@ class MultiHopMaker(Maker):
         return [self._heading, self._lines + lines]
 
 
-class Paper:
+class SquareGrid:
     """Squares as numbers, line by line, within an edge of squares that are never free."""
 
     def __init__(self, reach: int) -> None:

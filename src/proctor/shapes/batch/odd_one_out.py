@@ -46,7 +46,7 @@ class OddOneOutMaker(Maker):
         def attempt(rows: Rows, part: Streams) -> Flags:
             spots = place_kinds(whole.kinds[rows], part, self.board)
             whole.x[rows], whole.y[rows] = spots.x, spots.y
-            fitting[rows] = found = Views(spots.x, spots.y).fitting(self._searched)
+            fitting[rows] = found = BatchDirectionViews(spots.x, spots.y).fitting(self._searched)
             fits: Flags = np.any(found, axis=1)
             return fits
 
@@ -58,7 +58,7 @@ class OddOneOutMaker(Maker):
         # The selected shape comes first now, the others stay in their order.
         others = past(canvas.find(wanted)[:, None], np.tile(np.arange(self.n - 1), (len(row), 1)))
         canvas = canvas.ordered(np.hstack([canvas.find(wanted)[:, None], others]))
-        views = Views(canvas.x, canvas.y)
+        views = BatchDirectionViews(canvas.x, canvas.y)
         triple = self._with_first[:, choose(views.fitting(self._with_first), streams)]
         streams.skip(QUESTIONS - 1)  # the odd ones of the other questions
         pivot = choose_bit(views.pivots_of_first(triple), streams)
@@ -73,7 +73,7 @@ class OddOneOutMaker(Maker):
         return [self.names_of(np.take_along_axis(self._three, np.argsort(place, axis=1), axis=1))]
 
 
-class Views:
+class BatchDirectionViews:
     """As in the task. Arrays have a row for each shape or triple here, and a column for each canvas."""
 
     def __init__(self, x: Integers, y: Integers) -> None:

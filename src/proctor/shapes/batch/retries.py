@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.errors import TaskError
+from proctor.core.errors import TaskError
 from proctor.shapes.batch.canvas import past
 from proctor.shapes.batch.streams import Integers, Streams
 

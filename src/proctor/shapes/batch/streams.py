@@ -1,11 +1,11 @@
-"""Many random streams drawn from in step: row by row the same numbers as `proctor.randomness.Stream` draws."""
+"""Many random streams drawn from in step: row by row the same numbers as `proctor.core.random.Stream` draws."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.randomness import SCRAMBLE, STEP, mix
+from proctor.core.random import SCRAMBLE, STEP, mix
 
 Integers = NDArray[np.int64]
 Unsigned = NDArray[np.uint64]
@@ -15,7 +15,7 @@ _HALF = np.uint64(32)
 
 
 def _scramble(x: Unsigned) -> Unsigned:
-    """As in `proctor.randomness`, in place."""
+    """As in `proctor.core.random`, in place."""
     for shift, factor in SCRAMBLE:
         x ^= x >> np.uint64(shift)
         x *= np.uint64(factor)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from proctor.thoughts import without_thoughts
+from proctor.core.reasoning import strip_reasoning
 
 BOX, UNBOX = "\x02", "\x03"  # around an answer that the reply marks as its answer
 
@@ -131,7 +131,7 @@ def _without_cut_off_item(text: str) -> str:
 
 
 def plain_sentences(text: str, prepare: Callable[[str], str] = str) -> list[str]:
-    text = _without_cut_off_item(_first_turn(without_thoughts(text))).translate(_PLAIN)
+    text = _without_cut_off_item(_first_turn(strip_reasoning(text))).translate(_PLAIN)
     text = _CAMEL_CASE.sub(" ", _SEAM.sub(" ", text))
     for pattern, replacement in _STEPS:
         text = pattern.sub(replacement, text)

@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
-from proctor.randomness import Stream
+from proctor.core.random import Stream
 from proctor.shapes.canvas import HALF_WIDTH, Shape
 from proctor.shapes.descriptions import Kind
 from proctor.shapes.reading import nearer_pairs

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from proctor.randomness import Stream
+from proctor.core.random import Stream
 from proctor.shapes.canvas import Shape, place_kinds
 from proctor.shapes.reading import places_in_text
 from proctor.shapes.typed import DirectionTask

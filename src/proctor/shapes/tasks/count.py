@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from proctor.randomness import Stream
+from proctor.core.random import Stream
 from proctor.shapes.canvas import Board, Shape, place_kinds
 from proctor.shapes.descriptions import Kind, lines_to_mention
 from proctor.shapes.patterns import (

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from proctor.errors import TaskError
-from proctor.randomness import Stream
+from proctor.core.errors import TaskError
+from proctor.core.random import Stream
 from proctor.shapes.canvas import HALF_WIDTH, Board, Shape
 from proctor.shapes.places import AXES, RELATIONS
 from proctor.shapes.typed import DirectionTask

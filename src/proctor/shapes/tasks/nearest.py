@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from proctor.errors import TaskError
-from proctor.randomness import Stream
+from proctor.core.errors import TaskError
+from proctor.core.random import Stream
 from proctor.shapes.canvas import Shape
 from proctor.shapes.places import ORDINALS, from_nearer_end
 from proctor.shapes.reading import places_in_text

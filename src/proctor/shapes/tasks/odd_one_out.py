@@ -10,8 +10,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from proctor.errors import TaskError
-from proctor.randomness import Stream
+from proctor.core.errors import TaskError
+from proctor.core.random import Stream
 from proctor.shapes.canvas import Shape, place_kinds
 from proctor.shapes.descriptions import Kind
 from proctor.shapes.reading import nearer_pairs
@@ -56,7 +56,7 @@ class OddOneOutTask(ShapeTask):
     def draw_shapes(self, random: Stream, selected_answer: str | None) -> list[Shape]:
         """Positions among which there are three such shapes; the selected one is put on any of the three."""
         spots = self._draw_spots(random)
-        views = Views(spots)
+        views = DirectionViews(spots)
         fitting = [triple for triple in _triples(min(SEARCHED, len(spots))) if all(views.pivots(triple))]
         spot = random.choice(random.choice(fitting))
         names, kinds = self.board.names, self.board.kinds
@@ -70,7 +70,7 @@ class OddOneOutTask(ShapeTask):
         for _ in range(TRIES):
             shapes = place_kinds([("", "", "")] * self.settings.shapes, random, self.board)
             spots = [(shape.x, shape.y) for shape in shapes]
-            views = Views(spots)
+            views = DirectionViews(spots)
             if any(all(views.pivots(triple)) for triple in _triples(min(SEARCHED, len(spots)))):
                 return spots
         raise TaskError(f"no canvas on which any of three shapes can be the odd one, in {TRIES} tries.")
@@ -78,7 +78,7 @@ class OddOneOutTask(ShapeTask):
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
         self.evidence = self.lines_needed
         names = [str(shape) for shape in shapes]
-        views = Views([(shape.x, shape.y) for shape in shapes])
+        views = DirectionViews([(shape.x, shape.y) for shape in shapes])
         if selected_answer:
             selected = names.index(selected_answer)
         else:
@@ -89,7 +89,7 @@ class OddOneOutTask(ShapeTask):
         first, *others = [(self._question(names, triple, pivots[odd]), names[odd]) for odd in odd_ones]
         return [first, *(self._other_question(names, triple, views) or pair for pair in others)]
 
-    def _other_question(self, names: list[str], triple: Triple, views: Views) -> tuple[str, str] | None:
+    def _other_question(self, names: list[str], triple: Triple, views: DirectionViews) -> tuple[str, str] | None:
         """About three others, so that the answer is not among the choices of the first; None where none are found."""
         rest = [index for index in range(len(names)) if index not in triple]
         for _ in range(OTHER_TRIES):
@@ -122,7 +122,7 @@ class OddOneOutTask(ShapeTask):
         return alone[0] if len(alone) == 1 else "(not one shape)"
 
 
-class Views:
+class DirectionViews:
     """From where shapes are seen in which direction. A set of shapes is a number with their bits, for speed."""
 
     def __init__(self, spots: Sequence[Spot]) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
-from proctor.randomness import Stream
+from proctor.core.random import Stream
 from proctor.shapes.canvas import Shape
 from proctor.shapes.places import AXES, RELATIONS
 from proctor.shapes.replies import UNDETERMINED

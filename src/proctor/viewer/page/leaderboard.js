@@ -64,7 +64,7 @@ class LeaderboardPage {
 
   board(board) {
     const scale = scaleOf(board.entries.map((entry) => entry.metric));
-    const told = Object.entries(board.unusual).map(
+    const told = Object.entries(board.non_default_options).map(
       ([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
     );
     const runs = board.entries.map((entry) => entry.run);

@@ -1,0 +1,79 @@
+"""Agents for worlds: a class with act(observation), or a function of the observation."""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Callable
+from typing import Any
+
+from proctor.agents.envs.types import EnvDescription
+from proctor.agents.runtime.hosting.host import described
+from proctor.agents.runtime.hosting.recipe import Recipe
+
+
+class AgentFailedError(Exception):
+    """The agent raised something."""
+
+
+class Policy:
+    """Whatever a user calls an agent, asked in one way."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        found = recipe.found()
+        if not is_playable(found):
+            raise TypeError(f"{recipe.name} cannot play: it is neither a function nor has it a method act(observation)")
+        self._take(recipe.made() if inspect.isclass(found) else found)
+
+    @classmethod
+    def of(cls, made: Any) -> Policy:
+        """Of an object that is there already."""
+        policy = cls.__new__(cls)
+        policy._take(made)
+        return policy
+
+    def _take(self, made: Any) -> None:
+        self._act: Callable[[Any], Any] = getattr(made, "act", made)
+        self._reset = getattr(made, "reset", None)
+
+    def begin(self, seed: int, info: EnvDescription) -> None:
+        import numpy
+
+        # For policies that draw without a generator of their own: the same episode, the same play.
+        random.seed(seed)
+        numpy.random.seed(seed)
+        if self._reset is not None:
+            try:
+                self._reset(seed, info)
+            except BaseException as error:
+                raise AgentFailedError(f"reset raised {described(error).text}") from error
+
+    def decide(self, observation: Any) -> Any:
+        """Its next action."""
+        try:
+            action = self._act(observation)
+        except BaseException as error:  # also what only ends a program: it must not end this one
+            raise AgentFailedError(described(error).text) from error
+        if action is None:
+            raise AgentFailedError("it gave None, which is no action")
+        return action
+
+
+def is_playable(found: Any) -> bool:
+    return hasattr(found, "act") or (callable(found) and not inspect.isclass(found))
+
+
+class RandomAgent:
+    """Any action, each as likely as the others."""
+
+    def reset(self, seed: int, world_info: EnvDescription) -> None:
+        import numpy
+
+        self._generator = numpy.random.default_rng(seed)
+        self._actions = world_info.actions
+
+    def act(self, observation: Any) -> Any:
+        return self._actions.draw(self._generator)
+
+
+RANDOM = Recipe(__name__, RandomAgent.__name__)

@@ -1,0 +1,140 @@
+"""A world in its process, with the agent beside it when the world waits for it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from proctor.agents.envs import observations
+from proctor.agents.envs.agents import AgentFailedError, Policy
+from proctor.agents.envs.event_log import EpisodeEnding
+from proctor.agents.envs.spaces import IllegalActionError
+from proctor.agents.envs.step_play import EnvFailedError, Environment, Play
+from proctor.agents.envs.types import EnvInfo, Episode, PromptView
+from proctor.agents.outcome import EpisodeOutcome
+from proctor.agents.runtime.hosting.channel import IN_AGENT
+from proctor.agents.runtime.hosting.host import Host
+from proctor.agents.runtime.hosting.recipe import Recipe
+
+if TYPE_CHECKING:
+    from proctor.agents.envs.isolated_agent import ApartPolicy
+    from proctor.agents.envs.pending_actions import MoveGate
+
+
+class HostedEnv:
+    """The role: called by the referee, one episode after the other."""
+
+    def __init__(self, recipe: Recipe, host: Host) -> None:
+        self._world, self._host = Environment(recipe.made()), host
+        self._policy: Policy | ApartPolicy | None = None
+        self._play: Play | None = None
+        self._seen: Any = None
+        self._gate: MoveGate | None = None
+
+    def about(self) -> Any:
+        return msgspec.to_builtins(EnvInfo(self._world.actions, self._world.threshold))
+
+    def take_agent(self, recipe: bytes) -> None:
+        self._policy = Policy(msgspec.msgpack.decode(recipe, type=Recipe))
+
+    def take_line(self) -> None:
+        """The agent is isolated, and asked over a line that only the two have."""
+        from proctor.agents.envs.isolated_agent import LARGEST_REPLY, AgentSocket, ApartPolicy
+
+        self._policy = ApartPolicy(AgentSocket(self._host.handed[0], LARGEST_REPLY))
+
+    def begin(self, told: dict[str, Any]) -> Any:
+        """Resets the world; gives an ending if that fails."""
+        if self._play is not None:
+            self._play.close()
+        self._play = Play(self._world, msgspec.convert(told, Episode), self._host.pulse)
+        try:
+            self._seen = self._play.begin()
+        except EnvFailedError as error:
+            return _told(self._play.end(error.outcome, str(error)))
+        return None
+
+    def play(self) -> Any:
+        """The whole episode: the world and the agent in turns."""
+        play, policy, pulse = self._begun, self._policy, self._host.pulse
+        assert policy is not None
+        act, observation, deadline = policy.decide, self._seen, play.deadline
+        try:
+            pulse.begin(IN_AGENT)
+            policy.begin(play.episode.agent_seed, play.info)
+            while not play.over:
+                if time.monotonic_ns() >= deadline:
+                    return _told(play.end(EpisodeOutcome.TIMEOUT, "time was up"))
+                pulse.begin(IN_AGENT)
+                observation = play.step(act(observation))
+        except (AgentFailedError, IllegalActionError) as error:
+            return _told(play.end(EpisodeOutcome.AGENT_CRASH, str(error)))
+        except EnvFailedError as error:
+            return _told(play.end(error.outcome, str(error)))
+        return _told(play.end())
+
+    def build_gate(self) -> None:
+        """Called before the first episode by a clock: no other world is to be disturbed while it plays."""
+        if self._host.handed:
+            from proctor.agents.envs.isolated_agent import LARGEST_REPLY, AgentSocket, LineGate
+
+            self._gate = LineGate(AgentSocket(self._host.handed[0], LARGEST_REPLY))
+            return
+        from proctor.agents.envs.observation_server import (
+            ObservationServer,  # a server takes its time to import, and most worlds need none
+        )
+
+        self._gate = ObservationServer()
+
+    def serve(self, token: str) -> int:
+        """The port at which an agent in another process finds the world in this episode, if it knows the token."""
+        assert self._gate is not None
+        self._gate.open(token, self._world.actions.take)
+        return self._gate.port
+
+    def play_timed(self) -> Any:
+        """The whole episode: the world by its clock."""
+        from proctor.agents.envs.timed_play import TimedPlay
+
+        assert self._gate is not None
+        return _told(TimedPlay(self._begun, self._gate).run(self._seen))
+
+    def look(self) -> Any:
+        """The observation in words, or packed where nobody wants words."""
+        play = self._begun
+        if not play.episode.in_words:
+            packed = observations.pack(self._seen)
+            view = PromptView("", play.last_reward, play.length, play.over, packed)
+            return msgspec.to_builtins(view, builtin_types=(bytes,))
+        return msgspec.to_builtins(
+            PromptView(self._world.in_words(self._seen), play.last_reward, play.length, play.over)
+        )
+
+    def step(self, action: Any) -> Any:
+        """For an agent elsewhere that the world waits for: the next view, or the ending if the world fails."""
+        try:
+            self._seen = self._begun.step(action)
+            self._begun.rest()
+            return self.look()
+        except IllegalActionError as error:
+            return _told(self._begun.end(EpisodeOutcome.AGENT_CRASH, str(error)))
+        except EnvFailedError as error:
+            return _told(self._begun.end(error.outcome, str(error)))
+
+    def end(self, outcome: str, why: str) -> Any:
+        return _told(self._begun.end(EpisodeOutcome(outcome), why))
+
+    def close_world(self) -> None:
+        """Files and shared memory that it has made would stay where they are."""
+        self._world.close()
+
+    @property
+    def _begun(self) -> Play:
+        assert self._play is not None
+        return self._play
+
+
+def _told(ending: EpisodeEnding) -> Any:
+    return msgspec.to_builtins(ending)

@@ -1,0 +1,429 @@
+"""The referee of episodes in worlds: keeps the time, ends what hangs, and says whose fault it was."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import socket
+from collections.abc import Awaitable, Coroutine
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from proctor.agents.constants import NETWORK, TIMEOUTS
+from proctor.agents.envs.event_log import EpisodeEnding, close_log, read_events
+from proctor.agents.envs.spaces import IllegalActionError
+from proctor.agents.envs.types import (
+    AGENT_ENDED,
+    Clock,
+    EnvDescription,
+    EnvInfo,
+    Episode,
+    EpisodeFault,
+    PromptView,
+    success,
+)
+from proctor.agents.outcome import LOSSES, EpisodeOutcome
+from proctor.agents.runtime.hosting.channel import IN_AGENT, IN_WORLD
+from proctor.agents.runtime.hosting.isolation import Isolation, Room
+from proctor.agents.runtime.hosting.process import HostDiedError, HostedFaultError, HostProcess
+from proctor.agents.runtime.hosting.recipe import Recipe
+from proctor.agents.runtime.limits import RuntimeLimits
+from proctor.agents.runtime.shielding import completed
+from proctor.core.errors import ProctorError, UsageError
+from proctor.core.types import Usage
+
+logger = logging.getLogger("proctor.agents")
+
+WORLD = "proctor.agents.envs.hosted_env:HostedEnv"
+AGENT = "proctor.agents.envs.timed_agent:TimedAgent"
+APART = "proctor.agents.envs.isolated_agent:ApartAgent"
+OURS = ("AgentFailedError", "IllegalActionError")  # whose words need no name before them
+DYING = 2.0  # seconds in which the guardian of an agent that has died says how
+ENVIRONMENT = {"PYGAME_HIDE_SUPPORT_PROMPT": "1"}
+
+
+class Mind(Protocol):
+    """An agent in this process, or one that is reached from here."""
+
+    usage: Usage
+    unreadable: int  # answers that were no action
+
+    @property
+    def busy_seconds(self) -> float:
+        """How long it has had an observation, where that may be too long; 0 where it may not."""
+        ...
+
+    def begin(self, about: EnvInfo) -> None: ...
+
+    async def move(self, view: PromptView) -> Any:
+        """The next action; None if it has none."""
+
+
+class EpisodeTable:
+    """Where one episode after the other is played: by processes that are made anew when they had to be ended.
+
+    By the clock `step` the agent lives with the world, which waits for it; by the others, and isolated by all, it has
+    a process of its own.
+    """
+
+    def __init__(
+        self,
+        world: Recipe,
+        agent: Recipe | None,
+        clock: Clock,
+        log: Path,
+        limits: RuntimeLimits | None = None,
+        isolation: Isolation | None = None,
+    ) -> None:
+        self._isolation = isolation
+        self._room: Room | None = None
+        self._attending: asyncio.Task[str] | None = None
+        self._world_recipe, self._agent_recipe, self._clock, self._log = world, agent, clock, log
+        self._limits = limits or RuntimeLimits()
+        self._acted = False  # the agent may have done something in the episode that is under way
+        self._world: HostProcess | None = None
+        self._agent: HostProcess | None = None
+        self._about: EnvInfo | None = None
+
+    async def prepare(self) -> EnvInfo:
+        """The world as it is known, once it is there; raises EpisodeFault if it cannot be made."""
+        living = [process is not None and process.is_alive for process in (self._world, self._agent)]
+        if self._about is not None and living[0] and (living[1] or not self._agent_is_apart):
+            return self._about
+        await self.close()
+        try:
+            return await self._start()
+        except BaseException:
+            await self.close()  # half of what is needed is nothing
+            raise
+
+    async def _start(self) -> EnvInfo:
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        worlds_end, agents_end = socket.socketpair()
+        with worlds_end, agents_end:
+            handed = [worlds_end.fileno()] if self._isolation is not None else []
+            try:
+                self._world = await HostProcess.start(
+                    WORLD, self._world_recipe, self._log, ENVIRONMENT, self._limits, handed=handed
+                )
+                self._about = msgspec.convert(await self._world.call("about"), EnvInfo)
+                if self._clock != "step":
+                    await self._world.call("build_gate")
+            except (HostedFaultError, HostDiedError) as error:
+                raise EpisodeFault(EpisodeOutcome.ENV_CRASH, f"the world could not be made: {error}") from error
+            if self._agent_recipe is not None:
+                await self._make_agent(self._world, self._agent_recipe, agents_end.fileno())
+        return self._about
+
+    @property
+    def _agent_is_apart(self) -> bool:
+        return self._agent_recipe is not None and (self._clock != "step" or self._isolation is not None)
+
+    async def _make_agent(self, world: HostProcess, recipe: Recipe, line: int) -> None:
+        try:
+            log = self._log.with_suffix(".agent.log")
+            if self._isolation is not None:
+                self._room = Room(self._isolation, recipe)
+                self._agent = await HostProcess.start(
+                    APART, recipe, log, ENVIRONMENT, self._limits, room=self._room, handed=[line]
+                )
+                if self._clock == "step":
+                    await world.call("take_line")
+                    self._attending = asyncio.create_task(_until_the_end(self._agent.call("attend")))
+            elif self._agent_is_apart:
+                self._agent = await HostProcess.start(AGENT, recipe, log, ENVIRONMENT, self._limits)
+            else:
+                async with asyncio.timeout(self._limits.startup_timeout):
+                    await world.call("take_agent", msgspec.msgpack.encode(recipe))
+        except TimeoutError:
+            why = f"{recipe.name} was not ready after {self._limits.startup_timeout:g} s"
+            raise EpisodeFault(EpisodeOutcome.AGENT_CRASH, why) from None
+        except (HostedFaultError, HostDiedError) as error:
+            raise EpisodeFault(EpisodeOutcome.AGENT_CRASH, f"{recipe.name} could not be made: {error}") from error
+
+    async def play(self, episode: Episode, mind: Mind | None = None, held: str = "") -> EpisodeEnding:
+        """Always comes to an ending, and writes it into the log, with where the agent was."""
+        kept = self._acted = False
+        try:
+            ending = await self._played(episode, mind)
+            kept = ending.outcome.is_play
+        except EpisodeFault as fault:
+            ending = self._pieced_together(episode, fault.outcome, str(fault))
+        except Exception as error:
+            if mind is not None or isinstance(error, ProctorError):
+                raise  # a model's server is at fault, or it concerns the whole run
+            # Else an agent that makes the referee stumble would have its episode forgotten.
+            logger.exception("the referee stumbled over %s", episode.header.episode)
+            why = f"the referee stumbled: {type(error).__name__}: {error}"
+            ending = self._pieced_together(episode, EpisodeOutcome.JUDGE_ERROR, why)
+        finally:
+            if not kept:  # what failed or was left in the middle is not trusted with another episode
+                await self.close()
+        ending = msgspec.structs.replace(
+            ending,
+            events=str(Path(*Path(episode.log).parts[-2:])),
+            by_agent=ending.outcome in LOSSES and self._acted,
+            seed=episode.header.seed,
+            interrupted=False,
+            held=held,
+        )
+        if mind is not None:
+            ending = msgspec.structs.replace(ending, usage=mind.usage, unreadable=mind.unreadable)
+        close_log(Path(episode.log), ending)
+        return ending
+
+    async def _played(self, episode: Episode, mind: Mind | None) -> EpisodeEnding:
+        about = await self.prepare()
+        if mind is not None:
+            mind.begin(about)
+        world = self._world
+        assert world is not None
+        crash = EpisodeOutcome.ENV_CRASH
+        beginning = world.call("begin", episode)
+        failed = await _asked(beginning, self._limits.setup_timeout, crash, crash, "reset of the world")
+        if failed is not None:
+            return msgspec.convert(failed, EpisodeEnding)
+        self._acted = mind is None  # what another process does is not ours to see
+        try:
+            if episode.clock != "step":
+                told = await self._by_clock(world, about, episode, mind)
+            else:
+                playing = world.call("play") if mind is None else self._by_turns(world, mind)
+                told = await _in_time(playing, world, episode, mind)
+            return await self._explained(msgspec.convert(told, EpisodeEnding))
+        except HostDiedError as error:
+            together = not self._agent_is_apart and mind is None
+            agents = world.pulse.whose != IN_WORLD and episode.clock == "step" and together
+            raise EpisodeFault(
+                EpisodeOutcome.AGENT_CRASH if agents else EpisodeOutcome.ENV_CRASH, str(error)
+            ) from error
+        except HostedFaultError as error:
+            raise EpisodeFault(EpisodeOutcome.JUDGE_ERROR, str(error)) from error
+
+    async def _explained(self, ending: EpisodeEnding) -> EpisodeEnding:
+        """Of an isolated agent that has died, the environment knows no more than that."""
+        if ending.why != AGENT_ENDED or self._attending is None:
+            return ending
+        done, _ = await asyncio.wait([self._attending], timeout=DYING)  # else it was the agent that said so
+        why = self._attending.result() if done else ""
+        return msgspec.structs.replace(ending, why=f"{ending.why}: {why}") if why else ending
+
+    async def _by_clock(self, world: HostProcess, about: EnvInfo, episode: Episode, mind: Mind | None) -> Any:
+        """The world by its clock, and beside it the agent, which may be late, hang or die."""
+        token = secrets.token_urlsafe(32)
+        url = f"http://{NETWORK.DEFAULT_HOST}:{await world.call('serve', token)}"
+        if mind is None:
+            assert self._agent is not None
+            info = EnvDescription(episode.header.task, about.actions, episode.clock, episode.fps)
+            beginning = self._agent.call("begin", episode.agent_seed, info)
+            patience = min(self._limits.setup_timeout, episode.timeout)
+            await _asked(
+                beginning, patience, EpisodeOutcome.AGENT_HANG, EpisodeOutcome.AGENT_CRASH, "reset of the agent"
+            )
+            acting: Coroutine[Any, Any, Any] = self._agent.call("play", url, token)
+        else:
+            acting = self._minded(url, token, mind, episode.in_words)
+        ticking = asyncio.create_task(world.call("play_timed"))
+        playing = asyncio.create_task(acting)
+        try:
+            lost = EpisodeOutcome.AGENT_CRASH if mind is None else EpisodeOutcome.JUDGE_ERROR
+            ending = await _in_time(_first_of(ticking, playing, world, lost), world, episode, mind)
+            if mind is not None and EpisodeOutcome(ending["outcome"]).is_play and mind.busy_seconds:
+                await asyncio.wait([playing], timeout=max(0.0, _hang_seconds(episode) - mind.busy_seconds))
+                _refuse_hanging(mind, episode)
+            if mind is None and EpisodeOutcome(ending["outcome"]).is_play:
+                ending["why"] = await self._let_finish(playing, episode) or ending["why"]
+            return ending
+        finally:
+            for part in (ticking, playing):
+                part.cancel()
+            await asyncio.gather(ticking, playing, return_exceptions=True)
+
+    async def _let_finish(self, playing: asyncio.Task[Any], episode: Episode) -> str:
+        """The world is over. An agent that thinks comes to an end and sees it; one that hangs does not.
+
+        What an agent raises only now did not end the episode: it is noted.
+        """
+        assert self._agent is not None
+        was_dead = self._agent.closed_at is not None
+        patience = _hang_seconds(episode) - self._agent.pulse.busy_seconds
+        await asyncio.wait([playing], timeout=max(TIMEOUTS.STOPPING, patience))
+        if not playing.done():
+            why = f"in one call of the agent for {self._agent.pulse.busy_seconds:.1f} s, beyond the end of the episode"
+            raise EpisodeFault(EpisodeOutcome.AGENT_HANG, why)
+        if (fault := _fault_of(playing)) is not None:
+            if was_dead or not isinstance(fault, EpisodeFault):
+                raise fault
+            return f"after the end, the agent: {fault}"
+        if (gone := playing.exception()) is not None:
+            raise _lost_the_world(EpisodeOutcome.AGENT_CRASH, gone)
+        return ""
+
+    async def _by_turns(self, world: HostProcess, mind: Mind) -> Any:
+        """The world waits for a mind in this process."""
+        told = await world.call("look")
+        while "outcome" not in told:
+            view = msgspec.convert(told, PromptView)
+            if view.over:
+                return await world.call("end", EpisodeOutcome.COMPLETED, "")
+            action = await mind.move(view)
+            self._acted = self._acted or action is not None
+            told = await world.call("step", action)
+        return told
+
+    async def _minded(self, url: str, token: str, mind: Mind, in_words: bool) -> None:
+        """A mind in this process, in a world that does not wait."""
+        from proctor.agents.envs.observations import unpack
+        from proctor.agents.envs.timed_agent import play_by_clock
+
+        async def decide(frame: Any) -> Any:
+            view = PromptView("", frame.reward, frame.tick, observation=frame.observation)
+            if in_words:
+                view = PromptView(unpack(frame.observation), frame.reward, frame.tick)
+            action = await mind.move(view)
+            self._acted = self._acted or action is not None
+            return action
+
+        try:
+            await play_by_clock(url, token, decide)
+        except IllegalActionError as error:
+            raise EpisodeFault(EpisodeOutcome.AGENT_CRASH, str(error)) from error
+
+    def _pieced_together(self, episode: Episode, outcome: EpisodeOutcome, why: str) -> EpisodeEnding:
+        """From what is in the log, when nobody is left to tell."""
+        try:
+            seen = read_events(Path(episode.log))
+        except UsageError:
+            return EpisodeEnding(outcome, why=why, clock=episode.clock)
+        threshold = self._about.threshold if self._about else None
+        succeeded = success(seen.success, seen.reward, episode.success_reward, threshold) if outcome.is_play else None
+        seconds = (seen.lines[-1].ns - seen.lines[0].ns) / 1e9 if seen.lines else 0.0
+        return EpisodeEnding(outcome, seen.reward, seen.length, succeeded, why, seen.trace, seconds, episode.clock)
+
+    async def close(self) -> None:
+        world, agent, attending, room = self._world, self._agent, self._attending, self._room
+        self._world = self._agent = self._attending = self._room = None
+        await completed(asyncio.create_task(_end_all(world, agent)))
+        if attending is not None:
+            await attending
+        if room is not None:
+            room.close()
+
+
+async def _until_the_end(attending: Coroutine[Any, Any, Any]) -> str:
+    """An agent attends until it is ended. Its environment finds out that it has ended earlier; this is why."""
+    try:
+        await attending
+    except (HostDiedError, HostedFaultError) as error:
+        return str(error)
+    return ""
+
+
+async def end_world(process: HostProcess) -> None:
+    """An environment that is not in the middle of something removes what it has made: files, shared memory."""
+    if process.is_alive and await process.is_idle(0):
+        with suppress(TimeoutError, HostDiedError, HostedFaultError):
+            await asyncio.wait_for(process.call("close_world"), TIMEOUTS.CLOSING)
+    await process.end()
+
+
+async def _end_all(world: HostProcess | None, agent: HostProcess | None) -> None:
+    """Raises what went wrong with one when both have ended."""
+    endings = ([] if world is None else [end_world(world)]) + ([] if agent is None else [agent.end()])
+    for error in await asyncio.gather(*endings, return_exceptions=True):
+        if error is not None:
+            raise error
+
+
+async def _asked(
+    calling: Awaitable[Any], seconds: float, hang: EpisodeOutcome, fault: EpisodeOutcome, what: str
+) -> Any:
+    """What a call returns that should take a moment."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await calling
+    except TimeoutError:
+        raise EpisodeFault(hang, f"the {what} did not return within {seconds:g} s") from None
+    except HostDiedError as error:
+        raise EpisodeFault(fault, f"the {what}: {error}") from error
+    except HostedFaultError as error:
+        expected = error.fault.type == "AgentFailedError"
+        raise EpisodeFault(fault if expected else EpisodeOutcome.JUDGE_ERROR, str(error)) from error
+
+
+async def _in_time(playing: Awaitable[Any], world: HostProcess, episode: Episode, mind: Mind | None) -> Any:
+    """What becomes of it, unless its time is up before."""
+    try:
+        async with asyncio.timeout(episode.timeout + TIMEOUTS.STOPPING) as limit:
+            return await playing
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        if mind is not None:
+            _refuse_hanging(mind, episode)
+        raise _found_at_the_end(world, episode) from None
+
+
+async def _first_of(
+    ticking: asyncio.Task[Any], playing: asyncio.Task[Any], world: HostProcess, lost: EpisodeOutcome
+) -> Any:
+    """The ending of the world, if the agent's part does not fail before; `lost` is for one that leaves too soon."""
+    await asyncio.wait([ticking, playing], return_when=asyncio.FIRST_COMPLETED)
+    if playing.done() and (fault := _fault_of(playing)) is not None:
+        raise fault
+    if ticking.done():
+        return await ticking
+    gone = playing.exception()
+    if gone is None:  # the agent has seen the end
+        return await ticking
+    # The line is cut. A dead world does not answer, and its end says why; a living one was left by its agent.
+    answering = asyncio.create_task(world.call("about"))
+    try:
+        await asyncio.wait([ticking, answering], return_when=asyncio.FIRST_COMPLETED)
+        if ticking.done() or answering.exception() is not None:
+            ending = await ticking
+            if not EpisodeOutcome(ending["outcome"]).is_play:
+                return ending
+        raise _lost_the_world(lost, gone)
+    finally:
+        answering.cancel()
+        await asyncio.gather(answering, return_exceptions=True)
+
+
+def _lost_the_world(outcome: EpisodeOutcome, gone: BaseException) -> EpisodeFault:
+    return EpisodeFault(outcome, f"the agent lost the world, which went on: {gone}")
+
+
+def _fault_of(playing: asyncio.Task[Any]) -> BaseException | None:
+    """Why the agent's part ended, if it was not that the world is over."""
+    error = playing.exception()
+    if isinstance(error, HostDiedError):
+        return EpisodeFault(EpisodeOutcome.AGENT_CRASH, str(error))
+    if isinstance(error, HostedFaultError):
+        if error.fault.type == "EnvGoneError":
+            return None  # the world's own end will say why
+        return EpisodeFault(EpisodeOutcome.AGENT_CRASH, error.fault.message if error.fault.type in OURS else str(error))
+    return None if type(error).__name__ == "EnvGoneError" else error
+
+
+def _refuse_hanging(mind: Mind, episode: Episode) -> None:
+    if mind.busy_seconds >= _hang_seconds(episode):
+        raise EpisodeFault(EpisodeOutcome.AGENT_HANG, f"no answer to an observation for {mind.busy_seconds:.1f} s")
+
+
+def _hang_seconds(episode: Episode) -> float:
+    return min(TIMEOUTS.HANG, episode.timeout / 2)
+
+
+def _found_at_the_end(world: HostProcess, episode: Episode) -> EpisodeFault:
+    """What it was at when time was up."""
+    busy, whose = world.pulse.busy_seconds, world.pulse.whose
+    if busy >= _hang_seconds(episode):
+        if whose == IN_AGENT:
+            return EpisodeFault(EpisodeOutcome.AGENT_HANG, f"in one call of the agent for {busy:.1f} s")
+        return EpisodeFault(EpisodeOutcome.ENV_CRASH, f"in one step of the world for {busy:.1f} s")
+    return EpisodeFault(EpisodeOutcome.TIMEOUT, "time was up")

@@ -1,0 +1,147 @@
+"""A video of a logged episode: it is played again with the actions of its log, and drawn on the way.
+
+So the play itself is not slowed down, by whatever clock it goes; and a video is of this episode or there is none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from proctor.agents.envs.event_log import read_events
+from proctor.agents.envs.observations import fingerprint
+from proctor.agents.envs.referee import ENVIRONMENT, end_world
+from proctor.agents.envs.step_play import Environment
+from proctor.agents.runtime.hosting.host import Host
+from proctor.agents.runtime.hosting.process import HostDiedError, HostedFaultError, HostProcess
+from proctor.agents.runtime.hosting.recipe import Recipe
+from proctor.agents.runtime.limits import RuntimeLimits
+from proctor.agents.runtime.shielding import completed
+
+ROLE = f"{__name__}:HostedVideo"
+NAME = "film.mp4"
+NO_FFMPEG = "no videos: ffmpeg was not found: apt-get install ffmpeg; or leave them out with --no-film"
+FPS = 30.0  # where an environment does not say how many frames it shows in a second
+MOST_FRAMES = 20_000
+VIDEO_TIMEOUT = 300.0  # seconds for one video
+ENDING = 30.0  # seconds in which ffmpeg writes the rest
+
+
+class VideoError(Exception):
+    """There is no video of this episode; says why."""
+
+
+class Videos:
+    """Made one after the other, in a process of their own that is started for the first."""
+
+    def __init__(self, world: Recipe, log: Path, limits: RuntimeLimits | None = None) -> None:
+        self._world, self._log, self._limits = world, log, limits
+        self._process: HostProcess | None = None
+        self._one_at_a_time = asyncio.Lock()
+
+    async def make(self, log: Path) -> None:
+        """Beside the log. Raises VideoError if it cannot be had."""
+        if shutil.which("ffmpeg") is None:
+            raise VideoError(NO_FFMPEG)
+        async with self._one_at_a_time:
+            try:
+                async with asyncio.timeout(VIDEO_TIMEOUT):
+                    if self._process is None:
+                        self._process = await HostProcess.start(ROLE, self._world, self._log, ENVIRONMENT, self._limits)
+                    await self._process.call("make", str(log))
+            except TimeoutError:
+                await self.close()
+                raise VideoError(f"no video: it was not made within {VIDEO_TIMEOUT:g} s") from None
+            except HostDiedError as error:
+                await self.close()
+                raise VideoError(f"no video: {error}") from error
+            except HostedFaultError as error:
+                raise VideoError(f"no video: {error.fault.message}") from error
+
+    async def close(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            await completed(asyncio.create_task(end_world(process)))
+
+
+class HostedVideo:
+    """The role: a world that can be drawn."""
+
+    def __init__(self, recipe: Recipe, host: Host) -> None:
+        self._made = recipe.made()
+        self._world = Environment(self._made)
+        self._take = self._world.actions.take
+        metadata = getattr(self._made, "metadata", None) or {}
+        self._fps = float(metadata.get("render_fps") or FPS)
+
+    def make(self, name: str) -> None:
+        log = Path(name)
+        played = read_events(log)
+        observation, _ = self._made.reset(seed=played.header.seed)
+        video = log.with_name(NAME)
+        picture = self._picture()
+        ffmpeg = _start_ffmpeg(video, picture.shape, self._fps)
+        try:
+            for number, state in enumerate(played.states[:MOST_FRAMES]):
+                if number:
+                    observation, *_ = self._made.step(self._take(state.action))
+                    picture = self._picture()
+                if fingerprint(observation) != state.frame:
+                    raise VideoError(f"played again, the environment did something else in step {number}")
+                _write(ffmpeg, picture)
+            _finish(ffmpeg)
+        except BaseException:
+            ffmpeg.kill()
+            video.unlink(missing_ok=True)
+            raise
+        finally:
+            _close(ffmpeg)
+
+    def close_world(self) -> None:
+        self._world.close()
+
+    def _picture(self) -> numpy.ndarray[Any, Any]:
+        drawn = self._made.render()
+        picture = numpy.asarray(drawn)
+        if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != numpy.uint8:
+            raise VideoError(f"the environment draws no picture: {type(drawn).__name__}")
+        return picture
+
+
+def _start_ffmpeg(video: Path, shape: tuple[int, ...], fps: float) -> subprocess.Popen[bytes]:
+    height, width = shape[:2]
+    command = [
+        *("ffmpeg", "-nostdin", "-loglevel", "error", "-y"),
+        *("-f", "rawvideo", "-pix_fmt", "rgb24", "-video_size", f"{width}x{height}"),
+        *("-framerate", f"{fps:g}", "-i", "-"),
+        *("-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p"),
+        *("-threads", "1", "-movflags", "+faststart", str(video)),
+    ]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def _write(ffmpeg: subprocess.Popen[bytes], picture: numpy.ndarray[Any, Any]) -> None:
+    assert ffmpeg.stdin is not None
+    try:
+        ffmpeg.stdin.write(numpy.ascontiguousarray(picture).tobytes())
+    except BrokenPipeError:
+        _finish(ffmpeg)
+
+
+def _finish(ffmpeg: subprocess.Popen[bytes]) -> None:
+    """Raises what ffmpeg has to complain of."""
+    _, said = ffmpeg.communicate(timeout=ENDING)
+    if ffmpeg.returncode:
+        raise VideoError(f"ffmpeg: {said.decode(errors='replace').strip()[-500:]}")
+
+
+def _close(ffmpeg: subprocess.Popen[bytes]) -> None:
+    ffmpeg.wait()
+    for pipe in (ffmpeg.stdin, ffmpeg.stderr):
+        if pipe is not None:
+            pipe.close()

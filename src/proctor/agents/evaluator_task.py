@@ -1,0 +1,256 @@
+"""An evaluator as an exam of the core: each sample is an episode, each attempt at it an output."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from proctor.agents.candidate import AgentCandidate
+from proctor.agents.constants import DEFAULT_EPISODES
+from proctor.agents.human import HumanCandidate, check_display, find_display, is_human
+from proctor.agents.metrics import EpisodeTally, Facts
+from proctor.agents.outcome import PLAYED, EpisodeOutcome
+from proctor.agents.remote.address import RemoteAddress, held_by
+from proctor.agents.runtime.attempt import Attempt, Attempts, another_seed, interrupted
+from proctor.agents.runtime.hosting.isolation import open_isolation
+from proctor.agents.runtime.hosting.recipe import Recipe, recipe_of
+from proctor.agents.runtime.limits import EpisodeLimits, Seconds
+from proctor.agents.runtime.recording import EVENTS
+from proctor.agents.success import SuccessError, read_success
+from proctor.core.candidate import Candidate
+from proctor.core.config import RunConfig
+from proctor.core.errors import MissingExtraError, ProctorError, UsageError
+from proctor.core.random import mix
+from proctor.core.task import Task
+from proctor.core.types import Output, Sample, Score
+from proctor.metrics.summary import Tally
+from proctor.models.base import Model
+
+if TYPE_CHECKING:
+    from proctor.agents.evaluator import Evaluator
+    from proctor.agents.runtime.session import Candidates, EpisodeSession
+    from proctor.agents.types import Task as AgentTask
+
+logger = logging.getLogger("proctor.agents")
+
+NO_PART_OF_A_TASK = frozenset(EpisodeLimits.__struct_fields__) - {"timeout"}
+
+
+class EpisodeSettings(EpisodeLimits, frozen=True):
+    """The task that every episode sets."""
+
+    env_name: str = ""
+    window_name: str = ""
+    task_description: str = ""
+    check_env_interval_seconds: Seconds = 1.0
+    success_criteria: dict[str, Any] = field(default_factory=dict)
+    num_frames: Annotated[int, Meta(ge=1, le=10_000)] = 3
+
+
+class EvaluatorTask(Task):
+    """Made from an evaluator's class by `exam_of`."""
+
+    version = "2"  # since an episode is played once
+    evaluator: ClassVar[Recipe]
+    uses_desktop: ClassVar[bool] = True
+    needs_window: ClassVar[bool] = False
+    can_pause: ClassVar[bool] = True
+    has_success: ClassVar[bool] = True
+    Settings: ClassVar[type[Struct]] = EpisodeSettings
+    metric = "success"
+    max_tokens = 1024  # of a reply: a sentence or JSON around the keys; a chat model that may reason first gets more
+
+    def count(self, config: RunConfig) -> int:
+        return config.limit or DEFAULT_EPISODES
+
+    def samples(self, config: RunConfig) -> Iterator[Sample]:
+        told = self.task_fields()
+        for index in range(config.limit_start, config.limit_start + self.count(config)):
+            drawn = mix(config.seed, index)
+            identifier = UUID(int=drawn << 64 | mix(drawn), version=4)  # the same whenever the run is resumed
+            task = told | {"task_id": str(identifier), "seed": drawn >> 33}
+            description = told.get("task_description") or told.get("env_name", "")
+            yield Sample(f"{config.seed}-{index}", index, description, seed=drawn >> 33, metadata={"task": task})
+
+    def task_fields(self) -> dict[str, Any]:
+        """Those of the task that every episode sets."""
+        told: dict[str, Any] = msgspec.to_builtins(self.settings)
+        return {key: value for key, value in told.items() if key not in NO_PART_OF_A_TASK}
+
+    def evaluator_recipe(self) -> Recipe:
+        """How the evaluator is made, in its process."""
+        return self.evaluator
+
+    def samples_at_once(self, candidate: Candidate, config: RunConfig) -> int:
+        return config.parallel
+
+    async def open(self, config: RunConfig) -> None:
+        if self.needs_window and config.display == "none":
+            raise UsageError(f"{self.name} is played in a window: --display none leaves none to play in.")
+        if is_human(config.agent):
+            if not self.uses_desktop:
+                raise UsageError(f"{self.name} has no window: --agent human plays in windows.")
+            check_display(find_display(config, self.name))
+        elif self.uses_desktop and config.parallel > 1 and not config.display.startswith(("virtual", "none")):
+            raise UsageError(
+                f"--display {config.display} has one keyboard: leave out --parallel, or play on virtual displays."
+            )
+        if config.owamcap and (not self.uses_desktop or config.display == "none"):
+            raise UsageError(f"{self.name} is played without a display: --owamcap has nothing to record.")
+        if self.settings.clock == "paused" and not self.can_pause:
+            raise UsageError(
+                f"{self.name}: its evaluator cannot stop the environment, as clock=paused would need: "
+                "it has no _pause_environment and _resume_environment."
+            )
+        # What a run that was cut short has left. What appears later is no word of ours.
+        self._left = {path.parent for path in self.artifacts.glob(f"*/{EVENTS}")}
+        self._isolation = await asyncio.to_thread(open_isolation, config, window=self._has_display(config))
+        self.agent_held = held_by(config, self._isolation)
+        self._booths: list[EpisodeSession] = []
+        self._numbers = count(1)
+
+    def _has_display(self, config: RunConfig) -> bool:
+        return self.uses_desktop and config.display != "none"
+
+    async def close(self) -> None:
+        for booth in self._booths:
+            await booth.close()
+
+    async def ask(
+        self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig, done: Sequence[Output]
+    ) -> AsyncGenerator[Output]:
+        agent = self._player(candidate, sample, config)
+        first = _agent_task(sample)
+        attempts = Attempts(self.settings.attempts)
+        for number in count():
+            task = first.model_copy(update={"seed": another_seed(sample.seed, epoch, number)})
+            folder = self.artifacts / f"{sample.index:06}-{epoch}-{number + 1}"
+            if number < len(done):  # played before the run was cut short
+                played = msgspec.json.decode(done[number].text, type=Attempt)
+            else:
+                left = interrupted(folder / EVENTS, task.seed, self.agent_held) if folder in self._left else None
+                played = left or await self._play(agent, task, folder, sample, config)
+                yield Output(msgspec.json.encode(played).decode(), played.usage, played.outcome, played.elapsed)
+            if not attempts.go_on_after(played.outcome, played.by_agent, played.interrupted):
+                return
+
+    async def _play(
+        self,
+        agent: Candidates,
+        task: AgentTask,
+        folder: Path,
+        sample: Sample,
+        config: RunConfig,
+    ) -> Attempt:
+        # With the task that follows in the log it is enough to play the episode again.
+        about = {"exam": self.name, "settings": msgspec.to_builtins(self.settings), "display": config.display}
+        booth = self._booths.pop() if self._booths else self._new_booth(agent, config)
+        try:
+            return await booth.play(task, folder, sample, about)
+        except ProctorError:
+            raise  # concerns the whole run
+        except Exception as error:
+            # Else an agent that makes the referee stumble would have its episode forgotten.
+            logger.exception("the referee stumbled over %s", task.task_id)
+            await booth.close()
+            why = f"the referee stumbled: {type(error).__name__}: {error}"
+            facts: dict[str, Any] = {"by_agent": booth.has_begun, "seed": task.seed, "held": self.agent_held}
+            return Attempt(EpisodeOutcome.JUDGE_ERROR, {}, why, 0.0, 0.0, 0, **facts)
+        finally:
+            self._booths.append(booth)
+
+    def _player(self, candidate: Candidate, sample: Sample, config: RunConfig) -> Candidates:
+        if isinstance(candidate, Model):
+            if not self.uses_desktop:
+                raise UsageError(
+                    f"{self.name} is an exam for agents, and shows a model nothing: give one with --agent module:Class."
+                )
+            return candidate, self.request(sample, 0, config).sampling
+        if isinstance(candidate, AgentCandidate) and candidate.url:
+            if not self._has_display(config):
+                raise UsageError(f"{self.name} shows nothing that could be sent to an agent on another machine.")
+            return RemoteAddress(candidate.url, config.agent_frames)
+        if isinstance(candidate, HumanCandidate):
+            return candidate
+        return self._agent(candidate)
+
+    def _agent(self, candidate: Candidate) -> Recipe:
+        from proctor.agents.agent import Agent
+
+        if not isinstance(candidate, AgentCandidate) or candidate.recipe is None:
+            raise UsageError(f"{self.name} is an exam for agents: give one with --agent module:Class.")
+        found = candidate.recipe.found()
+        if not (isinstance(found, type) and issubclass(found, Agent)):
+            raise UsageError(f"{candidate.name} is no Agent: it must be a class that extends proctor.agents.Agent.")
+        return candidate.recipe
+
+    def _new_booth(self, agent: Candidates, config: RunConfig) -> EpisodeSession:
+        from proctor.agents.runtime.session import NO_DISPLAY, EpisodeSession, Recorded
+
+        display = config.display if self.uses_desktop else NO_DISPLAY
+        if isinstance(agent, HumanCandidate):
+            display = find_display(config, self.name)
+        folder = self.artifacts / f"booth-{next(self._numbers)}"
+        recorded = Recorded(config.film, config.owamcap)
+        limits = self.settings.shared_by(config.parallel)
+        return EpisodeSession(agent, self.evaluator_recipe(), display, recorded, folder, limits, self._isolation)
+
+    async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
+        """Of the last attempt."""
+        played = msgspec.json.decode(outputs[-1].text, type=Attempt)
+        if not played.outcome.is_play:
+            return Score(None, played.outcome, played.metrics, played.notes)
+        try:
+            value = read_success(played.metrics, self.has_success)
+        except SuccessError as error:
+            return Score(
+                None, EpisodeOutcome.JUDGE_ERROR, played.metrics, "; ".join(filter(None, [str(error), played.notes]))
+            )
+        unsaid = value is None and played.outcome is EpisodeOutcome.COMPLETED
+        return Score(value, PLAYED if unsaid else played.outcome, played.metrics, played.notes)
+
+    def tally(self) -> Tally:
+        return EpisodeTally(self.metric, self._facts)
+
+    def _facts(self, output: Output) -> Facts | None:
+        played = msgspec.json.decode(output.text, type=Attempt)
+        if not played.outcome.is_play:
+            return None
+        numbers = {
+            key: float(value)
+            for key, value in played.metrics.items()
+            if key != self.metric and isinstance(value, int | float) and not isinstance(value, bool)
+        }
+        replies = [turn for turn in played.turns if turn.reply is not None]
+        unreadable = sum(not turn.readable for turn in replies)
+        return Facts(numbers, {"replies": len(replies), "unreadable": unreadable} if replies else {}, played.lags)
+
+
+def _agent_task(sample: Sample) -> AgentTask:
+    try:
+        from proctor.agents.types import Task as AgentTask
+    except ModuleNotFoundError:
+        raise MissingExtraError("an exam of agents", "agents") from None
+    return AgentTask(**sample.metadata["task"])
+
+
+@cache
+def task_of(evaluator: type[Evaluator]) -> type[EvaluatorTask]:
+    members = {
+        "__module__": evaluator.__module__,
+        "evaluator": recipe_of(evaluator),
+        "uses_desktop": evaluator.uses_desktop,
+        "can_pause": evaluator.can_pause(),
+        "has_success": evaluator.has_success,
+        "summary": (evaluator.__doc__ or "").strip().partition("\n")[0],
+    }
+    return type(evaluator.__name__, (EvaluatorTask,), members)

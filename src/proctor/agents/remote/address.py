@@ -1,0 +1,35 @@
+"""Where an agent is that is not on this machine, and how a run says where its agent was."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+
+from proctor.agents.human import is_human
+from proctor.core.config import REMOTE, RunConfig
+
+if TYPE_CHECKING:
+    from proctor.agents.runtime.hosting.isolation import Isolation
+
+TRUSTED = "trusted"  # it ran as the user, with all that the user may do
+FrameFormat = Literal["png", "jpeg", "raw"]
+
+
+class RemoteAddress(Struct, frozen=True):
+    """The server of an agent, and the form in which it is sent what a window shows."""
+
+    url: str
+    frames: FrameFormat = "png"
+
+    def __str__(self) -> str:
+        return f"remote: {self.url}"
+
+
+def held_by(config: RunConfig, isolation: Isolation | None) -> str:
+    """For record, report and page; empty for a model and for a person."""
+    if not config.agent or is_human(config.agent):
+        return ""
+    if config.agent.startswith(REMOTE):
+        return str(RemoteAddress(config.agent))
+    return TRUSTED if isolation is None else str(isolation)

@@ -1,0 +1,60 @@
+"""An agent on another machine in a stepped environment of this one."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from proctor.agents.envs.types import EnvDescription, EnvInfo, Episode, EpisodeFault, PromptView
+from proctor.agents.outcome import EpisodeOutcome
+from proctor.agents.remote import messages
+from proctor.agents.remote.client import WireClient, WireError
+from proctor.core.types import Usage
+
+ENDING = 2.0  # seconds in which it is told that the episode is over
+
+
+class RemoteMind:
+    """One episode of it."""
+
+    def __init__(self, client: WireClient, episode: Episode) -> None:
+        self.usage = Usage()  # nothing that we know of
+        self.unreadable = 0
+        self._client, self._episode = client, episode
+        self._name = str(uuid4())
+        self._begun = False
+        self._info: EnvDescription
+        client.forget()
+
+    @property
+    def busy_seconds(self) -> float:
+        return self._client.busy_seconds
+
+    def begin(self, about: EnvInfo) -> None:
+        header = self._episode.header
+        self._info = EnvDescription(header.task, about.actions, self._episode.clock, self._episode.fps)
+
+    async def move(self, view: PromptView) -> Any:
+        try:
+            if not self._begun:
+                self._begun = True
+                told = msgspec.to_builtins(self._info)
+                await self._client.begin(messages.Begin(self._name, "world", None, self._episode.agent_seed, told))
+            headers = {"Content-Type": messages.OBSERVATION}
+            answer = await self._client.step(self._name, view.step, view.observation, headers, messages.world_answer)
+        except WireError as error:
+            raise EpisodeFault(EpisodeOutcome.AGENT_CRASH, str(error)) from error
+        if answer.action is None:
+            raise EpisodeFault(EpisodeOutcome.AGENT_CRASH, "it gave null, which is no action")
+        return answer.action
+
+    async def end(self) -> None:
+        self._client.forget()
+        if self._begun:
+            with suppress(WireError, TimeoutError):  # it will notice when the next one begins
+                async with asyncio.timeout(ENDING):
+                    await self._client.end(self._name)

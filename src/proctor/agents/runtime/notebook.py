@@ -1,0 +1,52 @@
+"""What an isolated agent says that it does, written down by the referee. The agent may say anything."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from proctor.agents.runtime.recording import EventRecorder
+
+MOST_BYTES = 64 * 1024 * 1024  # of one episode: a log of that size is no log of keys
+MOST_FACTS = 16  # of an event
+LONGEST_TEXT = 10_000
+KINDS = {"input": "kind", "frame": "hash"}  # of events, and what each of them says
+
+
+class Notebook:
+    def __init__(self) -> None:
+        self._recording = EventRecorder()
+        self._left = self._begun_ns = 0
+        self.dropped = 0  # events that were none, or too many
+
+    def begin(self, folder: str) -> None:
+        """The log of another episode; none if there is no folder."""
+        self._recording.begin(folder)
+        self._left, self.dropped = MOST_BYTES if folder else 0, 0
+        self._begun_ns = time.monotonic_ns()
+
+    def take(self, told: dict[Any, Any]) -> None:
+        size = _size(told)
+        if size and size <= self._left:
+            self._left -= size
+            ns = min(max(told["ns"], self._begun_ns), time.monotonic_ns())
+            told = {key: value for key, value in told.items() if key != "by"}  # it is nobody else
+            self._recording.add({**told, "ns": ns})
+        else:
+            self.dropped += 1
+
+
+def _size(told: dict[Any, Any]) -> int:
+    """About how long it will be as a line; 0 if it is no event."""
+    event = told.get("event")
+    said = KINDS.get(event) if isinstance(event, str) else None
+    if said is None or not isinstance(told.get(said), str) or type(told.get("ns")) is not int:
+        return 0
+    if len(told) > MOST_FACTS:
+        return 0
+    size = 0
+    for key, value in told.items():
+        if not isinstance(key, str) or not isinstance(value, str | int | float | bool | None):
+            return 0
+        size += len(key) + (len(value) if isinstance(value, str) else 20)
+    return size if size <= LONGEST_TEXT else 0

@@ -1,0 +1,1 @@
+"""Programs with a window as environments, and what judges them by what they show."""

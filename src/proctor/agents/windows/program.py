@@ -1,0 +1,247 @@
+"""A program that can be stopped in the middle of its time: it goes on later, and does not notice."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
+from functools import cache
+from pathlib import Path
+
+from proctor.agents.outcome import EnvironmentCrashedError
+from proctor.agents.runtime.hosting.guardian import descendants
+
+LIBRARY = "libfaketime"
+SHARED = Path("/dev/shm")
+LIBC = ("/libc.so", "/libc-", "/ld-musl")  # loaded after what is preloaded
+LOADING = 10.0  # seconds in which a process that was just started has loaded its libraries, on a busy machine
+STANDING = 30.0  # seconds in which a stopped process stands still, on a busy machine
+LOOK_AGAIN = 0.0005
+SPINNING = 0.01  # seconds before a moment that is to be met exactly, in which its processes are looked up
+
+
+class PausableProgram:
+    """Started by its constructor. With `pausable` its clock can be stopped: all it knows of time is told by a file."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        log: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        pass_fds: Sequence[int] = (),
+        pausable: bool = False,
+        folder: Path | None = None,
+    ) -> None:
+        """The files of its clock go to the folder: should we be killed, they are not left where nobody looks."""
+        self._paused_at: float | None = None
+        self._lost = 0.0  # seconds that the program does not know of
+        self._checked: set[tuple[int, str]] = set()  # processes that have their time from us, and what they run
+        place = folder.resolve() if folder else None  # the program may go elsewhere
+        self._folder = tempfile.TemporaryDirectory(prefix="proctor-clock-", dir=place) if pausable else None
+        told = self._clock() if pausable else {}
+        if pausable:
+            command = [self._without_rights(command[0]), *command[1:]]
+        self._started = time.monotonic()
+        with log.open("ab") if log else nullcontext() as output:  # without a log it speaks to whom we speak to
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={**os.environ, **(environment or {}), **told},
+                pass_fds=pass_fds,
+            )
+
+    def _clock(self) -> dict[str, str]:
+        """What makes the program ask the file for the time, every time."""
+        self._tell()
+        return {
+            "LD_PRELOAD": " ".join(filter(None, [os.environ.get("LD_PRELOAD"), clock_library()])),
+            "FAKETIME_TIMESTAMP_FILE": str(self._file),
+            "FAKETIME_NO_CACHE": "1",
+        }
+
+    def _without_rights(self, name: str) -> str:
+        """Nothing is preloaded for a program with rights of its own, as many games have for their high scores."""
+        found = shutil.which(name)
+        if found is None or not os.stat(found).st_mode & (stat.S_ISUID | stat.S_ISGID):
+            return name
+        copy = Path(shutil.copyfile(found, self._file.with_name(Path(found).name)))
+        copy.chmod(0o700)
+        return str(copy)
+
+    @property
+    def _file(self) -> Path:
+        assert self._folder is not None
+        return Path(self._folder.name) / "behind"
+
+    def _tell(self) -> None:
+        fresh = self._file.with_suffix(".new")
+        fresh.write_text(f"-{self._lost:.6f}s")
+        fresh.replace(self._file)
+
+    @property
+    def is_paused(self) -> bool:
+        return self._paused_at is not None
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of the program's own time."""
+        now = time.monotonic() if self._paused_at is None else self._paused_at
+        return now - self._started - self._lost
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def owns(self, pid: int) -> bool:
+        """Whether this is a process of it."""
+        return pid in self._processes()
+
+    def poll(self) -> int | None:
+        return self._process.poll()
+
+    def wait(self, seconds: float) -> int:
+        """Raises TimeoutExpired if it is still there."""
+        return self._process.wait(seconds)
+
+    def _check_clock(self) -> None:
+        """Raises if a process of it has its time from elsewhere: then something would go on while we think it stands.
+
+        So has one that is linked statically, or has rights of its own and was started by another, such as a script.
+        """
+        deadline = time.monotonic() + LOADING
+        while others := [pid for pid in self._processes() if not self._has_our_clock(pid)]:
+            if time.monotonic() > deadline or any(map(_has_its_own_clock, others)):
+                names = ", ".join(sorted(set(map(_name, others))))
+                raise EnvironmentCrashedError(f"the clock of {names} cannot be stopped: use --set clock=realtime")
+            time.sleep(LOOK_AGAIN)
+
+    def _has_our_clock(self, pid: int) -> bool:
+        """Also if it is no more."""
+        try:
+            known = pid, os.readlink(f"/proc/{pid}/exe")
+            if known in self._checked:
+                return True
+            loaded = Path(f"/proc/{pid}/maps").read_text(errors="replace")
+        except PermissionError:  # it has rights of its own, so nothing was preloaded
+            return False
+        except OSError:
+            return True
+        if LIBRARY in loaded:
+            self._checked.add(known)
+            return True
+        return not loaded  # it has ended, and nobody has asked how
+
+    def pause(self) -> None:
+        """Returns when every process of it stands still."""
+        if self._paused_at is not None or self.poll() is not None:
+            return
+        self._check_clock()
+        self._stop(self._processes())
+
+    def _stop(self, known: Sequence[int]) -> None:
+        """Those that are known at once; then those that one of them has started meanwhile."""
+        deadline = time.monotonic() + STANDING
+        found = list(known)
+        while True:
+            for pid in found:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+            while running := [pid for pid in found if not _stands(pid)]:
+                if time.monotonic() > deadline:
+                    self._signal(signal.SIGCONT)
+                    names = ", ".join(sorted(set(map(_name, running))))
+                    raise EnvironmentCrashedError(f"{names} did not stop within {STANDING:g} s")
+                time.sleep(LOOK_AGAIN)
+            stood = time.monotonic()  # only now: a clock that stood before its process would go back for it
+            found = [pid for pid in self._processes() if not _stands(pid)]
+            if not found:
+                self._paused_at = stood
+                return
+
+    def resume(self) -> None:
+        if self._paused_at is None:
+            return
+        self._lost += time.monotonic() - self._paused_at
+        self._paused_at = None
+        if self._folder is not None:
+            self._tell()
+        self._signal(signal.SIGCONT)
+
+    def run_until(self, seconds: float) -> float:
+        """Lets it run until so much of its own time has passed, then stops it. At what time it really stands."""
+        if self.elapsed < seconds:
+            self.resume()
+            time.sleep(max(0.0, seconds - self.elapsed - SPINNING))
+            self._check_clock()
+            known = self._processes()
+            while self.elapsed < seconds:
+                pass
+            if self.poll() is None:
+                self._stop(known)
+        self.pause()
+        return self.elapsed
+
+    def _processes(self) -> list[int]:
+        return [self.pid, *descendants(self.pid)]
+
+    def _signal(self, number: int) -> None:
+        """Until two looks find the same: one that is signalled may just have started another."""
+        reached: set[int] = set()
+        while new := set(self._processes()) - reached:
+            for pid in new:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            reached |= new
+
+    def end(self) -> None:
+        """With all that it has started: games of distributions are often behind a script."""
+        if self.poll() is None:
+            self._signal(signal.SIGSTOP)  # so that none of them starts another
+            self._signal(signal.SIGKILL)
+        self._process.wait()
+        if self._folder is not None:
+            self._folder.cleanup()
+            for name in (f"faketime_shm_{self.pid}", f"sem.faketime_sem_{self.pid}"):  # which the killed leave behind
+                SHARED.joinpath(name).unlink(missing_ok=True)
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
+    except OSError:
+        return f"process {pid}"
+
+
+def _has_its_own_clock(pid: int) -> bool:
+    """Whether a process is past the moment in which our library would have been loaded, and does not have it."""
+    try:
+        loaded = Path(f"/proc/{pid}/maps").read_text(errors="replace")
+    except OSError:
+        return False
+    return LIBRARY not in loaded and any(name in loaded for name in LIBC)
+
+
+def _stands(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state in "TtZX"
+
+
+@cache
+def clock_library() -> str:
+    """As the loader wants it named: the wrapper of the library knows where its distribution keeps it."""
+    wrapper = shutil.which("faketime")
+    if wrapper is None:
+        raise EnvironmentCrashedError("the clock `paused` needs libfaketime: apt-get install faketime")
+    asked = [wrapper, "-m", "-f", "+0s", "printenv", "LD_PRELOAD"]
+    return subprocess.run(asked, check=True, capture_output=True, text=True, timeout=30).stdout.strip()

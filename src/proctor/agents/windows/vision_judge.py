@@ -1,0 +1,100 @@
+"""A model that sees as a judge: shown a frame, it answers a question by a schema, or there is no verdict."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import numpy
+from msgspec import Struct
+
+from proctor.agents.constants import TIMEOUTS
+from proctor.agents.desktop.names import png
+from proctor.core.config import RunConfig
+from proctor.core.errors import ModelError, UsageError
+from proctor.core.types import Image, Message, Sample, Text
+from proctor.models.base import REASONING_TOKENS, Request, Sampling
+from proctor.models.client import Gateway
+from proctor.models.providers.openai import OpenAI
+
+INSTRUCTION = """\
+This is a picture of the window of a program that somebody uses.
+{question}
+Judge by what is to be seen and by nothing else. Answer in JSON:
+success: whether it has succeeded;
+over: whether it is at its end, with or without success;
+score: the number that was asked for or is shown as the score, null if there is none;
+why: what in the picture says so, in one sentence."""
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "success": {"type": "boolean"},
+        "over": {"type": "boolean"},
+        "score": {"type": ["number", "null"]},
+        "why": {"type": "string"},
+    },
+    "required": ["success", "over", "score", "why"],
+    "additionalProperties": False,
+}
+RETRIES = 2  # of a server that fails
+PATIENCE = 0.9 * TIMEOUTS.SCORING  # seconds, so that it is us who say what went wrong
+SHOWN = 2_000  # characters of a reply that is no verdict
+FAMILY = "openai/"
+
+
+class JudgeVerdict(Struct, frozen=True, forbid_unknown_fields=True):
+    """An answer that fits the schema."""
+
+    success: bool
+    over: bool
+    score: float | None
+    why: str
+
+
+class _Server(OpenAI):
+    url_option, api_option = "judge_base_url", "judge_api"
+
+
+class VisionJudge:
+    """Reached anew for each question: frames are seconds apart, and nothing is left open between them."""
+
+    def __init__(self, model: str, base_url: str = "", api: str = "chat") -> None:
+        family, _, name = model.partition("/")
+        if f"{family}/" != FAMILY or not name:
+            raise UsageError(f"judge_model: expected {FAMILY}NAME, got {model!r}.")
+        self._name, self._url, self._api = name, base_url or None, api
+        self._model()  # raises if there is no key
+
+    def _model(self) -> Gateway:
+        server = _Server(self._name, self._url, self._api, PATIENCE, "OPENAI_API_KEY")
+        return Gateway(server, RunConfig(task="", model=server.name, retries=RETRIES))
+
+    async def reach(self) -> None:
+        """Asks about an empty picture. Raises a UsageError if the server is not there, or has no such model or page."""
+        with suppress(ModelError):  # which may not happen again; if it does, there is no verdict
+            await self._answer(png(numpy.zeros((64, 64, 3), numpy.uint8)), "Is anything to be seen?")
+
+    def judge(self, picture: bytes, question: str) -> tuple[JudgeVerdict, str]:
+        """The verdict, and the reply as the model wrote it. Raises a ModelError if there is no verdict to be had."""
+        reply = asyncio.run(self._answer(picture, question))
+        try:
+            return msgspec.json.decode(reply, type=JudgeVerdict), reply
+        except msgspec.DecodeError as error:
+            said = reply[:SHOWN]
+            raise ModelError(f"the reply of {FAMILY}{self._name} does not fit the schema ({error}): {said!r}") from None
+
+    async def _answer(self, picture: bytes, question: str) -> str:
+        words = INSTRUCTION.format(question=question)
+        prompt = (Message("user", (Text(words), Image(picture))),)
+        request = Request(prompt, Sampling(REASONING_TOKENS), 0, Sample("judged", 0, prompt), SCHEMA)
+        model = self._model()
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await model.prepare(lambda: ())
+                return (await model.generate(request)).text
+        except TimeoutError:
+            raise ModelError(f"{model.name} gave no verdict within {PATIENCE:g} s") from None
+        finally:
+            await model.close()

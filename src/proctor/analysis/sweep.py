@@ -1,0 +1,87 @@
+"""A sweep: an exam at one value of a setting after the other, each an ordinary run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from proctor.analysis.curve import Curve
+from proctor.core import registry
+from proctor.core.config import RunConfig, build_config
+from proctor.core.errors import SettingError, UsageError
+from proctor.core.evaluation import budget_of, evaluate
+from proctor.core.runner import Observer
+from proctor.core.task import Task, create_task
+
+
+class Sweep(Struct, frozen=True):
+    setting: str
+    values: list[Any]
+
+
+def sweep(
+    task: str | type[Task],
+    model: str,
+    setting: str,
+    values: Sequence[Any],
+    *,
+    observer: Observer | None = None,
+    **options: Any,
+) -> Curve:
+    """Runs an exam at each value and returns its curve: the same as `proctor run TASK … --sweep SETTING=VALUES`."""
+    name, task_class = registry.resolve(task)
+    plan = read_sweep({setting: list(values)})
+    runs, _ = plan_runs(plan, {name: task_class}, {name: {"model": model, **options}})
+    budget = budget_of(runs[0])
+    reports = []
+    for config in runs:
+        if not budget.ended:
+            reports.append(
+                evaluate(**msgspec.structs.asdict(config) | {"task": task}, observer=observer, budget=budget)
+            )
+    return Curve(setting, reports)
+
+
+def read_sweep(table: Any) -> Sweep:
+    """A sweep as a file says it: {"shapes": [3, 5, 7]}."""
+    if not (isinstance(table, dict) and len(table) == 1 and all(v and isinstance(v, list) for v in table.values())):
+        raise UsageError(f"sweep: expected one setting with its values, as in shapes = [3, 5, 7], got {table!r}.")
+    ((setting, values),) = table.items()
+    for i, value in enumerate(values):
+        if value in values[:i]:
+            raise UsageError(f"sweep: the value {value!r} of {setting} comes twice.")
+    return Sweep(setting, values)
+
+
+def plan_runs(
+    sweep: Sweep,
+    tasks: Mapping[str, type[Task]],
+    options_of: Mapping[str, Mapping[str, Any]],
+    lenient: Collection[str] = (),
+) -> tuple[list[RunConfig], list[str]]:
+    """The runs of a sweep, task by task, and why there is none for a value that a lenient task does not take."""
+    runs: list[RunConfig] = []
+    taken: set[int] = set()
+    refusals: list[tuple[int, SettingError]] = []
+    for name, task_class in tasks.items():
+        config = build_config({**options_of[name], "task": name})
+        if sweep.setting in config.settings:
+            raise UsageError(f"The setting {sweep.setting} is to be swept and to be fixed: leave out one of the two.")
+        for place, value in enumerate(sweep.values):
+            settings = config.settings | {sweep.setting: value}
+            try:
+                create_task(task_class, name, settings, config.modality, config.data)
+            except SettingError as error:
+                if name not in lenient or error.setting not in (sweep.setting, "modality", ""):
+                    raise
+                refusals.append((place, error))
+            else:
+                taken.add(place)
+                runs.append(msgspec.structs.replace(config, settings=settings))
+    for place, refusal in refusals:
+        if place not in taken:
+            raise refusal  # a value that fits nowhere is a slip
+    return runs, list(dict.fromkeys(str(refusal) for _, refusal in refusals))

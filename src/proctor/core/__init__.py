@@ -1,0 +1,1 @@
+"""The core: samples, tasks, the run loop. It knows no family."""

@@ -1,0 +1,30 @@
+"""The contract of whoever sits an exam."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from proctor.core.types import Sample
+
+
+class Candidate(ABC):
+    name: str
+    # Requests that it works at together: so many reach it at once, whatever --concurrency says. Known once prepared.
+    places: int = 1
+    gathers: bool = False  # it works faster at requests that come at the same moment than at one after the other
+
+    async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:  # noqa: B027
+        """Called once before the first sample: load weights, reach the server, look the exam over."""
+
+    def identity(self) -> dict[str, str]:
+        """All that could change an answer besides the request: file hash, server, endpoint."""
+        return {"model": self.name}
+
+    def findings(self) -> dict[str, Any]:
+        """What it found out while it worked, for the provenance of the run."""
+        return {}
+
+    async def close(self) -> None:  # noqa: B027
+        """Called once at the end."""

@@ -1,0 +1,28 @@
+"""Modules of optional extras, imported when they are needed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from proctor.core.errors import MissingExtraError, UsageError
+
+# Shared libraries that wheels are linked to but do not carry, and Debian's package of each.
+SYSTEM_LIBRARIES = {"libgomp.so.1": "libgomp1", "libGL.so.1": "libgl1", "libglib-2.0.so.0": "libglib2.0-0"}
+
+
+def import_extra(module: str, feature: str, extra: str) -> Any:
+    """The module. One that is not installed and one that does not load are told apart: they have different cures."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == module.partition(".")[0]:
+            raise MissingExtraError(feature, extra) from None
+        cure = f" Reinstall it: pip install --force-reinstall 'proctor[{extra}]'."
+        raise UsageError(f"{feature} needs {module}, which does not load: {error}.{cure}") from None
+    except ImportError as error:
+        reason = " ".join(str(error).split()).removesuffix(".")
+        cures = [
+            f" Install it: apt-get install {package}." for name, package in SYSTEM_LIBRARIES.items() if name in reason
+        ]
+        raise UsageError(f"{feature} needs {module}, which does not load: {reason}.{''.join(cures)}") from None

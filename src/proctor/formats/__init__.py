@@ -1,0 +1,1 @@
+"""Files that Proctor and other harnesses read and write."""

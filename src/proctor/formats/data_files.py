@@ -1,0 +1,125 @@
+"""Data files: samples as lines of JSON or as a Parquet table, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from errno import EISDIR
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from proctor.core.config import user_path
+from proctor.core.errors import TaskError, UsageError
+from proctor.core.extras import import_extra
+
+PARQUET_ROWS = 8192  # in a row group
+
+Write = Callable[[Iterable[bytes], IO[bytes]], None]
+
+
+def shard_of(text: str, n: int) -> range:
+    """The items of shard K of M, for '3/8' the third of eight: one after the other they are the whole."""
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise UsageError(f"A shard is written K/M, from 1/M to M/M, as in 3/8; got {text!r}.")
+    number, shards = int(match[1]), int(match[2])
+    return range(n * (number - 1) // shards, n * number // shards)
+
+
+def write_data(lines: Iterable[bytes], path: str) -> None:
+    """Writes lines of JSON in the format that the file's ending names; `-` is standard output."""
+    if path == "-":
+        _write_lines(lines, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return
+    write, target = format_of(path), user_path(path)
+    # Under another name until it is complete: nobody takes half a file for the whole.
+    part = target.with_name(f"{target.name}.part")
+    try:
+        if target.is_dir():  # said before the work begins
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+        with part.open("wb") as file:
+            write(lines, file)
+        os.replace(part, target)
+    except OSError as error:
+        raise UsageError(f"Cannot write {path}: {error.strerror}.") from None
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def with_pictures(
+    lines: Iterable[bytes], draw: Callable[[dict[str, Any]], bytes], folder: Path, ending: str
+) -> Iterator[bytes]:
+    """The same lines, each with the name of its picture, which is drawn into the folder."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for piece in lines:
+            for line in piece.splitlines():
+                row = msgspec.json.decode(line)
+                row["image"] = f"{row['id']}.{ending}"
+                _write_picture(folder / row["image"], draw(row))
+                yield msgspec.json.encode(row) + b"\n"
+    except OSError as error:
+        raise UsageError(f"Cannot write to {folder}: {error.strerror}.") from None
+
+
+def _write_picture(path: Path, data: bytes) -> None:
+    if path.exists() and path.read_bytes() != data:
+        raise UsageError(f"{path} is the picture of something else: every data set needs a folder of its own.")
+    path.write_bytes(data)
+
+
+def format_of(path: str) -> Write:
+    ending = Path(path).suffix
+    if path == "-" or ending in (".jsonl", ".ndjson"):
+        return _write_lines
+    if ending == ".parquet":
+        import_extra("pyarrow.parquet", "Writing Parquet", "parquet")  # asked for before the work begins
+        return _write_parquet
+    raise UsageError(f"No format for {path}: use a name that ends in .jsonl or .parquet.")
+
+
+def _write_lines(lines: Iterable[bytes], file: IO[bytes]) -> None:
+    file.writelines(lines)
+
+
+def _write_parquet(lines: Iterable[bytes], file: IO[bytes]) -> None:
+    import pyarrow
+    from pyarrow.parquet import ParquetWriter
+
+    writer = None
+    try:
+        for rows in _in_groups(lines):
+            table = pyarrow.Table.from_pylist(rows, schema=writer.schema if writer else None)
+            if writer is None:
+                writer = ParquetWriter(file, table.schema, compression="zstd")
+            writer.write_table(table)
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
+        raise TaskError(f"These samples do not fit into one table: {error}. Write .jsonl instead.") from None
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _in_groups(lines: Iterable[bytes]) -> Iterator[list[dict[str, Any]]]:
+    rows: list[dict[str, Any]] = []
+    for piece in lines:
+        rows += map(_table_row, piece.splitlines())
+        while len(rows) >= PARQUET_ROWS:
+            yield rows[:PARQUET_ROWS]
+            del rows[:PARQUET_ROWS]
+    yield rows
+
+
+def _table_row(line: bytes) -> dict[str, Any]:
+    """A line with the same columns as all others: what may have any keys is kept as JSON text."""
+    row: dict[str, Any] = msgspec.json.decode(line)
+    return {
+        key: msgspec.json.encode(value).decode() if isinstance(value, dict) else value for key, value in row.items()
+    }

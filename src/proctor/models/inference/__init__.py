@@ -1,0 +1,1 @@
+"""The batched decoder of local models."""

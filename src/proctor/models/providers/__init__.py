@@ -1,0 +1,1 @@
+"""Where models run: servers, and engines in this process."""

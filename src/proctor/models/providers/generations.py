@@ -1,0 +1,190 @@
+"""Files of generations: a JSON list with a list of texts for each problem, as code harnesses exchange them."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from proctor.core.errors import ModelError, StoreWriteError, UsageError
+from proctor.core.types import Output, Sample
+from proctor.models.base import Model, Request
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+LOADED = "loaded"  # why an output ends that was made elsewhere
+
+
+class Note(Struct, frozen=True):
+    """What a file of generations belongs to; written beside it, because the list itself does not say."""
+
+    task: str
+    model: str
+    limit_start: int
+    problems: int
+    sha256: str  # of the file: another one may have taken its place, or a hand may have changed it
+    config: dict[str, Any] = {}
+
+
+class GenerationsModel(Model):
+    """Hands over what another harness, or an earlier run, has made: a JSON list of lists, problem by problem.
+
+    These are whole programs or texts, to be judged as they are.
+    """
+
+    def __init__(self, path: Path, task: str, name: str = "") -> None:
+        """``name``: of whoever has made them."""
+        self.name = name or f"scripted/generations:{path}"
+        self._path, self._task, self._first = path, task, 0
+        self._texts, self._sha256 = _read_generations(path)
+
+    def identity(self) -> dict[str, str]:
+        return {"model": self.name, "sha256": self._sha256}
+
+    async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
+        """Finds out to which problems the lists belong."""
+        note = _read_note(self._path, self._sha256)
+        if note is not None and _name_alone(note.task) != _name_alone(self._task):
+            raise UsageError(
+                f"{self._path} has generations of {note.task}, not of {self._task}; if they are meant to be judged as "
+                f"such, remove {_note_beside(self._path)}."
+            )
+        asked = [sample.index for sample in samples()]
+        first = note.limit_start if note else asked[0] if len(self._texts) == len(asked) else 0
+        last = first + len(self._texts)
+        if asked and not (first <= asked[0] and asked[-1] < last):
+            raise UsageError(
+                f"{self._path} has generations for {len(self._texts)} problems, from number {first} on; "
+                f"the run asks for {len(asked)}, from number {asked[0]} to {asked[-1]}."
+            )
+        self._first = first
+
+    async def generate(self, request: Request) -> Output:
+        texts = self._texts[request.sample.index - self._first]
+        if request.number >= len(texts):
+            raise ModelError(f"{self._path} has {len(texts)} generations for sample {request.sample.id}, no more")
+        return Output(text=texts[request.number], finish=LOADED)
+
+
+class PartialGenerations(Model):
+    """Hands over what a file has, and asks a model for the rest.
+
+    Of a problem that has fewer generations than the run needs, all are asked for: what is missing of a list cannot be
+    told from its end.
+    """
+
+    def __init__(self, model: Model, path: Path, first: int, needed: int) -> None:
+        self.name, self._model, self._needed = model.name, model, needed
+        self._texts, self._sha256 = _read_partial(path, first)
+        self._copy_traits()
+        complete = sum(len(texts) >= needed for texts in self._texts.values())
+        logger.warning("note: %d problems have their generations in %s; the others are asked.", complete, path)
+
+    async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
+        await self._model.prepare(samples)
+        self._copy_traits()
+
+    def identity(self) -> dict[str, str]:
+        return self._model.identity() | {"generations": self._sha256}
+
+    def findings(self) -> dict[str, Any]:
+        return self._model.findings()
+
+    async def generate(self, request: Request) -> Output:
+        texts = self._texts.get(request.sample.index, [])
+        if len(texts) < self._needed:
+            return await self._model.generate(request)
+        return Output(text=texts[request.number], finish=LOADED)
+
+    async def close(self) -> None:
+        await self._model.close()
+
+    def _copy_traits(self) -> None:
+        """Those of the model, of which some are known only when it is prepared."""
+        for trait in ("blind", "gathers", "in_process", "places", "reasoning_tokens", "server", "usual_api"):
+            setattr(self, trait, getattr(self._model, trait))
+
+
+def _read_partial(path: Path, first: int) -> tuple[dict[int, list[str]], str]:
+    """By the numbers of the problems. A file that is not there yet has none, as at the start of a chain of jobs."""
+    if not path.exists():
+        return {}, ""
+    lists, sha256 = _read_lists(path, list[list[str | None] | None])
+    note = _read_note(path, sha256)
+    texts = [[text for text in of_one or () if text is not None] for of_one in lists]
+    return dict(enumerate(texts, note.limit_start if note else first)), sha256
+
+
+def read_generations(path: Path) -> dict[int, list[str]]:
+    """The lists of a file, by the numbers of the problems that they belong to."""
+    texts, sha256 = _read_generations(path)
+    note = _read_note(path, sha256)
+    return dict(enumerate(texts, note.limit_start if note else 0))
+
+
+def count_generations(path: Path) -> int:
+    """How many there are for each problem: for all the same number, unless some have none."""
+    numbers = [len(texts) for texts in _read_generations(path)[0] if texts]
+    if len(set(numbers)) > 1:
+        raise UsageError(
+            f"{path}: some problems have {min(numbers)} generations, others {max(numbers)}; say --n-samples "
+            f"{min(numbers)} to use that many of each."
+        )
+    return numbers[0] if numbers else 1
+
+
+def _read_generations(path: Path) -> tuple[list[list[str]], str]:
+    """With the digest of the file."""
+    return _read_lists(path, list[list[str]])
+
+
+def _read_lists(path: Path, kind: type[T]) -> tuple[T, str]:
+    try:
+        content = path.read_bytes()
+        return msgspec.json.decode(content, type=kind), hashlib.sha256(content).hexdigest()
+    except OSError as error:
+        raise UsageError(f"Cannot read the generations {path}: {error.strerror}.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not a list of lists of texts: {error}.") from None
+
+
+def write_generations(path: Path, generations: list[list[str]], **note: Any) -> None:
+    """With a note beside them, of which this is what the list cannot say."""
+    sha256 = hashlib.sha256(write_json(path, generations)).hexdigest()
+    write_json(_note_beside(path), Note(problems=len(generations), sha256=sha256, **note))
+
+
+def write_json(path: Path, content: Any, *, readable: bool = False) -> bytes:
+    """What was written."""
+    encoded = msgspec.json.encode(content)
+    written = msgspec.json.format(encoded, indent=2) if readable else encoded
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(written)
+    except OSError as error:
+        raise StoreWriteError(f"Cannot write {path}: {error.strerror}. The run itself is in the store.") from None
+    return written
+
+
+def _note_beside(path: Path) -> Path:
+    return path.with_name(f"{path.stem}.note.json")
+
+
+def _read_note(path: Path, sha256: str) -> Note | None:
+    """None also where it is about another file that had this name."""
+    try:
+        note = msgspec.json.decode(_note_beside(path).read_bytes(), type=Note)
+    except (OSError, msgspec.DecodeError):
+        return None
+    return note if note.sha256 == sha256 else None
+
+
+def _name_alone(task: str) -> str:
+    """Without its family or folder, which may be called otherwise by now."""
+    return task.rpartition("/")[2]

@@ -1,0 +1,368 @@
+"""The process that runs a worker. What it needs to see of a program is how long it runs and how it ends.
+
+A worker's processes:
+
+    warden ─┬─ examiner        holds the tests; one for many programs, in a PID namespace of its own
+            └─ zygote ─┬─ init       idle; whatever a program leaves behind in the room ends with it
+                       └─ subject    one program, in the room; killed when the tests are over
+
+The room is a PID namespace in which a program is alone with an idle init. It is renewed when anything stays behind.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import importlib
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Any
+
+from proctor.sandbox.inside import kernel, program, scratch, test_runner, watch, zygote
+from proctor.sandbox.inside.frames import JOB
+from proctor.sandbox.inside.walls import raise_walls
+
+# Handed over by the harness, and kept at these numbers.
+JOBS, VERDICTS, HARNESS = 3, 4, 5
+_TICK = 0.1
+_SHORTEST = 0.005
+_RETIREMENT = 2000  # programs until an examiner is replaced, whatever its memory has come to
+_PATIENCE = 1.0  # for the examiner to notice that its subject is gone
+_OPEN_FILES = 256
+_RLIMIT_MSGQUEUE = 12  # not named by Python
+
+# What nearly every program imports. Loaded once here; each makes every fork a little dearer, so there are not more.
+_PRELOADED = ("collections", "copy", "functools", "heapq", "itertools", "math", "re", "string", "typing")
+
+Outputs = tuple[int, int]
+
+
+class HarnessGoneError(Exception):
+    pass
+
+
+class Supervisor:
+    def __init__(self, plan: dict[str, Any]) -> None:
+        self._plan = plan
+        self._scratch = plan["scratch"]
+        shown = [place for place in plan.get("folders", ()) if os.path.dirname(place) == self._scratch]
+        self._islands = {os.path.basename(place) for place in (*plan["islands"], *shown)}
+        self._verdicts = socket.socket(fileno=VERDICTS)
+        self._own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        self._judged = 0
+        self._processors = os.sched_getaffinity(0)
+        self._gathered: int | None = None
+        self._start_examiner()
+        self._start_zygote()
+
+    def serve(self) -> None:
+        poll = select.poll()
+        poll.register(JOBS, select.POLLIN)
+        poll.register(HARNESS, select.POLLIN)
+        self._verdicts.send(b'{"ready": true}')
+        while True:
+            ready = dict(poll.poll())
+            if HARNESS in ready or not (header := os.read(JOBS, JOB.size)):
+                return
+            while len(header) < JOB.size:
+                header += os.read(JOBS, JOB.size - len(header))
+            try:
+                self._run(*JOB.unpack(header))
+            except HarnessGoneError:
+                return
+
+    def close(self) -> None:
+        """Nobody stays: with a PID namespace they would end with us, without one they have to be told."""
+        for process in (self._examiner, self._zygote):
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+        if not self._plan["pid_namespace"]:
+            watch.end_descendants(set())
+
+    def _run(
+        self, seconds: float, wall_seconds: float, memory: int, output: int, disk: int, processes: int, length: int
+    ) -> None:
+        """One program, from fork to clean-up."""
+        started = time.monotonic()
+        outputs = self._output_files()
+        end = self._start_program(outputs, length, self._limits(seconds, memory, disk, processes))
+        try:
+            if length > test_runner.LARGE_JOB:
+                self._await_job()
+                started = time.monotonic()
+            stopped = self._watch(started, seconds, wall_seconds, memory, outputs, output)
+            alive = not select.select([end], [], [], 0)[0]
+            if alive:
+                signal.pidfd_send_signal(end, signal.SIGKILL)
+            status, cpu, resident = self._ended()
+            cpu += self._clear_room()
+            self._judged += 1
+            if stopped or self._judged % _RETIREMENT == 0:
+                self._renew_examiner(stopped)
+            code = None if alive else os.waitstatus_to_exitcode(status)
+            self._send_end(stopped, code, cpu, resident, time.monotonic() - started, outputs, output)
+            scratch.empty(self._scratch, self._islands)
+        finally:
+            for descriptor in (end, *outputs):
+                os.close(descriptor)
+
+    def _start_program(self, outputs: Outputs, length: int, limits: bytes) -> int:
+        """Has the zygote start it and the examiner judge it; returns a handle on its process."""
+        hear_tests, tell_subject = os.pipe()
+        hear_subject, tell_tests = os.pipe()
+        self._gather()
+        end = self._start_process(limits, outputs, hear_tests, tell_tests)
+        socket.send_fds(self._orders, [length.to_bytes(8, "little")], [hear_subject, tell_subject, end])
+        for descriptor in (hear_tests, tell_subject, hear_subject, tell_tests):
+            os.close(descriptor)
+        return end
+
+    def _limits(self, seconds: float, memory: int, disk: int, processes: int) -> bytes:
+        """As the zygote takes them."""
+        if not self._plan["pid_namespace"]:  # then the kernel counts whatever else this user runs
+            processes += watch.threads_of(self._plan["subject_user"] or os.getuid())
+        cpu = int(seconds) + 2  # should we be stopped ourselves, the kernel still counts
+        return zygote.ORDER.pack(*map(_within_hard_limit, zygote.LIMITED, (cpu, memory, disk, processes)))
+
+    def _start_process(self, limits: bytes, outputs: Outputs, ear: int, mouth: int) -> int:
+        socket.send_fds(self._zygote_line, [limits], [*outputs, ear, mouth])
+        _, (end,), _, _ = socket.recv_fds(self._zygote_line, 8, 1)
+        return end
+
+    def _ended(self) -> tuple[int, float, int]:
+        """Exit status, processor seconds and largest resident size of the process that was started last."""
+        status, cpu, resident = zygote.ENDED.unpack(_received(self._zygote_line, zygote.ENDED.size))
+        return status, cpu, resident
+
+    def _output_files(self) -> Outputs:
+        return _output_file(), _output_file()
+
+    def _await_job(self) -> None:
+        """Until the examiner has read it, as fast as the harness sends it."""
+        ready, _, _ = select.select([self._orders.fileno(), HARNESS], [], [])
+        if HARNESS in ready:
+            raise HarnessGoneError
+        if not self._orders.recv(1):  # nor can the next one: it would read the rest of this job
+            raise OSError("the examiner has died while it read a job")
+
+    def _watch(
+        self, started: float, seconds: float, wall_seconds: float, memory: int, outputs: Outputs, output: int
+    ) -> str:
+        """Waits for the examiner's word. Returns '' when it came, else why the program must end now."""
+        poll = select.poll()
+        poll.register(self._orders, select.POLLIN)
+        poll.register(HARNESS, select.POLLIN)
+        poll.register(JOBS, 0)
+        meter = watch.Meter(self._examiner, self._zygote)
+        wait = min(_TICK, seconds)
+        while True:
+            ready = dict(poll.poll(wait * 1000))
+            orders = ready.pop(self._orders.fileno(), 0)
+            if orders and self._orders.recv(1):
+                return ""
+            if orders:
+                return "examiner"
+            if ready:
+                raise HarnessGoneError
+            wall = time.monotonic() - started
+            used = meter.read()
+            own = used.own_seconds(wall)
+            self._scatter([*used.cpu_of])
+            if own >= seconds:
+                return "timeout"
+            if wall >= wall_seconds:
+                return "wall"
+            if any(os.fstat(file).st_size > output for file in outputs):
+                return "output"
+            if used.resident_bytes > memory and used.memory_bytes() > memory:
+                return "memory"
+            wait = max(_SHORTEST, min(_TICK, seconds - own, wall_seconds - wall))
+
+    def _gather(self) -> None:
+        """Puts examiner and program on the processor that the kernel has chosen for us.
+
+        The two take turns: on one processor a turn costs a few microseconds, across two it wakes one up every time.
+        """
+        processor = kernel.current_processor()
+        if processor != self._gathered:
+            self._gathered = processor
+            self._allow({processor}, self._examiner, self._zygote)
+
+    def _scatter(self, processes: list[int]) -> None:
+        """A program that takes longer may use them all, and be moved out of others' way."""
+        if self._gathered is not None:
+            self._gathered = None
+            self._allow(self._processors, self._examiner, *processes)
+
+    def _allow(self, processors: set[int], *processes: int) -> None:
+        for process in processes:
+            try:
+                os.sched_setaffinity(process, processors)
+            except OSError:  # it has ended, or may not be touched: it is only slower then
+                continue
+
+    # The examiner: started again when it is stuck in its tests or has died.
+
+    def _start_examiner(self) -> None:
+        self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if self._plan["pid_namespace"]:
+            kernel.unshare(kernel.CLONE_NEWPID)
+        self._examiner = os.fork()
+        if self._examiner == 0:
+            try:
+                line = os.dup2(theirs.fileno(), HARNESS, inheritable=False)
+                os.closerange(HARNESS + 1, 1 << 16)
+                os.dup2(0, 2)
+                _drop_rights(self._plan["examiner_user"], self._plan["user_namespace"])
+                kernel.die_with_parent()
+                test_runner.serve(socket.socket(fileno=line), JOBS, self._verdicts)
+            finally:
+                os._exit(70)
+        theirs.close()
+        self._gathered = None
+        if self._plan["pid_namespace"]:
+            kernel.setns(self._own_namespace, kernel.CLONE_NEWPID)
+
+    def _renew_examiner(self, stopped: str) -> None:
+        """Unless it is still good: it may have noticed that its program was stopped, and be ready for the next."""
+        poll = select.poll()
+        poll.register(self._orders, select.POLLIN)
+        if stopped and poll.poll(_PATIENCE * 1000) and self._orders.recv(1):
+            return
+        os.kill(self._examiner, signal.SIGKILL)
+        os.waitpid(self._examiner, 0)
+        self._orders.close()
+        self._start_examiner()
+
+    # The zygote and its room.
+
+    def _start_zygote(self) -> None:
+        self._zygote_line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._zygote = os.fork()
+        if self._zygote == 0:
+            try:
+                line = os.dup2(theirs.fileno(), HARNESS)  # all else it closes, and so its programs have to close less
+                os.closerange(JOBS, HARNESS)
+                os.closerange(HARNESS + 1, 1 << 16)
+                os.dup2(0, 2)
+                self._make_zygote(socket.socket(fileno=line)).serve()
+            finally:
+                os._exit(73)
+        theirs.close()
+        self._gathered = None
+        self._init = int.from_bytes(_received(self._zygote_line, 4), "little")
+
+    def _make_zygote(self, line: socket.socket) -> zygote.Zygote:
+        return zygote.Zygote(self._plan, line)
+
+    def _clear_room(self) -> float:
+        """Ends whatever outlived the program. Returns the processor seconds that it used, as far as they are known."""
+        if not self._plan["pid_namespace"]:
+            watch.end_descendants({self._examiner, self._zygote})
+            return 0.0
+        if not self._left_behind():
+            return 0.0
+        os.kill(self._init, signal.SIGKILL)
+        os.kill(self._zygote, signal.SIGKILL)
+        os.waitpid(self._zygote, 0)
+        _, _, usage = os.wait4(self._init, 0)  # ours now; comes back when the whole namespace is empty
+        self._zygote_line.close()
+        self._start_zygote()
+        return usage.ru_utime + usage.ru_stime
+
+    def _left_behind(self) -> bool:
+        """Whether anybody is in the room besides its init: whoever outlives a program has it for a parent."""
+        try:
+            with open(f"/proc/{self._init}/task/{self._init}/children") as children:
+                return children.read(1) != ""
+        except FileNotFoundError:  # a kernel without this list
+            return any(int(fields[1]) == self._init for _, fields in watch.descendants({self._examiner}))
+
+    def _send_end(
+        self, stopped: str, status: int | None, cpu: float, memory: int, wall: float, outputs: Outputs, most: int
+    ) -> None:
+        sizes = [min(most + 1, os.fstat(file).st_size) for file in outputs]
+        end = {
+            "stopped": stopped,
+            "status": status,
+            "wall": wall,
+            "cpu": cpu,
+            "memory": memory,
+            "stdout": sizes[0],
+            "stderr": sizes[1],
+        }
+        files = [file for file, size in zip(outputs, sizes, strict=True) if size]
+        socket.send_fds(self._verdicts, [json.dumps(end).encode()], files)
+
+
+def _drop_rights(user: int | None, to_user_namespace: bool) -> None:
+    if user is not None:  # from root: all capabilities go with the user
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+    elif to_user_namespace:
+        kernel.unshare(kernel.CLONE_NEWUSER)
+        kernel.drop_capabilities()
+
+
+def _received(line: socket.socket, size: int) -> bytes:
+    message = line.recv(size)
+    if len(message) < size:
+        raise OSError("the zygote has died")
+    return message
+
+
+def _output_file() -> int:
+    """A file in memory, so that nobody has to read along. How large it is, every look at the program shows."""
+    file = os.memfd_create("output", os.MFD_CLOEXEC)
+    fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)
+    return file
+
+
+def _within_hard_limit(kind: int, most: int) -> int:
+    """Never above what the harness itself may use."""
+    hard = resource.getrlimit(kind)[1]
+    return most if hard == resource.RLIM_INFINITY else min(most, hard)
+
+
+def enter(open_files: int) -> dict[str, Any]:
+    """Puts this process behind its walls, with the descriptors that the harness handed over; returns the plan."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # whoever started the harness may have held some back
+    os.umask(0o022)  # the room, and what one program leaves for another, is read by other users than its maker
+    plan: dict[str, Any] = json.loads(sys.argv[1])
+    for wanted, given in enumerate(plan["descriptors"], JOBS):
+        os.dup2(given, wanted)
+    os.closerange(JOBS + len(plan["descriptors"]), 1 << 16)
+    raise_walls(plan)
+    os.chdir(plan["scratch"])
+    if plan["subject_user"] is not None:
+        os.setgroups([])
+    for kind, most in ((resource.RLIMIT_NOFILE, open_files), (resource.RLIMIT_CORE, 0), (_RLIMIT_MSGQUEUE, 0)):
+        least = _within_hard_limit(kind, most)
+        resource.setrlimit(kind, (least, least))
+    return plan
+
+
+def main() -> None:
+    plan = enter(_OPEN_FILES)
+    sys.path[:] = [*sys.path[1:], *plan["packages"]]  # without ourselves
+    sys.argv = [program.SOURCE_FILE]
+    for name in _PRELOADED:
+        importlib.import_module(name)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "proctor"]:
+        del sys.modules[name]
+    program.warm_up()
+    gc.collect()
+    gc.disable()
+    gc.freeze()
+    warden = Supervisor(plan)
+    gc.enable()
+    try:
+        warden.serve()
+    finally:
+        warden.close()

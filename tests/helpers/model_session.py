@@ -1,0 +1,51 @@
+"""How tests ask local models: engines, and whole models with a loop to run them in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from proctor.core.config import build_config
+from proctor.core.types import Output, Sample
+from proctor.models import open_model
+from proctor.models.base import Request
+from proctor.models.client import Gateway
+from proctor.models.inference.completion import Completion
+from proctor.models.inference.job import Job
+
+if TYPE_CHECKING:
+    from proctor.models.inference.engine import EngineThread
+
+
+def answered(engine: EngineThread, requests: Sequence[Request]) -> list[Completion]:
+    """By an engine that is closed afterwards."""
+    jobs = [Job(each) for each in requests]
+    engine.submit(jobs)
+    for job in jobs:
+        job.future.result(600)
+    engine.close()
+    return [job.completion for job in jobs]
+
+
+class Session:
+    """A model, prepared for an exam with such samples."""
+
+    def __init__(self, model: str, samples: Sequence[Sample] = (), foreseen: bool = False, **options: Any) -> None:
+        self.model: Gateway = open_model(build_config({"task": "t", "model": model} | options), foreseen=foreseen)
+        self.samples = samples
+        self.runner = asyncio.Runner()
+
+    def __enter__(self) -> Session:
+        self.runner.run(self.model.prepare(lambda: self.samples))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.runner.run(self.model.close())
+        self.runner.close()
+
+    def ask(self, *requests: Request) -> list[Output]:
+        async def all_of_them() -> list[Output]:
+            return await asyncio.gather(*(self.model.generate(each) for each in requests))
+
+        return self.runner.run(all_of_them())
