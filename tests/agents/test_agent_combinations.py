@@ -49,7 +49,7 @@ def test_isolated_agent_that_blames_the_environment_gets_no_other_attempt(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("agent", ["Bloating", "BloatingChild"])
+@pytest.mark.parametrize("agent", ["Bloating", "BloatingChild", "BloatingFile"])
 def test_memory_of_an_isolated_agent_has_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, agent: str) -> None:
     (attempt,) = played_isolated(monkeypatch, tmp_path, agent, memory=0.3)
     assert attempt["outcome"] == "agent_crash"

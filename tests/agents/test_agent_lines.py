@@ -21,7 +21,8 @@ from helpers.agent_sides import LOCAL, TOKEN, LocalSide, StartLocalSide, ask, ev
 from proctor.agents import EpisodeOutcome, run_evaluation_client
 from proctor.agents.constants import TIMEOUTS
 from proctor.agents.runtime.agent_client import PlayerError
-from proctor.agents.server.remote import RemotePlayer, RemoteServer, UnreachableError
+from proctor.agents.server.connection import UnreachableError
+from proctor.agents.server.remote import RemotePlayer, RemoteServer
 
 SHORT = 2.0  # seconds for what ends when time is up
 HANGING = 0.4  # for what never does anything
@@ -216,7 +217,7 @@ run_evaluation_client({agent.url!r}, {evaluator.url!r}, Task(env_name="none", ti
             for row in [
                 (fa.Sleeping, fa.Watching, HANGING, EpisodeOutcome.AGENT_HANG),
                 (fa.KillingItsGuardian, fa.Watching, 60, EpisodeOutcome.AGENT_CRASH),
-                (fa.StoppingItsGuardian, fa.Watching, HANGING, EpisodeOutcome.AGENT_HANG),
+                (fa.StoppingItsGuardian, fa.Watching, 60, EpisodeOutcome.AGENT_CRASH),
                 (fa.SpeakingInTongues, fa.Watching, 60, EpisodeOutcome.AGENT_CRASH),
                 (fa.RaisingBefore, fa.Watching, 60, EpisodeOutcome.AGENT_CRASH),
                 (fa.Good, fa.ScoreRaises, 60, EpisodeOutcome.JUDGE_ERROR),

@@ -668,6 +668,13 @@ def test_a_display_that_is_killed(tmp_path: Path) -> None:
     assert second.score.value == 0.0
 
 
+@pytest.mark.slow
+def test_connections_that_an_agent_cut_are_there_again_in_the_next_episode() -> None:
+    first, second = exam("CuttingConnections", episodes=2)
+    assert json.loads(first.outputs[0].text)["by_agent"], first.score.why
+    assert second.outcome == "completed", second.score.why
+
+
 @pytest.mark.parametrize(
     ("agent", "outcome"),
     [("ClosingAtTheEnd", "completed"), pytest.param("MistypingAtTheEnd", "agent_crash", marks=pytest.mark.slow)],

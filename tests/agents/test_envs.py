@@ -272,6 +272,7 @@ def test_world_killed_by_its_agent_is_a_failure_and_not_tried_again(clock: str) 
     assert outcomes(report)[0] in ("env_crash", "agent_crash"), "by the clock `step` they share the process"
     assert [len(record.outputs) for record in report.records()] == [1, 1]
     assert outcomes(report)[1] == "completed", "the next episode is played"
+    assert not Path("world.pid").exists(), "at the end it is closed"
     assert report.metrics["success_if_faults_fail"].value == 0.5
 
 
@@ -441,6 +442,9 @@ class SlowToEnd:
 
     def __init__(self, turns: int) -> None:
         self._turns, self.is_alive = turns, True
+
+    async def is_idle(self, seconds: float) -> bool:
+        return False
 
     async def end(self) -> None:
         for _ in range(self._turns):

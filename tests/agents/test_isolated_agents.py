@@ -13,8 +13,11 @@ from typing import Any
 
 import pytest
 
+from conftest import Command
 from helpers import desktop_players
 from helpers import isolated_players as players
+from helpers.agent_sides import LocalSide
+from helpers.agent_sides import evaluate as evaluate_by_servers
 from helpers.paths import TESTS
 from proctor import evaluate
 from proctor.agents.runtime.hosting import isolation as isolation_module
@@ -90,6 +93,37 @@ def test_forged_state_is_no_success_when_isolated(
     assert attempts[0]["outcome"] == "completed"
     assert attempts[0]["metrics"]["success"] is not isolated  # a trusted agent may do all that the user may
     assert attempts[0]["held"].startswith(ISOLATED if isolated else "trusted")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("isolated", [False, True])
+def test_server_of_an_isolated_agent_holds_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, isolated: bool) -> None:
+    monkeypatch.setenv("FORGED_STATE", str(tmp_path / "state"))
+    monkeypatch.delenv("DISPLAY", raising=False)
+    told = {"FORGED_STATE": str(tmp_path / "state")}
+    held = isolation_module.make_isolation(window=False, variables=told) if isolated else None
+    with (
+        LocalSide("agent", players.FileForger, isolation=held) as agent,
+        LocalSide("evaluator", players.Scored) as evaluator,
+    ):
+        for _ in range(2):
+            result = evaluate_by_servers(agent, evaluator)
+            assert result.outcome == "completed", result.notes
+            assert result.metrics["success"] is not isolated
+
+
+@pytest.mark.parametrize(
+    ("side", "options", "said"),
+    [
+        ("evaluator", ["--isolate-agent"], "are for an agent, and not for this evaluator"),
+        ("agent", ["--agent-network"], "--agent-network: an agent that is not isolated has it anyway"),
+        ("agent", ["--isolate-agent", "--agent-env", "NO_SUCH_NAME"], "NO_SUCH_NAME is not set"),
+    ],
+)
+def test_server_refuses_options_that_do_not_fit(proctor: Command, side: str, options: list[str], said: str) -> None:
+    done = proctor("serve", side, f"{FILE}:FileForger", *options)
+    assert done.returncode == 2
+    assert said in done.stderr
 
 
 @pytest.mark.slow

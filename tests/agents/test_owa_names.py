@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import queue
 import subprocess
 import sys
@@ -134,6 +135,7 @@ def test_agents_written_for_theirs_play(agent: str) -> None:
 
 LISTING = """
 import json
+import math
 from owa.core import MESSAGES, list_components
 from owa.env.desktop.constants import VK
 keys = {name: int(key) for name, key in VK.__members__.items()}
@@ -195,6 +197,34 @@ def test_names_of_users_own_are_added() -> None:
     assert dict(registry.data) == {"desktop/one": 10, "mine/two": 2}
     del registry["one"]
     assert list(registry) == ["mine/two"]
+    registry["mine/e"] = "math:e"  # type: ignore[assignment]
+    assert registry["mine/e"] == math.e
+
+
+def test_module_of_a_users_own_registers_its_components(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_parts.py").write_text(
+        "from proctor.agents.desktop import CALLABLES\n"
+        "@CALLABLES.register('own/double')\ndef double(x):\n    return 2 * x\n"
+    )
+    (tmp_path / "own_plugin.py").write_text("def activate():\n    import own_parts\n")
+    (tmp_path / "own_broken.py").write_text("import own_missing\n")
+    try:
+        assert activate_module("own_plugin") is sys.modules["own_plugin"]
+        assert CALLABLES["own/double"](21) == 42
+        with pytest.raises(ModuleNotFoundError, match="own_missing"):
+            activate_module("own_broken")
+        with pytest.raises(ValueError, match=r"no module 'owa\.env\.elsewhere'"):
+            activate_module("owa.env.elsewhere")
+    finally:
+        CALLABLES.data.pop("own/double", None)
+        for name in ("own_plugin", "own_parts", "own_broken"):
+            sys.modules.pop(name, None)
+
+
+def test_former_names_are_known() -> None:
+    assert CALLABLES["clock.time_ns"] is CALLABLES["std/time_ns"]
+    assert LISTENERS["clock/tick"] is LISTENERS["std/tick"]
 
 
 @pytest.mark.parametrize(

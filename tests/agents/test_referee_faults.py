@@ -57,7 +57,7 @@ class Hall:
     async def inside(self) -> list[tuple[int, int]]:
         """Threads and open files of the two processes."""
         found = []
-        for process in (await self.player.prepare(), await self.judge.prepare()):
+        for process in (await self.player._made(), await self.judge.prepare()):
             (pid,) = guarded_by(process.pid)
             found.append((len(os.listdir(f"/proc/{pid}/task")), len(os.listdir(f"/proc/{pid}/fd"))))
         return found
@@ -149,7 +149,6 @@ MORE_PLAY = [
     (fa.Good, fa.EndingByTimer, LONG, EpisodeOutcome.COMPLETED, "the evaluator saw the end"),
     (fa.Good, fa.CheckHangs, SHORT, EpisodeOutcome.TIMEOUT, "time was up"),
     (fa.Forking, fa.Watching, SHORT, EpisodeOutcome.TIMEOUT, "time was up"),
-    (fa.StoppingItsGuardianPlaying, fa.Watching, SHORT, EpisodeOutcome.TIMEOUT, "time was up"),
 ]
 
 
@@ -166,6 +165,23 @@ def test_play_is_scored(
         assert result.metrics["success"] is True
         assert notes in result.notes
         assert 0 < supervisor.elapsed <= seconds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("agent", "seconds", "outcome"),
+    [
+        (fa.StoppingItsGuardian, HANGING, EpisodeOutcome.AGENT_HANG),
+        (fa.StoppingItsGuardianPlaying, SHORT, EpisodeOutcome.TIMEOUT),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_agent_is_frozen_though_its_guardian_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: type, seconds: float, outcome: EpisodeOutcome
+) -> None:
+    monkeypatch.setattr("proctor.agents.runtime.hosting.process.GUARDIAN_INTERVAL", LONG)
+    for result, _ in run(tmp_path, agent, fa.Watching, seconds):
+        assert result.outcome is outcome, result.notes
 
 
 def test_what_an_agent_raises_on_its_way_out_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +212,13 @@ FAULTS = [
 MORE_FAULTS = [
     (fa.Good, fa.WindowGone, LONG, EpisodeOutcome.ENV_CRASH, "the window is gone"),
     (fa.SpeakingInTongues, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "in words of its own"),
-    (fa.StoppingItsGuardian, fa.Watching, HANGING, EpisodeOutcome.AGENT_HANG, "never came to the end"),
+    (
+        fa.StoppingItsGuardianPlaying,
+        fa.Watching,
+        LONG,
+        EpisodeOutcome.AGENT_CRASH,
+        "the process that guards it was stopped",
+    ),
     (fa.SleepingLater, fa.Watching, SHORT, EpisodeOutcome.AGENT_HANG, "in one call of _play_env"),
     (fa.Unmakeable, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "no model to be had"),
     (fa.Good, fa.SetupRaises, LONG, EpisodeOutcome.ENV_CRASH, "the game does not start"),

@@ -101,6 +101,36 @@ def test_agent_that_loses_its_environment_gets_no_other_attempt(
     assert report.metrics["success_if_faults_fail"].value == 0.0
 
 
+@slow
+def test_agent_stands_still_while_the_environment_is_set_up() -> None:
+    """Else it could have what it does not like set up again, with another seed."""
+    report = play("Delicate", "Meddling", episodes=2)
+    assert finishes(report) == [["completed"], ["completed"]]
+
+
+@slow
+def test_episode_at_which_the_referee_stumbles_is_the_agents(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stumble(path: Path) -> None:
+        raise OSError(f"nobody can read {path.name}")
+
+    monkeypatch.setattr("proctor.agents.runtime.session.EpisodeLog", stumble)
+    report = play("Steps", "Stepping", episodes=2)
+    assert finishes(report) == [["judge_error"], ["judge_error"]]
+    assert why(report)[0] == "the referee stumbled: OSError: nobody can read events.jsonl"
+    assert report.metrics["success_if_faults_fail"].value == 0.0
+
+
+@slow
+@pytest.mark.parametrize("agent", ["Burying", "Boasting"])
+def test_what_an_agent_says_of_itself_is_not_believed(agent: str) -> None:
+    report = play("Steps", agent, episodes=2)
+    assert finishes(report) == [["completed"], ["completed"]]
+    for record in report.records():
+        attempt = json.loads(record.outputs[0].text)
+        assert attempt["actions"] <= 3
+        assert attempt["lags"] == {}
+
+
 def test_what_fails_before_the_agent_begins_is_tried_again_with_another_seed() -> None:
     report = play("NoSetUpAtFirst", "Stepping")
     assert finishes(report) == [["env_crash", "completed"]]
@@ -185,6 +215,7 @@ def test_numbers_of_numpy_are_numbers_and_what_has_no_mean_is_left_out() -> None
     assert report.metrics["share"].value == 0.5
     assert "ratio" not in report.metrics
     assert "the metric ratio is nan" in why(report)[0]
+    assert "the metric row is left out: TypeError" in why(report)[0]
 
 
 def test_tasks_without_success_say_so() -> None:

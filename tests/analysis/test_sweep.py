@@ -98,8 +98,8 @@ def test_the_curve_is_drawn_below_the_reports(proctor: Command) -> None:
     assert done.returncode == 0
     reports, _, curve = done.stdout.partition("\n\n")
     assert [line for line in reports.splitlines() if "settings" in line] == [
-        "  settings       shapes=2, description=coordinates",
-        "  settings       shapes=20, description=coordinates",
+        "  settings       shapes=2",
+        "  settings       shapes=20",
     ]
     title, head, first, second = curve.splitlines()
     assert title == "shapes/superlative · scripted/random · accuracy by shapes"

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from proctor.agents import EvaluationResult, Task, run_evaluation_client
+from proctor.agents.runtime.hosting.isolation import Isolation
 from proctor.agents.runtime.hosting.recipe import recipe_of
 from proctor.agents.server.server import new_server
 
@@ -52,8 +53,8 @@ class Side:
 class LocalSide:
     """The same in a thread of this process, where the server's own process is not the subject."""
 
-    def __init__(self, side: str, cls: type, port: int = 0) -> None:
-        self._server = new_server(side, recipe_of(cls), LOCAL, port, TOKEN)
+    def __init__(self, side: str, cls: type, port: int = 0, isolation: Isolation | None = None) -> None:
+        self._server = new_server(side, recipe_of(cls), LOCAL, port, TOKEN, isolation=isolation)
         url = self._server.run_background()
         assert url is not None, self._server.failure
         self.url = url

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -32,6 +33,16 @@ class BloatingChild(Agent):
     def _play_env(self, task: Task) -> bool:
         takes = f"held = bytearray({TOO_MUCH}); import threading; threading.Event().wait()"
         subprocess.run([sys.executable, "-I", "-S", "-c", takes], check=False)
+        return True
+
+
+class BloatingFile(Agent):
+    """Takes the memory for a file that it does not map."""
+
+    def _play_env(self, task: Task) -> bool:
+        file = os.memfd_create("held")
+        os.posix_fallocate(file, 0, TOO_MUCH)
+        threading.Event().wait()
         return True
 
 

@@ -8,9 +8,13 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+
+from Xlib import display
+from Xlib.protocol import request
 
 from proctor.agents import Agent, EnvironmentCrashedError, EvaluationResult, Task, thinking
 from proctor.agents.desktop import CALLABLES, LISTENERS, VK, KeyboardEvent, get_current_frame
@@ -249,6 +253,25 @@ class KillingTheDisplay(Idle):
                 line.connect(f"/tmp/.X11-unix/X{os.environ['DISPLAY'].removeprefix(':')}")
                 server, _, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
             os.kill(server, signal.SIGKILL)
+
+
+class CuttingConnections(Pressing):
+    """Ends the connections of all others to the display in its first episode, and plays in the next."""
+
+    def _play_env(self, task: Task) -> bool:
+        mark = Path("cut")
+        if mark.exists():
+            return super()._play_env(task)
+        mark.touch()
+        connection = display.Display()
+        own = connection.display.info.resource_id_base
+        for base in range(0, 1 << 29, 1 << 21):
+            for resource in () if base == own else range(base, base + 30):
+                request.KillClient(display=connection.display, resource=resource)
+        with suppress(Exception):  # of errors for resources that there are not, python-xlib knows some and not others
+            connection.sync()
+        threading.Event().wait()
+        return True
 
 
 class Pensive(Agent):

@@ -16,6 +16,7 @@ import numpy
 
 from proctor.agents import Agent, EnvironmentCrashedError, EvaluationResult, Evaluator, Task, thinking
 from proctor.agents.outcome import EpisodeOutcome
+from proctor.agents.runtime.hosting.channel import Reply, pack
 
 GIB = 2**30
 
@@ -76,7 +77,12 @@ class Exotic(Steps):
     """Metrics as numpy makes them."""
 
     def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
-        metrics = {"success": numpy.True_, "ratio": numpy.float32("nan"), "share": numpy.float64(0.5)}
+        metrics = {
+            "success": numpy.True_,
+            "ratio": numpy.float32("nan"),
+            "share": numpy.float64(0.5),
+            "row": numpy.zeros(3),
+        }
         return EvaluationResult(task_id=task.task_id, metrics=metrics, notes=note)
 
 
@@ -100,6 +106,58 @@ class Stepping(Agent):
             file.write("x")
         self.left -= 1
         return self.left > 0
+
+
+class Burying(Stepping):
+    """Puts a folder where the log of its episode was."""
+
+    def _play_env(self, task: Task) -> bool:
+        if self.left == 3:
+            (log,) = (Path(os.readlink(f"/proc/self/fd/{fd}")) for fd in os.listdir("/proc/self/fd") if _is_log(fd))
+            log.unlink()
+            log.mkdir()
+        return super()._play_env(task)
+
+
+def _is_log(fd: str) -> bool:
+    with suppress(OSError):
+        return os.readlink(f"/proc/self/fd/{fd}").endswith("events.jsonl")
+    return False
+
+
+class Boasting(Stepping):
+    """Says in place of its host how quick it was, and how much it has done."""
+
+    def _play_env(self, task: Task) -> bool:
+        lags = {"reaction": {"counts": {"-999999": -1, "x": 1}}}
+        for number in range(2, 10):
+            os.write(int(sys.argv[1]), pack(Reply(number, {"outcome": "completed", "lags": lags, "actions": 2**60})))
+        threading.Event().wait()
+        return True
+
+
+class Meddling(Stepping):
+    """Spoils the set-up of its environment, as soon as it sees one, as long as it may."""
+
+    def __init__(self) -> None:
+        threading.Thread(target=self._meddle, daemon=True).start()
+
+    def _meddle(self) -> None:
+        while True:
+            with suppress(OSError):
+                Path("set_up.txt").unlink()
+            time.sleep(0.001)
+
+
+class Delicate(Steps):
+    """Looks after a while whether its environment is still what it was."""
+
+    def _setup_environment(self, task: Task) -> None:
+        super()._setup_environment(task)
+        Path("set_up.txt").write_text("")
+        time.sleep(0.3)
+        if not Path("set_up.txt").exists():
+            raise RuntimeError("somebody has spoilt it")
 
 
 class Claiming(Stepping):

@@ -266,6 +266,9 @@ class KnownWorld(Catch):
         Path("world.pid").write_text(str(os.getpid()))
         return super().reset(seed=seed)
 
+    def close(self) -> None:
+        Path("world.pid").unlink()
+
 
 class KillsTheWorld(Faulty):
     """In the first episode, and before its first action."""

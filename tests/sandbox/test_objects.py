@@ -6,8 +6,8 @@ import textwrap
 
 from helpers.claiming_programs import ANYTHING, ASKING, CHEATING
 from helpers.object_programs import OBJECTS, REACHING_IN
-from proctor.sandbox import Limits, Mode, Program
 from helpers.sandbox_room import Room
+from proctor.sandbox import Limits, Mode, Program
 
 LIMITS = Limits(seconds=10.0)
 

@@ -7,8 +7,6 @@ import threading
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-import msgspec
-
 from proctor.agents.constants import NETWORK, TIMEOUTS
 from proctor.agents.outcome import EpisodeOutcome
 from proctor.agents.participant import Participant
@@ -79,8 +77,7 @@ class HostedAgent:
                 error = f"_finish_task_hook: {described(fault).text}"
         by_hand = goes_on and not self._told_to_stop.is_set()
         outcome = EpisodeOutcome.STOPPED if by_hand else EpisodeOutcome.COMPLETED
-        lags = {"reaction": msgspec.to_builtins(recording.reactions)} if recording.reactions.n else {}
-        return AgentEnding(outcome=outcome, error=error, actions=pulse.calls, lags=lags).model_dump(mode="json")
+        return AgentEnding(outcome=outcome, error=error, actions=pulse.calls).model_dump(mode="json")
 
     def _turn(self, still: bool) -> None:
         """The world stands still, or goes on. How long the agent was thinking is not how long its step has taken."""

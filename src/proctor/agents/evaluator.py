@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
+
+import msgspec
 
 from proctor.agents.constants import NETWORK, TIMEOUTS
 from proctor.agents.participant import Participant
@@ -89,6 +93,15 @@ class HostedEvaluator:
         names = ("_check_env_continue", "_check_env_continue_timer")
         return [name.lstrip("_") for name in names if getattr(kind, name) is not getattr(Evaluator, name)]
 
+    def is_sound(self) -> bool:
+        """False where an agent has cut its connection to the display."""
+        if "proctor.agents.desktop.names" not in sys.modules:  # it has never looked
+            return True
+        from proctor.agents.desktop.interface import answers
+        from proctor.agents.desktop.names import desktop
+
+        return desktop.cache_info().currsize == 0 or answers(desktop())
+
     def shows_window(self, title: str) -> bool | None:
         """Whether there is a window with this in its title. None where there is no desktop, or no title to look for."""
         if not (title and self._evaluator.uses_desktop and os.environ.get("DISPLAY")):
@@ -125,18 +138,32 @@ class HostedEvaluator:
         result = self._evaluator._score_task(Task(**told), elapsed, note)
         if not isinstance(result, EvaluationResult):
             raise TypeError(f"_score_task must give an EvaluationResult, not {result!r}")
-        metrics = {key: _plain(value) for key, value in result.metrics.items()}
-        read_success(metrics, self._evaluator.has_success)
+        given = {str(key): _plain(value) for key, value in result.metrics.items()}
+        read_success(given, self._evaluator.has_success)
+        metrics, unfit = _storable(given)
         metrics, bad = without_infinite(metrics)
-        notes = [result.notes, *(f"the metric {name} is {result.metrics[name]}, and left out" for name in bad)]
-        told_result = {"metrics": metrics, "notes": "; ".join(filter(None, notes))}
-        return result.model_copy(update=told_result).model_dump(mode="json")
+        said = [f"the metric {name} is {given[name]}, and left out" for name in bad]
+        said += [f"the metric {name} is left out: {why}" for name, why in unfit.items()]
+        notes = "; ".join(filter(None, [result.notes, *said])).encode(errors="replace").decode()
+        return result.model_copy(update={"metrics": metrics, "notes": notes}).model_dump(mode="json")
+
+
+def _storable(metrics: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Those that can be kept in a record, and why the others cannot."""
+    unfit = {}
+    for name, value in metrics.items():
+        try:
+            json.dumps(value).encode()
+            msgspec.msgpack.encode([name, value])
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            unfit[name] = f"{type(error).__name__}: {error}"
+    return {name: value for name, value in metrics.items() if name not in unfit}, unfit
 
 
 def _plain(value: Any) -> Any:
     """A number of numpy as a number."""
     if isinstance(value, dict):
         return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | set | frozenset):
         return [_plain(inner) for inner in value]
     return value.item() if hasattr(value, "item") and getattr(value, "size", 0) == 1 else value

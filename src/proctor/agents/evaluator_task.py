@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import cache
 from itertools import count
@@ -27,7 +28,7 @@ from proctor.agents.runtime.recording import EVENTS
 from proctor.agents.success import SuccessError, read_success
 from proctor.core.candidate import Candidate
 from proctor.core.config import RunConfig
-from proctor.core.errors import MissingExtraError, UsageError
+from proctor.core.errors import MissingExtraError, ProctorError, UsageError
 from proctor.core.random import mix
 from proctor.core.task import Task
 from proctor.core.types import Output, Sample, Score
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from proctor.agents.evaluator import Evaluator
     from proctor.agents.runtime.session import Candidates, EpisodeSession
     from proctor.agents.types import Task as AgentTask
+
+logger = logging.getLogger("proctor.agents")
 
 NO_PART_OF_A_TASK = frozenset(EpisodeLimits.__struct_fields__) - {"timeout"}
 
@@ -153,6 +156,15 @@ class EvaluatorTask(Task):
         booth = self._booths.pop() if self._booths else self._new_booth(agent, config)
         try:
             return await booth.play(task, folder, sample, about)
+        except ProctorError:
+            raise  # concerns the whole run
+        except Exception as error:
+            # Else an agent that makes the referee stumble would have its episode forgotten.
+            logger.exception("the referee stumbled over %s", task.task_id)
+            await booth.close()
+            why = f"the referee stumbled: {type(error).__name__}: {error}"
+            facts: dict[str, Any] = {"by_agent": booth.has_begun, "seed": task.seed, "held": self.agent_held}
+            return Attempt(EpisodeOutcome.JUDGE_ERROR, {}, why, 0.0, 0.0, 0, **facts)
         finally:
             self._booths.append(booth)
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from proctor.agents.outcome import EpisodeOutcome
 from proctor.agents.runtime.lags import Lags, merged
-from proctor.core.types import Metric, Output, Record, Score
+from proctor.core.types import IF_FAULTS_FAIL, Metric, Output, Record, Score
 from proctor.metrics.statistics import student_mean
 from proctor.metrics.summary import MeanScore
 
@@ -41,7 +41,7 @@ class EpisodeTally:
     def __init__(self, name: str, facts: Callable[[Output], Facts | None]) -> None:
         self._lost: Counter[str] = Counter()
         self._episodes = 0
-        self._played, self._with_faults = MeanScore(name), MeanScore(f"{name}_if_faults_fail")
+        self._played, self._with_faults = MeanScore(name), MeanScore(f"{name}{IF_FAULTS_FAIL}")
         self._facts_of = facts  # None for an episode that was not played
         self._facts: dict[int, list[Facts]] = {}
 

@@ -340,6 +340,16 @@ def _metric_name(run: Run, score: Metric) -> str:
     return next((name for name in same if abs((run.metrics[name].value or 0.0) - score.value) < 1e-9), SCORE)
 
 
+def _with_faults(first: Run, second: Run) -> list[str]:
+    """What the scores are where the faults of an agent are failures."""
+    name = first.ranking_metric
+    found = [run.metrics[name].value for run in (first, second) if name in run.metrics and name != run.main_metric]
+    values = [value for value in found if value is not None]
+    if len(values) < 2:
+        return []
+    return [f"{name}, where an agent's faults count as failures, is {values[0]:.3f} and {values[1]:.3f}."]
+
+
 def _notes(answers: Sequence[RunSamples], competitors: Sequence[Competitor], paired: Sequence[Pairs]) -> list[str]:
     notes = [
         f"{one.run} is not complete ({one.status}): it may still change." for one in competitors if one.status != "done"
@@ -363,6 +373,7 @@ def _notes(answers: Sequence[RunSamples], competitors: Sequence[Competitor], pai
                 f"samples without a score are left out, not counted as wrong: {pairs.unscored[0]:,} of the baseline, "
                 f"{pairs.unscored[1]:,} of {competitor.name}."
             )
+            notes += _with_faults(answers[0].run, other.run)
         if pairs.asked_differently:
             why = differing(answers[0].run, other.run, ASKING)
             notes.append(

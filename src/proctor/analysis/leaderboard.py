@@ -60,7 +60,7 @@ def rank_runs(runs: Iterable[Run]) -> list[Ranking]:
     """A board for each exam that was done to its end, the tasks in order, those with most candidates first."""
     exams: dict[str, list[Run]] = {}
     for run in runs:
-        if run.status == "done" and run.main_metric:
+        if run.status == "done" and run.ranking_metric:
             exams.setdefault(_exam(run), []).append(run)
     boards = [board for found in exams.values() if (board := _board(found)) is not None]
     return sorted(boards, key=lambda board: (board.task, board.version, -len(board.entries), -_newest(board)))
@@ -75,19 +75,21 @@ def _exam(run: Run) -> str:
     digest = run.provenance.get("samples_sha256", "")
     # A file that was edited may mark otherwise, whatever its version says.
     source = run.provenance.get("task_source") if is_file(run.task) else None
-    return msgspec.json.encode([run.task, run.version, run.main_metric, digest, source, same], order="sorted").decode()
+    return msgspec.json.encode(
+        [run.task, run.version, run.ranking_metric, digest, source, same], order="sorted"
+    ).decode()
 
 
 def _board(runs: Sequence[Run]) -> Ranking | None:
     by_candidate: dict[str, list[Run]] = {}
     for run in runs:
-        if run.metrics[run.main_metric].value is not None:
+        if run.metrics[run.ranking_metric].value is not None:
             by_candidate.setdefault(run.candidate, []).append(run)
     if not by_candidate:
         return None
     best = [max(found, key=_standing) for found in by_candidate.values()]
     best.sort(key=_standing, reverse=True)
-    metrics = [run.metrics[run.main_metric] for run in best]
+    metrics = [run.metrics[run.ranking_metric] for run in best]
     values = [_value(metric) for metric in metrics]
     ranges = rank_ranges(metrics)
     entries = [
@@ -111,7 +113,7 @@ def _board(runs: Sequence[Run]) -> Ranking | None:
     return Ranking(
         task=run.task,
         version=run.version,
-        metric=run.main_metric,
+        metric=run.ranking_metric,
         settings=run.config.get("settings", {}),
         non_default_options={name: value for name, value in non_default_options(run).items() if name not in _ITS_OWN},
         samples=samples,
@@ -146,7 +148,7 @@ def rank_ranges(metrics: Sequence[Metric]) -> list[tuple[int, int]]:
 
 def _standing(run: Run) -> tuple[float, float, float]:
     """Of runs with the same value, the one with more samples stands higher, then the newer one."""
-    return _value(run.metrics[run.main_metric]), run.n, run.created
+    return _value(run.metrics[run.ranking_metric]), run.n, run.created
 
 
 def _value(metric: Metric) -> float:

@@ -10,6 +10,7 @@ import msgspec
 
 from proctor.analysis.reviews import Reviews, count_reviews
 from proctor.core.extras import import_extra
+from proctor.core.options import non_default_settings, written
 from proctor.core.types import Metric, Record, Run
 from proctor.metrics.precision import NO_INTERVAL
 from proctor.store import open_store, place_of, store_url
@@ -102,8 +103,8 @@ class Report:
             lines.append(f"  ended          {run.reason}")
         if self.reviews is not None:
             lines.append(f"  REVIEWED       {self.reviews}")
-        if settings := run.config.get("settings"):
-            lines.append("  settings       " + ", ".join(f"{key}={value}" for key, value in settings.items()))
+        if settings := non_default_settings(run):
+            lines.append(f"  settings       {written(settings)}")
         lines += [f"  {name:<14} {_metric(metric)}" for name, metric in run.metrics.items()]
         for key, groups in run.groups.items():
             if len(groups) > MANY_GROUPS and key not in run.config.get("group_by", ()):

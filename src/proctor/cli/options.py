@@ -21,6 +21,7 @@ ALIASES = {
     "max_length": ("--max-length-generation",),
 }
 CONTAINMENT = ("sandbox", "workers", "unsafe")
+ISOLATION = ("isolate_agent", "agent_network", "agent_gpu", "agent_files", "agent_env")
 GROUPS = {
     "exam": (
         "model",
@@ -61,11 +62,7 @@ GROUPS = {
         "display",
         "film",
         "owamcap",
-        "isolate_agent",
-        "agent_network",
-        "agent_gpu",
-        "agent_files",
-        "agent_env",
+        *ISOLATION,
         "agent_frames",
     ),
     "running": ("concurrency", "timeout", "retries", "max_errors", "generation_only"),
@@ -103,6 +100,12 @@ def add_shots_flag(parser: argparse.ArgumentParser) -> None:
 def add_program_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("programs")
     for name in CONTAINMENT:
+        _add_flag(group, name)
+
+
+def add_isolation_flags(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("of an agent that is not trusted")
+    for name in ISOLATION:
         _add_flag(group, name)
 
 

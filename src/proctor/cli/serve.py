@@ -7,12 +7,15 @@ The two sides may be on different machines: each is told which hosts it may call
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING
 
 from proctor.agents.constants import TIMEOUTS
+from proctor.cli.options import ISOLATION, add_isolation_flags
 from proctor.core.errors import MissingExtraError, UsageError
 
 if TYPE_CHECKING:
+    from proctor.agents.runtime.hosting.isolation import Isolation
     from proctor.agents.runtime.hosting.recipe import Recipe
     from proctor.agents.runtime.limits import EpisodeLimits
 
@@ -46,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     for option, (_, text) in LIMITS.items():
         parser.add_argument(option, type=float, default=None, metavar="X", help=text)
+    add_isolation_flags(parser)
 
 
 def call(args: argparse.Namespace) -> int:
@@ -57,6 +61,7 @@ def call(args: argparse.Namespace) -> int:
         raise MissingExtraError("proctor serve", "agents") from None
     from proctor.agents.runtime.hosting.recipe import parse_recipe
 
+    isolation = _isolation(args)
     recipe = parse_recipe(args.place, args.side)
     found = recipe.found()
     if args.side == "player":
@@ -68,8 +73,25 @@ def call(args: argparse.Namespace) -> int:
         )
     port = kind.default_port if args.port is None else args.port
     limits = _limits(args)
-    new_server(args.side, recipe, args.host, port, args.token, args.allow_host, limits).run()
+    new_server(args.side, recipe, args.host, port, args.token, args.allow_host, limits, isolation=isolation).run()
     return 0
+
+
+def _isolation(args: argparse.Namespace) -> Isolation | None:
+    """What an agent is held by, with the options of the same names that `proctor run` has."""
+    given = {name: getattr(args, name) for name in ISOLATION if getattr(args, name, None)}
+    if not given:
+        return None
+    if args.side != "agent":
+        raise UsageError(f"--isolate-agent and what goes with it are for an agent, and not for this {args.side}.")
+    if not given.pop("isolate_agent", False):
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise UsageError(f"{named}: an agent that is not isolated has it anyway: say --isolate-agent, too.")
+    from proctor.agents.runtime.hosting.isolation import make_isolation, variables_of
+
+    variables = variables_of(given.pop("agent_env", []))
+    allowed = {name.removeprefix("agent_"): value for name, value in given.items()}
+    return make_isolation(window=bool(os.environ.get("DISPLAY")), variables=variables, **allowed)
 
 
 def _limits(args: argparse.Namespace) -> EpisodeLimits:

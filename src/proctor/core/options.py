@@ -23,14 +23,19 @@ def result_options(run: Run) -> dict[str, Any]:
     return {**run.config.get("settings", {}), **{k: v for k, v in options.items() if k not in run.config["settings"]}}
 
 
-def non_default_options(run: Run) -> dict[str, Any]:
-    """Those that were not the defaults, as far as that was noted; how many samples there were is seen anyway."""
+def non_default_settings(run: Run) -> dict[str, Any]:
+    """The settings of the task that were not its defaults; all of them where that was not noted."""
     settings = run.config.get("settings", {})
     changed = run.provenance.get(CHANGED, settings)
+    return {name: value for name, value in settings.items() if name in changed}
+
+
+def non_default_options(run: Run) -> dict[str, Any]:
+    """Those that were not the defaults, as far as that was noted; how many samples there were is seen anyway."""
     told = {"limit", *run.provenance.get(FILLED, ())}
     options = {name: run.config[name] for name in _OPTIONS if name in run.config and name not in told}
     return {
-        **{name: value for name, value in settings.items() if name in changed},
+        **non_default_settings(run),
         **{name: value for name, value in options.items() if value != _default(name)},
     }
 

@@ -198,6 +198,7 @@ class Finding(Struct, frozen=True):
 
 
 Status = Literal["running", "done", "failed", "interrupted"]
+IF_FAULTS_FAIL = "_if_faults_fail"  # ends the name of a metric in which the candidate's faults count as failures
 
 
 class Run(Struct, frozen=True):
@@ -227,6 +228,12 @@ class Run(Struct, frozen=True):
     def main_metric(self) -> str:
         """The name of the one that it is judged by: the first. Nothing while there is none."""
         return next(iter(self.metrics), "")
+
+    @property
+    def ranking_metric(self) -> str:
+        """The name of the one by which candidates are ranked: nobody gains by a fault for which there is no score."""
+        strict = f"{self.main_metric}{IF_FAULTS_FAIL}"
+        return strict if strict in self.metrics else self.main_metric
 
     @property
     def tags(self) -> list[str]:

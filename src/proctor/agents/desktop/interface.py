@@ -114,6 +114,15 @@ def window_titled(desktop: Desktop, part: str, accepts: Accepts = _any) -> Windo
     return _first(shown, part, accepts) or _missing(shown, part)
 
 
+def answers(desktop: Desktop) -> bool:
+    """Whether its connection is still there: whoever may open a display may end the connections of others."""
+    try:
+        desktop.windows()
+    except Exception:
+        return False
+    return True
+
+
 def has_window(desktop: Desktop, part: str) -> bool:
     """Whether any window has it in its title, seen or not."""
     return any(part in window.title for window in desktop.windows() + desktop.hidden_windows())

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import io
+import sys
 import time
 from collections.abc import Callable
 from functools import cache, partial, wraps
 from hashlib import blake2b
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import numpy
@@ -31,10 +34,21 @@ MODULES = ("owa.env.desktop", "owa.env.gst", "owa.env.std")
 WHEN_ACTIVE_INTERVAL = 0.05
 
 
-def activate_module(name: str) -> None:
-    """Says which part of the desktop is needed. All of it is there from the start; an unknown name is an error."""
-    if name not in MODULES:
-        raise ValueError(f"there is no module {name!r}; there are: {', '.join(MODULES)}")
+def activate_module(name: str) -> ModuleType:
+    """A module of the desktop, all of which is there from the start, or one of your own: it is imported, and its
+    `activate()` called if it has one, so that it may add to the registries. Returns it.
+    """
+    if name in MODULES:
+        return sys.modules[__package__]
+    try:
+        found = import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise  # it needs another that is missing
+        raise ValueError(f"there is no module {name!r}; there are: {', '.join(MODULES)}, and your own") from None
+    if callable(activate := getattr(found, "activate", None)):
+        activate()
+    return found
 
 
 @cache

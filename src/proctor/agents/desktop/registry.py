@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections import UserDict
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, overload
 
 NAMESPACES = ("desktop", "gst", "std")  # in the order in which a name without namespace is looked for
+FORMER = {"clock.time_ns": "std/time_ns", "clock/tick": "std/tick"}  # names that the original had before 0.4
 
 T = TypeVar("T")
 
 
 class Registry(UserDict[str, T]):
-    """`desktop/keyboard.press` and `keyboard.press` are the same entry. Names of users' own are added as to a dict."""
+    """`desktop/keyboard.press` and `keyboard.press` are the same entry.
+
+    Names of users' own are added as to a dict, or by `register`. An entry may be the place of an object,
+    `package.module:name`, which is imported when it is first needed.
+    """
 
     def __init__(self, name: str, entries: Mapping[str, T]) -> None:
         self.name = name
@@ -20,6 +26,8 @@ class Registry(UserDict[str, T]):
 
     def _full(self, key: Any) -> Any:
         if key not in self.data and isinstance(key, str):
+            if FORMER.get(key) in self.data:
+                return FORMER[key]
             for namespace in NAMESPACES:
                 if f"{namespace}/{key}" in self.data:
                     return f"{namespace}/{key}"
@@ -29,7 +37,23 @@ class Registry(UserDict[str, T]):
         full = self._full(key)
         if full not in self.data:
             raise KeyError(f"{self.name} has no {key!r}; it has: {', '.join(sorted(map(str, self.data)))}")
-        return self.data[full]
+        found: Any = self.data[full]
+        if isinstance(found, str):
+            found = self.data[full] = pkgutil.resolve_name(found)
+        return found  # type: ignore[no-any-return]
+
+    @overload
+    def register(self, name: str) -> Callable[[T], T]: ...
+
+    @overload
+    def register(self, name: str, entry: T) -> T: ...
+
+    def register(self, name: str, entry: T | None = None) -> Any:
+        """Adds an entry; without one it is a decorator."""
+        if entry is None:
+            return lambda decorated: self.register(name, decorated)
+        self[name] = entry
+        return entry
 
     def __setitem__(self, key: str, value: T) -> None:
         self.data[self._full(key)] = value
@@ -58,7 +82,7 @@ class Components:
         if namespace and name:
             return registry[f"{namespace}/{name}"]
         if not namespace:
-            return dict(registry.data)
+            return dict(registry.items())
         prefix = f"{namespace}/"
         return {full.removeprefix(prefix): found for full, found in registry.items() if full.startswith(prefix)}
 

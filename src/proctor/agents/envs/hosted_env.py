@@ -19,8 +19,8 @@ from proctor.agents.runtime.hosting.host import Host
 from proctor.agents.runtime.hosting.recipe import Recipe
 
 if TYPE_CHECKING:
-    from proctor.agents.envs.isolated_agent import ApartPolicy, LineGate
-    from proctor.agents.envs.observation_server import ObservationServer
+    from proctor.agents.envs.isolated_agent import ApartPolicy
+    from proctor.agents.envs.pending_actions import MoveGate
 
 
 class HostedEnv:
@@ -31,7 +31,7 @@ class HostedEnv:
         self._policy: Policy | ApartPolicy | None = None
         self._play: Play | None = None
         self._seen: Any = None
-        self._gate: ObservationServer | LineGate | None = None
+        self._gate: MoveGate | None = None
 
     def about(self) -> Any:
         return msgspec.to_builtins(EnvInfo(self._world.actions, self._world.threshold))
@@ -125,6 +125,10 @@ class HostedEnv:
 
     def end(self, outcome: str, why: str) -> Any:
         return _told(self._begun.end(EpisodeOutcome(outcome), why))
+
+    def close_world(self) -> None:
+        """Files and shared memory that it has made would stay where they are."""
+        self._world.close()
 
     @property
     def _begun(self) -> Play:

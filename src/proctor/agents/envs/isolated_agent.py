@@ -9,7 +9,6 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -17,7 +16,7 @@ import msgspec
 
 from proctor.agents.envs import observations
 from proctor.agents.envs.agents import AgentFailedError, Policy
-from proctor.agents.envs.pending_actions import POLL, EnvGoneError, Frame, PendingAction
+from proctor.agents.envs.pending_actions import POLL, EnvGoneError, Frame, MoveGate, PendingAction
 from proctor.agents.envs.spaces import IllegalActionError, plain
 from proctor.agents.envs.types import AGENT_ENDED, EnvDescription
 from proctor.agents.runtime.hosting.channel import IN_AGENT
@@ -107,49 +106,18 @@ class ApartPolicy:
         raise AgentFailedError("it answered with what is no answer")
 
 
-class LineGate:
-    """Where an environment by the clock and its isolated agent meet: the same as Gate, over the line."""
-
-    port = 0
+class LineGate(MoveGate):
+    """Over the line, which nobody else has: no token is needed."""
 
     def __init__(self, line: AgentSocket) -> None:
+        super().__init__()
         self._line = line
-        self._changed = threading.Condition()
-        self._open = False
-        self._tick, self._frame = -1, b""
-        self._move: PendingAction | None = None
-        self.dropped = 0
-        self.looked = threading.Event()
         threading.Thread(target=self._serve, daemon=True, name="line-gate").start()
-
-    def open(self, token: str, take: Callable[[Any], Any]) -> None:
-        """No token is needed: nobody else has the line."""
-        with self._changed:
-            self._take, self._move = take, None
-            self._tick, self._frame = -1, b""
-            self._open, self.dropped = True, 0
-        self.looked.clear()
 
     def show(self, frame: Frame) -> None:
         body = msgspec.msgpack.encode(frame)
         with self._changed:
             self._tick, self._frame = frame.tick, body
-            self._changed.notify_all()
-
-    def take(self) -> PendingAction | None:
-        with self._changed:
-            move, self._move = self._move, None
-            return move
-
-    def wait(self, seconds: float) -> PendingAction | None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._move is not None or not self._open, max(0.0, seconds))
-            move, self._move = self._move, None
-            return move
-
-    def close(self) -> None:
-        with self._changed:
-            self._open = False
             self._changed.notify_all()
 
     def _serve(self) -> None:
@@ -179,19 +147,7 @@ class LineGate:
             move = msgspec.convert(asked[1], PendingAction)
         except msgspec.ValidationError as error:
             raise AgentFailedError(f"no action: {error}") from None
-        try:
-            action = None if move.action is None else self._take(move.action)
-        except IllegalActionError:
-            raise
-        except Exception as error:  # whatever is wrong with an action is the fault of whoever gave it
-            raise IllegalActionError(f"its action raised {described(error).text}") from error
-        with self._changed:
-            if not -1 < move.tick <= self._tick:
-                raise IllegalActionError(f"there was no tick {move.tick}")
-            if self._open:
-                self.dropped += self._move is not None
-                self._move = msgspec.structs.replace(move, action=action, arrived=arrived)
-                self._changed.notify_all()
+        self._bring(move, arrived)
         return move.tick
 
     def _next(self, after: int) -> tuple[Any, ...]:

@@ -15,9 +15,8 @@ import msgspec
 from aiohttp import web
 
 from proctor.agents.constants import NETWORK, TIMEOUTS
-from proctor.agents.envs.pending_actions import POLL, Frame, PendingAction
+from proctor.agents.envs.pending_actions import POLL, Frame, MoveGate, PendingAction
 from proctor.agents.envs.spaces import IllegalActionError
-from proctor.agents.runtime.hosting.host import described
 
 LARGEST_ACTION = 1024 * 1024  # bytes
 SWITCH = 0.0005  # seconds that a tick has to wait at most while the server is at work
@@ -27,53 +26,33 @@ CONTENT = "application/msgpack"
 _decode_move = msgspec.msgpack.Decoder(PendingAction).decode
 
 
-class ObservationServer:
-    """A server in a thread of its own, for one episode after the other; it ends with its process."""
+class ObservationServer(MoveGate):
+    """A server in a thread of its own; it ends with its process."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
-        self._changed = threading.Condition()
         self._token = ""
-        self._open = False
-        self.looked = threading.Event()  # the agent has asked for an observation
         sys.setswitchinterval(SWITCH)
         self._thread = threading.Thread(target=self._serve, daemon=True, name="gate")
         self._thread.start()
         self._ready.wait()
 
     def open(self, token: str, take: Callable[[Any], Any]) -> None:
-        """For an episode, whose agent knows the token; `take` says what an action of the world is."""
-        with self._changed:
-            self._token, self._take = token, take
-            self._move: PendingAction | None = None
-            self._open = True
-            self.dropped = 0
-        self.looked.clear()
-        asyncio.run_coroutine_threadsafe(self._forget(), self._loop).result()
+        """For an episode, whose agent knows the token."""
+        asyncio.run_coroutine_threadsafe(self._begin(token, take), self._loop).result()
+
+    async def _begin(self, token: str, take: Callable[[Any], Any]) -> None:
+        super().open(token, take)
+        self._token, self._news = token, asyncio.Event()
 
     def show(self, frame: Frame) -> None:
         body = msgspec.msgpack.encode(frame)
         self._loop.call_soon_threadsafe(self._announce, frame.tick, body)
 
-    def take(self) -> PendingAction | None:
-        """What the agent wants to do, if it has said so since it was last asked."""
-        with self._changed:
-            move, self._move = self._move, None
-            return move
-
-    def wait(self, seconds: float) -> PendingAction | None:
-        """The same, as soon as there is something, or the gate is closed."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._move is not None or not self._open, max(0.0, seconds))
-            move, self._move = self._move, None
-            return move
-
     def close(self) -> None:
-        """No action goes through any more."""
-        with self._changed:
-            self._open = False
-            self._changed.notify_all()
+        super().close()
         self._loop.call_soon_threadsafe(self._wake)
 
     def _serve(self) -> None:
@@ -83,7 +62,7 @@ class ObservationServer:
         self._loop.run_forever()
 
     async def _start(self) -> None:
-        await self._forget()
+        self._news = asyncio.Event()
         app = web.Application(client_max_size=LARGEST_ACTION, middlewares=[self._guard])
         app.router.add_get("/observation", self._observation)
         app.router.add_post("/action", self._action)
@@ -93,12 +72,8 @@ class ObservationServer:
         await site.start()
         self.port: int = self._runner.addresses[0][1]
 
-    async def _forget(self) -> None:
-        self._tick, self._body = -1, b""
-        self._news = asyncio.Event()
-
     def _announce(self, tick: int, body: bytes) -> None:
-        self._tick, self._body = tick, body
+        self._tick, self._frame = tick, body
         self._wake()
 
     def _wake(self) -> None:
@@ -129,7 +104,7 @@ class ObservationServer:
                     await self._news.wait()
         if self._tick <= after:
             return web.Response(status=204 if self._open else 410)
-        return web.Response(body=self._body, content_type=CONTENT)
+        return web.Response(body=self._frame, content_type=CONTENT)
 
     async def _action(self, request: web.Request) -> web.Response:
         """Takes an action; the answer is the next observation, which saves the agent a question."""
@@ -142,17 +117,8 @@ class ObservationServer:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise web.HTTPBadRequest(text=f"no action: {error}") from None
         try:
-            action = None if move.action is None else self._take(move.action)
+            if not self._bring(move, arrived):
+                raise web.HTTPGone
         except IllegalActionError as error:
             raise web.HTTPBadRequest(text=str(error)) from None
-        except Exception as error:  # whatever is wrong with an action is the fault of whoever gave it
-            raise web.HTTPBadRequest(text=f"its action raised {described(error).text}") from None
-        if not -1 < move.tick <= self._tick:
-            raise web.HTTPBadRequest(text=f"there was no tick {move.tick}")
-        with self._changed:
-            if not self._open:
-                raise web.HTTPGone
-            self.dropped += self._move is not None
-            self._move = msgspec.structs.replace(move, action=action, arrived=arrived)
-            self._changed.notify_all()
         return await self._next(move.tick)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import socket
 from collections.abc import Awaitable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,8 +33,10 @@ from proctor.agents.runtime.hosting.process import HostDiedError, HostedFaultErr
 from proctor.agents.runtime.hosting.recipe import Recipe
 from proctor.agents.runtime.limits import RuntimeLimits
 from proctor.agents.runtime.shielding import completed
-from proctor.core.errors import UsageError
+from proctor.core.errors import ProctorError, UsageError
 from proctor.core.types import Usage
+
+logger = logging.getLogger("proctor.agents")
 
 WORLD = "proctor.agents.envs.hosted_env:HostedEnv"
 AGENT = "proctor.agents.envs.timed_agent:TimedAgent"
@@ -149,6 +153,13 @@ class EpisodeTable:
             kept = ending.outcome.is_play
         except EpisodeFault as fault:
             ending = self._pieced_together(episode, fault.outcome, str(fault))
+        except Exception as error:
+            if mind is not None or isinstance(error, ProctorError):
+                raise  # a model's server is at fault, or it concerns the whole run
+            # Else an agent that makes the referee stumble would have its episode forgotten.
+            logger.exception("the referee stumbled over %s", episode.header.episode)
+            why = f"the referee stumbled: {type(error).__name__}: {error}"
+            ending = self._pieced_together(episode, EpisodeOutcome.JUDGE_ERROR, why)
         finally:
             if not kept:  # what failed or was left in the middle is not trusted with another episode
                 await self.close()
@@ -294,10 +305,9 @@ class EpisodeTable:
         return EpisodeEnding(outcome, seen.reward, seen.length, succeeded, why, seen.trace, seconds, episode.clock)
 
     async def close(self) -> None:
-        processes = [process for process in (self._world, self._agent) if process is not None]
-        attending, room = self._attending, self._room
+        world, agent, attending, room = self._world, self._agent, self._attending, self._room
         self._world = self._agent = self._attending = self._room = None
-        await completed(asyncio.create_task(_end_all(processes)))
+        await completed(asyncio.create_task(_end_all(world, agent)))
         if attending is not None:
             await attending
         if room is not None:
@@ -313,9 +323,18 @@ async def _until_the_end(attending: Coroutine[Any, Any, Any]) -> str:
     return ""
 
 
-async def _end_all(processes: list[HostProcess]) -> None:
-    """Raises what went wrong with one when all have ended."""
-    for error in await asyncio.gather(*(process.end() for process in processes), return_exceptions=True):
+async def end_world(process: HostProcess) -> None:
+    """An environment that is not in the middle of something removes what it has made: files, shared memory."""
+    if process.is_alive and await process.is_idle(0):
+        with suppress(TimeoutError, HostDiedError, HostedFaultError):
+            await asyncio.wait_for(process.call("close_world"), TIMEOUTS.CLOSING)
+    await process.end()
+
+
+async def _end_all(world: HostProcess | None, agent: HostProcess | None) -> None:
+    """Raises what went wrong with one when both have ended."""
+    endings = ([] if world is None else [end_world(world)]) + ([] if agent is None else [agent.end()])
+    for error in await asyncio.gather(*endings, return_exceptions=True):
         if error is not None:
             raise error
 

@@ -46,6 +46,11 @@ class Environment:
                     return number
         return actions.first
 
+    def close(self) -> None:
+        close = getattr(self.made, "close", None)
+        if close is not None:
+            close()
+
     def in_words(self, observation: Any) -> str:
         own = getattr(self.made, "text", None)
         return observations.in_words(observation) if own is None else str(own(observation))

@@ -7,20 +7,16 @@ and then runs for one tick.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from proctor.agents.envs import observations
 from proctor.agents.envs.event_log import EpisodeEnding
-from proctor.agents.envs.pending_actions import Frame, PendingAction
+from proctor.agents.envs.pending_actions import Frame, MoveGate, PendingAction
 from proctor.agents.envs.step_play import EnvFailedError, Play
 from proctor.agents.outcome import EpisodeOutcome
 from proctor.agents.runtime.lags import Lags
-
-if TYPE_CHECKING:
-    from proctor.agents.envs.isolated_agent import LineGate
-    from proctor.agents.envs.observation_server import ObservationServer
 
 KEPT = 1_000  # observations whose time is remembered: who acts on an older one is beyond measuring
 LATE = 0.25  # of a tick: one that begins later than this has missed its deadline
@@ -38,7 +34,7 @@ class Figures(Struct):
 class TimedPlay:
     """Ticks until the end. The gate is where the agent gets what it sees, and leaves what it does."""
 
-    def __init__(self, play: Play, gate: ObservationServer | LineGate) -> None:
+    def __init__(self, play: Play, gate: MoveGate) -> None:
         self._play, self._gate = play, gate
         self._period = int(1e9 / play.episode.fps)
         self._figures = Figures(lags={name: Lags() for name in ("observation", "reaction", "action")})
@@ -109,14 +105,20 @@ class TimedPlay:
         return observation
 
     def _timing(self, tick: int, move: PendingAction, begun: int) -> dict[str, int]:
-        """When everything about an action happened; counted and written down."""
+        """When everything about an action happened; counted and written down.
+
+        What an agent says of its times cannot be checked, but that it saw an observation after it was made, and had
+        sent its action when that arrived.
+        """
         made = self._shown.get(move.tick, begun)
+        seen = min(max(move.seen, made), move.arrived)
+        sent = min(max(move.sent, seen), move.arrived)
         self._figures.late += move.tick < tick - 1
         lags = self._figures.lags
-        lags["observation"].add(move.seen - made)
-        lags["reaction"].add(move.sent - move.seen)
-        lags["action"].add(begun - move.sent)
-        agents = {"of": move.tick, "made": made, "seen": move.seen, "sent": move.sent}
+        lags["observation"].add(seen - made)
+        lags["reaction"].add(sent - seen)
+        lags["action"].add(begun - sent)
+        agents = {"of": move.tick, "made": made, "seen": seen, "sent": sent}
         return {"tick": tick, **agents, "arrived": move.arrived, "begun": begun}
 
     def _show(self, tick: int, observation: Any) -> None:

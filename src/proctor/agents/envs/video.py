@@ -15,7 +15,7 @@ import numpy
 
 from proctor.agents.envs.event_log import read_events
 from proctor.agents.envs.observations import fingerprint
-from proctor.agents.envs.referee import ENVIRONMENT
+from proctor.agents.envs.referee import ENVIRONMENT, end_world
 from proctor.agents.envs.step_play import Environment
 from proctor.agents.runtime.hosting.host import Host
 from proctor.agents.runtime.hosting.process import HostDiedError, HostedFaultError, HostProcess
@@ -66,7 +66,7 @@ class Videos:
     async def close(self) -> None:
         process, self._process = self._process, None
         if process is not None:
-            await completed(asyncio.create_task(process.end()))
+            await completed(asyncio.create_task(end_world(process)))
 
 
 class HostedVideo:
@@ -74,7 +74,8 @@ class HostedVideo:
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
         self._made = recipe.made()
-        self._take = Environment(self._made).actions.take
+        self._world = Environment(self._made)
+        self._take = self._world.actions.take
         metadata = getattr(self._made, "metadata", None) or {}
         self._fps = float(metadata.get("render_fps") or FPS)
 
@@ -100,6 +101,9 @@ class HostedVideo:
             raise
         finally:
             _close(ffmpeg)
+
+    def close_world(self) -> None:
+        self._world.close()
 
     def _picture(self) -> numpy.ndarray[Any, Any]:
         drawn = self._made.render()

@@ -7,25 +7,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-import aiohttp
 import msgspec
 
 from proctor.agents.constants import NETWORK, TIMEOUTS
-from proctor.agents.remote.messages import (
-    BEGIN,
-    END,
-    EPISODE,
-    LARGEST_ANSWER,
-    NUMBER,
-    STATUS,
-    STEP,
-    VERSION,
-    AgentFailure,
-    Begin,
-    End,
-    Status,
-)
+from proctor.agents.remote import messages
 from proctor.agents.server.access import is_loopback, own_token
+from proctor.agents.server.connection import JSON, Connection, UnreachableError
 from proctor.core.errors import UsageError
 
 T = TypeVar("T")
@@ -42,9 +29,8 @@ class WireClient:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._session: aiohttp.ClientSession | None = None
+        self._connection = Connection(url, _token_for(url), messages.LARGEST_ANSWER)
         self._asked_at: float | None = None
-        self._token = _token_for(url)
 
     @property
     def busy_seconds(self) -> float:
@@ -53,20 +39,21 @@ class WireClient:
 
     async def check(self) -> None:
         """That it is there, speaks this protocol and is free."""
-        status = await self._ask("GET", STATUS, msgspec.json.Decoder(Status).decode, b"", {}, TIMEOUTS.REQUEST)
-        if status.protocol != VERSION:
-            raise WireError(f"{self.url} speaks version {status.protocol} of the protocol, not {VERSION}")
+        read = msgspec.json.Decoder(messages.Status).decode
+        status = await self._ask("GET", messages.STATUS, read, b"", {}, TIMEOUTS.REQUEST)
+        if status.protocol != messages.VERSION:
+            raise WireError(f"{self.url} speaks version {status.protocol} of the protocol, not {messages.VERSION}")
 
-    async def begin(self, begin: Begin) -> None:
-        await self._ask("POST", BEGIN, _anything, msgspec.json.encode(begin), _JSON, TIMEOUTS.STARTING)
+    async def begin(self, begin: messages.Begin) -> None:
+        await self._ask("POST", messages.BEGIN, _anything, msgspec.json.encode(begin), JSON, TIMEOUTS.STARTING)
 
     async def step(
         self, episode: str, number: int, body: bytes, headers: dict[str, str], read: Callable[[bytes], T]
     ) -> T:
         """Has no time limit of its own: whoever keeps the episode's time gives it up."""
         self._asked_at = time.monotonic()
-        told = {EPISODE: episode, NUMBER: str(number), **headers}
-        answer = await self._ask("POST", STEP, read, body, told, None)
+        told = {messages.EPISODE: episode, messages.NUMBER: str(number), **headers}
+        answer = await self._ask("POST", messages.STEP, read, body, told, None)
         self._asked_at = None
         return answer
 
@@ -75,7 +62,8 @@ class WireClient:
         self._asked_at = None
 
     async def end(self, episode: str) -> None:
-        await self._ask("POST", END, _anything, msgspec.json.encode(End(episode)), _JSON, TIMEOUTS.REQUEST)
+        told = msgspec.json.encode(messages.End(episode))
+        await self._ask("POST", messages.END, _anything, told, JSON, TIMEOUTS.REQUEST)
 
     async def _ask(
         self,
@@ -86,46 +74,22 @@ class WireClient:
         headers: dict[str, str],
         seconds: float | None,
     ) -> T:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(headers={"Authorization": f"Bearer {self._token}"})
-        limits = aiohttp.ClientTimeout(total=seconds, sock_connect=TIMEOUTS.REQUEST)
         try:
-            async with self._session.request(
-                method,
-                self.url + path,
-                data=body or None,
-                headers=headers,
-                timeout=limits,
-                allow_redirects=False,  # the token goes to this server and to no other
-            ) as answer:
-                text = await self._read(answer)
-                if answer.status != 200:
-                    raise WireError(_refusal(self.url, path, answer.status, text))
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            why = str(error) or f"no answer within {seconds:g} s" if seconds else str(error) or "it hung up"
-            raise WireError(f"{self.url} cannot be reached: {type(error).__name__}: {why}") from error
+            status, text = await self._connection.ask(
+                method, path, body, headers, answer_within=seconds, connect_within=TIMEOUTS.REQUEST
+            )
+        except UnreachableError as error:
+            raise WireError(f"the agent cannot be reached: {error}") from error
+        if status != 200:
+            raise WireError(_refusal(self.url, path, status, text))
         try:
             return read(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             shown = text[:SHOWN].decode(errors="replace")
             raise WireError(f"{self.url} gave an answer that is none: {error}; it said: {shown!r}") from error
 
-    async def _read(self, answer: aiohttp.ClientResponse) -> bytes:
-        text = bytearray()
-        async for part in answer.content.iter_any():
-            text += part
-            if len(text) > LARGEST_ANSWER:
-                answer.close()
-                raise WireError(f"{self.url} gave an answer of more than {LARGEST_ANSWER} bytes")
-        return bytes(text)
-
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
-
-
-_JSON = {"Content-Type": "application/json"}
+        await self._connection.close()
 
 
 def _anything(text: bytes) -> Any:
@@ -135,7 +99,7 @@ def _anything(text: bytes) -> Any:
 def _refusal(url: str, path: str, status: int, text: bytes) -> str:
     if status == 500:
         try:
-            return f"the agent raised {msgspec.json.decode(text, type=AgentFailure).error[:SHOWN]}"
+            return f"the agent raised {msgspec.json.decode(text, type=messages.AgentFailure).error[:SHOWN]}"
         except (msgspec.DecodeError, UnicodeDecodeError):
             pass
     return f"{url}{path}: {status} {text[:SHOWN].decode(errors='replace')}"

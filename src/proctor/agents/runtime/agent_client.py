@@ -16,6 +16,7 @@ from proctor.agents.constants import TIMEOUTS
 from proctor.agents.outcome import EpisodeOutcome
 from proctor.agents.runtime.clock import Clock
 from proctor.agents.runtime.hosting.channel import Fault
+from proctor.agents.runtime.hosting.host import LONGEST_TEXT
 from proctor.agents.runtime.hosting.isolation import Room
 from proctor.agents.runtime.hosting.process import HostDiedError, HostedFaultError, HostProcess
 from proctor.agents.runtime.hosting.recipe import Recipe
@@ -65,8 +66,8 @@ def believed(ending: AgentEnding) -> AgentEnding:
     By `stopped` nothing would be scored: whoever loses could ask for it. The evaluator's own stop key ends a task.
     """
     if ending.outcome is not EpisodeOutcome.STOPPED:
-        return ending
-    said = "; ".join(filter(None, ["the agent says that it was stopped by hand", ending.error]))
+        return ending.model_copy(update={"error": ending.error[:LONGEST_TEXT]})
+    said = "; ".join(filter(None, ["the agent says that it was stopped by hand", ending.error[:LONGEST_TEXT]]))
     return ending.model_copy(update={"outcome": EpisodeOutcome.COMPLETED, "error": said})
 
 
@@ -107,7 +108,17 @@ class LocalPlayer:
         self._done_at: float | None = None  # when its process has answered
         self._deadline = 0.0  # when the time of the task is up, if the world never stands still
 
-    async def prepare(self) -> HostProcess:
+    async def prepare(self) -> None:
+        """The process is there, and stands still until it is told to begin.
+
+        Else an agent might look while the environment is set up, and spoil what it does not like: it would be set up
+        again, with another seed.
+        """
+        process = await self._made()
+        if not process.is_frozen:
+            await process.freeze()
+
+    async def _made(self) -> HostProcess:
         """The process, alive."""
         async with self._changing:
             if self._process is None or not self._process.is_alive:
@@ -160,7 +171,8 @@ class LocalPlayer:
             await process.call("world_turned")
 
     async def start(self, task: Task) -> None:
-        process = await self.prepare()
+        process = await self._made()
+        process.thaw()
         self._hang_seconds = min(TIMEOUTS.HANG, task.timeout / 2)
         process.pulse.clear()
         self._begun.clear()
@@ -188,6 +200,8 @@ class LocalPlayer:
             folder = str(self.folder or "") if self._room is None else ""  # it could not reach that
             told = await process.call("play", task.model_dump(mode="json"), folder, self.clock.can_pause)
             ending = AgentEnding.model_validate(told)
+            # How long it took for what is in the log, and how many steps it made in its pulse.
+            ending = ending.model_copy(update={"lags": {}, "actions": process.pulse.calls})
             return ending if self._room is None else believed(ending)
         except HostedFaultError as error:
             return _crash(error.fault, process)
@@ -249,9 +263,8 @@ class LocalPlayer:
             await playing
         self._playing = self._raised = None
         self._notebook.begin("")  # the log of the episode is complete
-        if not process.is_alive:
-            with suppress(PlayerError):  # to be told when the next task asks for it
-                await self.prepare()
+        with suppress(PlayerError):  # to be told when the next task asks for it
+            await self.prepare()
 
     async def stop_by_hand(self) -> None:
         """As if the agent had set its own stop event."""
@@ -277,4 +290,4 @@ class LocalPlayer:
 def _crash(fault: Fault, process: HostProcess) -> AgentEnding:
     """What an agent has raised. That the environment is gone is its word, for the referee to look into."""
     outcome = EpisodeOutcome.ENV_CRASH if fault.environment_gone else EpisodeOutcome.AGENT_CRASH
-    return AgentEnding(outcome=outcome, error=fault.text, actions=process.pulse.calls)
+    return AgentEnding(outcome=outcome, error=fault.text[:LONGEST_TEXT], actions=process.pulse.calls)

@@ -55,7 +55,9 @@ class EvaluatorClient:
         self._watches: list[str] = []
 
     async def prepare(self) -> HostProcess:
-        """The process, alive."""
+        """The process, alive and sound."""
+        if self._process is not None and self._process.is_alive and not await self._is_sound(self._process):
+            await self.end()
         if self._process is None or not self._process.is_alive:
             await self.end()
             try:
@@ -65,6 +67,12 @@ class EvaluatorClient:
                 raise JudgeError(f"{self.recipe.name} could not be made: {error}") from error
             self._process.noticed = lambda value: self.stopped()
         return self._process
+
+    async def _is_sound(self, process: HostProcess) -> bool:
+        with suppress(TimeoutError, HostDiedError, HostedFaultError):
+            sound: bool = await asyncio.wait_for(process.call("is_sound"), TIMEOUTS.REQUEST)
+            return sound
+        return False
 
     async def setup(self, task: Task) -> None:
         try:
@@ -157,7 +165,7 @@ class EvaluatorClient:
             raise JudgeError(f"the evaluator died in _{name}: {error}") from error
         except HostedFaultError as error:
             if error.fault.environment_gone:
-                raise EnvironmentGoneError(error.fault.message) from error
+                raise EnvironmentGoneError(error.fault.message or f"_{name} raised {error.fault.type}") from error
             raise JudgeError(f"_{name} raised {error.fault.text}", error.fault.ends_the_process) from error
 
     async def close(self) -> None:

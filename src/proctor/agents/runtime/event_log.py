@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,14 @@ class EventLog:
         self._file = None if path is None else path.open("ab", buffering=0)  # others write to it, too: whole lines
 
     def note(self, event: str, **facts: Any) -> None:
-        """Nanoseconds of a clock that is never set, the event, and what there is to say about it."""
+        """Nanoseconds of a clock that is never set, the event, and what there is to say about it.
+
+        A disk that is full must not keep the referee from its work: an agent may have filled it.
+        """
+        with suppress(OSError):
+            self._write(event, facts)
+
+    def _write(self, event: str, facts: dict[str, Any]) -> None:
         if self._file is not None:
             self._file.write(msgspec.json.encode({"ns": time.monotonic_ns(), "event": event, **facts}) + b"\n")
 

@@ -8,6 +8,7 @@ import os
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -74,11 +75,11 @@ def _opened(path: Path) -> int:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
-def lock_path() -> Path:
-    """Of the environment that this process acts on: that of its display, unless it was told another."""
-    if given := os.environ.get(VARIABLE):
+def lock_path(environment: Mapping[str, str] = os.environ) -> Path:
+    """Of the environment that a process acts on: that of its display, unless it was told another."""
+    if given := environment.get(VARIABLE):
         return Path(given)
-    display = hashlib.sha256(os.environ.get("DISPLAY", "").encode()).hexdigest()[:16]
+    display = hashlib.sha256(environment.get("DISPLAY", "").encode()).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"proctor-env-{os.getuid()}-{display}.lock"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from proctor.agents.runtime.lags import Lags
 from proctor.agents.runtime.recording import RELEASE
 
 MS = 1e6  # nanoseconds
+LARGEST = 256 * 1024 * 1024  # bytes that are read
 
 
 class EpisodeLog:
@@ -66,10 +69,23 @@ class EpisodeLog:
 
 def _read(path: Path) -> Iterator[dict[str, Any]]:
     decode = msgspec.json.Decoder().decode
-    for text in path.read_bytes().splitlines() if path.exists() else ():
+    for text in _text_of(path).splitlines():
         try:
             line = decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue  # cut off
         if isinstance(line, dict) and isinstance(line.get("ns"), int) and isinstance(line.get("event"), str):
             yield line
+
+
+def _text_of(path: Path) -> bytes:
+    """An agent that is not isolated may have put anything in its place."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        return b""
+    with open(file, "rb") as opened:
+        return opened.read(LARGEST)

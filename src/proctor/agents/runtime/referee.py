@@ -67,7 +67,7 @@ class Referee:
         self.actions = 0
         self._had_window = False  # before the agent began
         self._is_closed = False  # it was not there any more when the agent had failed
-        self._began = False  # the agent was told to begin
+        self.began = False  # the agent was told to begin
         self._cause_known = False  # the environment was lost by no doing of the agent
         self._ended: dict[str, float] = {}  # who has ended the play -> when
         self.by_agent = False  # what was lost counts as the agent's
@@ -86,7 +86,7 @@ class Referee:
         except Exception as error:
             logger.exception("the referee stumbled over %s", task.task_id)
             result = self._result(task, EpisodeOutcome.JUDGE_ERROR, f"{type(error).__name__}: {error}")
-        could = self._began and self._player.has_acted and not self._cause_known
+        could = self.began and self._player.has_acted and not self._cause_known
         self.by_agent = result.outcome in LOSSES and could
         self._journal.note("result", **result.model_dump(mode="json"), by_agent=self.by_agent)
         return result
@@ -120,7 +120,7 @@ class Referee:
     async def _play(self, task: Task) -> tuple[EpisodeOutcome, str]:
         if self._stopped.is_set():
             return EpisodeOutcome.STOPPED, "stopped by hand"
-        self._began = True
+        self.began = True
         self._journal.note("started", timeout=task.timeout)  # first: nobody may forget that it has begun
         await self._player.start(_as_the_agent_hears_it(task))
         self._clock.start()

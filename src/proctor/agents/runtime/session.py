@@ -20,9 +20,10 @@ from proctor.agents.runtime.attempt import Attempt
 from proctor.agents.runtime.clock import Clock
 from proctor.agents.runtime.evaluator_client import EvaluatorClient
 from proctor.agents.runtime.event_log import EventLog
-from proctor.agents.runtime.hosting.isolation import Isolation, Room
+from proctor.agents.runtime.hosting.isolation import Isolation
 from proctor.agents.runtime.hosting.recipe import Recipe
 from proctor.agents.runtime.human_client import HumanPlayer
+from proctor.agents.runtime.isolated_player import open_isolated_player
 from proctor.agents.runtime.lags import Lags
 from proctor.agents.runtime.limits import EpisodeLimits
 from proctor.agents.runtime.locking import VARIABLE
@@ -30,7 +31,7 @@ from proctor.agents.runtime.log_summary import EpisodeLog
 from proctor.agents.runtime.recording import EVENTS
 from proctor.agents.runtime.referee import Referee
 from proctor.agents.runtime.shielding import completed
-from proctor.agents.types import ISOLATED, Task
+from proctor.agents.types import Task
 from proctor.agents.vision.client import VisionPlayer
 from proctor.agents.windows.home import PREFIX as HOME
 from proctor.agents.windows.home import remove_home
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from proctor.agents.display_filter.display import FilteredDisplay
 
 NO_DISPLAY = "none"
-LOCK_INSIDE = "/tmp/.proctor-env.lock"  # where the lock of the environment lies in an isolated agent's room
 Candidates = Recipe | tuple[Model, Sampling] | RemoteAddress | HumanCandidate
 Players = LocalPlayer | VisionPlayer | WirePlayer | HumanPlayer
 
@@ -83,9 +83,16 @@ class EpisodeSession:
         self._judge: EvaluatorClient | None = None
         self._player: Players | None = None
         self._played_in: list[Path] = []
+        self._supervisor: Referee | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the agent has, in the attempt that was the last."""
+        return self._supervisor is not None and self._supervisor.began
 
     async def play(self, task: Task, folder: Path, sample: Sample, about: dict[str, Any] | None = None) -> Attempt:
         """One attempt; its files go to the folder. What it is about stands at the beginning of its log."""
+        self._supervisor = None
         os.makedirs(folder, exist_ok=True)
         self._played_in.append(folder)
         judge, player = await self._prepare()
@@ -102,7 +109,7 @@ class EpisodeSession:
         try:
             await asyncio.shield(starting)
             await asyncio.shield(watching)
-            supervisor = Referee(judge, player, journal=journal, display=self._display, clock=clock)
+            supervisor = self._supervisor = Referee(judge, player, journal=journal, display=self._display, clock=clock)
             if self._stop_key is not None:
                 loop = asyncio.get_running_loop()
                 self._stop_key.pressed = partial(loop.call_soon_threadsafe, supervisor.stop)
@@ -147,7 +154,8 @@ class EpisodeSession:
 
     async def _prepare(self) -> tuple[EvaluatorClient, Players]:
         parts = (self._display, self._filtered)
-        if any(part is not None and not part.is_alive for part in parts):
+        has_died = any(part is not None and not part.is_alive for part in parts)
+        if has_died or (self._stop_key is not None and not await asyncio.to_thread(self._stop_key.is_listening)):
             await self.close()
         if self._judge is None or self._player is None:
             self._check_requirements()
@@ -173,24 +181,12 @@ class EpisodeSession:
         return self._judge, self._player
 
     def _local_player(self, agent: Recipe, environment: dict[str, str]) -> LocalPlayer:
-        log = self._folder / "agent.log"
         if self._isolation is None:
-            return LocalPlayer(agent, log, environment, self._limits)
-        lock = Path(environment[VARIABLE]).resolve()
-        lock.touch(mode=0o644)  # the agent may be another user: to lock a file it need only be able to read it
-        if not self._isolation.level.namespaces:
-            room = Room(self._isolation, agent, readable=[str(lock)])
-            inside = {VARIABLE: str(lock), ISOLATED: "1"}
-            return LocalPlayer(agent, log, inside, self._limits, room)
-        binds = [(lock, LOCK_INSIDE)]
-        inside = {VARIABLE: LOCK_INSIDE, ISOLATED: "1"}
-        if environment["DISPLAY"]:
-            from proctor.agents.display_filter.display import FilteredDisplay
-
-            self._filtered = FilteredDisplay(environment["DISPLAY"], self._folder / "filter.log", environment)
-            binds.append((self._filtered.socket, self._filtered.inside))
-            inside["DISPLAY"] = environment["DISPLAY"]
-        return LocalPlayer(agent, log, inside, self._limits, Room(self._isolation, agent, binds))
+            return LocalPlayer(agent, self._folder / "agent.log", environment, self._limits)
+        player, self._filtered = open_isolated_player(
+            agent, self._isolation, self._folder, environment, Path(environment[VARIABLE]), self._limits
+        )
+        return player
 
     def _check_requirements(self) -> None:
         if self._display_wanted != NO_DISPLAY:

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import tempfile
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, HTTPException
 
 from proctor.agents.constants import TIMEOUTS, TIMES
+from proctor.agents.desktop.interface import DesktopError
 from proctor.agents.runtime.agent_client import LocalPlayer, PlayerError
+from proctor.agents.runtime.hosting.isolation import Isolation
 from proctor.agents.runtime.hosting.recipe import Recipe
+from proctor.agents.runtime.isolated_player import open_isolated_player
 from proctor.agents.runtime.limits import EpisodeLimits
+from proctor.agents.runtime.locking import lock_path
 from proctor.agents.server.access import checked_url
-from proctor.agents.server.remote import Contact, RefusedError, RemoteServer, UnreachableError
+from proctor.agents.server.connection import UnreachableError
+from proctor.agents.server.remote import Contact, RefusedError, RemoteServer
 from proctor.agents.server.side import REFUSALS, Side, StartupError
 from proctor.agents.types import (
     AgentEnding,
@@ -30,6 +37,9 @@ from proctor.agents.types import (
     Task,
 )
 
+if TYPE_CHECKING:
+    from proctor.agents.display_filter.display import FilteredDisplay
+
 logger = logging.getLogger("proctor.agents")
 
 OVERTIME = 30.0  # seconds after the end of its time at which an agent stops without being told to
@@ -39,10 +49,16 @@ class AgentSide(Side):
     title = "proctor agent"
 
     def __init__(
-        self, recipe: Recipe, token: str, allowed_hosts: Collection[str], limits: EpisodeLimits | None = None
+        self,
+        recipe: Recipe,
+        token: str,
+        allowed_hosts: Collection[str],
+        limits: EpisodeLimits | None = None,
+        isolation: Isolation | None = None,
     ) -> None:
         super().__init__(token, allowed_hosts)
-        self._recipe, self._limits = recipe, limits
+        self._recipe, self._limits, self._isolation = recipe, limits, isolation
+        self._filtered: FilteredDisplay | None = None
         self._evaluator: RemoteServer | None = None
         self._state = AgentState.INIT
         self._task: Task | None = None
@@ -59,18 +75,29 @@ class AgentSide(Side):
 
     async def open(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="proctor-agent-")
-        log = Path(self._folder.name) / "output.log"
-        self._player = LocalPlayer(self._recipe, log, self.environment, self._limits)
         try:
+            self._player = await asyncio.to_thread(self._new_player, Path(self._folder.name))
             await self._player.prepare()
-        except PlayerError as error:
+        except (PlayerError, DesktopError) as error:
             raise StartupError(str(error)) from error
+
+    def _new_player(self, folder: Path) -> LocalPlayer:
+        log = "output.log"
+        if self._isolation is None:
+            return LocalPlayer(self._recipe, folder / log, self.environment, self._limits)
+        around = {**os.environ, **self.environment}
+        player, self._filtered = open_isolated_player(
+            self._recipe, self._isolation, folder, around, lock_path(around), self._limits, log
+        )
+        return player
 
     async def close(self) -> None:
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
         await self._player.close()
+        if self._filtered is not None:
+            await asyncio.to_thread(self._filtered.close)
         if self._evaluator is not None:
             await self._evaluator.close()
         self._folder.cleanup()

@@ -23,13 +23,13 @@ from proctor.agents.outcome import EpisodeOutcome
 from proctor.agents.participant import Participant
 from proctor.agents.runtime.hosting.recipe import Recipe, recipe_of
 from proctor.agents.server.access import new_token, own_token
+from proctor.agents.server.connection import UnreachableError
 from proctor.agents.server.remote import (
     START_REQUEST,
     STOP_REQUEST,
     Contact,
     RefusedError,
     RemoteServer,
-    UnreachableError,
 )
 from proctor.agents.types import (
     AgentRegistration,

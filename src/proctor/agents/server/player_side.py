@@ -13,20 +13,10 @@ import msgspec
 from fastapi import FastAPI, HTTPException, Request, Response
 
 from proctor.agents.constants import TIMEOUTS
+from proctor.agents.remote import messages
 from proctor.agents.remote.messages import (
-    BEGIN,
-    END,
-    EPISODE,
-    LARGEST_FRAME,
-    OBSERVATION,
-    SIZE,
-    STATUS,
-    STEP,
-    VERSION,
-    AgentFailure,
     Begin,
     End,
-    Status,
 )
 from proctor.agents.runtime.hosting.process import HostDiedError, HostedFaultError, HostProcess
 from proctor.agents.runtime.hosting.recipe import Recipe
@@ -40,7 +30,7 @@ ROLE = "proctor.agents.remote.hosted:HostedRemoteAgent"
 
 class PlayerSide(Side):
     title = "proctor player"
-    largest_body = LARGEST_FRAME
+    largest_body = messages.LARGEST_FRAME
 
     def __init__(
         self, recipe: Recipe, token: str, allowed_hosts: Collection[str], limits: EpisodeLimits | None = None
@@ -54,10 +44,10 @@ class PlayerSide(Side):
         self._work: set[asyncio.Task[Any]] = set()  # that a server which is told to end does not leave in the middle
 
     def add_routes(self, app: FastAPI) -> None:
-        app.get(STATUS, response_class=Response)(self.status)
-        app.post(BEGIN, responses=REFUSALS, response_class=Response)(self.begin)
-        app.post(STEP, responses=REFUSALS, response_class=Response)(self.step)
-        app.post(END, responses=REFUSALS, response_class=Response)(self.end)
+        app.get(messages.STATUS, response_class=Response)(self.status)
+        app.post(messages.BEGIN, responses=REFUSALS, response_class=Response)(self.begin)
+        app.post(messages.STEP, responses=REFUSALS, response_class=Response)(self.step)
+        app.post(messages.END, responses=REFUSALS, response_class=Response)(self.end)
 
     async def open(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="proctor-player-")
@@ -78,14 +68,14 @@ class PlayerSide(Side):
         self._folder.cleanup()
 
     async def status(self) -> Response:
-        state = Status(VERSION, "READY" if self._episode is None else "PLAYING", self._recipe.text)
+        state = messages.Status(messages.VERSION, "READY" if self._episode is None else "PLAYING", self._recipe.text)
         return _answered(msgspec.json.encode(state))
 
     async def begin(self, request: Request) -> Response:
         """Ends whatever was under way: its referee may have been killed."""
         begin = _read(await request.body(), Begin)
-        if begin.protocol != VERSION:
-            raise HTTPException(400, f"this agent speaks version {VERSION} of the protocol")
+        if begin.protocol != messages.VERSION:
+            raise HTTPException(400, f"this agent speaks version {messages.VERSION} of the protocol")
         return await self._see_through(self._begin(begin))
 
     async def _begin(self, begin: Begin) -> Response:
@@ -108,17 +98,17 @@ class PlayerSide(Side):
 
     async def step(self, request: Request) -> Response:
         begin, process = self._episode, self._process
-        if begin is None or process is None or request.headers.get(EPISODE) != begin.episode:
+        if begin is None or process is None or request.headers.get(messages.EPISODE) != begin.episode:
             raise HTTPException(400, "this episode is not under way")
         if self._stepping is not None and not self._stepping.done():
             raise HTTPException(400, "it is still busy with another frame")
         body, kind = await request.body(), request.headers.get("content-type", "")
         if begin.kind == "window":
-            asked = process.call("act_in_window", body, kind, request.headers.get(SIZE, ""))
-        elif kind == OBSERVATION:
+            asked = process.call("act_in_window", body, kind, request.headers.get(messages.SIZE, ""))
+        elif kind == messages.OBSERVATION:
             asked = process.call("act_in_world", body)
         else:
-            raise HTTPException(400, f"expected {OBSERVATION}, got {kind}")
+            raise HTTPException(400, f"expected {messages.OBSERVATION}, got {kind}")
         stepping = self._stepping = asyncio.create_task(asked)
         try:
             return _answered(await asyncio.shield(stepping))
@@ -190,7 +180,7 @@ def _answered(body: bytes) -> Response:
 
 
 def _failed(error: str) -> Response:
-    return Response(msgspec.json.encode(AgentFailure(error)), 500, media_type="application/json")
+    return Response(msgspec.json.encode(messages.AgentFailure(error)), 500, media_type="application/json")
 
 
 def _said(error: HostedFaultError | HostDiedError) -> str:

@@ -1,4 +1,4 @@
-"""The other side, reached over HTTP: every request has the token and a deadline."""
+"""The other side, reached over HTTP: every request has a deadline."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
-import aiohttp
 from pydantic import BaseModel, ValidationError
 
 from proctor.agents.constants import TIMEOUTS, TIMES
 from proctor.agents.outcome import EpisodeOutcome
 from proctor.agents.runtime.agent_client import PlayerError, believed
 from proctor.agents.runtime.hosting.guarded import ANSWERING
+from proctor.agents.server.connection import JSON, Connection, UnreachableError
 from proctor.agents.types import AgentEnding, AgentState, AgentStatus, Done, Stopped, Task
 
 M = TypeVar("M", bound=BaseModel)
@@ -22,10 +22,6 @@ LARGEST_ANSWER = 16 * 1024 * 1024
 # Longer than what the agent's server itself allows for each: its own error arrives before these run out.
 START_REQUEST = TIMEOUTS.STARTING + TIMEOUTS.REQUEST
 STOP_REQUEST = TIMEOUTS.STOPPING + ANSWERING + TIMEOUTS.REQUEST
-
-
-class UnreachableError(Exception):
-    """No answer, or none that can be understood."""
 
 
 class RefusedError(Exception):
@@ -64,8 +60,7 @@ class RemoteServer:
 
     def __init__(self, url: str, token: str) -> None:
         self.url = url
-        self._headers = {"Authorization": f"Bearer {token}"}
-        self._session: aiohttp.ClientSession | None = None
+        self._connection = Connection(url, token, LARGEST_ANSWER)
 
     async def get(self, path: str, kind: type[M], seconds: float | None = None) -> M | None:
         """None where there is nothing yet."""
@@ -80,42 +75,21 @@ class RemoteServer:
     async def _ask(
         self, method: str, path: str, kind: type[M], body: BaseModel | None, seconds: float | None
     ) -> M | None:
-        seconds = TIMEOUTS.REQUEST if seconds is None else seconds
-        if self._session is None:
-            self._session = aiohttp.ClientSession(headers=self._headers)
-        content: Any = None if body is None else body.model_dump(mode="json")
+        content = b"" if body is None else body.model_dump_json().encode()
+        headers = JSON if content else {}
+        limit = TIMEOUTS.REQUEST if seconds is None else seconds
+        status, text = await self._connection.ask(method, path, content, headers, answer_within=limit)
+        if status == 204:
+            return None
+        if status >= 300:
+            raise RefusedError(f"{self.url}{path}: {status} {_error(text)}")
         try:
-            async with self._session.request(
-                method,
-                self.url + path,
-                json=content,
-                timeout=aiohttp.ClientTimeout(total=seconds),
-                allow_redirects=False,  # the token goes to this server and to no other
-            ) as answer:
-                text = await self._read(answer)
-                if answer.status == 204:
-                    return None
-                if answer.status >= 300:
-                    raise RefusedError(f"{self.url}{path}: {answer.status} {_error(text)}")
-                return kind.model_validate_json(text)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            why = str(error) or f"no answer within {seconds:g} s"
-            raise UnreachableError(f"{self.url}{path}: {type(error).__name__}: {why}") from error
+            return kind.model_validate_json(text)
         except ValidationError as error:
             raise UnreachableError(f"{self.url}{path}: not an answer of this protocol: {error}") from error
 
-    async def _read(self, answer: aiohttp.ClientResponse) -> bytes:
-        text = bytearray()
-        async for part in answer.content.iter_any():
-            text += part
-            if len(text) > LARGEST_ANSWER:
-                raise UnreachableError(f"{answer.url}: an answer of more than {LARGEST_ANSWER} bytes")
-        return bytes(text)
-
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._connection.close()
 
 
 def _error(text: bytes) -> str:

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 import uvicorn
 from fastapi import FastAPI
 
+from proctor.agents.runtime.hosting.isolation import Isolation
 from proctor.agents.runtime.hosting.recipe import Recipe
 from proctor.agents.runtime.limits import EpisodeLimits
 from proctor.agents.server.access import is_loopback, own_token
@@ -26,11 +27,7 @@ from proctor.core.errors import UsageError
 
 logger = logging.getLogger("proctor.agents")
 
-SIDES: dict[str, type[AgentSide] | type[EvaluatorSide] | type[PlayerSide]] = {
-    "agent": AgentSide,
-    "evaluator": EvaluatorSide,
-    "player": PlayerSide,
-}
+SIDES: dict[str, type[EvaluatorSide] | type[PlayerSide]] = {"evaluator": EvaluatorSide, "player": PlayerSide}
 
 
 class SideServer:
@@ -146,8 +143,16 @@ def new_server(
     allow_hosts: Collection[str] = (),
     limits: EpisodeLimits | None = None,
     environment: Mapping[str, str] | None = None,
+    isolation: Isolation | None = None,
 ) -> SideServer:
-    """A server for the agent, the evaluator or the player that the recipe makes, in a process with this environment."""
-    side = SIDES[role](recipe, own_token(host, token), allow_hosts, limits)
+    """A server for the agent, the evaluator or the player that the recipe makes, in a process with this environment.
+
+    An agent may be isolated: then it has of the environment only what lets it reach its display.
+    """
+    known = own_token(host, token)
+    if role == "agent":
+        side: Side = AgentSide(recipe, known, allow_hosts, limits, isolation)
+    else:
+        side = SIDES[role](recipe, known, allow_hosts, limits)
     side.environment |= environment or {}
     return SideServer(side, host, port)

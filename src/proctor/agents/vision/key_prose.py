@@ -20,7 +20,8 @@ _PRESS = words(
 )
 _MOVE = words(
     """go going move moving steer steering turn turning rotate rotating dodge dodging head heading
-    swing strafe step slide run walk jump swerve drift veer shift"""
+    fire firing shoot shooting attack attacking confirm confirming start starting begin restart restarting
+    open drop dropping swing strafe step slide run walk jump swerve drift veer shift"""
 )
 _BETWEEN = words(
     """the your my to on both key keys arrow arrows button again further slightly a bit little now
@@ -32,7 +33,10 @@ _NOT = words(
     """not never avoid avoiding without except stop stopping release releasing don't dont won't
     can't cannot shouldn't mustn't doesn't isn't wouldn't needn't away"""
 )
-_IF = words("if when whenever whether unless until")  # what follows depends on what nobody here knows
+_AVOIDING = words("avoid avoiding without stop stopping release releasing")
+_IF = words(
+    "if when whenever whether unless until alternatively otherwise"
+)  # what follows depends on what nobody here knows
 _PAST = words(
     """after before had was were pressed moved went tapped held previously earlier although though
     once"""
@@ -41,8 +45,9 @@ _WHY = words("because since as due which where given while")
 _PERHAPS = words("could might may would can maybe perhaps possibly")
 _BREAKS = words("but so then therefore thus hence instead however")
 _CONCLUDES = words("""so therefore thus hence answer final best choose action move finally decision""")
+_CHOICES = words("direction move action key choice answer option way")
 _PLACE = words("the on from at of in near by that this")
-_JOINING = words("and or while together simultaneously")
+_JOINING = words("and or while together simultaneously hotkey then")
 _AFTER_ALONE = frozenset(("", ",", ".", "!", ":", "-", "–", "—", "(", "to", "for"))
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!\d\.)\s+(?=\S)|\n+")
 _DECORATED = re.compile(r"(\*\*|`|\"|“|(?<!\w)')([^*`\"“”'\n]{1,40})(\*\*|`|\"|”|'(?!\w))")
@@ -70,7 +75,8 @@ class _Said(Struct):
 
     @property
     def concludes(self) -> bool:
-        return any(token.word in _CONCLUDES for token in tokens_of(self.text))
+        tokens = tokens_of(self.text)
+        return any(token.word in _CONCLUDES for token in tokens) or all(token.kind != "word" for token in tokens)
 
     @property
     def goes_on(self) -> bool:
@@ -79,9 +85,34 @@ class _Said(Struct):
         return first is not None and (first.word in ("then", "after", "finally", "next", "and") or first.word in _PRESS)
 
 
+def _is_bare(tokens: list[Token]) -> bool:
+    """Nothing but keys; a single letter or digit might be the number of a line."""
+    kinds = {token.kind for token in tokens}
+    return (
+        not kinds & {"word", "number"}
+        and tokens[-1].text != "?"
+        and any(token.kind == "key" and not token.is_letter for token in tokens)
+    )
+
+
+_ANNOUNCED = re.compile(r"(?<=[a-z*`\"”)]):\s(.*)$")
+
+
+def _announced(sentence: str) -> str:
+    """What stands behind a colon, if it is nothing but keys; else all of it."""
+    match = _ANNOUNCED.search(sentence)
+    kinds = [token.kind for token in tokens_of(match[1])] if match else []
+    is_answer = "word" not in kinds and kinds[:1] in (["key"], ["nothing"], ["wait"])
+    return match[1] if match and is_answer else sentence
+
+
 def read_prose(text: str, commands_only: bool = False) -> list[Stroke] | None:
     """None if nobody could tell; with commands only, also if keys are named without a verb."""
-    said = [_Reader(sentence).read() for sentence in _SENTENCE.split(text) if sentence.strip()]
+    sentences = [_announced(sentence) for sentence in _SENTENCE.split(text) if sentence.strip()]
+    for sentence in reversed(sentences):
+        if _is_bare(tokens := tokens_of(sentence)):
+            return strokes_of(tokens)
+    said = [_Reader(sentence).read() for sentence in sentences]
     if any(sentence.says("command") for sentence in said):
         return _commanded([sentence for sentence in said if sentence.says("command")], said)
     tiers: tuple[Tier, ...] = () if commands_only else ("named", "perhaps")
@@ -115,6 +146,7 @@ class _Reader:
         self._tokens = tokens_of(_DECORATED.sub(lambda match: f" {match[2]} ".center(len(match[0])), text))
         self._mood: Mood = ""
         self._verb: Literal["", "press", "move"] = ""
+        self._passed = False  # a key was named that is not to be pressed
         self._avoiding = False  # what is not to be is named: what somebody does about it is another clause
         self._is_question = text.rstrip(" *_\"'`").endswith("?")
 
@@ -137,14 +169,18 @@ class _Reader:
 
     def _take_word(self, token: Token, place: int) -> None:
         word, following = token.word, self._word(place + 1)
-        if word in ("instead", "rather") and following in ("of", "than"):
-            self._mood, self._verb = "not", ""
+        if token.is_during:
+            self._verb = "press"
+            if not self._said.commands:
+                self._said.commands.append(token)
+        elif word in ("instead", "rather") and following in ("of", "than"):
+            self._mood, self._verb, self._avoiding, self._passed = "not", "", True, False
         elif word in _BREAKS or (word == "by" and following in _PRESS):
             self._mood, self._verb = "", ("" if word == "but" else self._verb)
-        elif word in ("we", "you"):
+        elif word in ("i", "we", "you"):
             self._begin_clause()
         elif word in _NOT or word.endswith("n't") or (word == "let" and following == "go"):
-            self._mood, self._avoiding = "not", word in ("avoid", "without")
+            self._mood, self._avoiding, self._passed = "not", word in _AVOIDING, False
         elif word == "once" and self._verb:
             pass
         elif word in _IF or word in _PAST:
@@ -153,7 +189,11 @@ class _Reader:
             self._mood, self._verb = "why", ""
         elif word in _PERHAPS:
             self._mood = self._mood or "perhaps"
+            if self._tokens[0].word.endswith("ing") and not self._said.perhaps:  # pressing LEFT would hit the wall
+                self._said.perhaps, self._said.commands = self._said.commands, []
         elif word in _PRESS or word in _MOVE:
+            if self._passed and not word.endswith("ing"):
+                self._begin_clause()  # release LEFT and press RIGHT
             self._verb = "press" if word in _PRESS else "move"
         elif word not in _BETWEEN:
             self._verb = ""
@@ -181,6 +221,7 @@ class _Reader:
         if token.text == "I":
             self._begin_clause()
         if self._mood in NO_COMMAND or self._is_a_word(token, place):
+            self._passed = self._mood == "not"
             if self._is_a_word(token, place) and token.word not in _BETWEEN:
                 self._verb = ""
             return
@@ -192,9 +233,16 @@ class _Reader:
             self._verb = ""
 
     def _is_commanded(self, token: Token, place: int) -> bool:
-        if self._verb == "press":
+        if self._verb == "press" or self._is_held_for(place):
+            return True
+        if self._word(place - 1) == "with" and self._is_marked(token):  # drop it with DOWN
             return True
         return self._verb == "move" and (token.key in ARROWS or self._is_marked(token))
+
+    def _is_held_for(self, place: int) -> bool:
+        """`UP:0.5`, as it was asked for."""
+        rest = self._tokens[place : place + 3]
+        return [token.kind for token in rest] == ["key", "sign", "time"] and rest[1].text == ":"
 
     def _is_named(self, token: Token, place: int) -> bool:
         before, after = self._word(place - 1), self._word(place + 1)
@@ -206,8 +254,14 @@ class _Reader:
             return False
         if token.is_capital:
             return before not in _PLACE
+        if self._is_chosen(place):
+            return True
         # "left, because …": the sentence begins with it, and goes on to something else.
         return place == 0 and (after in _AFTER_ALONE or after in _WHY)
+
+    def _is_chosen(self, place: int) -> bool:
+        """`the safest direction is left`"""
+        return self._word(place - 1) == "is" and any(token.word in _CHOICES for token in self._tokens[:place])
 
     def _is_a_word(self, token: Token, place: int) -> bool:
         """An article, a pronoun, or a direction that is none: `a key`, `I`, `hold down the …`, `right now`."""
@@ -224,7 +278,7 @@ class _Reader:
                 self._verb = "move"
                 return True
             if token.word == "left" and before in ("is", "are", "was", "time", "seconds", "nothing"):
-                return True
+                return not self._is_chosen(place)
         return False
 
     def _is_marked(self, token: Token) -> bool:
@@ -236,8 +290,10 @@ class _Reader:
     def _take_nothing(self, token: Token, place: int) -> None:
         if self._mood in NO_COMMAND:
             return
-        alone = len(token.text.split()) == 1 and token.kind == "nothing"
-        if alone and not (self._verb or self._word(place - 1) in ("", "is", ":", "answer", "be", "choose")):
+        alone = len(token.text.split()) == 1 and token.kind == "nothing" and not token.text.isupper()
+        if alone and not (
+            self._verb or self._word(place - 1) in ("", "is", ":", "answer", "be", "choose", "so", "therefore")
+        ):
             return
         if token.kind == "wait" and self._word(place + 1) in ("for", "until") and self._next_kind(place + 2) != "time":
             return

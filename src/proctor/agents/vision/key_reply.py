@@ -16,27 +16,36 @@ _FILLERS = words(
     """then and key keys arrow arrows button buttons the for press hold tap hit push holding
     pressing tapping followed by again please just now quickly briefly answer final action
     actions move moves output command input decision response result duration time seconds sec
-    s x keyboard pyautogui pydirectinput pynput hotkey keypress presskey both together
-    simultaneously at same with while finally first after next step"""
+    s x of quick short brief light single keydown sleep keyboard pyautogui pydirectinput pynput hotkey
+    keypress presskey both together simultaneously at same with while finally first after next step"""
 )
 _SIGNS = frozenset(",;:.+-–—>=()[]{}<>&*_`'\"“”‘’#!•·|/@$\\~")
 _FENCE = re.compile(r"```[a-zA-Z]*\n?(.*?)(?:```|\Z)", re.DOTALL)
-_TAG = re.compile(r"<(answer|action|actions|keys?|output|move|response)>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
+_TAG = re.compile(
+    r"<(answer|action|actions|keys?|output|move|response|tool_call|function_call|command)>(.*?)</\1>",
+    re.DOTALL | re.IGNORECASE,
+)
 _BOXED = re.compile(r"\\boxed\{(?:\\text\{)?([^{}]*)\}?\}")
-_ENUMERATED = re.compile(r"\s*\(?(?:\d+|[a-z])[.)]\s+", re.IGNORECASE)
-_BULLET = re.compile(r"\s*[-*•>]\s+")
-_QUOTES = re.compile(r"(?<!\w)[*`'\"“”‘’_]{1,3}|(?<=\w)[*`\"“”]{1,3}|(?<=\w)['’_]{1,3}(?!\w)")
+_ENUMERATED = re.compile(r"^\s*(?:\(?(?:\d+|[a-z])[.)]|(?:step|action|move|key) ?#?\d+ ?[:.)-])\s+", re.IGNORECASE)
+_LET_GO = re.compile(r"[\w.]*(?:key_?up|release)\w*\([^()]*\)", re.IGNORECASE)  # keys are released anyway
+_REMARK = re.compile(r"\([^()]*\)")
+_COMMENT = re.compile(r"(?<=\S)\s+(?:#|//)\s.*")
+_BULLET = re.compile(r"^\s*[-*•>]\s+")
+_QUOTES = re.compile(r"(?<!\w)[*`'\"“”‘’_]{1,3}|(?<=\w)[*`\"“”]{1,3}(?! ?\d)|(?<=\w)['’_]{1,3}(?!\w)")
+_MARKERS = re.compile(r"<\|[^|<>]{1,40}\|>|</?s>|<(?:eos|end_of_turn|eot_id)>|\[/?INST\]")  # of chat templates
+_ROW = re.compile(r"[ \t]*\|(.*)\|[ \t]*$", re.MULTILINE)
 # Names that replies in JSON give to keys and to times.
 _KEYS = """keys key actions action press presses moves move input inputs answer command commands output button buttons
-    sequence response strokes next_keys next_key""".split()  # noqa: SIM905 - a list of words
+    sequence response strokes next_keys next_key arguments parameters args""".split()  # noqa: SIM905 - a list of words
 _TIMES = ("duration", "seconds", "hold", "time", "length", "hold_time", "hold_seconds", "duration_s", "for")
 _MILLISECONDS = ("duration_ms", "ms", "hold_ms", "milliseconds", "time_ms")
+_KINDS = ("type", "kind", "name")  # of an action
 _TOGETHER = ("combo", "chord", "hotkey", "combination", "together")
 
 
 def read_strokes(text: str) -> list[Stroke] | None:
     """What to press, in its order; empty for no key; None if a person could not tell."""
-    answer = strip_reasoning(text)[-LONGEST:].strip()
+    answer = _MARKERS.sub(" ", strip_reasoning(text)[-LONGEST:]).strip()
     if not answer:
         return None
     try:
@@ -69,6 +78,8 @@ def _as_json(text: str) -> list[Stroke] | None:
             continue
         if isinstance(value, dict | list):
             found = _from_json(value)
+            if found is None and not any(map(str.isalpha, part)):
+                continue  # [0.4] behind a key
             if found is None:
                 raise AmbiguousError("JSON that names no key")
             return found
@@ -93,6 +104,8 @@ def _from_json(value: Any) -> list[Stroke] | None:
             return _bare(value)
         case int() if not isinstance(value, bool) and 0 <= value <= 9:
             return _bare(str(value))
+        case [str() as name, float() as seconds]:
+            return _held(_bare(name), seconds)
         case list():
             parts = [_from_json(item) for item in value]
             return None if None in parts else [stroke for part in parts for stroke in part or []]
@@ -117,6 +130,8 @@ def _from_object(value: dict[str, Any]) -> list[Stroke] | None:
             return _held(found, seconds)
     if named:
         return None
+    if any(folded.get(name) in ("wait", "sleep", "pause") for name in _KINDS):
+        return _held(_bare("wait"), seconds)
     if folded.get("wait") is not None and isinstance(folded["wait"], int | float):
         return strokes_of(tokens_of(f"wait {float(folded['wait'])}"))
     if value and all(isinstance(item, int | float) and not isinstance(item, bool) for item in value.values()):
@@ -162,7 +177,9 @@ def _joined(strokes: list[Stroke] | None) -> list[Stroke] | None:
 
 def _in_lines(text: str) -> list[Stroke] | None:
     """Of the last line that says what to press. An answer in the first line stands, whatever follows it."""
-    lines = [line for line in re.sub(r"```[a-zA-Z]*", "\n", text).splitlines() if line.strip(" \t-=*_#")]
+    plain = _ROW.sub(_read_row, re.sub(r"```[a-zA-Z]*", "\n", text))
+    plain = _REMARK.sub(_without_idle_words, _LET_GO.sub(" ", _COMMENT.sub("", plain)))
+    lines = [line for line in plain.splitlines() if line.strip(" \t-=*_#:")]
     groups = _groups(lines)
     if groups and isinstance(groups[0], list) and not all(map(_ENUMERATED.match, groups[0])):
         return strokes_of(_bare_tokens("\n".join(groups[0])) or [])
@@ -174,6 +191,17 @@ def _in_lines(text: str) -> list[Stroke] | None:
         later = read_prose("\n".join(prose), commands_only=True) if prose else None
         return later if later is not None else strokes_of(_bare_tokens("\n".join(group)) or [])
     return read_prose("\n".join(prose))
+
+
+def _read_row(match: re.Match[str]) -> str:
+    """The cells of a row of a table, without its number."""
+    cells = [cell.strip() for cell in match[1].split("|")]
+    return " ".join(cells[1:] if cells[0].rstrip(".").isdigit() else cells)
+
+
+def _without_idle_words(match: re.Match[str]) -> str:
+    """What stands in brackets, if it has to do with keys."""
+    return " " if all(token.kind in ("word", "sign") for token in tokens_of(match[0])) else match[0]
 
 
 def _groups(lines: list[str]) -> list[list[str] | str]:

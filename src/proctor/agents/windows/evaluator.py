@@ -8,6 +8,7 @@ from proctor.agents.desktop.names import release_everything
 from proctor.agents.evaluator import Evaluator
 from proctor.agents.outcome import EnvironmentCrashedError
 from proctor.agents.runtime.clock import ClockName
+from proctor.agents.runtime.hosting.process import last_words
 from proctor.agents.runtime.recording import recording
 from proctor.agents.windows.home import Home
 from proctor.agents.windows.program import PausableProgram
@@ -21,6 +22,7 @@ class ProgramEvaluator(Evaluator):
     keep_home = False  # whether what the program has left there is kept, beside the log of the episode
     _program: PausableProgram | None = None
     _home: Home | None = None
+    _log: Path | None = None  # what the program has printed
 
     def _start(
         self,
@@ -32,6 +34,7 @@ class ProgramEvaluator(Evaluator):
         """In place of the one before. Its clock can be stopped if that is the clock of the exam."""
         self._end()
         release_everything()  # that an agent held when it was ended
+        self._log = log
         self._home = Home(self.folder, Path(self.home).expanduser() if self.home else None, self.keep_home)
         given = self._home.environment | (environment or {})
         self._program = PausableProgram(command, log, given, pass_fds, self.clock == "paused", self.folder)
@@ -50,7 +53,8 @@ class ProgramEvaluator(Evaluator):
     def _must_run(self) -> None:
         code = self._running().poll()
         if code is not None:
-            raise EnvironmentCrashedError(f"the program ended with status {code}")
+            said = last_words(self._log) if self._log is not None else ""
+            raise EnvironmentCrashedError(f"the program ended with status {code}{said}")
 
     def _pause_environment(self) -> None:
         if self._program is not None:

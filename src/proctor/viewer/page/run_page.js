@@ -109,9 +109,10 @@ class RunPage {
 
   showHeader() {
     const run = this.run;
-    const settings = Object.entries(run.config.settings ?? {}).map(
-      ([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
-    );
+    const changed = run.provenance.changed_settings;
+    const settings = Object.entries(run.config.settings ?? {})
+      .filter(([key]) => changed?.includes(key) ?? true)
+      .map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`);
     const done = run.status === "running" ? progressBar(total(this.counts), run.total) : null;
     fill(
       this.header,

@@ -81,27 +81,49 @@ def signal_all(number: int, guardian: int) -> None:
 
 def memory_of(guardian: int) -> int:
     """Bytes that all it guards have in memory; files that are only mapped can be dropped, and do not count."""
-    return sum(_bytes_in(f"/proc/{pid}/status", RESIDENT) for pid in descendants(guardian))
+    pids = descendants(guardian)
+    return _sum_of(pids, [_bytes_in(f"/proc/{pid}/status", RESIDENT) for pid in pids])
 
 
 def own_memory_of(guardian: int) -> int:
     """The same with what several share counted once. It takes the kernel longer."""
-    total = 0
-    for pid in descendants(guardian):
+    pids, found = descendants(guardian), []
+    for pid in pids:
         own = _bytes_in(f"/proc/{pid}/smaps_rollup", PROPORTIONAL)
-        total += own or _bytes_in(f"/proc/{pid}/status", RESIDENT)
-    return total
+        found.append(own if any(own) else _bytes_in(f"/proc/{pid}/status", RESIDENT))
+    return _sum_of(pids, found)
 
 
 RESIDENT, PROPORTIONAL = (b"RssAnon:", b"RssShmem:"), (b"Pss_Anon:", b"Pss_Shmem:")
 
 
-def _bytes_in(path: str, names: tuple[bytes, ...]) -> int:
-    try:
-        with open(path, "rb") as file:
-            return sum(int(line.split()[1]) * 1024 for line in file if line.startswith(names))
-    except (OSError, ValueError):
-        return 0
+def _sum_of(pids: list[int], found: list[list[int]]) -> int:
+    """Of what is their own, and of what they share or hold open."""
+    return sum(own for own, _ in found) + max(sum(shared for _, shared in found), _bytes_of_memory_files(pids))
+
+
+def _bytes_of_memory_files(pids: list[int]) -> int:
+    """Of memfd_create: as long as they are not mapped they are counted nowhere else."""
+    found = {}
+    for pid in pids:
+        with suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                path = f"/proc/{pid}/fd/{name}"
+                with suppress(OSError):
+                    if os.readlink(path).startswith("/memfd:"):
+                        about = os.stat(path)
+                        found[about.st_dev, about.st_ino] = about.st_blocks * 512
+    return sum(found.values())
+
+
+def _bytes_in(path: str, names: tuple[bytes, ...]) -> list[int]:
+    found = dict.fromkeys(names, 0)
+    with suppress(OSError, ValueError), open(path, "rb") as file:
+        for line in file:
+            if line.startswith(names):
+                name, number, *_ = line.split()
+                found[name] = int(number) * 1024
+    return list(found.values())
 
 
 class MemoryLimit:

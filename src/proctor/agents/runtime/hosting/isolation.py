@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -110,20 +110,26 @@ def open_isolation(config: RunConfig, *, window: bool) -> Isolation | None:
             f"{OPTION}: on --display {config.display} the agent could reach every window of yours: "
             "play on a display of its own (--display virtual), or on another machine (--agent http://HOST:PORT)."
         )
-    if window and config.agent_network and landlock.version() < landlock.SIGNALS_SINCE:
+    return make_isolation(
+        window, config.agent_network, config.agent_gpu, config.agent_files, variables_of(config.agent_env)
+    )
+
+
+def make_isolation(
+    window: bool,
+    network: bool = False,
+    gpu: bool = False,
+    files: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+) -> Isolation:
+    """At the strongest level of this machine; raises where none holds an agent that is allowed all this."""
+    if window and network and landlock.version() < landlock.SIGNALS_SINCE:
         raise UsageError(
             f"{OPTION}: with --agent-network this machine's other displays could be reached: that needs Landlock 6 "
             "(Linux 6.12). Leave it out, or play on another machine (--agent http://HOST:PORT)."
         )
-    binds = (("", ""),) if window else ()
-    level = find_level(Allowed(config.agent_network, config.agent_gpu, binds=binds), OPTION)
-    return Isolation(
-        level,
-        config.agent_network,
-        config.agent_gpu,
-        tuple(_shown(place) for place in config.agent_files),
-        {name: _variable(name) for name in config.agent_env},
-    )
+    level = find_level(Allowed(network, gpu, binds=(("", ""),) if window else ()), OPTION)
+    return Isolation(level, network, gpu, tuple(map(_shown, files)), dict(variables or {}))
 
 
 def _shown(place: str) -> str:
@@ -135,8 +141,8 @@ def _shown(place: str) -> str:
     return str(path)
 
 
-def _variable(name: str) -> str:
-    value = os.environ.get(name)
-    if value is None:
-        raise UsageError(f"agent_env: the environment variable {name} is not set.")
-    return value
+def variables_of(names: Sequence[str]) -> dict[str, str]:
+    for name in names:
+        if name not in os.environ:
+            raise UsageError(f"agent_env: the environment variable {name} is not set.")
+    return {name: os.environ[name] for name in names}

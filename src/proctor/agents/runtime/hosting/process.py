@@ -28,6 +28,7 @@ DYING = 10.0  # seconds between the end of the channel and the word of the guard
 CLOSED = 0.5  # seconds that a process may live on after it has closed the channel
 FREEZING = 0.5  # seconds for the guardian to freeze the process, before it is frozen without its guardian
 EXITED_BY_SIGNAL = 128  # what the init of a room adds to the signal that has ended its program
+GUARDIAN_INTERVAL = 1.0  # seconds between two looks at whether the guardian was stopped, which measures the memory
 SHOWN = 2_000  # characters of what a process said last, in an error about its death
 
 
@@ -118,7 +119,7 @@ class HostProcess:
             os.close(self._pulse_file)
         self._control_reader, self._control = await asyncio.open_connection(sock=self._guarded.control)
         self._reader, self._writer = await asyncio.open_connection(sock=channel, limit=1 << 20)
-        self._tasks = [asyncio.create_task(self._listen()), asyncio.create_task(self._watch())]
+        self._tasks = [asyncio.create_task(work()) for work in (self._listen, self._watch, self._watch_guardian)]
 
     def _launch(self, channel: int, environment: dict[str, str]) -> Guarded:
         handed = (channel, self._pulse_file, *self._handed)
@@ -176,6 +177,10 @@ class HostProcess:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), seconds)
         return not self._inside
+
+    @property
+    def is_frozen(self) -> bool:
+        return self._frozen is not None
 
     async def freeze(self) -> None:
         """Stops every process of it between two instructions; returns when they stand still."""
@@ -294,13 +299,25 @@ class HostProcess:
         await asyncio.to_thread(self._guarded.bury)  # it has closed its end
         if self._over_memory:
             self._exit = f"it was ended because it used more than {self._memory / 2**30:.3g} GiB of memory"
-        self._exit = self._exit or _cause(said, isolated=self._room is not None) + _last_words(self.log)
+        self._exit = self._exit or _cause(said, isolated=self._room is not None) + last_words(self.log)
         self._gone.set()
         if self._frozen is not None and not self._frozen.done():
             self._frozen.set_result(None)  # the dead stand still
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(self._died())
+
+    async def _watch_guardian(self) -> None:
+        """A process that has stopped its guardian could use all memory. Seen twice: Ctrl-Z stops us, too."""
+        was_stopped = False
+        while not self._gone.is_set():
+            await asyncio.sleep(GUARDIAN_INTERVAL)
+            is_stopped = self._guarded.is_stopped
+            if is_stopped and was_stopped and not self._dismissed:
+                self._exit = "it was ended because the process that guards it was stopped"
+                await self._kill()
+                return
+            was_stopped = is_stopped
 
     def _died(self) -> HostDiedError:
         return HostDiedError(self._exit, self._over_memory)
@@ -315,7 +332,8 @@ def _cause(said: bytes, isolated: bool) -> str:
     return f"the process was killed by signal {-code}" if code < 0 else f"the process exited with status {code}"
 
 
-def _last_words(log: Path) -> str:
+def last_words(log: Path) -> str:
+    """The end of what is in a log, for an error about the death of whoever has written it."""
     with suppress(OSError), log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - SHOWN))
         if words := file.read().decode(errors="replace").strip():
