@@ -12,7 +12,7 @@ import pytest
 
 from helpers.world_exams import PLAYERS, endings, play
 from helpers.world_players import FORGED
-from proctor.agents.envs.event_log import EpisodeEnding, EventLog, Header, StepState, close_log, ending_of, read_events
+from proctor.agents.envs.event_log import EpisodeEnding, Header, StepLog, StepState, close_log, ending_of, read_events
 from proctor.agents.outcome import EpisodeOutcome
 from proctor.core.errors import UsageError
 from proctor.core.evaluation import resume
@@ -20,7 +20,7 @@ from proctor.core.evaluation import resume
 
 def test_a_log_that_was_cut_off_keeps_its_whole_lines(tmp_path: Path) -> None:
     path = tmp_path / "e" / "events.jsonl"
-    log = EventLog(path, Header("t", {}, "a", 1, 0.0, {}))
+    log = StepLog(path, Header("t", {}, "a", 1, 0.0, {}))
     for number in range(1_000):
         log.add(number, StepState(number, 1.0, False, False, "f" * 32))
     assert read_events(path).length == 999, "before it is closed"

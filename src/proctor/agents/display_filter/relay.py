@@ -88,7 +88,7 @@ class RelaySocket:
         self.line.close()
 
 
-class Connection:
+class ClientConnection:
     """An agent's connection, and ours to the server in its name."""
 
     def __init__(
@@ -219,7 +219,7 @@ class XFilter:
         self._notes = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._noted = 0
         self._poll = select.epoll()
-        self._lines: dict[int, tuple[Connection, bool]] = {}  # by descriptor; whether it is the agent's side
+        self._lines: dict[int, tuple[ClientConnection, bool]] = {}  # by descriptor; whether it is the agent's side
         self._wanted: dict[int, int] = {}  # what is waited for, of lines that are not just read
         self._about = ask_server(self._path, self._cookie)
         self._rules = Rules(self._about.extensions)
@@ -249,12 +249,12 @@ class XFilter:
             server.close()
             return
         client = Client(self._about.root, self._about.stop_keys)
-        connection = Connection(agent, server, self._rules, client, self._cookie)
+        connection = ClientConnection(agent, server, self._rules, client, self._cookie)
         for line, is_agent in ((agent, True), (server, False)):
             self._lines[line.fileno()] = connection, is_agent
             self._poll.register(line.fileno(), select.EPOLLIN)
 
-    def _serve(self, connection: Connection, from_agent: bool, mask: int) -> None:
+    def _serve(self, connection: ClientConnection, from_agent: bool, mask: int) -> None:
         agent, server = connection.agent, connection.server
         try:
             if mask & select.EPOLLOUT:
@@ -286,7 +286,7 @@ class XFilter:
         else:
             self._wanted[descriptor] = wanted
 
-    def _close(self, connection: Connection) -> None:
+    def _close(self, connection: ClientConnection) -> None:
         for side in (connection.agent, connection.server):
             descriptor = side.line.fileno()
             del self._lines[descriptor]

@@ -91,7 +91,7 @@ class StepLine(StepState, kw_only=True, omit_defaults=True):
 _encode = msgspec.json.Encoder().encode
 
 
-class EventLog:
+class StepLog:
     """Writes a log, and sums up what it writes."""
 
     def __init__(self, path: Path, header: Header) -> None:

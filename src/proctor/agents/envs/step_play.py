@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.agents.envs import observations, spaces
-from proctor.agents.envs.event_log import EpisodeEnding, EventLog, StepState
+from proctor.agents.envs.event_log import EpisodeEnding, StepLog, StepState
 from proctor.agents.envs.types import EnvDescription, Episode, success
 from proctor.agents.outcome import EpisodeOutcome
 from proctor.agents.runtime.hosting.channel import IN_WORLD, Pulse
@@ -69,7 +69,7 @@ class Play:
         self._pulse = pulse
         self._step = world.made.step
         self._take = world.actions.take
-        self._log = EventLog(Path(episode.log), episode.header)
+        self._log = StepLog(Path(episode.log), episode.header)
         self._most = math.inf if episode.max_steps is None else episode.max_steps
         self._said: bool | None = None  # by the world, of its success
         self._last_action: Any = None
