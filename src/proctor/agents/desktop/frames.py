@@ -60,7 +60,7 @@ class FrameWatch:
             self._thread.start()
 
     def _run(self) -> None:
-        with suppress(error.ConnectionClosedError, OSError):  # the display is gone
+        with suppress(error.ConnectionClosedError, OSError, AssertionError):  # the display is gone
             while not self._flooded:
                 while self._display.pending_events():
                     self._add(self._display.next_event())
@@ -81,10 +81,10 @@ class FrameWatch:
             os.write(self._wake, b"x")
         if self._thread is not None:
             self._thread.join()
-        with suppress(error.ConnectionClosedError, OSError):
-            self._display.close()
         os.close(self._woken)
         os.close(self._wake)
+        with suppress(Exception):  # of a connection that was cut, python-xlib raises what it likes
+            self._display.close()
         return None if self._thread is None or self._flooded else _unwrapped(self._times)
 
 

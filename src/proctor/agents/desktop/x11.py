@@ -469,13 +469,13 @@ class Listening:
                     self._tell(self._display.next_event())
                 if self._woken in select.select([self._display, self._woken], [], [])[0]:
                     return
-        except (error.ConnectionClosedError, OSError):
+        except (error.ConnectionClosedError, OSError, AssertionError):
             pass  # the display is gone
         finally:
-            with suppress(error.ConnectionClosedError, OSError):
-                self._display.close()
             os.close(self._woken)
             os.close(self._wake)
+            with suppress(Exception):  # of a connection that was cut, python-xlib raises what it likes
+                self._display.close()
             self._ended()
 
     def _tell(self, found: Any) -> None:
