@@ -35,7 +35,7 @@ def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
     """One server for all who are turned away: that leaves it as it was."""
     folder = tmp_path_factory.mktemp("agent")
     side = Side(
-        "agent", "faulty_agents:Good", PROCTOR_STORE=str(folder / "store"), XDG_STATE_HOME=str(folder / "state")
+        "agent", "helpers.faulty_agents:Good", PROCTOR_STORE=str(folder / "store"), XDG_STATE_HOME=str(folder / "state")
     )
     yield side
     side.end()

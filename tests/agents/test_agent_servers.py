@@ -81,7 +81,7 @@ def test_both_sides_and_the_client_in_one_go(
 ) -> None:
     agent, evaluator = super_hexagon.MySuperHexagonAgent, super_hexagon.MySuperHexagonEvaluator
     if source == "seed":
-        agent, evaluator = the_seeds_own_classes(tmp_path, monkeypatch, "scripted_desktop")
+        agent, evaluator = the_seeds_own_classes(tmp_path, monkeypatch, "helpers.scripted_desktop")
     report = tmp_path / "report.jsonl"
     asked = hexagon_task()
     result = run_evaluation_client_with_server(

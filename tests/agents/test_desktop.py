@@ -34,6 +34,7 @@ from Xlib.protocol import event
 
 from conftest import Command, Serve
 from helpers.desktop_players import GAME, NOTEPAD
+from helpers.videos import frames
 from proctor import evaluate
 from proctor.agents.desktop import VK, DesktopError, KeyboardEvent, MouseEvent, WindowNotFoundError
 from proctor.agents.desktop.authority import authority_of
@@ -465,14 +466,6 @@ def test_a_display_that_is_not_ours_is_filmed_too(monkeypatch: pytest.MonkeyPatc
     assert (record.outcome, record.score.value, record.score.why) == ("completed", 1.0, "the evaluator saw the end")
     (film,) = Path(os.environ["PROCTOR_STORE"]).glob("artifacts/*/0*/film.mp4")
     assert frames(film) > 0
-
-
-def frames(film: Path) -> int:
-    entries = ["-show_entries", "stream=nb_read_frames", "-of", "csv=p=0", str(film)]
-    done = subprocess.run(
-        ["ffprobe", "-v", "error", "-count_frames", *entries], capture_output=True, text=True, check=True
-    )
-    return int(done.stdout)
 
 
 FILMING = """

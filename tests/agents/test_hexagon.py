@@ -255,7 +255,7 @@ def test_same_seed_and_inputs_same_frames(seed: int, level: int, inputs: list[in
 def test_same_frames_in_another_process() -> None:
     inputs = [RIGHT, RIGHT, STRAIGHT, LEFT] * 20
     program = (
-        f"import sys; sys.path.insert(0, {str(TESTS)!r})\n"
+        f"import sys; sys.path[:0] = {[str(TESTS), str(TESTS / 'agents')]!r}\n"
         f"from test_hexagon import frames; print(frames(7, 3, {inputs}, (320, 240)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

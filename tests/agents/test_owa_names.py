@@ -20,7 +20,7 @@ import pytest
 from PIL import Image
 
 from helpers import needs
-from helpers.paths import CHECKOUT
+from helpers.paths import CHECKOUT, HELPERS
 
 needs.module("Xlib", "desktop")
 needs.module("pygame", "desktop")
@@ -126,7 +126,7 @@ def test_every_name_is_in_the_guide_with_what_it_does_here() -> None:
 @pytest.mark.parametrize("agent", ["Reactive", "Steady"])
 def test_agents_written_for_theirs_play(agent: str) -> None:
     settings = {"window_name": "Arrow", "timeout": 300, "attempts": 1}
-    game, players = (f"{CHECKOUT}/tests/{file}.py" for file in ("desktop_players", "owa_players"))
+    game, players = (f"{HELPERS}/{file}.py" for file in ("desktop_players", "owa_players"))
     options: dict[str, Any] = {"settings": settings, "limit": 1, "film": False}
     (record,) = evaluate(f"{game}:ArrowGame", agent=f"{players}:{agent}", **options).records()
     assert record.score is not None

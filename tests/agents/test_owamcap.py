@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from helpers import needs
-from helpers.paths import CHECKOUT
+from helpers.paths import CHECKOUT, HELPERS
 
 needs.module("Xlib", "desktop")
 needs.module("pygame", "desktop")
@@ -31,7 +31,7 @@ from proctor.agents.desktop import MESSAGES, VK, KeyboardEvent, MediaRef, Screen
 from proctor.agents.desktop.owamcap import OWAMcapWriter
 from proctor.core.errors import UsageError
 
-FILE = CHECKOUT / "tests" / "desktop_players.py"
+FILE = HELPERS / "desktop_players.py"
 THEIRS = CHECKOUT / ".venv-owa" / "bin" / "python"
 FRAME = 10**9 // 30  # nanoseconds
 PERIODIC = {"window", "keyboard/state", "mouse/state"}
@@ -104,7 +104,7 @@ def test_what_was_recorded_till_the_agent_crashed_can_be_read(agent: str) -> Non
 
 
 def test_what_has_no_display_is_not_recorded(proctor: Command) -> None:
-    agents = str(CHECKOUT / "tests" / "faulty_agents.py")
+    agents = str(HELPERS / "faulty_agents.py")
     done = proctor("run", f"{agents}:Watching", "--agent", f"{agents}:Good", "--owamcap")
     assert (done.returncode, "played without a display: --owamcap has nothing to record" in done.stderr) == (2, True)
     done = proctor("run", "agents/catch", "--agent", "random", "--owamcap")

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_resume import plain
 
 import proctor as package
 from conftest import Command, Stalling, TaskFile
+from helpers.records import plain
 from proctor.analysis.curve import WIDTH, Curve, CurvePoint
 from proctor.core import registry
 from proctor.core.errors import StoreError, UsageError

@@ -8,11 +8,11 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from test_desktop import frames
 
 import proctor
 from conftest import Serve
 from helpers import needs
+from helpers.videos import frames
 from proctor.core import registry
 from proctor.core.errors import MissingExtraError, UnknownNameError
 from proctor.core.task import create_task

@@ -1,6 +1,6 @@
 """What a program does must not reach the next program, nor the other processes of the machine.
 
-Also a harness of its own, like sandbox_driver.py: test_neighbours.py LEVEL WALLS prints what got through.
+Also a harness of its own, like helpers/sandbox_driver.py: test_neighbours.py LEVEL WALLS prints what got through.
 """
 
 from __future__ import annotations
