@@ -169,9 +169,7 @@ def test_the_things_that_a_question_names() -> None:
 OWN = dict.fromkeys(REGISTERED_TASKS, (20, 18)) | {
     "between": (2, 0),
     "comparison": (12, 1),
-    "coordinate": (0, 0),
     "move_tracking": (18, 14),
-    "multi_hop": (14, 4),
     "odd_one_out": (18, 10),
     "shuffle_tracking": (0, 0),  # in a line, each place holds one shape
     "transitivity": (12, 1),
@@ -250,6 +248,9 @@ def hits_of_choice(shown: Iterable[Shown], same_canvas: bool) -> tuple[int, list
     return sum(hit for hit, _ in found), [chance for _, chance in found]
 
 
+# What the first example has in common with the question tells 16 % (chance 12.5 %) and 54 % (chance 50 %), as the guide says:
+# examples about other shapes alone would hardly ever be of the same canvas.
+PARTLY_TOLD = ("coordinate", "multi_hop")
 MANY_ANSWERS = 10  # of a task that asks for a shape, of which each sample shows a few
 BY_LUCK = 1e-6  # of a family without a fault, about one run of this test in 10,000 fails
 
@@ -267,7 +268,7 @@ def test_no_worked_example_tells_the_answer(name: str, count: int) -> None:
         assert abs(hits - sum(chances)) <= luck, "the answer of an example is the right one"
     if len(task.answers) < MANY_ANSWERS:
         assert min(probability_of(case_of(pair, shots) for pair in shown) for shots in (1, 2)) > BY_LUCK
-        assert probability_of(map(related_case, shown)) > BY_LUCK
+        assert name in PARTLY_TOLD or probability_of(map(related_case, shown)) > BY_LUCK
 
 
 def test_a_small_leak_of_worked_examples_is_found() -> None:

@@ -30,6 +30,7 @@ from proctor.shapes.replies.statements import (
     contradict,
     full_name,
     full_names,
+    is_number,
     named,
     says_exists,
 )
@@ -247,7 +248,7 @@ def _turn_sentence(sentence: str, a: Attributes, b: Attributes) -> str:
 
 
 def _turn_clause(clause: str, a: Attributes, b: Attributes) -> str:
-    phrases = list(PHRASE.finditer(clause))
+    phrases = [phrase for phrase in PHRASE.finditer(clause) if not is_number(clause, phrase)]
     for first, second in pairwise(phrases):
         if _means(first[0], b, a) and _means(second[0], a, b):
             middle = clause[first.end() : second.start()]

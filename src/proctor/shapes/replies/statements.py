@@ -61,13 +61,15 @@ class Named(NamedTuple):
 _CLAUSE = re.compile(r"[,;:]|\b(?:but|and|or|although|though|while|whereas|however|yet|so|as|because|since)\b", re.I)
 
 
-_ONE_OF_THEM = re.compile(rf"one (?=of\b|{_VALUE}|(?:{'|'.join(FORMS)}|shape)\b)", re.I)  # a number
+# A number: "one of them", "one red circle", "one step".
+_MEASURES = "step|unit|cell|place|position|row|column|hop|move|space|tile|field|pixel|level"
+_ONE_OF_THEM = re.compile(rf"one (?=of\b|{_VALUE}|(?:{'|'.join(FORMS)}|shape|{_MEASURES})\b)", re.I)
 
 
 LONGEST_CLAUSE = 300  # characters: else a long row of phrases would be read again for each of them
 
 
-def _is_number(sentence: str, phrase: re.Match[str]) -> bool:
+def is_number(sentence: str, phrase: re.Match[str]) -> bool:
     """Is its "one" a number, as in "one of them" and "one red circle"?"""
     if _ONE_OF_THEM.match(sentence, phrase.start()):
         return True
@@ -77,7 +79,7 @@ def _is_number(sentence: str, phrase: re.Match[str]) -> bool:
 def named(sentence: str) -> Iterator[Named]:
     """The phrases of a sentence; "a small one" has the colour and the form of the phrase before it."""
     things: Attributes = frozenset()
-    found = [match for match in PHRASE.finditer(sentence) if not _is_number(sentence, match)]
+    found = [match for match in PHRASE.finditer(sentence) if not is_number(sentence, match)]
     start = 0
     for i, phrase in enumerate(found):
         said = attributes(phrase[0])

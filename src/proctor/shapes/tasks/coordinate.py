@@ -34,7 +34,6 @@ class CoordinateTask(DirectionTask):
     summary = "where is A relative to B, by their coordinates? (eight directions)"
     maker = "proctor.shapes.batch.coordinate:CoordinateMaker"
     Settings = CoordinateSettings
-    examples_apart = "rivals"
     answers = DIRECTIONS
     instruction = (
         "x grows to the right and y grows upwards. Answer with Left, Right, Above or Below where the shapes have the "

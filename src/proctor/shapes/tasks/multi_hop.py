@@ -47,7 +47,6 @@ class MultiHopTask(DirectionTask):
     summary = "is A to the left or to the right of B, or above or below it, after many steps? (four directions)"
     maker = "proctor.shapes.batch.multi_hop:MultiHopMaker"
     Settings = MultiHopSettings
-    examples_apart = "asked"
     answers = tuple(RELATIONS)
     instruction = "Answer Left, Right, Above or Below."
 
