@@ -248,8 +248,8 @@ def hits_of_choice(shown: Iterable[Shown], same_canvas: bool) -> tuple[int, list
     return sum(hit for hit, _ in found), [chance for _, chance in found]
 
 
-# What the first example has in common with the question tells 16 % (chance 12.5 %) and 54 % (chance 50 %), as the guide says:
-# examples about other shapes alone would hardly ever be of the same canvas.
+# What the first example has in common with the question tells 16 % (chance 12.5 %) and 54 % (chance 50 %), as the guide
+# says: examples about other shapes alone would hardly ever be of the same canvas.
 PARTLY_TOLD = ("coordinate", "multi_hop")
 MANY_ANSWERS = 10  # of a task that asks for a shape, of which each sample shows a few
 BY_LUCK = 1e-6  # of a family without a fault, about one run of this test in 10,000 fails
