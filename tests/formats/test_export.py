@@ -162,7 +162,7 @@ def test_the_results_of_lm_evaluation_harness(tmp_path: Path, capsys: pytest.Cap
         }
     }
     assert results["n-shot"] == {"count": 1}
-    assert results["versions"] == {"count": 3}
+    assert results["versions"] == {"count": 4}
     assert results["higher_is_better"] == {"count": {"accuracy": True}}
     assert results["n-samples"] == {"count": {"original": 8, "effective": 8}}
     assert results["configs"]["count"]["repeats"] == 2
