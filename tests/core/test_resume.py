@@ -19,6 +19,7 @@ import pytest
 
 import proctor
 from conftest import Command, Serve, Stalling, TaskFile, right_sum
+from helpers.records import strip_times
 from proctor.core.errors import ChangedSampleError, HopelessRunError, StoreError, UsageError
 from proctor.core.evaluation import resume
 from proctor.store import open_store
@@ -28,16 +29,6 @@ LIMIT = 60
 
 def start(*arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "proctor", *arguments, "-q"], stdout=subprocess.DEVNULL)
-
-
-def plain(records: Any) -> list[dict[str, Any]]:
-    """Records without what no two runs have in common: the time they took."""
-    rows = [msgspec.to_builtins(record) for record in records]
-    for row in rows:
-        del row["timing"]
-        for output in row["outputs"]:
-            del output["seconds"]
-    return rows
 
 
 def until(condition: Callable[[], object], process: subprocess.Popen[bytes]) -> None:
@@ -81,7 +72,7 @@ def test_killed_while_the_model_answers(
     assert len(open_store().runs()) == 1
 
     whole = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=LIMIT)
-    assert plain(report.records()) == plain(whole.records())
+    assert strip_times(report.records()) == strip_times(whole.records())
     assert report.run.provenance["samples_sha256"] == whole.run.provenance["samples_sha256"]
     assert report.metrics == whole.metrics
     assert (report.run.status, report.run.n) == ("done", LIMIT)

@@ -34,30 +34,30 @@ class RunNames:
         if self._swept not in settings:
             return name
         value = msgspec.json.encode(settings[self._swept]).decode().strip('"')
-        return f"{name}_{self._swept}={_NO_NAME.sub('-', value)}"
+        return f"{name}_{self._swept}={_NOT_IN_NAMES.sub('-', value)}"
 
 
-_NO_NAME = re.compile(r"[^\w.,+-]+")
+_NOT_IN_NAMES = re.compile(r"[^\w.,+-]+")
 
 
 def _short_name(task: str) -> str:
     """Without its family or folder; the variants of one file never share a name, whether they run together or not."""
     if not is_file(task):
         return task.rpartition("/")[2]
-    return _NO_NAME.sub("-", registry.variant(task)) or _stem(task)
+    return _NOT_IN_NAMES.sub("-", registry.variant(task)) or _stem(task)
 
 
 def _long_name(task: str) -> str:
     if not is_file(task):
         return task.replace("/", "_")
-    return f"{_stem(task)}_{_NO_NAME.sub('-', task.rpartition(':')[2])}" if ":" in task else _stem(task)
+    return f"{_stem(task)}_{_NOT_IN_NAMES.sub('-', task.rpartition(':')[2])}" if ":" in task else _stem(task)
 
 
 def _stem(task: str) -> str:
     return Path(task.partition(":")[0]).stem
 
 
-def path_for(template: str, name: str) -> Path:
+def task_path(template: str, name: str) -> Path:
     """`generations.json` is `generations_humaneval.json` for humaneval: each task has a file of its own."""
     path = Path(template)
     return path.with_name(f"{path.stem}_{name}.json")
@@ -79,7 +79,7 @@ def save_generations(report: Report, path: Path) -> None:
         run_to_end(task.close())
     write_generations(
         path,
-        _in_order(found, config.limit_start),
+        _by_index(found, config.limit_start),
         task=config.task,
         model=config.candidate,
         limit_start=config.limit_start,
@@ -89,7 +89,7 @@ def save_generations(report: Report, path: Path) -> None:
 
 def save_references(report: Report, path: Path) -> None:
     found = {r.sample.index: r.sample.metadata.get("reference", r.sample.target) for r in report.records()}
-    write_json(path, _in_order(found, report.run.config["limit_start"]))
+    write_json(path, _by_index(found, report.run.config["limit_start"]))
 
 
 def save_metrics(reports: Mapping[str, Report], path: Path) -> None:
@@ -99,7 +99,7 @@ def save_metrics(reports: Mapping[str, Report], path: Path) -> None:
     }
     first = next(iter(reports.values()), None)
     shared = {key: value for key, value in first.run.config.items() if key != "task"} if first else {}
-    config = {**shared, **_as_called_there(shared), "tasks": ",".join(reports)}
+    config = {**shared, **_bigcode_options(shared), "tasks": ",".join(reports)}
     write_json(path, {**content, "config": config}, readable=True)
 
 
@@ -115,7 +115,7 @@ def _values_of_groups(report: Report) -> dict[str, Any]:
     }
 
 
-def _as_called_there(config: Mapping[str, Any]) -> dict[str, Any]:
+def _bigcode_options(config: Mapping[str, Any]) -> dict[str, Any]:
     """Options that have another name in the BigCode harness, for tools that look for it."""
     return {
         "n_samples": config.get("samples", 1),
@@ -124,6 +124,6 @@ def _as_called_there(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _in_order(found: dict[int, Any], first: int) -> list[Any]:
+def _by_index(found: dict[int, Any], first: int) -> list[Any]:
     """Without a gap where a problem failed, so that the place in the list still says which one it is."""
     return [found.get(index, []) for index in range(first, max(found, default=first - 1) + 1)]

@@ -37,7 +37,7 @@ def write_data(lines: Iterable[bytes], path: str) -> None:
         _write_lines(lines, sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
-    write, target = format_of(path), user_path(path)
+    write, target = writer_for(path), user_path(path)
     # Under another name until it is complete: nobody takes half a file for the whole.
     part = target.with_name(f"{target.name}.part")
     try:
@@ -53,7 +53,7 @@ def write_data(lines: Iterable[bytes], path: str) -> None:
             part.unlink(missing_ok=True)
 
 
-def with_pictures(
+def write_images(
     lines: Iterable[bytes], draw: Callable[[dict[str, Any]], bytes], folder: Path, ending: str
 ) -> Iterator[bytes]:
     """The same lines, each with the name of its picture, which is drawn into the folder."""
@@ -63,19 +63,19 @@ def with_pictures(
             for line in piece.splitlines():
                 row = msgspec.json.decode(line)
                 row["image"] = f"{row['id']}.{ending}"
-                _write_picture(folder / row["image"], draw(row))
+                _write_image(folder / row["image"], draw(row))
                 yield msgspec.json.encode(row) + b"\n"
     except OSError as error:
         raise UsageError(f"Cannot write to {folder}: {error.strerror}.") from None
 
 
-def _write_picture(path: Path, data: bytes) -> None:
+def _write_image(path: Path, data: bytes) -> None:
     if path.exists() and path.read_bytes() != data:
         raise UsageError(f"{path} is the picture of something else: every data set needs a folder of its own.")
     path.write_bytes(data)
 
 
-def format_of(path: str) -> Write:
+def writer_for(path: str) -> Write:
     ending = Path(path).suffix
     if path == "-" or ending in (".jsonl", ".ndjson"):
         return _write_lines
@@ -95,7 +95,7 @@ def _write_parquet(lines: Iterable[bytes], file: IO[bytes]) -> None:
 
     writer = None
     try:
-        for rows in _in_groups(lines):
+        for rows in _row_groups(lines):
             table = pyarrow.Table.from_pylist(rows, schema=writer.schema if writer else None)
             if writer is None:
                 writer = ParquetWriter(file, table.schema, compression="zstd")
@@ -107,7 +107,7 @@ def _write_parquet(lines: Iterable[bytes], file: IO[bytes]) -> None:
             writer.close()
 
 
-def _in_groups(lines: Iterable[bytes]) -> Iterator[list[dict[str, Any]]]:
+def _row_groups(lines: Iterable[bytes]) -> Iterator[list[dict[str, Any]]]:
     rows: list[dict[str, Any]] = []
     for piece in lines:
         rows += map(_table_row, piece.splitlines())

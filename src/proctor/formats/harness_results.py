@@ -170,8 +170,8 @@ def _samples(run: Run, records: Iterable[Record]) -> Iterator[dict[str, Any]]:
 def _sample(run: Run, records: Sequence[Record]) -> dict[str, Any]:
     sample = records[0].sample
     doc = {"id": sample.id, "choices": sample.choices, **sample.metadata}
-    prompt, target = _prompt(sample.input), _plain(sample.target)
-    answers = [_plain(record.score.answer) for record in records if record.score is not None]
+    prompt, target = _prompt(sample.input), _as_text(sample.target)
+    answers = [_as_text(record.score.answer) for record in records if record.score is not None]
     values = [record.score.value for record in records if record.score is not None and record.score.value is not None]
     metric = _key(run.main_metric or "score")
     return {
@@ -197,7 +197,7 @@ def _prompt(prompt: Prompt) -> str:
     return msgspec.json.encode([{"role": message.role, "content": message.text} for message in prompt]).decode()
 
 
-def _plain(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return "" if value is None else msgspec.json.encode(value).decode()

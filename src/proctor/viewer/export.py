@@ -17,26 +17,26 @@ from proctor.store import open_store
 from proctor.store.reviews import StoredReviews
 from proctor.store.store import Store
 from proctor.store.types import RecordFilter
-from proctor.viewer.answers import StoreQueries
 from proctor.viewer.assets import exported_page, page_files
-from proctor.viewer.timeline import LOG
+from proctor.viewer.queries import StoreQueries
+from proctor.viewer.timeline import EVENT_LOG
 
 T = TypeVar("T")
 
-LINES = 1_000  # in a file
-RECORDS = 100  # in a file
-MOST_PAIRS = 200  # of runs that are compared
-MARK = "proctor-export"  # a file that says that the folder is one of ours, which may be written over
+LINES_PER_FILE = 1_000  # in a file
+RECORDS_PER_FILE = 100  # in a file
+MAX_PAIRS = 200  # of runs that are compared
+MARKER_FILE = "proctor-export"  # a file that says that the folder is one of ours, which may be written over
 
 
-def export(store: str | None, folder: str, names: Sequence[str] = ()) -> Path:
+def export_page(store: str | None, folder: str, names: Sequence[str] = ()) -> Path:
     """Writes the page with these runs, or with all; where it can be opened."""
     root = user_path(folder)
     opened = open_store(store, mode="read")
     try:
         runs = [opened.run(name) for name in names] if names else opened.runs()
-        _prepare(root)
-        Export(opened, runs, root).write()
+        _prepare_folder(root)
+        PageExport(opened, runs, root).write()
     except OSError as error:
         raise UsageError(f"Cannot write to {folder}: {error.strerror or error}.") from None
     finally:
@@ -44,17 +44,17 @@ def export(store: str | None, folder: str, names: Sequence[str] = ()) -> Path:
     return root / "index.html"
 
 
-def _prepare(root: Path) -> None:
+def _prepare_folder(root: Path) -> None:
     """An empty folder, a new one, or the one of an earlier export, whose files make room."""
-    if root.exists() and any(root.iterdir()) and not (root / MARK).is_file():
+    if root.exists() and any(root.iterdir()) and not (root / MARKER_FILE).is_file():
         raise UsageError(f"{root} is not empty, and no export of ours: name a new folder.")
     root.mkdir(parents=True, exist_ok=True)
-    (root / MARK).write_text("Written by proctor view --export, which may also write it anew.\n")
+    (root / MARKER_FILE).write_text("Written by proctor view --export, which may also write it anew.\n")
     for part in ("data", "files"):
         shutil.rmtree(root / part, ignore_errors=True)
 
 
-class Export:
+class PageExport:
     def __init__(self, store: Store, runs: Sequence[Run], root: Path) -> None:
         self._store, self._root = store, root
         self._runs = list({run.id: run for run in runs}.values())
@@ -71,21 +71,21 @@ class Export:
     def _write_run(self, run: Run) -> None:
         wanted, opinions = RecordFilter(), StoredReviews(self._store.reviews(run))
         total = self._store.count(run, wanted)
-        for number, start in enumerate(range(0, total, LINES)):
-            self._put(f"{run.id}/lines-{number}", self._store.lines(run, wanted, start, LINES))
-        for number, records in enumerate(_chunks(self._store.records(run), RECORDS)):
+        for number, start in enumerate(range(0, total, LINES_PER_FILE)):
+            self._put(f"{run.id}/lines-{number}", self._store.lines(run, wanted, start, LINES_PER_FILE))
+        for number, records in enumerate(_chunks(self._store.records(run), RECORDS_PER_FILE)):
             told = [self._answers.record(run, record, opinions) for record in records]
             self._put(f"{run.id}/records-{number}", told)
             for name in (name for one in told for name in one["artifacts"]):
                 self._copy(run, name)
-        sizes = {"lines": {"total": total, "size": LINES}, "records": {"size": RECORDS}}
+        sizes = {"lines": {"total": total, "size": LINES_PER_FILE}, "records": {"size": RECORDS_PER_FILE}}
         self._put(f"{run.id}/run", self._answers.run(run.id) | sizes)
         if opinions.scores:
             self._put(f"{run.id}/reviewed", self._answers.reviewed(run.id))
         self._put(f"{run.id}/plots", self._answers.plots([run.id]))
 
     def _copy(self, run: Run, name: str) -> None:
-        if Path(name).name == LOG:
+        if Path(name).name == EVENT_LOG:
             self._put(f"{run.id}/events/{name}", self._answers.events(run.id, name))
         target = self._root / "files" / run.id / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ class Export:
         for number, task in enumerate(tasks):
             self._put(f"leaderboards/{number}", self._answers.leaderboard(task, self._runs))
         alike = ((a.id, b.id) for a, b in combinations(self._runs, 2) if (a.task, a.version) == (b.task, b.version))
-        for pair in islice(alike, MOST_PAIRS):
+        for pair in islice(alike, MAX_PAIRS):
             together = sorted(pair)
             self._put(f"comparisons/{'+'.join(together)}", self._answers.comparison(together))
 

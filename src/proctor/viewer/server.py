@@ -19,30 +19,36 @@ from proctor.core.errors import ProctorError, UsageError
 from proctor.store import open_store
 from proctor.store.store import Store
 from proctor.store.types import RecordFilter, Review
-from proctor.viewer.answers import StoreQueries
+from proctor.viewer.access import AccessControl, add_headers
 from proctor.viewer.assets import page_files
-from proctor.viewer.guard import Guard, add_headers
+from proctor.viewer.queries import StoreQueries
 
 T = TypeVar("T")
 
 CHUNK = 256 * 1024
-SMALL = 1_000  # bytes that are not worth compressing
+MIN_COMPRESSED_BYTES = 1_000  # bytes that are not worth compressing
 METADATA = "metadata."
-MOST_RUNS = 50  # side by side
-MOST_DIGITS = 18  # of a number that a database takes
-LARGEST_REVIEW = 64 * 1024  # bytes
+MAX_RUNS = 50  # side by side
+MAX_DIGITS = 18  # of a number that a database takes
+MAX_REVIEW_BYTES = 64 * 1024  # bytes
 # What a browser may show by itself; all else is text or a download.
-MEDIA = {".mp4": "video/mp4", ".webm": "video/webm", ".png": "image/png", ".jpg": "image/jpeg", ".gif": "image/gif"}
-TEXTS = (".txt", ".log", ".json", ".jsonl", ".csv", ".md")
+MEDIA_TYPES = {
+    ".mp4": "video/mp4",
+    ".webm": "video/webm",
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".gif": "image/gif",
+}
+TEXT_SUFFIXES = (".txt", ".log", ".json", ".jsonl", ".csv", ".md")
 
 _encode = msgspec.json.Encoder().encode
 
 
-class QuestionError(UsageError):
+class QueryError(UsageError):
     """The question cannot be understood."""
 
 
-class Desk:
+class StoreThread:
     """A thread with a store of its own, in which one question after the other is answered."""
 
     def __init__(self, url: str | None, author: str) -> None:
@@ -77,9 +83,9 @@ class ViewerServer:
 
     def __init__(self, store: str | None, host: str = "127.0.0.1", port: int = 0, author: str = "") -> None:
         self._host, self._wanted_port = host, port
-        self.guard = Guard(host)
-        self._quick = Desk(store, author)  # what must come at once is not behind …
-        self._thorough = Desk(store, author)  # … what takes its time: statistics
+        self.guard = AccessControl(host)
+        self._quick = StoreThread(store, author)  # what must come at once is not behind …
+        self._thorough = StoreThread(store, author)  # … what takes its time: statistics
         self._author = author
         self._runner: web.AppRunner | None = None
 
@@ -114,15 +120,17 @@ class ViewerServer:
 
     def _application(self) -> web.Application:
         application = web.Application(
-            middlewares=[self.guard.middleware(), told_as_json], client_max_size=LARGEST_REVIEW
+            middlewares=[self.guard.middleware(), errors_as_json], client_max_size=MAX_REVIEW_BYTES
         )
         application.on_response_prepare.append(add_headers)
         routes = application.router
         routes.add_get("/", self._page)
         for name in page_files():
             routes.add_get(f"/{name}", self._page)
-        for name, question in QUESTIONS.items():
-            routes.add_get(f"/api/{name}", self._answer(question, self._thorough if name in SLOW else self._quick))
+        for name, question in QUERIES.items():
+            routes.add_get(
+                f"/api/{name}", self._answer(question, self._thorough if name in SLOW_QUERIES else self._quick)
+            )
         routes.add_get("/files/{run}/{name:.+}", self._file)
         if self._author:
             routes.add_post("/api/reviews", self._review)
@@ -134,16 +142,16 @@ class ViewerServer:
         self.guard.welcome(request, response)
         return response
 
-    def _answer(self, question: Question, desk: Desk) -> Handler:
+    def _answer(self, question: QueryHandler, desk: StoreThread) -> Handler:
         async def answer(request: web.Request) -> web.StreamResponse:
-            query = Query(request)
+            query = QueryParameters(request)
             body = await desk.ask(lambda answers: _encode(question(answers, query)))
             return _body(request, body, "application/json")
 
         return answer
 
     async def _review(self, request: web.Request) -> web.StreamResponse:
-        review = review_of(await request.read(), self._author)
+        review = read_review(await request.read(), self._author)
         stored = await self._quick.ask(lambda answers: answers.review(review))
         return web.Response(body=_encode(stored), content_type="application/json")
 
@@ -154,7 +162,7 @@ class ViewerServer:
             return await _send(request, name, size, file)
 
 
-class Query:
+class QueryParameters:
     """What a question names after its ?, or why it cannot be understood."""
 
     def __init__(self, request: web.Request) -> None:
@@ -162,13 +170,13 @@ class Query:
 
     def text(self, name: str) -> str:
         if name not in self._given:
-            raise QuestionError(f"The question lacks {name!r}.")
+            raise QueryError(f"The question lacks {name!r}.")
         return self._given[name]
 
     def number(self, name: str, default: int | None = None) -> int:
         told = str(default) if default is not None and name not in self._given else self.text(name)
-        if not told.isascii() or not told.isdigit() or len(told) > MOST_DIGITS:
-            raise QuestionError(f"{name!r} is a number, not {told!r}.")
+        if not told.isascii() or not told.isdigit() or len(told) > MAX_DIGITS:
+            raise QueryError(f"{name!r} is a number, not {told!r}.")
         return int(told)
 
     def flag(self, name: str) -> bool:
@@ -176,7 +184,7 @@ class Query:
 
     @property
     def runs(self) -> list[str]:
-        return [run for run in self.text("runs").split(",") if run][:MOST_RUNS]
+        return [run for run in self.text("runs").split(",") if run][:MAX_RUNS]
 
     @property
     def wanted(self) -> RecordFilter:
@@ -190,8 +198,8 @@ class Query:
         )
 
 
-Question = Callable[[StoreQueries, Query], Any]
-QUESTIONS: dict[str, Question] = {
+QueryHandler = Callable[[StoreQueries, QueryParameters], Any]
+QUERIES: dict[str, QueryHandler] = {
     "changes": lambda answers, q: answers.changes(),
     "runs": lambda answers, q: answers.runs(),
     "run": lambda answers, q: answers.run(q.text("run")),
@@ -203,24 +211,24 @@ QUESTIONS: dict[str, Question] = {
     "plots": lambda answers, q: answers.plots(q.runs),
     "leaderboard": lambda answers, q: answers.leaderboard(q.text("task")),
 }
-SLOW = ("comparison", "plots", "reviewed")
+SLOW_QUERIES = ("comparison", "plots", "reviewed")
 
 
-def review_of(body: bytes, author: str) -> Review:
+def read_review(body: bytes, author: str) -> Review:
     """What the page sends; author and time are not the browser's to say."""
     try:
         told = msgspec.json.decode(body, type=dict[str, Any])
         return msgspec.convert(told | {"author": author, "created": 0.0}, Review)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise QuestionError(f"This is no review: {error}.") from None
+        raise QueryError(f"This is no review: {error}.") from None
 
 
 @web.middleware
-async def told_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
     """What went wrong, for the page to show."""
     try:
         return await handler(request)
-    except QuestionError as error:
+    except QueryError as error:
         status, message = 400, str(error)
     except UsageError as error:
         status, message = 404, str(error)
@@ -235,7 +243,7 @@ def _body(request: web.Request, content: bytes, media_type: str) -> web.Response
     if any(known.value == tag for known in request.if_none_match or ()):
         return web.Response(status=304, headers={"ETag": f'W/"{tag}"'})
     headers = {"ETag": f'W/"{tag}"', "Vary": "Accept-Encoding"}
-    if len(content) > SMALL and "gzip" in request.headers.get("Accept-Encoding", ""):
+    if len(content) > MIN_COMPRESSED_BYTES and "gzip" in request.headers.get("Accept-Encoding", ""):
         content = gzip.compress(content, 4, mtime=0)
         headers["Content-Encoding"] = "gzip"
     return web.Response(body=content, headers=headers, content_type=media_type, charset="utf-8")
@@ -244,11 +252,11 @@ def _body(request: web.Request, content: bytes, media_type: str) -> web.Response
 async def _send(request: web.Request, name: str, size: int, file: BinaryIO) -> web.StreamResponse:
     """A file or the part of it that is asked for, as a film is when somebody jumps in it."""
     ending = PurePosixPath(name).suffix.lower()
-    media_type = MEDIA.get(ending) or ("text/plain" if ending in TEXTS else "application/octet-stream")
+    media_type = MEDIA_TYPES.get(ending) or ("text/plain" if ending in TEXT_SUFFIXES else "application/octet-stream")
     headers = {"Accept-Ranges": "bytes", "Content-Security-Policy": "default-src 'none'; sandbox"}
     if media_type == "application/octet-stream":
         headers["Content-Disposition"] = "attachment"
-    start, stop = _part(request, size)
+    start, stop = _byte_range(request, size)
     partial = size > 0 and "Range" in request.headers
     if partial:
         headers["Content-Range"] = f"bytes {start}-{stop - 1}/{size}"
@@ -266,7 +274,7 @@ async def _send(request: web.Request, name: str, size: int, file: BinaryIO) -> w
     return response
 
 
-def _part(request: web.Request, size: int) -> tuple[int, int]:
+def _byte_range(request: web.Request, size: int) -> tuple[int, int]:
     try:
         part = request.http_range
     except ValueError:

@@ -9,15 +9,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-LOG = "events.jsonl"  # what the log of an episode is called
-MOST = 5_000  # events that a page can show; longer logs are there as files
-MOST_LETTERS = 200
-TOLD_OTHERWISE = ("ns", "event", "kind", "what", "task_id")
-IN_FULL = ("reply",)  # events whose text is not shortened: what a model that plays has said
-NS = 1e9
+EVENT_LOG = "events.jsonl"  # what the log of an episode is called
+MAX_EVENTS = 5_000  # events that a page can show; longer logs are there as files
+MAX_TEXT = 200
+HIDDEN_KEYS = ("ns", "event", "kind", "what", "task_id")
+UNSHORTENED_EVENTS = ("reply",)  # events whose text is not shortened: what a model that plays has said
+NS_PER_SECOND = 1e9
 
 
-class Event(Struct, omit_defaults=True):
+class TimelineEvent(Struct, omit_defaults=True):
     at: float  # seconds since the first event, or the number of the step
     what: str
     more: str = ""
@@ -26,7 +26,7 @@ class Event(Struct, omit_defaults=True):
 
 
 class Timeline(Struct):
-    events: list[Event]
+    events: list[TimelineEvent]
     length: float  # up to the last event
     by_step: bool = False  # the world waited for its agent: what counts is the step, not the time
     left_out: int = 0
@@ -46,10 +46,10 @@ def read_timeline(log: bytes) -> Timeline:
         steps = [_step(line, number, number) for number, line in enumerate(shown[1:]) if "action" in line]
         length: float = len(steps) - 1
         events = steps + [_end(line["ending"], length) for line in shown if "ending" in line]
-        return Timeline(events[:MOST], length, True, left_out + len(events[MOST:]))
-    length = (last - timed[0]) / NS
+        return Timeline(events[:MAX_EVENTS], length, True, left_out + len(events[MAX_EVENTS:]))
+    length = (last - timed[0]) / NS_PER_SECOND
     events = list(_events(shown, timed[0], length))
-    return Timeline(events[:MOST], length, False, left_out + len(events[MOST:]))
+    return Timeline(events[:MAX_EVENTS], length, False, left_out + len(events[MAX_EVENTS:]))
 
 
 def _lines(log: bytes) -> Iterator[dict[str, Any]]:
@@ -62,15 +62,15 @@ def _lines(log: bytes) -> Iterator[dict[str, Any]]:
             yield read
 
 
-def _events(lines: Iterable[dict[str, Any]], start: int, length: float) -> Iterator[Event]:
-    held: dict[str, Event] = {}
+def _events(lines: Iterable[dict[str, Any]], start: int, length: float) -> Iterator[TimelineEvent]:
+    held: dict[str, TimelineEvent] = {}
     step = -1
     for line in lines:
         if not isinstance(line.get("ns"), int):
             if "ending" in line:
                 yield _end(line["ending"], length)
             continue
-        at = (line["ns"] - start) / NS
+        at = (line["ns"] - start) / NS_PER_SECOND
         if "event" not in line:
             step += 1
             yield _step(line, step, at)
@@ -78,43 +78,45 @@ def _events(lines: Iterable[dict[str, Any]], start: int, length: float) -> Itera
             key = str(line.get("what") or line.get("kind"))
             match line.get("kind"):
                 case "press":
-                    held[key] = Event(at, key, lane=key)
+                    held[key] = TimelineEvent(at, key, lane=key)
                     yield held[key]
                 case "release" if key in held:
                     pressed = held.pop(key)
                     pressed.held = at - pressed.at
                     pressed.more = f"held for {pressed.held:.2f} s"
                 case kind:
-                    yield Event(at, f"{kind} {line.get('what') or ''}".rstrip(), _facts(line), str(kind))
+                    yield TimelineEvent(at, f"{kind} {line.get('what') or ''}".rstrip(), _facts(line), str(kind))
         else:
             what = str(line["event"])
-            most = math.inf if what in IN_FULL else MOST_LETTERS
-            yield Event(at, what.replace("_", " "), _facts(line, most=most))
+            most = math.inf if what in UNSHORTENED_EVENTS else MAX_TEXT
+            yield TimelineEvent(at, what.replace("_", " "), _facts(line, most=most))
 
 
-def _step(line: dict[str, Any], number: int, at: float) -> Event:
+def _step(line: dict[str, Any], number: int, at: float) -> TimelineEvent:
     action = line.get("action")
     if action is None:
-        return Event(at, "reset")
+        return TimelineEvent(at, "reset")
     told = _text(action)
     facts = [f"reward {reward:g}"] if (reward := line.get("reward")) else []
     facts += [name for name in ("terminated", "truncated") if line.get(name)]
-    return Event(at, f"step {number}: action {told}", ", ".join(facts), f"action {told}" if len(told) < 12 else "")
+    return TimelineEvent(
+        at, f"step {number}: action {told}", ", ".join(facts), f"action {told}" if len(told) < 12 else ""
+    )
 
 
-def _end(ending: Any, at: float) -> Event:
-    return Event(at, "end", _facts(ending, ("outcome", "reward", "why")) if isinstance(ending, dict) else "")
+def _end(ending: Any, at: float) -> TimelineEvent:
+    return TimelineEvent(at, "end", _facts(ending, ("outcome", "reward", "why")) if isinstance(ending, dict) else "")
 
 
-def _facts(line: dict[str, Any], keys: tuple[str, ...] | None = None, most: float = MOST_LETTERS) -> str:
+def _facts(line: dict[str, Any], keys: tuple[str, ...] | None = None, most: float = MAX_TEXT) -> str:
     """What there is to say about an event, in short."""
     told = {
         key: line[key]
-        for key in keys or [key for key in line if key not in TOLD_OTHERWISE]
+        for key in keys or [key for key in line if key not in HIDDEN_KEYS]
         if line.get(key) not in (None, "", {})
     }
     text = ", ".join(f"{key} {_text(value)}" for key, value in told.items())
-    return text if len(text) <= most else text[: MOST_LETTERS - 1] + "…"
+    return text if len(text) <= most else text[: MAX_TEXT - 1] + "…"
 
 
 def _text(value: Any) -> str:

@@ -59,8 +59,8 @@ class ComparisonPage {
     ];
     const offered = this.data.live && /--shared|--by-id/.test(reason) ? ways : [];
     const told = reason
-      .replace(/ To compare those alone: --shared\./, "")
-      .replace(/; to pair them all the same: --by-id\./, ".");
+      .replace(/ To compare only those: --shared\./, "")
+      .replace(/; to pair them by id: --by-id\./, ".");
     fill(
       this.node,
       element("h1", {}, "Comparison"),

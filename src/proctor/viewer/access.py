@@ -28,12 +28,12 @@ HEADERS = {
     "X-Frame-Options": "DENY",
     "Cache-Control": "no-cache",
 }
-STRANGER = (
+NO_TOKEN = (
     "This address has no token, or an old one. Use the address that `proctor view` printed when it was started.\n"
 )
 
 
-class Guard:
+class AccessControl:
     def __init__(self, host: str) -> None:
         self.token = secrets.token_urlsafe(24)
         self._names = {"localhost", host.lower(), socket.gethostname().lower()}
@@ -48,8 +48,8 @@ class Guard:
             if not self._is_own_name(request):
                 raise web.HTTPForbidden(text="This server does not go by that name.\n")
             if not self._is_known(request):
-                raise web.HTTPUnauthorized(text=STRANGER)
-            if request.method not in ("GET", "HEAD") and not _is_from_the_page(request):
+                raise web.HTTPUnauthorized(text=NO_TOKEN)
+            if request.method not in ("GET", "HEAD") and not _is_same_origin(request):
                 raise web.HTTPForbidden(text="Only the page itself may write.\n")
             return await handler(request)
 
@@ -77,7 +77,7 @@ class Guard:
         return True
 
 
-def _is_from_the_page(request: web.Request) -> bool:
+def _is_same_origin(request: web.Request) -> bool:
     origin = urlsplit(request.headers.get("Origin", ""))
     own = bool(origin.netloc) and origin.netloc == request.headers.get("Host")
     return own and request.content_type == "application/json"

@@ -23,10 +23,10 @@ from proctor.viewer.timeline import Timeline, read_timeline
 if TYPE_CHECKING:
     from proctor.analysis.comparison import Comparison
 
-MOST_LINES = 1_000
-MOST_LOG = 64 * 1024 * 1024  # bytes of an episode's log
+MAX_LINES = 1_000
+MAX_LOG_BYTES = 64 * 1024 * 1024  # bytes of an episode's log
 PLOT_WIDTH = 640
-TOLD_IN_THE_LIST = {"limit"}  # how many samples there are has a column of its own
+OPTIONS_WITH_COLUMN = {"limit"}  # how many samples there are has a column of its own
 
 
 class StoreQueries:
@@ -44,7 +44,7 @@ class StoreQueries:
     def runs(self) -> dict[str, Any]:
         runs = self._store.runs()
         if self._apart.keys() != {run.id for run in runs}:
-            self._apart = told_apart(runs)
+            self._apart = describe_run_options(runs)
         return {"runs": [self._listed(run, self._apart[run.id]) for run in runs]}
 
     def _listed(self, run: Run, settings: str) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class StoreQueries:
 
     def lines(self, name: str, wanted: RecordFilter, start: int, limit: int) -> dict[str, Any]:
         run = self._store.run(name)
-        start, limit = max(0, start), min(max(0, limit), MOST_LINES)
+        start, limit = max(0, start), min(max(0, limit), MAX_LINES)
         return {"total": self._store.count(run, wanted), "lines": self._store.lines(run, wanted, start, limit)}
 
     def sample(self, name: str, sample: int, epoch: int, wanted: RecordFilter) -> dict[str, Any]:
@@ -104,8 +104,8 @@ class StoreQueries:
         here = self._store.lines(run, wanted, near.position, 1)
         among = bool(here) and (here[0].sample, here[0].epoch) == (sample, epoch)
         return self.record(run, record, StoredReviews(self._store.reviews(run))) | {
-            "previous": _place(near.before),
-            "next": _place(near.after),
+            "previous": _key_object(near.before),
+            "next": _key_object(near.after),
             "position": near.position if among else None,
             "total": total,
             "author": self._author,
@@ -126,7 +126,7 @@ class StoreQueries:
     def events(self, name: str, file: str) -> Timeline:
         size, log = self._store.open_artifact(self._store.run(name), file)
         with log:
-            return read_timeline(log.read(min(size, MOST_LOG)))
+            return read_timeline(log.read(min(size, MAX_LOG_BYTES)))
 
     def comparison(self, names: Sequence[str], *, shared: bool = False, by_id: bool = False) -> dict[str, Any]:
         from proctor.analysis.comparison import compare_runs  # numpy
@@ -164,14 +164,14 @@ class StoreQueries:
         return self._store.add_review(msgspec.structs.replace(review, run=run.id))
 
 
-def told_apart(runs: Sequence[Run]) -> dict[str, str]:
+def describe_run_options(runs: Sequence[Run]) -> dict[str, str]:
     """For each run its version, settings and options, where others of the same task do not share them."""
     by_task: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
         by_task[run.task].append(run)
     found: dict[str, str] = {}
     for alike in by_task.values():
-        names = set(differing(alike)) - TOLD_IN_THE_LIST
+        names = set(differing(alike)) - OPTIONS_WITH_COLUMN
         several = len({run.version for run in alike}) > 1
         for run in alike:
             told = {name: value for name, value in result_options(run).items() if name in names} if names else {}
@@ -197,5 +197,5 @@ def _flips(found: Comparison) -> list[dict[str, Any]]:
     return [rows[sample] for sample in sorted(rows)]
 
 
-def _place(place: RecordKey | None) -> dict[str, int] | None:
+def _key_object(place: RecordKey | None) -> dict[str, int] | None:
     return None if place is None else {"sample": place[0], "epoch": place[1]}

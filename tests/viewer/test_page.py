@@ -25,7 +25,7 @@ if CHROMIUM is None:
 
 from msgspec.structs import replace
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
-from test_viewer_server import Viewer
+from test_server import Viewer
 
 import proctor
 from conftest import Stalling
@@ -521,7 +521,7 @@ def test_runs_are_compared(view: Watched) -> None:
 @pytest.mark.slow
 def test_other_exams_are_not_compared(view: Watched) -> None:
     page = view.open(f"#/compare/{FIRST}/{EVIL}")
-    expect(page.locator(".notice")).to_contain_text("different exams")
+    expect(page.locator(".notice")).to_contain_text("different tasks")
 
 
 @pytest.mark.slow
