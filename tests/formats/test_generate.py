@@ -157,7 +157,7 @@ def test_pictures_of_another_data_set_are_not_overwritten(generate: Generate, tm
     assert generate("shapes/count", *into).returncode == 0, "the same ones again"
     done = generate("shapes/existence", *into)
     assert done.returncode == 2
-    assert "0-0.png is the picture of something else" in done.stderr
+    assert "0-0.png is another image" in done.stderr
 
 
 def test_pictures_may_be_drawings(generate: Generate, tmp_path: Path) -> None:

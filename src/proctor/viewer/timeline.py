@@ -1,4 +1,4 @@
-"""What happened in an episode and when: its log, made short enough for a page."""
+"""Timelines of episodes: their event logs, shortened for the page."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-EVENT_LOG = "events.jsonl"  # what the log of an episode is called
-MAX_EVENTS = 5_000  # events that a page can show; longer logs are there as files
+EVENT_LOG = "events.jsonl"
+MAX_EVENTS = 5_000
 MAX_TEXT = 200
 HIDDEN_KEYS = ("ns", "event", "kind", "what", "task_id")
-UNSHORTENED_EVENTS = ("reply",)  # events whose text is not shortened: what a model that plays has said
+UNSHORTENED_EVENTS = ("reply",)  # replies of models
 NS_PER_SECOND = 1e9
 
 
 class TimelineEvent(Struct, omit_defaults=True):
-    at: float  # seconds since the first event, or the number of the step
+    at: float  # seconds since the first event, or the step
     what: str
     more: str = ""
-    lane: str = ""  # what belongs together: a key, an action
-    held: float = 0.0  # seconds, of a key
+    lane: str = ""  # groups events of one key or action
+    held: float = 0.0  # seconds that a key was held
 
 
 class Timeline(Struct):
     events: list[TimelineEvent]
-    length: float  # up to the last event
-    by_step: bool = False  # the world waited for its agent: what counts is the step, not the time
+    length: float
+    by_step: bool = False  # the environment waits for its agent: `at` counts steps, not seconds
     left_out: int = 0
 
 
 def read_timeline(log: bytes) -> Timeline:
-    """Of a log in either of the two forms: events as they come, or one line for each step of a world."""
+    """Reads a log in either format: timed events, or one line for each step of an environment."""
     lines = list(_lines(log))
     timed = [line["ns"] for line in lines if isinstance(line.get("ns"), int)]
     if not timed:
         return Timeline([], 0.0)
-    # The referee has the last word; agents may write a little longer.
+    # The referee's result ends the episode; agents may log a little longer.
     last = next((line["ns"] for line in reversed(lines) if line.get("event") == "result" and "ns" in line), timed[-1])
     shown = [line for line in lines if line.get("event") != "frame"]
     left_out = len(lines) - len(shown)
@@ -57,7 +57,7 @@ def _lines(log: bytes) -> Iterator[dict[str, Any]]:
         try:
             read = msgspec.json.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            continue  # cut off in the middle
+            continue  # the last line may be incomplete
         if isinstance(read, dict):
             yield read
 
@@ -96,11 +96,11 @@ def _step(line: dict[str, Any], number: int, at: float) -> TimelineEvent:
     action = line.get("action")
     if action is None:
         return TimelineEvent(at, "reset")
-    told = _text(action)
+    text = _text(action)
     facts = [f"reward {reward:g}"] if (reward := line.get("reward")) else []
     facts += [name for name in ("terminated", "truncated") if line.get(name)]
     return TimelineEvent(
-        at, f"step {number}: action {told}", ", ".join(facts), f"action {told}" if len(told) < 12 else ""
+        at, f"step {number}: action {text}", ", ".join(facts), f"action {text}" if len(text) < 12 else ""
     )
 
 
@@ -109,13 +109,13 @@ def _end(ending: Any, at: float) -> TimelineEvent:
 
 
 def _facts(line: dict[str, Any], keys: tuple[str, ...] | None = None, most: float = MAX_TEXT) -> str:
-    """What there is to say about an event, in short."""
-    told = {
+    """The fields of an event as short text."""
+    facts = {
         key: line[key]
         for key in keys or [key for key in line if key not in HIDDEN_KEYS]
         if line.get(key) not in (None, "", {})
     }
-    text = ", ".join(f"{key} {_text(value)}" for key, value in told.items())
+    text = ", ".join(f"{key} {_text(value)}" for key, value in facts.items())
     return text if len(text) <= most else text[: MAX_TEXT - 1] + "…"
 
 
