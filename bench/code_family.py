@@ -1,8 +1,8 @@
-"""The code family: how fast references are checked, and whether asking and executing overlap.
+"""The code family: speed of judging references, and overlap of generation and execution.
 
     python bench/code_family.py
 
-The model is a local server that answers every HumanEval problem rightly after a fixed time; `answering.py` is its
+The model is a local server that answers every HumanEval problem rightly after a fixed time; `model_server.py` is its
 process. Generation alone, execution alone and both together are measured one after another, several times.
 """
 
@@ -69,7 +69,7 @@ def in_flight(port: int) -> dict[str, float]:
 def main() -> None:
     checks, overlaps = [], []
     server = subprocess.Popen(
-        [sys.executable, str(HERE / "answering.py"), str(LATENCY)], stdout=subprocess.PIPE, text=True
+        [sys.executable, str(HERE / "model_server.py"), str(LATENCY)], stdout=subprocess.PIPE, text=True
     )
     try:
         assert server.stdout is not None

@@ -6,10 +6,10 @@
                                                       the task files of a checkout of the BigCode harness;
                                                       without a path those of its fork on PyPI
     python bench/code_proofs.py --only builtin --tasks 'multiple-*'
-                                                      anew for some; the others are as they were last seen
+                                                      again for some; the others keep their last results
     python bench/code_proofs.py --write               puts the tables into docs/code.md
 
-What is missing on this machine, a compiler or a library, is named beside the task.
+A missing compiler or library is named beside the task.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LONGEST_NOTE = 160
 
 
 def prove_builtin(pattern: str, folder: Path, kept: dict[str, Any]) -> list[Proof]:
-    """All proofs, of which those that match the pattern are new."""
+    """All proofs; those that match the pattern are run again."""
     names = builtin_proofs.task_names(pattern)
     _keep(builtin_proofs.prove_all(names, folder), len(names), kept)
     return [Proof(**kept[name]) for name in builtin_proofs.task_names("*") if name in kept]
@@ -55,7 +55,7 @@ def _keep(proofs: Iterable[Proof | FileProof], number: int, kept: dict[str, Any]
 
 
 def builtin_table(proofs: Sequence[Proof]) -> str:
-    """One line for tasks of one family with the same outcome, with how many of them there are."""
+    """One line for all tasks of a family with the same outcome, with their number."""
     lines = [
         "| tasks | reference passes | blank fails | constant fails | nearly right fails | |",
         "|---|---|---|---|---|---|",
@@ -94,7 +94,7 @@ def _short(note: str) -> str:
 
 
 def write(part: str, table: str) -> None:
-    """Between the marks of this part in the document."""
+    """Replaces the part of the document between its marks."""
     text = DOCS.read_text()
     begin, end = f"<!-- {part}: bench/code_proofs.py -->", f"<!-- end of {part} -->"
     pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
@@ -119,7 +119,7 @@ def main() -> None:
             if args.only != "builtin":
                 files = prove_files(args.bigcode, args.tasks, folder, results.setdefault("files", {}))
                 _show("files", files_table(files), args.write)
-    finally:  # what was seen before a failure counts
+    finally:  # keep results from before a failure
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
 
 

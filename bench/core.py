@@ -1,10 +1,10 @@
-"""Speed and memory of the exam room against other harnesses, all measured in this one run.
+"""Speed and memory of Proctor against other harnesses, measured in one run.
 
     python bench/core.py            everything (about 40 minutes: the peers take most of it)
     python bench/core.py --quick    the peers with a tenth of the samples
     python bench/core.py --runs     only Proctor's own runs, of a trivial task and of a generated one (half a minute)
 
-Figures are of whole processes, from start to end, taken from the operating system's accounts; only the reopening of a
+Times are of whole processes, from the operating system's accounts; only the reopening of a
 run is timed inside the process, after its imports.
 """
 
@@ -33,7 +33,7 @@ RUN_REPEAT, RUN_FLOOR = 7, 12_000  # samples per second of the whole command
 
 @dataclass(frozen=True)
 class Subject:
-    """A harness with one way of using it."""
+    """A harness with one configuration."""
 
     name: str
     run: Callable[[int, Path], list[str]]
@@ -121,7 +121,7 @@ def measure(chosen: list[Subject], work: Path, share: float) -> list[Row]:
 
 
 def own_runs(work: Path) -> list[dict[str, float | str]]:
-    """The whole command, with complete records. CPU seconds are comparable on a busy machine, too."""
+    """The whole command, with complete records. CPU seconds are comparable even on a busy machine."""
     rows: list[dict[str, float | str]] = []
     for task, model in RUNS.items():
         command = [str(Path(sys.executable).parent / "proctor"), "run", task, "--model", model, "--quiet"]
@@ -145,7 +145,7 @@ def own_runs(work: Path) -> list[dict[str, float | str]]:
 
 
 def check_records(folder: Path) -> None:
-    """Every record holds its prompt, output, score and times."""
+    """Checks that every record has its prompt, output, score and times."""
     store = open_store(str(folder), "read")
     try:
         complete = sum(

@@ -1,4 +1,4 @@
-"""How quick and how sharp the desktop is: key to pixel, pictures, text that is read. Run it on a quiet machine."""
+"""Desktop: latency from key to pixel, cost of captures, accuracy of text recognition. Needs a quiet machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PRESSES = 200
 CAPTURES = 2_000
 GAMES, SECONDS = 8, 60.0
 
-# A game of 60 frames a second that shows whether space is down.
+# A game at 60 frames a second that shows whether space is pressed.
 BLINKING = """
 import pygame
 pygame.display.init()
@@ -44,7 +44,7 @@ TEXTS = ("PRESS SPACE TO RETRY", "LAST 12:34", "GAME OVER", "You win!", "SCORE 1
 
 
 def key_to_pixel(desktop: XDesktop, environment: dict[str, str]) -> dict[str, float]:
-    """Milliseconds from the press of a key until a picture shows it."""
+    """Milliseconds from a key press until a capture shows it."""
     with subprocess.Popen([sys.executable, "-c", BLINKING], env=os.environ | environment) as game:
         while not any(window.title == "Blinking" for window in desktop.windows()):
             time.sleep(0.01)
@@ -65,7 +65,7 @@ def key_to_pixel(desktop: XDesktop, environment: dict[str, str]) -> dict[str, fl
 
 
 def capture_cost(desktop: XDesktop) -> float:
-    """Milliseconds of a processor for a picture of 640×480 as an array."""
+    """CPU milliseconds of a 640×480 capture as an array."""
     desktop.capture()
     begun = time.process_time()
     for _ in range(CAPTURES):
@@ -100,7 +100,7 @@ def reading() -> dict[str, int]:
 
 
 def many_games() -> dict[str, Any]:
-    """Games of 30 frames a second, each with an agent that plays it, all at once: what they show, and what is late."""
+    """Concurrent games at 30 frames a second, each with an agent: frames shown, actions late."""
     with tempfile.TemporaryDirectory() as folder:
         report = evaluate(
             "agents/hexagon",

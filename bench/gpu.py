@@ -1,4 +1,4 @@
-"""How fast a local model generates on a GPU: our slots beside `generate`, one prompt at a time, in this one process.
+"""Generation on a GPU: Proctor's slots against `generate`, prompt by prompt, in one process.
 
     PYTHONPATH=src python bench/gpu.py                  the model and the workloads below, in bf16
     PYTHONPATH=src python bench/gpu.py --quick          a smaller share of the baseline
@@ -68,7 +68,7 @@ def make_model(shape: dict[str, int], dtype: torch.dtype, device: str) -> Any:
 
 
 def make_tokenizer(size: int) -> Any:
-    """Of invented words, for what the host has to do with tokens."""
+    """A tokenizer of invented words, for the host's work on tokens."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
     random = Random(3)
@@ -81,7 +81,7 @@ def make_tokenizer(size: int) -> Any:
 
 
 def make_prompts(vocabulary: int) -> list[tuple[int, ...]]:
-    """Random tokens, 128 on average; the lengths are spread as those of HumanEval's prompts are."""
+    """Prompts of random tokens, 128 on average, with the lengths of HumanEval's."""
     random = Random(1)
     lengths = [min(max(round(random.lognormvariate(4.74, 0.47)), 30), 400) for _ in range(PROMPTS)]
     return [tuple(random.randrange(vocabulary) for _ in range(length)) for length in lengths]
@@ -107,7 +107,7 @@ class Slots:
         )
 
     def run(self, lengths: list[list[int]], **settings: Any) -> tuple[float, list[list[int]]]:
-        """Seconds, and the tokens of every completion."""
+        """Seconds, and the tokens of each completion."""
         jobs = []
         for number, each in enumerate(lengths):
             for copy, length in enumerate(each):
@@ -125,7 +125,7 @@ class Slots:
 
 
 def generate(model: Any, prompts: list[tuple[int, ...]], lengths: list[list[int]]) -> float:
-    """Useful tokens per second, a prompt at a time."""
+    """Useful tokens per second, prompt by prompt."""
     tokens, start = 0, time.perf_counter()
     for prompt, each in zip(prompts, lengths, strict=True):
         model.generate(
@@ -145,7 +145,7 @@ def generate(model: Any, prompts: list[tuple[int, ...]], lengths: list[list[int]
 
 
 def seconds(work: Callable[[], Any], times: int = 10) -> float:
-    """The median of several, by the device's clock."""
+    """The median of several runs, by the device's clock."""
     found = []
     for _ in range(times + 2):
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -158,7 +158,7 @@ def seconds(work: Callable[[], Any], times: int = 10) -> float:
 
 
 def measure_ceilings() -> tuple[float, float]:
-    """Bytes and operations of a second: a large copy, a large product."""
+    """Bytes and operations per second, of a large copy and a large matrix product."""
     source = torch.randint(255, (2**32,), dtype=torch.uint8, device="cuda")
     target = torch.empty_like(source)
     bandwidth = 2 * source.numel() / seconds(lambda: target.copy_(source))
@@ -168,7 +168,7 @@ def measure_ceilings() -> tuple[float, float]:
 
 
 def roofline(model: Any, prompts: list[tuple[int, ...]], lengths: list[list[int]], slots: int) -> float:
-    """Tokens per second if nothing cost anything but what cannot be left out."""
+    """Tokens per second with only the unavoidable costs."""
     bandwidth, rate = measure_ceilings()
     weights = sum(p.numel() for p in model.parameters()) - model.get_input_embeddings().weight.numel()
     config = model.config
@@ -185,7 +185,7 @@ def roofline(model: Any, prompts: list[tuple[int, ...]], lengths: list[list[int]
 
 
 def check() -> dict[str, Any]:
-    """With 32 bits: the tokens of `generate`, and of one completion the same in every company."""
+    """In fp32: equal tokens to `generate`, and equal completions in every batch."""
     model = make_model(SMALL, torch.float32, "cuda")
     prompts = [prompt[: 3 + 5 * i % 90] for i, prompt in enumerate(make_prompts(SMALL["vocab_size"])[:24])]
     lengths = [[8 + 3 * i] * 2 for i in range(len(prompts))]

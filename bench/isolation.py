@@ -1,9 +1,10 @@
-"""What the walls around an agent add to each of its actions, in turns with the same without them, in one run.
+"""Overhead of an agent's isolation per action, against no isolation, in one run.
 
     python bench/isolation.py
 
-In a window: a key through the filter of the display, against the display itself. In steps: an observation and an action
-over the line between two processes, against an agent in the environment's own process. The target is 0.2 ms at most.
+In a window: a key through the display filter, against the display itself. In steps: an
+observation and an action between two processes, against an agent in the environment's
+process. The target is at most 0.2 ms.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def isolation() -> Isolation:
 
 
 async def in_a_window(folder: Path, held: Isolation) -> dict[str, Any]:
-    """Milliseconds of each action: the median of the rounds' medians, with the walls and without."""
+    """Milliseconds per action, with isolation and without: the median of the rounds' medians."""
     display = VirtualDisplay(log=folder / "display.log")
     display.start()
     environment = display.environment
@@ -66,7 +67,7 @@ async def in_a_window(folder: Path, held: Isolation) -> dict[str, Any]:
 
 
 async def in_steps(folder: Path, held: Isolation) -> dict[str, Any]:
-    """Milliseconds of a step."""
+    """Milliseconds per step."""
     world = with_arguments("proctor.agents.envs.catch", "Catch", things=10_000)
     agent = Recipe(str(ACTOR), "still")
     tables = {
@@ -82,7 +83,7 @@ async def in_steps(folder: Path, held: Isolation) -> dict[str, Any]:
                 header = Header("catch", {}, "still", number, time.time(), {})
                 ending = await table.play(Episode(header, str(log), number, 60.0, max_steps=STEPS))
                 assert ending.outcome.is_play, ending
-                if number:  # the first is to get warm
+                if number:  # the first is a warm-up
                     found[name].append(ending.seconds / ending.length * 1e3)
         return compared(found)
     finally:

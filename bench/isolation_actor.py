@@ -1,4 +1,4 @@
-"""The two sides of `bench/isolation.py`: whoever acts on a display, and a policy for stepped play."""
+"""Agents for isolation.py: one acts on a display, one plays in steps."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 
 class Nobody:
-    """Is made, and does nothing: the role measures."""
+    """An agent that does nothing: the role measures."""
 
 
 class Actor:
-    """A role: acts on the display of its process, and says how long each action took."""
+    """A role that acts on the display of its process and measures each action."""
 
     def __init__(self, recipe: Any, host: Any) -> None:
         from proctor.agents.desktop.vk import VK
@@ -22,7 +22,7 @@ class Actor:
         self._desktop.capture()
 
     def act(self, times: int) -> dict[str, list[float]]:
-        """Milliseconds of a press with its release, and of a picture of the screen."""
+        """Milliseconds of a key press with release, and of a capture."""
         presses, pictures = [], []
         for _ in range(times):
             begun = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The best guesser of every shapes task: what can be had without solving it.
+"""The best guesser of every shapes task: accuracy without solving it.
 
     python bench/probes.py             100,000 items of each task at its default settings, and 10,000 at others
     python bench/probes.py --quick     a twentieth of that
@@ -30,7 +30,7 @@ OTHERS: tuple[dict[str, Any], ...] = (
 
 
 def points(quick: bool) -> Iterator[tuple[str, dict[str, Any], int]]:
-    """Every task at its default settings, and at those others that it takes."""
+    """Every task at its default and other settings."""
     parts = 20 if quick else 1
     for name, task in REGISTERED_TASKS.items():
         yield f"shapes/{name}", {}, ITEMS // parts

@@ -1,4 +1,4 @@
-"""What every bench does alike: prepare the peers, run processes and read the system's accounts of them."""
+"""Shared by all benchmarks: prepares peers, runs processes, reads their CPU time and memory."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PEER_ENV = HERE.parent / ".venv-bench"
-# Modules are compiled once, as on a user's machine, also where the environment says that none are to be kept.
+# Bytecode is cached as on a user's machine, even with PYTHONDONTWRITEBYTECODE.
 _BYTECODE = tempfile.TemporaryDirectory(prefix="bench-bytecode-")
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one process took."""
+    """The cost of one process."""
 
     wall: float
     cpu: float
@@ -31,7 +31,7 @@ class Cost:
 
 
 def spend(command: Sequence[str]) -> Cost:
-    """Runs a command to its end; a failure ends the bench."""
+    """Runs a command; a failure ends the benchmark."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         busy, started = machine_cpu(), time.perf_counter()
         process = subprocess.Popen(command, stdout=out, stderr=errors, cwd=HERE, env=_environment())

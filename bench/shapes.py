@@ -1,11 +1,11 @@
-"""How fast shapes items are made, as text and as pictures, beside others that make items or pictures.
+"""Generation of shapes samples, as text and as images, against other generators.
 
     python bench/shapes.py             everything (about 10 minutes)
     python bench/shapes.py --loops     only the loops of all tasks, without peers and files (about a minute)
-    python bench/shapes.py --solvers   instead: every task's second solver against its key, on a million items each
+    python bench/shapes.py --solvers   instead: each task's second solver against its targets, a million samples each
 
-Text: items made in a loop as lines of JSON, nothing written, nothing but the loop counted, for us and for the peer; and
-`proctor generate` as a whole process, with its start and the file that it writes. Both by CPU seconds.
+Text: samples generated in a loop as JSON lines, without writing, for Proctor and the peer;
+and `proctor generate` as a whole process, with its start and its file. Both in CPU seconds.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def text_rates(work: Path) -> dict[str, dict[str, float]]:
 
 
 def loops() -> dict[str, float]:
-    """Items per CPU second of every task, and whether all reach the floor."""
+    """Samples per CPU second of every task, checked against the floor."""
     rates = {name: made_rate(name, LOOPED) for name in REGISTERED_TASKS}
     print(f"| items per CPU second, 7 shapes, median of {REPEAT} | in a loop | times {FLOOR:,} |\n|---|---|---|")
     for name, rate in sorted(rates.items(), key=lambda pair: -pair[1]):
@@ -84,9 +84,9 @@ def peer_rates() -> dict[str, float]:
 
 
 def growth(work: Path) -> dict[str, dict[int, float]]:
-    """CPU seconds by the number of items, and of 5,000 items by that of shapes in the longest description.
+    """CPU seconds by the number of samples, and of 5,000 samples by the number of shapes.
 
-    Without the seconds that the start of the process takes.
+    Without the start of the process.
     """
     say("growth with items and with shapes")
     start = generate_seconds(work, "existence", 1)
@@ -100,7 +100,7 @@ def growth(work: Path) -> dict[str, dict[int, float]]:
 
 
 def prove(name: str, start: int, stop: int, count: int) -> int:
-    """How many of these items the second solver answers otherwise than the key."""
+    """The number of samples for which the second solver disagrees with the target."""
     task = create_task(REGISTERED_TASKS[name], f"shapes/{name}", {})
     items = (load_item(task, index, count) for index in range(start, stop))
     return sum(task.solve(item.description, item.question) != item.answer for item in items)

@@ -1,4 +1,4 @@
-"""The command line that all peers' scripts share: `run N DIR [--fastest]` and `reopen DIR`, figures as JSON."""
+"""The command line that all peers' scripts share: `run N DIR [--fastest]` and `reopen DIR`, prints JSON."""
 
 from __future__ import annotations
 

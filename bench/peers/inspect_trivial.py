@@ -1,4 +1,4 @@
-"""Run Inspect on an exam that costs nothing to answer, and reopen the log it leaves."""
+"""Runs Inspect on a trivial task, and reopens its log."""
 
 # mypy: ignore-errors
 # The harness is not among our development dependencies, so its types cannot be checked.

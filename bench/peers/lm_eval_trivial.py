@@ -1,4 +1,4 @@
-"""Run lm-evaluation-harness on an exam that costs nothing to answer, and reopen the files it leaves."""
+"""Runs lm-evaluation-harness on a trivial task, and reopens its files."""
 
 # mypy: ignore-errors
 # The harness is not among our development dependencies, so its types cannot be checked.

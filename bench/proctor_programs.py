@@ -1,4 +1,4 @@
-"""Our side of the sandbox bench."""
+"""Judges programs with Proctor's sandbox, for sandbox.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from typing import Any
 
-from judging import Job, Judgement, answer
+from judge_command import Job, Judgement, answer
 from proctor.sandbox import Limits, Program, run
 
 

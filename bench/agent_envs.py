@@ -1,9 +1,9 @@
-"""Worlds: what the harness adds to a step, and whether it keeps time.
+"""Environments: overhead of the harness per step, and accuracy of the clocks.
 
-    python bench/agents_worlds.py
+    python bench/agent_envs.py
 
-Step mode is held against a bare Gymnasium loop with the same policy, in turns; the clocks are measured over HTTP, with
-the small world Catch, whose own work is nothing.
+Step mode is compared with a bare Gymnasium loop with the same policy, in turns. The clocks
+are measured over HTTP with the small environment Catch, whose own cost is negligible.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ HERE = Path(__file__).resolve().parent
 ROUNDS, EPISODES = 7, 40
 FPS, THINGS, EVALUATIONS = 30.0, 60, 16
 HUNG, HUNG_SECONDS = 20, 0.5
-HANGING = Recipe(str(HERE / "balancing.py"), "hang")
-NS = 1e9
+HANGING = Recipe(str(HERE / "policies.py"), "hang")
+NS_PER_SECOND = 1e9
 
 BARE = """
 import sys, time
 import gymnasium
 sys.path.insert(0, {here!r})
-from balancing import policy
+from policies import policy
 
 env = gymnasium.make("CartPole-v1", disable_env_checker=True)
 steps, started = 0, time.perf_counter()
@@ -57,8 +57,8 @@ print(steps, time.perf_counter() - started)
 
 def bare_loop() -> tuple[int, float]:
     source = BARE.format(here=str(HERE), episodes=EPISODES)
-    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
-    steps, seconds = done.stdout.split()
+    process = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    steps, seconds = process.stdout.split()
     return int(steps), float(seconds)
 
 
@@ -68,9 +68,9 @@ def episode(folder: Path, number: int, clock: Clock) -> Episode:
 
 
 async def step_mode(folder: Path) -> tuple[int, float, float]:
-    """Steps, seconds in play, seconds in all, of episodes like those of the bare loop."""
-    world = with_arguments("proctor.integrations.gymnasium", "GymnasiumEnv", id="CartPole-v1", in_words=False)
-    table = EpisodeTable(world, Recipe(str(HERE / "balancing.py"), "policy"), "step", folder / "process.log")
+    """Steps, seconds of play, total seconds, for the episodes of the bare loop."""
+    env = with_arguments("proctor.integrations.gymnasium", "GymnasiumEnv", id="CartPole-v1", in_words=False)
+    table = EpisodeTable(env, Recipe(str(HERE / "policies.py"), "policy"), "step", folder / "process.log")
     await table.prepare()
     started = time.perf_counter()
     endings = [await table.play(episode(folder, number, "step")) for number in range(EPISODES)]
@@ -80,26 +80,26 @@ async def step_mode(folder: Path) -> tuple[int, float, float]:
 
 
 async def realtime(folder: Path, evaluations: int) -> tuple[list[EpisodeEnding], list[float]]:
-    """Their endings, and for each action the milliseconds that it was under way, both ways together."""
-    world = with_arguments("proctor.agents.envs.catch", "Catch", things=THINGS)
+    """The endings, and for each action the milliseconds of its round trip."""
+    env = with_arguments("proctor.agents.envs.catch", "Catch", things=THINGS)
     agent = Recipe("proctor.agents.envs.catch", "Catcher")
-    tables = [EpisodeTable(world, agent, "realtime", folder / f"process-{number}.log") for number in range(evaluations)]
+    tables = [EpisodeTable(env, agent, "realtime", folder / f"process-{number}.log") for number in range(evaluations)]
     for table in tables:
         await table.prepare()
     episodes = [episode(folder, number, "realtime") for number in range(evaluations)]
     endings = await asyncio.gather(*(table.play(e) for table, e in zip(tables, episodes, strict=True)))
     for table in tables:
         await table.close()
-    under_way = []
+    round_trips = []
     for played in episodes:
         for line in read_events(Path(played.log)).lines:
             if "of" in (at := line.timing):
-                under_way.append((at["seen"] - at["made"] + at["arrived"] - at["sent"]) / NS * 1_000)
-    return endings, under_way
+                round_trips.append((at["seen"] - at["made"] + at["arrived"] - at["sent"]) / NS_PER_SECOND * 1_000)
+    return endings, round_trips
 
 
 async def hung_agents(folder: Path) -> list[float]:
-    """Seconds from the end of the time of an agent that hangs until nothing is left of it."""
+    """Seconds from the timeout of a hanging agent until its processes are gone."""
     table = EpisodeTable(with_arguments("proctor.agents.envs.catch", "Catch"), HANGING, "step", folder / "process.log")
     overshoots = []
     for number in range(HUNG):
@@ -113,8 +113,8 @@ async def hung_agents(folder: Path) -> list[float]:
 
 
 def clocks(folder: Path, evaluations: int) -> dict[str, Any]:
-    endings, under_way = asyncio.run(realtime(folder, evaluations))
-    cuts = statistics.quantiles(under_way, n=20)
+    endings, round_trips = asyncio.run(realtime(folder, evaluations))
+    cuts = statistics.quantiles(round_trips, n=20)
     return {
         "ticks": sum(e.length for e in endings),
         "late_ticks": sum(e.late_ticks for e in endings),
@@ -122,7 +122,7 @@ def clocks(folder: Path, evaluations: int) -> dict[str, Any]:
         "late_actions": sum(e.late for e in endings),
         "dropped_actions": sum(e.dropped for e in endings),
         "won": sum(bool(e.success) for e in endings),
-        "overhead_ms": {"p50": statistics.median(under_way), "p95": cuts[-1], "max": max(under_way)},
+        "overhead_ms": {"p50": statistics.median(round_trips), "p95": cuts[-1], "max": max(round_trips)},
     }
 
 
@@ -143,7 +143,7 @@ def main() -> None:
             }
         )
     step = {key: statistics.median(one[key] for one in rounds) for key in rounds[0]}
-    say("agents that hang")
+    say("hanging agents")
     with tempfile.TemporaryDirectory() as folder:
         overshoots = asyncio.run(hung_agents(Path(folder)))
     timed = {}
@@ -165,10 +165,14 @@ def main() -> None:
     target.write_text(json.dumps(before | {"worlds": results}, indent=2) + "\n")
     one, many = timed[1], timed[EVALUATIONS]
     rows = [
-        ("step mode: added to an action, in play", "≤ 50 µs", f"{short(step['overhead_us'])} µs"),
-        (f"CartPole, {EPISODES} episodes in all, against a bare loop", "≤ 2×", f"{step['ratio']:.2f}×"),
-        (f"a hung agent is gone after its time, median of {HUNG}", "≤ 0.2 s", f"{statistics.median(overshoots):.2f} s"),
-        ("realtime over HTTP: added to an action, p50", "≤ 2 ms", f"{one['overhead_ms']['p50']:.2f} ms"),
+        ("step mode: overhead per action", "≤ 50 µs", f"{short(step['overhead_us'])} µs"),
+        (f"CartPole, {EPISODES} episodes, against a bare loop", "≤ 2×", f"{step['ratio']:.2f}×"),
+        (
+            f"a hanging agent is gone after its timeout, median of {HUNG}",
+            "≤ 0.2 s",
+            f"{statistics.median(overshoots):.2f} s",
+        ),
+        ("realtime over HTTP: overhead per action, p50", "≤ 2 ms", f"{one['overhead_ms']['p50']:.2f} ms"),
         (f"the same, {EVALUATIONS} at once", "", f"{many['overhead_ms']['p50']:.2f} ms"),
         (f"late ticks, {EVALUATIONS} at once", "0", f"{many['late_ticks']} of {many['ticks']:,}"),
     ]

@@ -1,10 +1,10 @@
-"""What the programs themselves cost: all of them run in this process, one after the other, nothing in between."""
+"""Runs all programs in this process, one after the other: their own cost."""
 
 from __future__ import annotations
 
 import time
 
-from judging import Job, Judgement, answer
+from judge_command import Job, Judgement, answer
 
 
 def judge(job: Job) -> Judgement:
