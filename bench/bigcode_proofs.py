@@ -176,8 +176,8 @@ def _prove_case(proof: FileProof, path: Path, case: Case, own: dict[str, Any], f
         ("gold passes", gold, _is_full),
         ("blank fails", ["--model", "scripted/blank"], _is_nothing),
     ):
-        said, why = _proctor(*run, *more)
-        value = _first_metric(said)
+        output, why = _proctor(*run, *more)
+        value = _first_metric(output)
         held = value is not None and holds(value)
         proof.held[column] += held
         if not held:
@@ -207,8 +207,8 @@ def _proctor(*words: str) -> tuple[str | None, str]:
     return (done.stdout if done.returncode == 0 else None), why.rpartition("the last: ")[2]
 
 
-def _first_metric(said: str | None) -> float | None:
-    report = said[said.index("{") :] if said and "{" in said else ""
+def _first_metric(output: str | None) -> float | None:
+    report = output[output.index("{") :] if output and "{" in output else ""
     metrics = json.loads(report)["runs"][0]["metrics"] if report else {}
     return next((metric["value"] for metric in metrics.values()), None)
 
@@ -225,11 +225,11 @@ def _humaneval() -> list[Row]:
 
 def _cases(file: str, variants: Sequence[str]) -> Iterator[Case]:
     for variant in variants:
-        found = _case(file, variant)
-        if found is not None:
+        case = _case(file, variant)
+        if case is not None:
             rule = _GOLD.get(file)
-            gold = [rule(row) for row in found.rows[: found.limit]] if rule else []
-            yield replace(found, gold=found.gold or gold)
+            gold = [rule(row) for row in case.rows[: case.limit]] if rule else []
+            yield replace(case, gold=case.gold or gold)
 
 
 def _with_canonical(row: Row) -> str:

@@ -40,12 +40,12 @@ def check_references(folder: str) -> dict[str, float]:
 
 
 def overlap(folder: str, port: int) -> dict[str, float]:
-    exam = ["run", "code/humaneval", "--model", "openai/by-heart", "--base-url", f"http://127.0.0.1:{port}/v1"]
-    exam += ["--n-samples", str(SAMPLES), "--concurrency", str(CONCURRENCY)]
-    asked = run(folder, *exam, "--generation-only")
+    arguments = ["run", "code/humaneval", "--model", "openai/by-heart", "--base-url", f"http://127.0.0.1:{port}/v1"]
+    arguments += ["--n-samples", str(SAMPLES), "--concurrency", str(CONCURRENCY)]
+    asked = run(folder, *arguments, "--generation-only")
     alone = in_flight(port)
     judged = run(folder, "resume", asked["id"], "--no-generation-only")
-    together = run(folder, *exam)
+    together = run(folder, *arguments)
     both = in_flight(port)
     generation, execution = asked["seconds"], judged["seconds"] - asked["seconds"]
     assert judged["metrics"]["pass@1"]["value"] == together["metrics"]["pass@1"]["value"] == 1
@@ -62,8 +62,8 @@ def overlap(folder: str, port: int) -> dict[str, float]:
 
 def in_flight(port: int) -> dict[str, float]:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/stats", timeout=30) as reply:
-        told: dict[str, float] = json.load(reply)
-    return told
+        stats: dict[str, float] = json.load(reply)
+    return stats
 
 
 def main() -> None:

@@ -34,23 +34,23 @@ DOCS = HERE.parent / "docs" / "code.md"
 _LONGEST_NOTE = 160
 
 
-def prove_builtin(pattern: str, folder: Path, kept: dict[str, Any]) -> list[Proof]:
+def prove_builtin(pattern: str, folder: Path, stored: dict[str, Any]) -> list[Proof]:
     """All proofs; those that match the pattern are run again."""
     names = builtin_proofs.task_names(pattern)
-    _keep(builtin_proofs.prove_all(names, folder), len(names), kept)
-    return [Proof(**kept[name]) for name in builtin_proofs.task_names("*") if name in kept]
+    _keep(builtin_proofs.prove_all(names, folder), len(names), stored)
+    return [Proof(**stored[name]) for name in builtin_proofs.task_names("*") if name in stored]
 
 
-def prove_files(checkout: Path | None, pattern: str, folder: Path, kept: dict[str, Any]) -> list[FileProof]:
+def prove_files(checkout: Path | None, pattern: str, folder: Path, stored: dict[str, Any]) -> list[FileProof]:
     root = bigcode_proofs.prepare(checkout, folder)
     files = bigcode_proofs.task_files(root, pattern)
-    _keep(bigcode_proofs.prove_all(root, files, folder), len(files), kept)
-    return [FileProof(**kept[file.stem]) for file in bigcode_proofs.task_files(root) if file.stem in kept]
+    _keep(bigcode_proofs.prove_all(root, files, folder), len(files), stored)
+    return [FileProof(**stored[file.stem]) for file in bigcode_proofs.task_files(root) if file.stem in stored]
 
 
-def _keep(proofs: Iterable[Proof | FileProof], number: int, kept: dict[str, Any]) -> None:
+def _keep(proofs: Iterable[Proof | FileProof], number: int, stored: dict[str, Any]) -> None:
     for count, proof in enumerate(proofs, 1):
-        kept[proof.name] = asdict(proof)
+        stored[proof.name] = asdict(proof)
         say(f"{count} of {number}: {proof}")
 
 
@@ -98,7 +98,7 @@ def write(part: str, table: str) -> None:
     text = DOCS.read_text()
     begin, end = f"<!-- {part}: bench/code_proofs.py -->", f"<!-- end of {part} -->"
     pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    assert pattern.search(text), f"{DOCS} has no place for {part}"
+    assert pattern.search(text), f"{DOCS} has no marks for {part}"
     DOCS.write_text(pattern.sub(lambda _: f"{begin}\n{table}\n{end}", text))
 
 

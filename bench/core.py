@@ -56,8 +56,8 @@ def subjects() -> list[Subject]:
     proctor, peer_bin = str(bin_dir / "proctor"), PEER_ENV / "bin"
 
     def run_proctor(n: int, folder: Path) -> list[str]:
-        exam = [proctor, "run", "trivial.py:Doubling", "--model", "scripted/blank", "--limit", str(n)]
-        return [*exam, "--store", str(folder), "--quiet"]
+        arguments = [proctor, "run", "trivial.py:Doubling", "--model", "scripted/blank", "--limit", str(n)]
+        return [*arguments, "--store", str(folder), "--quiet"]
 
     def peer(name: str, script: str, help_command: str, *flags: str) -> Subject:
         command = [str(peer_bin / "python"), str(HERE / "peers" / script)]

@@ -53,11 +53,11 @@ def key_to_pixel(desktop: XDesktop, environment: dict[str, str]) -> dict[str, fl
         delays = []
         for number in range(PRESSES):
             down = number % 2 == 0
-            wanted = 255 if down else 0
+            expected = 255 if down else 0
             time.sleep(0.03 + (number % 17) / 1_000)  # at every phase of a frame
             pressed = time.perf_counter()
             desktop.key(VK.SPACE, down)
-            while desktop.capture(window)[240, 320, 0] != wanted:
+            while desktop.capture(window)[240, 320, 0] != expected:
                 pass
             delays.append((time.perf_counter() - pressed) * 1e3)
         game.kill()
@@ -122,7 +122,7 @@ def main() -> None:
     display.start()
     desktop = XDesktop(display.name, display.authority)
     try:
-        found: dict[str, Any] = {
+        result: dict[str, Any] = {
             "key_to_pixel_ms": key_to_pixel(desktop, display.environment),
             "capture_cpu_ms": capture_cost(desktop),
             "reading": reading(),
@@ -131,16 +131,16 @@ def main() -> None:
     finally:
         desktop.close()
         display.close()
-    RESULTS.write_text(json.dumps(found, indent=2) + "\n")
-    delays = found["key_to_pixel_ms"]
+    RESULTS.write_text(json.dumps(result, indent=2) + "\n")
+    delays = result["key_to_pixel_ms"]
     print("| measure | target | proctor |\n|---|---|---|")
     shown = f"{delays['p50']:.1f}, {delays['p95']:.1f} ms"
     print(f"| key to changed pixel, 60 fps, 640×480: p50, p95 | ≤ 17, ≤ 35 ms | {shown} |")
-    print(f"| capture to numpy, 640×480 | ≤ 0.3 ms CPU | {found['capture_cpu_ms']:.3f} ms |")
-    print(f"| end screens read | 48 of 48 | {found['reading']['read']} of {found['reading']['screens']} |")
-    games = found["many_games"]
-    kept = f"{games['fps_least']:.1f} at least, {games['late_share']:.1%} late"
-    print(f"| {games['games']} games at 30 fps, {SECONDS:g} s, no film | ≥ 29.5 fps each, ≤ 1 % late | {kept} |")
+    print(f"| capture to numpy, 640×480 | ≤ 0.3 ms CPU | {result['capture_cpu_ms']:.3f} ms |")
+    print(f"| end screens read | 48 of 48 | {result['reading']['read']} of {result['reading']['screens']} |")
+    games = result["many_games"]
+    summary = f"{games['fps_least']:.1f} at least, {games['late_share']:.1%} late"
+    print(f"| {games['games']} games at 30 fps, {SECONDS:g} s, no video | ≥ 29.5 fps each, ≤ 1 % late | {summary} |")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ A model of Llama's kind with 1.26 billion random weights; 164 prompts of random 
 HumanEval, 20 samples of each, temperature 0.2, top_p 0.95. W1: 256 new tokens for every sample. W2: between 20 and 256
 tokens, 90 on average. The baseline is `generate(num_return_sequences=20)`, measured with a few of the prompts, spread
 evenly: it goes through them one by one, so a few say as much as all. Figures are useful tokens per second, prefill
-included; a first run, in which graphs are recorded and memory is found, is shown apart.
+included; a first run, in which graphs are recorded and memory is allocated, is shown separately.
 
 The roofline of a step is the time for its products (their arithmetic, or reading the weights, whichever takes longer)
 and for reading all keys and values once, at rates measured here.
@@ -146,15 +146,15 @@ def generate(model: Any, prompts: list[tuple[int, ...]], lengths: list[list[int]
 
 def seconds(work: Callable[[], Any], times: int = 10) -> float:
     """The median of several runs, by the device's clock."""
-    found = []
+    durations = []
     for _ in range(times + 2):
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         start.record()
         work()
         end.record()
         end.synchronize()
-        found.append(start.elapsed_time(end) / 1e3)
-    return float(statistics.median(found[2:]))
+        durations.append(start.elapsed_time(end) / 1e3)
+    return float(statistics.median(durations[2:]))
 
 
 def measure_ceilings() -> tuple[float, float]:

@@ -50,17 +50,17 @@ async def in_a_window(folder: Path, held: Isolation) -> dict[str, Any]:
     room = Room(held, recipe, [(filtered.socket, filtered.inside)])
     role = "isolation_actor:Actor"
     free = await HostProcess.start(role, recipe, folder / "free.log", environment)
-    walled = await HostProcess.start(role, recipe, folder / "walled.log", {"DISPLAY": display.name}, room=room)
+    isolated = await HostProcess.start(role, recipe, folder / "isolated.log", {"DISPLAY": display.name}, room=room)
     try:
-        found: dict[str, dict[str, list[float]]] = {}
+        medians: dict[str, dict[str, list[float]]] = {}
         for _ in range(ROUNDS):
-            for name, process in (("without", free), ("with", walled)):
+            for name, process in (("without", free), ("with", isolated)):
                 for what, times in (await process.call("act", ACTIONS)).items():
-                    found.setdefault(what, {}).setdefault(name, []).append(statistics.median(times))
-        return {what: compared(times) for what, times in found.items()}
+                    medians.setdefault(what, {}).setdefault(name, []).append(statistics.median(times))
+        return {what: compared(times) for what, times in medians.items()}
     finally:
         await free.end()
-        await walled.end()
+        await isolated.end()
         room.close()
         filtered.close()
         display.close()
@@ -68,13 +68,13 @@ async def in_a_window(folder: Path, held: Isolation) -> dict[str, Any]:
 
 async def in_steps(folder: Path, held: Isolation) -> dict[str, Any]:
     """Milliseconds per step."""
-    world = with_arguments("proctor.agents.envs.catch", "Catch", things=10_000)
+    env = with_arguments("proctor.agents.envs.catch", "Catch", things=10_000)
     agent = Recipe(str(ACTOR), "still")
     tables = {
-        "without": EpisodeTable(world, agent, "step", folder / "free-world.log"),
-        "with": EpisodeTable(world, agent, "step", folder / "walled-world.log", isolation=held),
+        "without": EpisodeTable(env, agent, "step", folder / "not-isolated.log"),
+        "with": EpisodeTable(env, agent, "step", folder / "isolated.log", isolation=held),
     }
-    found: dict[str, list[float]] = {name: [] for name in tables}
+    times: dict[str, list[float]] = {name: [] for name in tables}
     try:
         for number in range(ROUNDS + 1):
             for name, table in tables.items():
@@ -84,20 +84,20 @@ async def in_steps(folder: Path, held: Isolation) -> dict[str, Any]:
                 ending = await table.play(Episode(header, str(log), number, 60.0, max_steps=STEPS))
                 assert ending.outcome.is_play, ending
                 if number:  # the first is a warm-up
-                    found[name].append(ending.seconds / ending.length * 1e3)
-        return compared(found)
+                    times[name].append(ending.seconds / ending.length * 1e3)
+        return compared(times)
     finally:
         for table in tables.values():
             await table.close()
 
 
 def compared(times: dict[str, list[float]]) -> dict[str, Any]:
-    free, walled = (statistics.median(times[name]) for name in ("without", "with"))
+    free, isolated = (statistics.median(times[name]) for name in ("without", "with"))
     added = [a - b for a, b in zip(times["with"], times["without"], strict=True)]
     return {
         "without_ms": round(free, 4),
-        "with_ms": round(walled, 4),
-        "ratio": round(walled / free, 2),
+        "with_ms": round(isolated, 4),
+        "ratio": round(isolated / free, 2),
         "added_ms": round(statistics.median(added), 4),
         "added_ms_worst_round": round(max(added), 4),
     }

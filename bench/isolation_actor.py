@@ -23,17 +23,17 @@ class Actor:
 
     def act(self, times: int) -> dict[str, list[float]]:
         """Milliseconds of a key press with release, and of a capture."""
-        presses, pictures = [], []
+        presses, captures = [], []
         for _ in range(times):
             begun = time.perf_counter()
             self._desktop.key(self._key, True)
             pressed = time.perf_counter()
             self._desktop.key(self._key, False)
             self._desktop.capture()
-            pictured = time.perf_counter()
+            captured = time.perf_counter()
             presses.append((pressed - begun) * 1e3)
-            pictures.append((pictured - pressed) * 1e3)
-        return {"press": presses, "release and picture": pictures}
+            captures.append((captured - pressed) * 1e3)
+        return {"press": presses, "release and picture": captures}
 
 
 def still(observation: Any) -> int:

@@ -168,7 +168,7 @@ def main() -> None:
     args = parser.parse_args()
     figures = measure(subjects(), args.rounds, args.seconds)
     ours = figures["proctor"]["per_second"]
-    print("| PNG of 10 shapes, 256 × 256 | pictures per CPU second | Proctor is faster | bytes |\n|---|---|---|---|")
+    print("| PNG of 10 shapes, 256 × 256 | images per CPU second | Proctor is faster | bytes |\n|---|---|---|---|")
     for name, figure in figures.items():
         ratio = "" if name == "proctor" else f"{short(ours / figure['per_second'])}×"
         print(f"| {name} | {short(figure['per_second'])} | {ratio} | {short(figure['bytes'])} |")

@@ -46,8 +46,8 @@ def spend(command: Sequence[str]) -> Cost:
 
 
 def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return kept | {"PYTHONPYCACHEPREFIX": _BYTECODE.name}
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return environment | {"PYTHONPYCACHEPREFIX": _BYTECODE.name}
 
 
 def machine_cpu() -> float:

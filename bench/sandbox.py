@@ -103,7 +103,7 @@ def measure_mix(sides: Iterable[Side], work: Path, kind: str, rounds: int) -> di
             together = min(CORES, MIX_WORKERS) if side.ours and kind == "busy" else MIX_WORKERS
             floor = endless * LIMIT / together
             if side.ours and kind == "busy" and cost.cpu < endless * LIMIT:
-                # Whatever still ran in a PID namespace when its first process ended is in nobody's account.
+                # CPU time of processes killed with their PID namespace is not accounted.
                 say(f"only {cost.cpu:.0f} of at least {endless * LIMIT:.0f} CPU s were accounted for: see machine_cpu")
             taken[side.name].append(
                 figures

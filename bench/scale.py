@@ -152,8 +152,8 @@ def run_task(url: str, folder: str) -> float:
     """The seconds of the run: from its first request to its last stored record."""
     import proctor
 
-    exam = f"{HERE / 'trivial.py'}:Doubling"
-    report = proctor.evaluate(exam, "openai/m", base_url=url, concurrency=CONCURRENCY, limit=REQUESTS, store=folder)
+    task = f"{HERE / 'trivial.py'}:Doubling"
+    report = proctor.evaluate(task, "openai/m", base_url=url, concurrency=CONCURRENCY, limit=REQUESTS, store=folder)
     assert (report.run.n, report.run.errors) == (REQUESTS, 0)
     return report.run.seconds
 

@@ -37,10 +37,10 @@ def variants(module: Any) -> dict[str, Any]:
     """By the names under which Proctor finds them in the file."""
     made = dict(module.create_all_tasks()) if hasattr(module, "create_all_tasks") else {}
     base = importlib.import_module("bigcode_eval.base").Task
-    for name, found in vars(module).items():
-        own = inspect.isclass(found) and issubclass(found, base) and found.__module__ == module.__name__
-        if own and not inspect.isabstract(found) and needed(found) <= USUAL.keys():
-            made.setdefault(name, found)
+    for name, value in vars(module).items():
+        own = inspect.isclass(value) and issubclass(value, base) and value.__module__ == module.__name__
+        if own and not inspect.isabstract(value) and needed(value) <= USUAL.keys():
+            made.setdefault(name, value)
     return made
 
 

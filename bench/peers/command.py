@@ -14,7 +14,7 @@ def answer(
 ) -> None:
     parser = argparse.ArgumentParser()
     commands = parser.add_subparsers(dest="command", required=True)
-    run_parser = commands.add_parser("run", help="take the exam")
+    run_parser = commands.add_parser("run", help="run the task")
     run_parser.add_argument("count", type=int, metavar="N", help="number of samples")
     run_parser.add_argument("dir", type=Path, metavar="DIR", help="folder for what the harness writes")
     run_parser.add_argument("--fastest", action="store_true", help="settings for speed instead of the defaults")

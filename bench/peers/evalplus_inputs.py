@@ -7,7 +7,7 @@ problems whose solutions EvalPlus finds wrong all the same.
 """
 
 # mypy: ignore-errors
-# The harness is not among our development dependencies, so its types cannot be checked.
+# The harness is not a development dependency, so its types cannot be checked.
 
 import copy
 import json

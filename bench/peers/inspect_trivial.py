@@ -1,7 +1,7 @@
 """Runs Inspect on a trivial task, and reopens its log."""
 
 # mypy: ignore-errors
-# The harness is not among our development dependencies, so its types cannot be checked.
+# The harness is not a development dependency, so its types cannot be checked.
 
 import time
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Runs lm-evaluation-harness on a trivial task, and reopens its files."""
 
 # mypy: ignore-errors
-# The harness is not among our development dependencies, so its types cannot be checked.
+# The harness is not a development dependency, so its types cannot be checked.
 
 import json
 import os

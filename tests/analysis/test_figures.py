@@ -223,7 +223,7 @@ def test_lags_of_an_agent_run(store: Store) -> None:
 
 def test_impossible_plots_are_refused(store: Store) -> None:
     run = run_task()
-    for options, said in [
+    for options, message in [
         ({"kind": "pie"}, r"Unknown kind of plot 'pie'.*Kinds: scores, curve"),
         ({"kind": "score"}, "did you mean scores"),
         ({"metric": "f1"}, rf"Unknown metric 'f1'. Run {run.id} has: accuracy"),
@@ -237,7 +237,7 @@ def test_impossible_plots_are_refused(store: Store) -> None:
         ({"kind": "scores", "by": "shapes"}, "--by is for curves, not for scores"),
         ({"kind": "lags", "metric": "accuracy"}, "--metric is for scores and curves, not for lags"),
     ]:
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=message):
             make_figure(store, [run], **options)
     with pytest.raises(UsageError, match="No run to plot"):
         make_figure(store, [])
@@ -285,7 +285,7 @@ def test_plot_writes_files(proctor: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--out", "a.gif"], "No format for a.gif: use a name that ends in .svg or .png"),
         (["--out", "no/such/folder.svg"], "Cannot write no/such/folder.svg"),
@@ -296,10 +296,10 @@ def test_plot_writes_files(proctor: Command, tmp_path: Path) -> None:
         ([], "--out"),
     ],
 )
-def test_plot_refuses_bad_arguments(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
+def test_plot_refuses_bad_arguments(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
     run_task(limit=2)
     assert main(["plot", "latest", *arguments]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_every_kind_is_documented() -> None:

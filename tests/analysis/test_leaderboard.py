@@ -103,7 +103,7 @@ def test_two_candidates_are_separated_by_newcombe_interval() -> None:
 
 
 def test_more_candidates_need_clearer_differences() -> None:
-    """Bonferroni: of two that are just told apart, with eight others they are not any more."""
+    """Bonferroni: two candidates just differ; among ten they do not."""
     pair = [proportion(56, 70), proportion(48, 80)]
     crowd = [*pair, *[proportion(40, 70)] * 8]
     assert rank_ranges(crowd)[1][0] == 1
@@ -117,7 +117,7 @@ def test_rank_ranges_cover_equal_candidates() -> None:
 
     generator = np.random.default_rng(5)
     drawn = generator.binomial(200, 0.6, size=(400, 5))
-    wrong = sum(found != (1, 5) for row in drawn for found in rank_ranges([proportion(int(k), 200) for k in row]))
+    wrong = sum(ranks != (1, 5) for row in drawn for ranks in rank_ranges([proportion(int(k), 200) for k in row]))
     assert wrong / drawn.size < 0.05
 
 

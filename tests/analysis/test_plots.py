@@ -93,8 +93,8 @@ def spreads(draw: Any) -> Spreads:
     def spread(label: str, counts: dict[float, int]) -> Spread:
         return Spread(label, counts, min(counts), max(counts), max(counts))
 
-    found = draw(st.lists(st.builds(spread, names, counts), max_size=4))
-    return Spreads(draw(names), found, draw(names), draw(names))
+    panels = draw(st.lists(st.builds(spread, names, counts), max_size=4))
+    return Spreads(draw(names), panels, draw(names), draw(names))
 
 
 plots = st.one_of(scores(), curves(), histograms(), spreads())
@@ -191,11 +191,11 @@ def test_estimated_widths_are_not_below_real_widths() -> None:
 
 @given(st.lists(st.tuples(st.text(max_size=8), st.floats(0, 700)), min_size=1, max_size=12))
 def test_axis_labels_do_not_touch(labels: list[tuple[str, float]]) -> None:
-    texts, places = [text for text, _ in labels], [place for _, place in labels]
-    chosen = select_labels(texts, places)
+    texts, positions = [text for text, _ in labels], [x for _, x in labels]
+    chosen = select_labels(texts, positions)
     assert chosen
     for a, b in pairwise(chosen):
-        assert places[b] - places[a] >= (text_width(texts[a], "pp-small") + text_width(texts[b], "pp-small")) / 2
+        assert positions[b] - positions[a] >= (text_width(texts[a], "pp-small") + text_width(texts[b], "pp-small")) / 2
 
 
 # -- the frame --------------------------------------------------------------------------------
@@ -233,9 +233,9 @@ def test_requested_height_is_used_or_refused(plot: Plot, width: int, height: int
     try:
         drawing = plot.draw(width, height)
     except PlotTooSmallError as error:
-        told = re.search(r"height of (\d+)", str(error))
-        assert told is not None
-        least = int(told[1])
+        match = re.search(r"height of (\d+)", str(error))
+        assert match is not None
+        least = int(match[1])
         assert least >= height
         assert plot.draw(width, least + 1).height == least + 1
     else:
@@ -268,12 +268,12 @@ def test_label_with_markup_is_shown_verbatim() -> None:
 
 def test_plots_have_a_text_alternative() -> None:
     plot = Scores(
-        "accuracy", [ScoreGroup("exam", [ScoreRow("one", proportion(3, 4)), ScoreRow("two", proportion(0, 4))])]
+        "accuracy", [ScoreGroup("task", [ScoreRow("one", proportion(3, 4)), ScoreRow("two", proportion(0, 4))])]
     )
     root = ElementTree.fromstring(plot.draw().svg())
     assert root.get("role") == "img"
     assert root.findtext(f"{SVG}title") == "accuracy"
-    assert "exam, one: 0.750  [0.301, 0.954]; exam, two: 0.000" in root.findtext(f"{SVG}desc", "")
+    assert "task, one: 0.750  [0.301, 0.954]; task, two: 0.000" in root.findtext(f"{SVG}desc", "")
     assert "one: 0.750" in root.get("aria-label", "")
 
 
@@ -370,13 +370,13 @@ def test_png_has_points_at_their_positions(theme: Any, palette: PlotPalette) -> 
     circles = list(root.iter(f"{SVG}circle"))
     assert len(circles) == 4, "three points of the first line, and its mark in the legend"
     for circle in circles:
-        place = round(2 * float(circle.attrib["cx"])), round(2 * float(circle.attrib["cy"]))
-        assert image.getpixel(place) == rgb(palette.series[0])
+        position = round(2 * float(circle.attrib["cx"])), round(2 * float(circle.attrib["cy"]))
+        assert image.getpixel(position) == rgb(palette.series[0])
     colours = image.getcolors(1 << 20)
     assert colours is not None
-    found = {colour for _, colour in colours}
-    assert {rgb(colour) for colour in palette.series[:4]} <= found
-    assert rgb(palette.ink) in found, "letters"
+    rendered = {colour for _, colour in colours}
+    assert {rgb(colour) for colour in palette.series[:4]} <= rendered
+    assert rgb(palette.ink) in rendered, "letters"
 
 
 def test_bar_heights_match_their_shares() -> None:

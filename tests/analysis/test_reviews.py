@@ -68,10 +68,10 @@ def test_reviewed_scores_count_only_with_reviewed(run: Run, proctor: Command) ->
     assert "accuracy" not in shown
     assert "odd = 0" in shown
     assert "outcomes       correct 5, reviewed 3, wrong 2" in shown
-    (told,) = json.loads(proctor("show", "latest", "--reviewed", "--json").stdout)["runs"]
-    assert told["metrics"]["score"]["value"] == 0.65
-    assert told["reviews"]["by"] == {"ann": 2, "bob": 1}
-    assert told["reviews"]["before"]["value"] == 0.6
+    (report,) = json.loads(proctor("show", "latest", "--reviewed", "--json").stdout)["runs"]
+    assert report["metrics"]["score"]["value"] == 0.65
+    assert report["reviews"]["by"] == {"ann": 2, "bob": 1}
+    assert report["reviews"]["before"]["value"] == 0.6
     assert "reviews" not in json.loads(proctor("show", "latest", "--json").stdout)["runs"][0]
 
 
@@ -126,7 +126,7 @@ def test_epochs_are_reviewed_separately(adding: str, proctor: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--star"], "Which sample?"),
         (["add-0", "--score", "1.5"], "a score lies between 0 and 1, not 1.5"),
@@ -140,11 +140,11 @@ def test_epochs_are_reviewed_separately(adding: str, proctor: Command) -> None:
         (["0", "--epoch", "9" * 30, "--star"], "has no record of sample 0 in epoch 9999"),
     ],
 )
-def test_bad_reviews_are_refused(adding: str, proctor: Command, words: list[str], told: str) -> None:
+def test_bad_reviews_are_refused(adding: str, proctor: Command, words: list[str], message: str) -> None:
     evaluate(adding, "scripted/oracle", limit=1)
     done = proctor("review", "latest", *words)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert open_store().reviews(open_store().run("latest")) == []
 

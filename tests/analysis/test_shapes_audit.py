@@ -33,8 +33,8 @@ def faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Faults:
         )
         name = f"{path}:Mine"
         task = create_task(registry.task_class(name), name, {})
-        found = task.findings(build_config({"task": name, "model": "scripted/oracle"}))
-        return {finding.claim: f"{finding.seen} {finding.fault}".strip() for finding in found if not finding.holds}
+        findings = task.findings(build_config({"task": name, "model": "scripted/oracle"}))
+        return {finding.claim: f"{finding.seen} {finding.fault}".strip() for finding in findings if not finding.holds}
 
     return find
 
@@ -247,6 +247,6 @@ def test_audit_rarely_rejects_a_fair_task() -> None:
 def test_audit_accepts_every_registered_task(name: str, limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit, "AUDITED", 200)
     settings = {} if limit == "default" else extreme(name, limit)
-    found = list(audit.audit(create_task(REGISTERED_TASKS[name], f"shapes/{name}", settings), declared=False))
-    assert [finding.claim for finding in found] == [audit.SHOWN, audit.VARIED]
-    assert [finding.fault for finding in found] == ["", ""]
+    findings = list(audit.audit(create_task(REGISTERED_TASKS[name], f"shapes/{name}", settings), declared=False))
+    assert [finding.claim for finding in findings] == [audit.SHOWN, audit.VARIED]
+    assert [finding.fault for finding in findings] == ["", ""]

@@ -42,7 +42,7 @@ SIZED = """
 
 @pytest.fixture
 def sized_task(task_file: TaskFile) -> str:
-    """The adding exam with a setting that must be given, from 1 to 9."""
+    """The adding task with a required setting from 1 to 9."""
     return f"{task_file(SIZED)}:Sized"
 
 
@@ -129,7 +129,7 @@ def test_sweep_over_names(proctor: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["shapes/count", "--sweep", "shape=3,5"], "no setting 'shape'; did you mean shapes? Settings: shapes, desc"),
         (["shapes/*", "--sweep", "shape=3,5"], "no setting 'shape'; did you mean shapes? Settings: shapes, desc"),
@@ -153,11 +153,11 @@ def test_sweep_over_names(proctor: Command) -> None:
         (["shapes/count", "--sweep", "shapes=3,5", "--limit", "0"], "limit: expected int >= 1"),
     ],
 )
-def test_impossible_sweep_is_refused_before_any_run(proctor: Command, arguments: list[str], said: str) -> None:
+def test_impossible_sweep_is_refused_before_any_run(proctor: Command, arguments: list[str], message: str) -> None:
     done = proctor("run", *arguments, *RANDOM)
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
-    assert said in done.stderr
+    assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert runs_in_store() == 0
 
@@ -218,20 +218,20 @@ def test_flags_override_the_sweep_of_a_file(proctor: Command, tmp_path: Path) ->
     "sweep", ["5", "[3, 5]", "{}", "{shapes = 5}", "{shapes = []}", "{shapes = [3], description = ['full']}"]
 )
 def test_malformed_sweep_of_a_file_is_refused(proctor: Command, tmp_path: Path, sweep: str) -> None:
-    (tmp_path / "exam.toml").write_text(f"sweep = {sweep}\n")
-    done = proctor("run", "shapes/count", *RANDOM, "--config", "exam.toml")
+    (tmp_path / "sweep.toml").write_text(f"sweep = {sweep}\n")
+    done = proctor("run", "shapes/count", *RANDOM, "--config", "sweep.toml")
     assert done.returncode == 2
     assert "sweep: expected one setting with its values, as in shapes = [3, 5, 7], got" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_run_of_a_sweep_is_resumed_with_its_file(proctor: Command, tmp_path: Path) -> None:
-    (tmp_path / "exam.toml").write_text(
+    (tmp_path / "sweep.toml").write_text(
         'task = "shapes/count"\nmodel = "scripted/random"\nlimit = 2\n'
         '[settings]\ndescription = "full"\n[sweep]\nshapes = [3, 10]\n'
     )
-    assert proctor("run", "--config", "exam.toml").returncode == 0
-    done = proctor("resume", "latest", "--config", "exam.toml", "--json")
+    assert proctor("run", "--config", "sweep.toml").returncode == 0
+    done = proctor("resume", "latest", "--config", "sweep.toml", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["runs"][0]["config"]["settings"] == {"shapes": 10, "description": "full"}
 
@@ -323,7 +323,7 @@ def test_sweep_from_python_with_a_class(sized_task: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "values", "options", "said"),
+    ("setting", "values", "options", "message"),
     [
         ("size", [1, 10], {}, "expected int <= 9, got 10"),
         ("sise", [1], {}, "did you mean size?"),
@@ -335,11 +335,11 @@ def test_sweep_from_python_with_a_class(sized_task: str) -> None:
     ],
 )
 def test_sweep_checks_all_values_before_the_first_run(
-    sized_task: str, setting: str, values: list[Any], options: dict[str, Any], said: str
+    sized_task: str, setting: str, values: list[Any], options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
         package.sweep(sized_task, "scripted/oracle", setting, values, **options)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert runs_in_store() == 0
 
 

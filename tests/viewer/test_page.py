@@ -290,22 +290,22 @@ def test_truncated_outputs_are_counted_and_noted(view: WatchedPage) -> None:
 @pytest.mark.slow
 def test_samples_are_filtered_by_outcome_and_search(view: WatchedPage) -> None:
     page = view.open(f"#/run/{FIRST}")
-    found = page.locator(".found")
+    matches = page.locator(".found")
     for name, n in (("failed", 29), ("passed", 30), ("errors", 1)):
         page.locator(".outcomes").get_by_role("button", name=name).click()
-        expect(found).to_have_text(f"{n} found")
+        expect(matches).to_have_text(f"{n} found")
     expect(rows(page)).to_contain_text("made-0")
     assert "outcome=error" in page.url
     page.locator(".outcomes").get_by_role("button", name="all").click()
     search = page.get_by_label("Search in prompts")
     search.fill("What is 1")
-    expect(found).to_have_text("11 found")
+    expect(matches).to_have_text("11 found")
     search.fill("WHAT level:hard odd:0")
-    expect(found).to_have_text("10 found")
+    expect(matches).to_have_text("10 found")
     search.fill('"level:hard"')
-    expect(found).to_have_text("0 found")
+    expect(matches).to_have_text("0 found")
     page.get_by_label("starred").check()
-    expect(found).to_have_text("0 found")
+    expect(matches).to_have_text("0 found")
     page.reload()
     expect(page.get_by_label("starred")).to_be_checked()
     expect(search).to_have_value('"level:hard"')
@@ -416,11 +416,11 @@ def test_video_plays_and_events_seek(watch: Callable[[str], WatchedPage], videos
         assert viewer.stop() == 0
 
 
-def _when(video: Locator, event: str, found: str) -> float:
+def _when(video: Locator, event: str, expression: str) -> float:
     """The value of an expression about the video, now or after the event."""
     seen = video.evaluate(
         f"""video => new Promise((resolve) => {{
-            const look = () => {{ const found = {found}; if (found) resolve(found); return found; }};
+            const look = () => {{ const value = {expression}; if (value) resolve(value); return value; }};
             if (!look()) video.addEventListener("{event}", look);
         }})"""
     )

@@ -214,8 +214,8 @@ def test_queries_are_answered_or_refused_with_a_message(viewer: ViewerProcess) -
 def test_reviews_need_the_same_origin(reviewing: ViewerProcess, viewer: ViewerProcess) -> None:
     own = {"Origin": f"http://127.0.0.1:{reviewing.port}", "Content_Type": "application/json"}
 
-    def send(told: dict[str, Any], **headers: str) -> ViewerReply:
-        return reviewing.request("/api/reviews", method="POST", body=json.dumps(told), headers=own | headers)
+    def send(review: dict[str, Any], **headers: str) -> ViewerReply:
+        return reviewing.request("/api/reviews", method="POST", body=json.dumps(review), headers=own | headers)
 
     star = {"run": RUN, "sample": 4, "epoch": 0, "kind": "star", "body": True}
     assert send(star, Origin="http://evil.example").status == 403
@@ -273,13 +273,13 @@ def test_event_log_becomes_a_timeline() -> None:
         {"ns": 13_000_000_000, "event": "frame", "hash": "y"},
     ]
     log = b"\n".join(json.dumps(line).encode() for line in lines) + b'\n{"ns": 14'
-    found = read_timeline(log)
-    assert [(event.at, event.what, event.held) for event in found.events] == [
+    timeline = read_timeline(log)
+    assert [(event.at, event.what, event.held) for event in timeline.events] == [
         (0.0, "started", 0.0),
         (1.0, "LEFT", 0.25),
         (2.0, "result", 0.0),
     ]
-    assert (found.length, found.left_out, found.by_step) == (2.0, 2, False)
+    assert (timeline.length, timeline.left_out, timeline.by_step) == (2.0, 2, False)
     assert read_timeline(b"\0\0").events == []
 
 
