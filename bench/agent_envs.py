@@ -22,7 +22,7 @@ from typing import Any
 
 from msgspec import structs
 
-from process import say, short
+from process import print_status, short
 from proctor.agents.envs.event_log import EpisodeEnding, Header, read_events
 from proctor.agents.envs.referee import EpisodeTable
 from proctor.agents.envs.types import Clock, Episode
@@ -55,38 +55,38 @@ print(steps, time.perf_counter() - started)
 """
 
 
-def bare_loop() -> tuple[int, float]:
+def run_bare_loop() -> tuple[int, float]:
     source = BARE.format(here=str(HERE), episodes=EPISODES)
     process = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
     steps, seconds = process.stdout.split()
     return int(steps), float(seconds)
 
 
-def episode(folder: Path, number: int, clock: Clock) -> Episode:
+def make_episode(folder: Path, number: int, clock: Clock) -> Episode:
     header = Header("bench", {}, "bench", number, time.time(), {})
     return Episode(header, str(folder / f"{number}" / "events.jsonl"), number, 600.0, clock, fps=FPS)
 
 
-async def step_mode(folder: Path) -> tuple[int, float, float]:
+async def play_steps(folder: Path) -> tuple[int, float, float]:
     """Steps, seconds of play, total seconds, for the episodes of the bare loop."""
     env = with_arguments("proctor.integrations.gymnasium", "GymnasiumEnv", id="CartPole-v1", in_words=False)
     table = EpisodeTable(env, Recipe(str(HERE / "policies.py"), "policy"), "step", folder / "process.log")
     await table.prepare()
     started = time.perf_counter()
-    endings = [await table.play(episode(folder, number, "step")) for number in range(EPISODES)]
+    endings = [await table.play(make_episode(folder, number, "step")) for number in range(EPISODES)]
     seconds = time.perf_counter() - started
     await table.close()
     return sum(e.length for e in endings), sum(e.seconds for e in endings), seconds
 
 
-async def realtime(folder: Path, evaluations: int) -> tuple[list[EpisodeEnding], list[float]]:
+async def play_realtime(folder: Path, evaluations: int) -> tuple[list[EpisodeEnding], list[float]]:
     """The endings, and for each action the milliseconds of its round trip."""
     env = with_arguments("proctor.agents.envs.catch", "Catch", things=THINGS)
     agent = Recipe("proctor.agents.envs.catch", "Catcher")
     tables = [EpisodeTable(env, agent, "realtime", folder / f"process-{number}.log") for number in range(evaluations)]
     for table in tables:
         await table.prepare()
-    episodes = [episode(folder, number, "realtime") for number in range(evaluations)]
+    episodes = [make_episode(folder, number, "realtime") for number in range(evaluations)]
     endings = await asyncio.gather(*(table.play(e) for table, e in zip(tables, episodes, strict=True)))
     for table in tables:
         await table.close()
@@ -98,22 +98,22 @@ async def realtime(folder: Path, evaluations: int) -> tuple[list[EpisodeEnding],
     return endings, round_trips
 
 
-async def hung_agents(folder: Path) -> list[float]:
+async def measure_hanging_agents(folder: Path) -> list[float]:
     """Seconds from the timeout of a hanging agent until its processes are gone."""
     table = EpisodeTable(with_arguments("proctor.agents.envs.catch", "Catch"), HANGING, "step", folder / "process.log")
     overshoots = []
     for number in range(HUNG):
         await table.prepare()
         started = time.perf_counter()
-        ending = await table.play(structs.replace(episode(folder, number, "step"), timeout=HUNG_SECONDS))
+        ending = await table.play(structs.replace(make_episode(folder, number, "step"), timeout=HUNG_SECONDS))
         overshoots.append(time.perf_counter() - started - HUNG_SECONDS)
         assert ending.outcome is EpisodeOutcome.AGENT_HANG
     await table.close()
     return overshoots
 
 
-def clocks(folder: Path, evaluations: int) -> dict[str, Any]:
-    endings, round_trips = asyncio.run(realtime(folder, evaluations))
+def measure_clocks(folder: Path, evaluations: int) -> dict[str, Any]:
+    endings, round_trips = asyncio.run(play_realtime(folder, evaluations))
     cuts = statistics.quantiles(round_trips, n=20)
     return {
         "ticks": sum(e.length for e in endings),
@@ -129,10 +129,10 @@ def clocks(folder: Path, evaluations: int) -> dict[str, Any]:
 def main() -> None:
     rounds = []
     for number in range(ROUNDS):
-        say(f"steps, round {number + 1} of {ROUNDS}")
+        print_status(f"steps, round {number + 1} of {ROUNDS}")
         with tempfile.TemporaryDirectory() as folder:
-            bare_steps, bare_seconds = bare_loop()
-            steps, played, seconds = asyncio.run(step_mode(Path(folder)))
+            bare_steps, bare_seconds = run_bare_loop()
+            steps, played, seconds = asyncio.run(play_steps(Path(folder)))
         assert steps == bare_steps
         rounds.append(
             {
@@ -143,14 +143,14 @@ def main() -> None:
             }
         )
     step = {key: statistics.median(one[key] for one in rounds) for key in rounds[0]}
-    say("hanging agents")
+    print_status("hanging agents")
     with tempfile.TemporaryDirectory() as folder:
-        overshoots = asyncio.run(hung_agents(Path(folder)))
+        overshoots = asyncio.run(measure_hanging_agents(Path(folder)))
     timed = {}
     for evaluations in (1, EVALUATIONS):
-        say(f"realtime, {evaluations} at once")
+        print_status(f"realtime, {evaluations} at once")
         with tempfile.TemporaryDirectory() as folder:
-            timed[evaluations] = clocks(Path(folder), evaluations)
+            timed[evaluations] = measure_clocks(Path(folder), evaluations)
     results = {
         "python": platform.python_version(),
         "cores": os.cpu_count(),

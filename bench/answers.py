@@ -52,7 +52,7 @@ def read_corpus(kind: str) -> tuple[dict[str, float], list[str]]:
     return figures, misses
 
 
-def long_seconds() -> float:
+def measure_long_reply() -> float:
     """The longest time of all kinds, for a long reasoning with an answer at its end."""
     step = "Let me look at the small red square at (3, 4): it is not left of the 2 large blue circles, so no. Wait. "
     text = step * (LONG // len(step)) + "Answer: Yes"
@@ -78,7 +78,7 @@ def main() -> None:
     for kind, row in figures.items():
         cells = f"{row['a person can tell']} | {row['read as a person does']:.1%} | {row['given otherwise']}"
         print(f"| {kind} | {row['replies']} | {cells} | {row['µs']:.0f} |")
-    seconds = long_seconds()
+    seconds = measure_long_reply()
     print(f"\na reply of {LONG // 1000} kB: {seconds:.2f} s")
     if arguments.misses:
         print("\n".join(misses))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from builtin_proofs import MULTIPLE, PACK, TESTS
-from process import HERE, say
+from process import HERE, print_status
 from proctor.code.rows import packaged_file, read_rows
 
 ENV = HERE.parent / ".venv-bigcode"
@@ -73,7 +73,7 @@ class FileProof:
 def prepare(checkout: Path | None, folder: Path) -> Path:
     """Copies the harness to a writable folder."""
     if not (ENV / "ready").exists():
-        say("installing the BigCode harness's packages in .venv-bigcode")
+        print_status("installing the BigCode harness's packages in .venv-bigcode")
         subprocess.run([sys.executable, "-m", "venv", str(ENV)], check=True)
         pip = [str(ENV / "bin" / "python"), "-m", "pip", "install", "--quiet"]
         subprocess.run([*pip, "-r", str(REQUIREMENTS)], check=True)

@@ -66,14 +66,14 @@ def prove_all(names: Sequence[str], folder: Path) -> Iterator[Proof]:
 def _prove(name: str, folder: Path) -> Proof:
     proof = Proof(name)
     try:
-        _judge_all(proof, _given(name, folder))
+        _judge_all(proof, _prepare_task(name, folder))
     except ProctorError as error:
         proof.note = str(error)
     return proof
 
 
 @dataclass(frozen=True)
-class Given:
+class PreparedTask:
     """A task with its rows, and a folder for the files of its run."""
 
     name: str
@@ -85,7 +85,7 @@ class Given:
     """Answers to the first sample."""
 
 
-def _given(name: str, folder: Path) -> Given:
+def _prepare_task(name: str, folder: Path) -> PreparedTask:
     rows = _rows(name)
     data = folder / "rows.jsonl" if rows is not None else None
     if data is not None and rows is not None:
@@ -96,10 +96,10 @@ def _given(name: str, folder: Path) -> Given:
         {"task": f"code/{name}", "model": "m", "api": "completions", "fim": "starcoder", "limit": _MOST}
     )
     samples = list(take_samples(task, config))
-    return Given(name, folder, settings, str(data) if data else None, samples, _wrong(name, rows, samples))
+    return PreparedTask(name, folder, settings, str(data) if data else None, samples, _wrong(name, rows, samples))
 
 
-def _judge_all(proof: Proof, given: Given) -> None:
+def _judge_all(proof: Proof, given: PreparedTask) -> None:
     """Judges all answers in one run if possible, else one after another."""
     golds = [str(sample.target) for sample in given.samples]
     first = {given.samples[0].id: ["", *given.wrong.values()]}
@@ -123,7 +123,7 @@ def _judge_all(proof: Proof, given: Given) -> None:
         proof.seen[kind] = _share([_value(record) <= most for record in judged])
 
 
-def _run(given: Given, answers: Mapping[str, Sequence[str]], limit: int = _MOST) -> list[Record]:
+def _run(given: PreparedTask, answers: Mapping[str, Sequence[str]], limit: int = _MOST) -> list[Record]:
     replay = given.folder / "replay.jsonl"
     lines = [json.dumps({"id": one, "outputs": [{"text": text} for text in texts]}) for one, texts in answers.items()]
     replay.write_text("\n".join(lines))

@@ -19,7 +19,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from process import say, short
+from process import print_status, short
 
 HERE = Path(__file__).resolve().parent
 PROCTOR = str(Path(sys.executable).parent / "proctor")
@@ -75,7 +75,7 @@ def main() -> None:
         assert server.stdout is not None
         port = int(server.stdout.readline())
         for number in range(ROUNDS):
-            say(f"round {number + 1} of {ROUNDS}")
+            print_status(f"round {number + 1} of {ROUNDS}")
             with tempfile.TemporaryDirectory() as folder:
                 checks.append(check_references(folder))
                 overlaps.append(overlap(folder, port))

@@ -27,7 +27,7 @@ import bigcode_proofs
 import builtin_proofs
 from bigcode_proofs import FileProof
 from builtin_proofs import KINDS, Proof
-from process import HERE, say
+from process import HERE, print_status
 
 RESULTS = HERE / "results" / "code_proofs.json"
 DOCS = HERE.parent / "docs" / "code.md"
@@ -51,7 +51,7 @@ def prove_files(checkout: Path | None, pattern: str, folder: Path, stored: dict[
 def _keep(proofs: Iterable[Proof | FileProof], number: int, stored: dict[str, Any]) -> None:
     for count, proof in enumerate(proofs, 1):
         stored[proof.name] = asdict(proof)
-        say(f"{count} of {number}: {proof}")
+        print_status(f"{count} of {number}: {proof}")
 
 
 def builtin_table(proofs: Sequence[Proof]) -> str:

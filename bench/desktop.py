@@ -43,7 +43,7 @@ while True:
 TEXTS = ("PRESS SPACE TO RETRY", "LAST 12:34", "GAME OVER", "You win!", "SCORE 1070", "Level 12 complete")
 
 
-def key_to_pixel(desktop: XDesktop, environment: dict[str, str]) -> dict[str, float]:
+def measure_key_to_pixel(desktop: XDesktop, environment: dict[str, str]) -> dict[str, float]:
     """Milliseconds from a key press until a capture shows it."""
     with subprocess.Popen([sys.executable, "-c", BLINKING], env=os.environ | environment) as game:
         while not any(window.title == "Blinking" for window in desktop.windows()):
@@ -64,7 +64,7 @@ def key_to_pixel(desktop: XDesktop, environment: dict[str, str]) -> dict[str, fl
     return {"p50": statistics.median(delays), "p95": statistics.quantiles(delays, n=20)[-1], "max": max(delays)}
 
 
-def capture_cost(desktop: XDesktop) -> float:
+def measure_capture(desktop: XDesktop) -> float:
     """CPU milliseconds of a 640×480 capture as an array."""
     desktop.capture()
     begun = time.process_time()
@@ -73,7 +73,7 @@ def capture_cost(desktop: XDesktop) -> float:
     return (time.process_time() - begun) / CAPTURES * 1e3
 
 
-def screens() -> list[tuple[str, numpy.ndarray[Any, Any]]]:
+def make_screens() -> list[tuple[str, numpy.ndarray[Any, Any]]]:
     """End screens: six texts, two fonts, four sizes, quiet and busy."""
     fonts = sorted(Path("/usr/share/fonts").rglob("DejaVuSans*.ttf"))
     made = []
@@ -94,12 +94,12 @@ def screens() -> list[tuple[str, numpy.ndarray[Any, Any]]]:
     return made
 
 
-def reading() -> dict[str, int]:
-    shown = screens()
+def measure_recognition() -> dict[str, int]:
+    shown = make_screens()
     return {"screens": len(shown), "read": sum(find_text(frame, [text])[0][0] for text, frame in shown)}
 
 
-def many_games() -> dict[str, Any]:
+def measure_games() -> dict[str, Any]:
     """Concurrent games at 30 frames a second, each with an agent: frames shown, actions late."""
     with tempfile.TemporaryDirectory() as folder:
         report = evaluate(
@@ -123,10 +123,10 @@ def main() -> None:
     desktop = XDesktop(display.name, display.authority)
     try:
         result: dict[str, Any] = {
-            "key_to_pixel_ms": key_to_pixel(desktop, display.environment),
-            "capture_cpu_ms": capture_cost(desktop),
-            "reading": reading(),
-            "many_games": many_games(),
+            "key_to_pixel_ms": measure_key_to_pixel(desktop, display.environment),
+            "capture_cpu_ms": measure_capture(desktop),
+            "reading": measure_recognition(),
+            "many_games": measure_games(),
         }
     finally:
         desktop.close()

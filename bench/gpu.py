@@ -92,7 +92,7 @@ def varied_lengths() -> list[list[int]]:
     return [[min(max(round(random.gauss(90, 37)), 20), LONGEST) for _ in range(SAMPLES)] for _ in range(PROMPTS)]
 
 
-class Slots:
+class SlotsSubject:
     def __init__(self, model: Any, tokenizer: Any, prompts: list[tuple[int, ...]], slots: int) -> None:
         self.prompts = prompts
         self._tokenizer = tokenizer
@@ -144,7 +144,7 @@ def generate(model: Any, prompts: list[tuple[int, ...]], lengths: list[list[int]
     return tokens / (time.perf_counter() - start)
 
 
-def seconds(work: Callable[[], Any], times: int = 10) -> float:
+def measure_seconds(work: Callable[[], Any], times: int = 10) -> float:
     """The median of several runs, by the device's clock."""
     durations = []
     for _ in range(times + 2):
@@ -161,10 +161,10 @@ def measure_ceilings() -> tuple[float, float]:
     """Bytes and operations per second, of a large copy and a large matrix product."""
     source = torch.randint(255, (2**32,), dtype=torch.uint8, device="cuda")
     target = torch.empty_like(source)
-    bandwidth = 2 * source.numel() / seconds(lambda: target.copy_(source))
+    bandwidth = 2 * source.numel() / measure_seconds(lambda: target.copy_(source))
     side = 8_192
     left, right = (torch.randn(side, side, dtype=torch.bfloat16, device="cuda") for _ in range(2))
-    return bandwidth, 2 * side**3 / seconds(lambda: left @ right)
+    return bandwidth, 2 * side**3 / measure_seconds(lambda: left @ right)
 
 
 def roofline(model: Any, prompts: list[tuple[int, ...]], lengths: list[list[int]], slots: int) -> float:
@@ -198,7 +198,7 @@ def check() -> dict[str, Any]:
     tokenizer = make_tokenizer(SMALL["vocab_size"])
     sampled = []
     for slots in (48, 16, 3):
-        ours = Slots(model, tokenizer, prompts, slots)
+        ours = SlotsSubject(model, tokenizer, prompts, slots)
         greedy = ours.run(lengths)[1]
         sampled.append(ours.run(lengths, temperature=1.0, top_p=0.9, top_k=300)[1])
         ours.close()
@@ -208,7 +208,7 @@ def check() -> dict[str, Any]:
     return {"greedy completions unlike generate's": wrong, "samples that differ by slots": differing, "of": 48}
 
 
-def profile(ours: Slots, steps: int) -> str:
+def profile(ours: SlotsSubject, steps: int) -> str:
     lengths = [[steps] * SAMPLES for _ in range(PROMPTS // 6)]
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
         ours.run(lengths, temperature=TEMPERATURE, top_p=TOP_P)
@@ -253,7 +253,7 @@ def main() -> None:
     for slots in options.slots:
         torch.cuda.reset_peak_memory_stats()
         start = time.perf_counter()
-        ours = Slots(model, tokenizer, prompts, slots)
+        ours = SlotsSubject(model, tokenizer, prompts, slots)
         ready = time.perf_counter() - start
         sampling = {"temperature": TEMPERATURE, "top_p": TOP_P}
         row: dict[str, Any] = {"seconds to try the model": round(ready, 1)}

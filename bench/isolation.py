@@ -40,15 +40,15 @@ def isolation() -> Isolation:
     return Isolation(level, network=False, gpu=False, files=(), variables={})
 
 
-async def in_a_window(folder: Path, held: Isolation) -> dict[str, Any]:
+async def measure_window(folder: Path, held: Isolation) -> dict[str, Any]:
     """Milliseconds per action, with isolation and without: the median of the rounds' medians."""
     display = VirtualDisplay(log=folder / "display.log")
     display.start()
     environment = display.environment
     filtered = FilteredDisplay(display.name, folder / "filter.log", environment)
-    recipe = Recipe(str(ACTOR), "Nobody")
+    recipe = Recipe(str(ACTOR), "IdleAgent")
     room = Room(held, recipe, [(filtered.socket, filtered.inside)])
-    role = "isolation_actor:Actor"
+    role = "isolation_actor:MeasuringRole"
     free = await HostProcess.start(role, recipe, folder / "free.log", environment)
     isolated = await HostProcess.start(role, recipe, folder / "isolated.log", {"DISPLAY": display.name}, room=room)
     try:
@@ -57,7 +57,7 @@ async def in_a_window(folder: Path, held: Isolation) -> dict[str, Any]:
             for name, process in (("without", free), ("with", isolated)):
                 for what, times in (await process.call("act", ACTIONS)).items():
                     medians.setdefault(what, {}).setdefault(name, []).append(statistics.median(times))
-        return {what: compared(times) for what, times in medians.items()}
+        return {what: summarise(times) for what, times in medians.items()}
     finally:
         await free.end()
         await isolated.end()
@@ -66,10 +66,10 @@ async def in_a_window(folder: Path, held: Isolation) -> dict[str, Any]:
         display.close()
 
 
-async def in_steps(folder: Path, held: Isolation) -> dict[str, Any]:
+async def measure_steps(folder: Path, held: Isolation) -> dict[str, Any]:
     """Milliseconds per step."""
     env = with_arguments("proctor.agents.envs.catch", "Catch", things=10_000)
-    agent = Recipe(str(ACTOR), "still")
+    agent = Recipe(str(ACTOR), "idle_policy")
     tables = {
         "without": EpisodeTable(env, agent, "step", folder / "not-isolated.log"),
         "with": EpisodeTable(env, agent, "step", folder / "isolated.log", isolation=held),
@@ -80,18 +80,18 @@ async def in_steps(folder: Path, held: Isolation) -> dict[str, Any]:
             for name, table in tables.items():
                 log = folder / f"{name}-{number}" / "episode.jsonl"
                 log.parent.mkdir()
-                header = Header("catch", {}, "still", number, time.time(), {})
+                header = Header("catch", {}, "idle_policy", number, time.time(), {})
                 ending = await table.play(Episode(header, str(log), number, 60.0, max_steps=STEPS))
                 assert ending.outcome.is_play, ending
                 if number:  # the first is a warm-up
                     times[name].append(ending.seconds / ending.length * 1e3)
-        return compared(times)
+        return summarise(times)
     finally:
         for table in tables.values():
             await table.close()
 
 
-def compared(times: dict[str, list[float]]) -> dict[str, Any]:
+def summarise(times: dict[str, list[float]]) -> dict[str, Any]:
     free, isolated = (statistics.median(times[name]) for name in ("without", "with"))
     added = [a - b for a, b in zip(times["with"], times["without"], strict=True)]
     return {
@@ -110,8 +110,8 @@ def main() -> None:
             "level": str(held),
             "cores": os.cpu_count(),
             "target_ms": TARGET,
-            "window": asyncio.run(in_a_window(Path(name), held)),
-            "steps": asyncio.run(in_steps(Path(name), held)),
+            "window": asyncio.run(measure_window(Path(name), held)),
+            "steps": asyncio.run(measure_steps(Path(name), held)),
         }
     print(json.dumps(result, indent=2))
     RESULTS.write_text(json.dumps(result, indent=2) + "\n")

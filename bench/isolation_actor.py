@@ -6,11 +6,11 @@ import time
 from typing import Any
 
 
-class Nobody:
+class IdleAgent:
     """An agent that does nothing: the role measures."""
 
 
-class Actor:
+class MeasuringRole:
     """A role that acts on the display of its process and measures each action."""
 
     def __init__(self, recipe: Any, host: Any) -> None:
@@ -36,5 +36,5 @@ class Actor:
         return {"press": presses, "release and picture": captures}
 
 
-def still(observation: Any) -> int:
+def idle_policy(observation: Any) -> int:
     return 1

@@ -20,7 +20,7 @@ PREPARED = "prepared"
 
 @dataclass(frozen=True)
 class Job:
-    """The input of a subject; rows are `programs.Row`."""
+    """The input of a subject; rows are `programs.ProgramRow`."""
 
     rows: list[dict[str, Any]]
     workers: int
@@ -36,7 +36,7 @@ class Judgement:
     """Printed with the times."""
 
 
-def answer(judge: Callable[[Job], Judgement], command: str | None = None) -> None:
+def run_command(judge: Callable[[Job], Judgement], command: str | None = None) -> None:
     """Runs the command line. `command` is the module of the harness's own command, which its processes inherit."""
     parser = argparse.ArgumentParser()
     parser.add_argument("file", type=Path)

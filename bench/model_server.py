@@ -15,7 +15,7 @@ from aiohttp import web
 from proctor.code import get_task
 
 
-class Server:
+class SolutionServer:
     def __init__(self, latency: float) -> None:
         rows = get_task("humaneval").rows()
         self._solutions = {row["prompt"].strip(): row["prompt"] + row["canonical_solution"] for row in rows}
@@ -53,7 +53,7 @@ class Server:
 
 
 async def serve(latency: float) -> None:
-    server = Server(latency)
+    server = SolutionServer(latency)
     app = web.Application()
     app.router.add_post("/v1/chat/completions", server.answer)
     app.router.add_get("/v1/stats", server.stats)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from judge_command import Job, Judgement, answer
+from judge_command import Job, Judgement, run_command
 
 
 def judge(job: Job) -> Judgement:
@@ -16,4 +16,4 @@ def judge(job: Job) -> Judgement:
 
 
 if __name__ == "__main__":
-    answer(judge)
+    run_command(judge)

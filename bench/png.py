@@ -22,7 +22,7 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
-from process import HERE, PEER_ENV, say, short
+from process import HERE, PEER_ENV, print_status, short
 from proctor.core.random import Stream
 from proctor.shapes import Shape
 from proctor.shapes.canvas import SMALL, draw_canvas
@@ -133,7 +133,7 @@ def subjects() -> dict[str, Draw]:
     try:
         chosen |= {"matplotlib": Matplotlib(False), "matplotlib, fastest": Matplotlib(True)}
     except ModuleNotFoundError:
-        say("matplotlib is left out: it comes with the peers, which `make bench` installs")
+        print_status("matplotlib is left out: it comes with the peers, which `make bench` installs")
     return chosen
 
 
@@ -174,7 +174,7 @@ def main() -> None:
         print(f"| {name} | {short(figure['per_second'])} | {ratio} | {short(figure['bytes'])} |")
     result = {"python": platform.python_version(), "shapes": SHAPES, "side": SIDE, "rounds": args.rounds}
     args.out.write_text(json.dumps(result | {"figures": figures}, indent=2) + "\n")
-    say(f"written to {args.out}")
+    print_status(f"written to {args.out}")
 
 
 if __name__ == "__main__":

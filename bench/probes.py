@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
-from process import HERE, say
+from process import HERE, print_status
 from proctor.analysis.check import probe_task
 from proctor.core.errors import UsageError
 from proctor.core.task import create_task
@@ -62,7 +62,7 @@ def main() -> None:
         for result in pool.map(measure, points(args.quick)):
             best = result["guessers"][0]
             setting = ", ".join(f"{key}={value}" for key, value in result["settings"].items())
-            say(
+            print_status(
                 f"{result['task']:<28} {setting:<22} chance {result['chance']:.4f}   "
                 f"{best['probe']} ({best['by']}) {best['accuracy']:.4f}"
             )

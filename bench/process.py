@@ -30,7 +30,7 @@ class Cost:
     printed: str
 
 
-def spend(command: Sequence[str]) -> Cost:
+def run_measured(command: Sequence[str]) -> Cost:
     """Runs a command; a failure ends the benchmark."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         busy, started = machine_cpu(), time.perf_counter()
@@ -63,7 +63,7 @@ def prepare_peers() -> None:
     requirements = HERE / "peers" / "requirements.txt"
     if marker.exists() and marker.read_text() == requirements.read_text():
         return
-    say("installing the peers in .venv-bench")
+    print_status("installing the peers in .venv-bench")
     subprocess.run([sys.executable, "-m", "venv", str(PEER_ENV)], check=True)
     pip = [str(PEER_ENV / "bin" / "python"), "-m", "pip", "install", "--quiet"]
     subprocess.run([*pip, "-r", str(requirements)], check=True, stderr=subprocess.DEVNULL)
@@ -74,5 +74,5 @@ def short(figure: float) -> str:
     return f"{figure:,.0f}" if figure >= 100 else f"{figure:.1f}" if figure >= 10 else f"{figure:.2g}"
 
 
-def say(text: str) -> None:
+def print_status(text: str) -> None:
     print(f"bench: {text}", file=sys.stderr, flush=True)

