@@ -78,7 +78,7 @@ bench: .venv/ray
 	@$(BIN)/python bench/png.py
 	@$(BIN)/python bench/sandbox.py
 	@$(BIN)/python bench/code_family.py
-	@$(BIN)/python bench/agents_worlds.py
+	@$(BIN)/python bench/agent_envs.py
 	@$(BIN)/python bench/desktop.py
 	@$(BIN)/python bench/results_page.py
 	@$(BIN)/python bench/scale_ray.py

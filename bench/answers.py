@@ -1,9 +1,9 @@
-"""How many replies are read as a person reads them, and how long that takes.
+"""Answer extraction: agreement with people, and CPU time.
 
-    python bench/answers.py             the corpus of the tests; --misses lists what is read otherwise
+    python bench/answers.py             the corpus of the tests; --misses lists disagreements
 
-For each kind of answers: the replies, the part that is read rightly of those where a person can tell, how many get an
-answer that a person does not read in them, and the CPU time for one. Then the longest time for a reply of 100 kB.
+For each kind of answer: the replies, the accuracy on those with an answer, the number of
+wrong extractions, and the CPU time of one. Then the longest time for a reply of 100 kB.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def read_corpus(kind: str) -> tuple[dict[str, float], list[str]]:
     read = [PARSERS[kind](row["reply"], row.get("question", "")) for row in rows]
     spent = time.process_time() - started
     pairs = [(row["answer"], answer) for row, answer in zip(rows, read, strict=True)]
-    told = [answer == given for answer, given in pairs if answer is not None]
+    correct = [answer == given for answer, given in pairs if answer is not None]
     figures = {
         "replies": len(rows),
-        "a person can tell": len(told),
-        "read as a person does": sum(told) / len(told),
+        "a person can tell": len(correct),
+        "read as a person does": sum(correct) / len(correct),
         "given otherwise": sum(given is not None and given != answer for answer, given in pairs),
         "µs": 1e6 * spent / len(rows),
     }
@@ -52,8 +52,8 @@ def read_corpus(kind: str) -> tuple[dict[str, float], list[str]]:
     return figures, misses
 
 
-def long_seconds() -> float:
-    """The longest of all kinds, for a reply that reasons at length and then answers."""
+def measure_long_reply() -> float:
+    """The longest time of all kinds, for a long reasoning with an answer at its end."""
     step = "Let me look at the small red square at (3, 4): it is not left of the 2 large blue circles, so no. Wait. "
     text = step * (LONG // len(step)) + "Answer: Yes"
     seconds = []
@@ -66,8 +66,8 @@ def long_seconds() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--misses", action="store_true", help="list the replies that are read otherwise")
-    parser.add_argument("--out", type=Path, default=HERE / "results", help="where the figures go")
+    parser.add_argument("--misses", action="store_true", help="list the disagreements")
+    parser.add_argument("--out", type=Path, default=HERE / "results", help="folder of the results")
     arguments = parser.parse_args()
     figures, misses = {}, []
     for kind in PARSERS:
@@ -76,9 +76,9 @@ def main() -> None:
     print("| answers | replies | a person can tell | read as a person does | given otherwise | µs for one |")
     print("|---|---|---|---|---|---|")
     for kind, row in figures.items():
-        told = f"{row['a person can tell']} | {row['read as a person does']:.1%} | {row['given otherwise']}"
-        print(f"| {kind} | {row['replies']} | {told} | {row['µs']:.0f} |")
-    seconds = long_seconds()
+        cells = f"{row['a person can tell']} | {row['read as a person does']:.1%} | {row['given otherwise']}"
+        print(f"| {kind} | {row['replies']} | {cells} | {row['µs']:.0f} |")
+    seconds = measure_long_reply()
     print(f"\na reply of {LONG // 1000} kB: {seconds:.2f} s")
     if arguments.misses:
         print("\n".join(misses))

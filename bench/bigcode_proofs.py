@@ -1,7 +1,8 @@
-"""Every task file of the BigCode harness, run unchanged: it loads, it asks what its own class asks, and gold passes.
+"""Every task file of the BigCode harness, unchanged: it loads, its prompts match, its references pass.
 
-Both sides get the same rows: those of tests/data/code_rows, and some of HumanEval. The harness's own side runs in an
-environment of its own, with its own imports (peers/bigcode_prompts.py); Proctor's is the command line.
+Both sides get the same rows: those of tests/data/code_rows, and some of HumanEval. The
+harness runs in its own environment with its own imports (peers/bigcode_prompts.py), Proctor
+from its command line.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ from pathlib import Path
 from typing import Any
 
 from builtin_proofs import MULTIPLE, PACK, TESTS
-from process import HERE, say
+from process import HERE, print_status
 from proctor.code.rows import packaged_file, read_rows
 
 ENV = HERE.parent / ".venv-bigcode"
-NEEDED_BY_FILES = ENV / "needed-by-files"  # what files import beside the harness, for Proctor's side
+NEEDED_BY_FILES = ENV / "needed-by-files"  # packages that the files import, for Proctor's side
 REQUIREMENTS = HERE / "peers" / "bigcode-requirements.txt"
 FORK = "nvidia-bigcode-eval==26.3"
 COLUMNS = ("loads", "prompts equal", "gold passes", "blank fails")
 _PROBLEMS = 10  # of HumanEval
 _NOT_TASKS = {"humanevalpack_openai": "not a task: a script that asks a server"}
-# Files of the fork whose rows are not in this repository.
+# Files of the fork without rows in this repository.
 _WITHOUT_ROWS = {
     "bfcl": "calls of functions, judged with a server's replies; its data is fetched by the file itself",
     "verilog": "Verilog, a metric of the fork's own that asks a simulator; not supported",
     "spider": "its databases are fetched by the file itself",
 }
-# Faults of the fork, by which its files cannot count anything at all: mended in the copy, and said in the table.
+# Faults of the fork that prevent any score: fixed in the copy, and noted in the table.
 _MENDED = {
     "apps": (
         "        if level is None:\n            level = self.DATASET_NAME\n",
@@ -51,7 +52,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """A class of a file, with rows for it."""
+    """A task class of a file, with its rows."""
 
     variant: str
     rows: Sequence[Row]
@@ -70,9 +71,9 @@ class FileProof:
 
 
 def prepare(checkout: Path | None, folder: Path) -> Path:
-    """A copy of the harness, in which files may write what they like."""
+    """Copies the harness to a writable folder."""
     if not (ENV / "ready").exists():
-        say("installing the BigCode harness's packages in .venv-bigcode")
+        print_status("installing the BigCode harness's packages in .venv-bigcode")
         subprocess.run([sys.executable, "-m", "venv", str(ENV)], check=True)
         pip = [str(ENV / "bin" / "python"), "-m", "pip", "install", "--quiet"]
         subprocess.run([*pip, "-r", str(REQUIREMENTS)], check=True)
@@ -93,7 +94,7 @@ def prepare(checkout: Path | None, folder: Path) -> Path:
 
 
 def _put_ds1000(folder: Path) -> None:
-    """What the file would fetch from the network."""
+    """The data that the file would download."""
     (folder / "ds1000_data").mkdir(parents=True)
     (folder / "__init__.py").touch()
     shutil.copy(HERE / "peers" / "ds1000_problems.py", folder / "ds1000.py")
@@ -155,7 +156,7 @@ def _prove_case(proof: FileProof, path: Path, case: Case, own: dict[str, Any], f
     task += [word for key, value in case.options.items() for word in ("--set", f"{key}={value}")]
     proof.tried += 1
     number = [str(case.limit)] if case.limit else []
-    samples = folder / "samples.jsonl"  # some tasks talk on standard output
+    samples = folder / "samples.jsonl"  # some tasks print to standard output
     shown, why = _proctor("generate", *task, *(["-n", *number] if number else []), "--out", str(samples), "--quiet")
     proof.held["loads"] += shown is not None
     if shown is None:
@@ -175,8 +176,8 @@ def _prove_case(proof: FileProof, path: Path, case: Case, own: dict[str, Any], f
         ("gold passes", gold, _is_full),
         ("blank fails", ["--model", "scripted/blank"], _is_nothing),
     ):
-        said, why = _proctor(*run, *more)
-        value = _first_metric(said)
+        output, why = _proctor(*run, *more)
+        value = _first_metric(output)
         held = value is not None and holds(value)
         proof.held[column] += held
         if not held:
@@ -188,7 +189,7 @@ def _is_full(value: float) -> bool:
 
 
 def _is_nothing(value: float) -> bool:
-    """Smoothed BLEU, which is out of 100, gives even an empty text a trace."""
+    """Smoothed BLEU, from 0 to 100, is above 0 even for an empty text."""
     return value < 0.1
 
 
@@ -206,8 +207,8 @@ def _proctor(*words: str) -> tuple[str | None, str]:
     return (done.stdout if done.returncode == 0 else None), why.rpartition("the last: ")[2]
 
 
-def _first_metric(said: str | None) -> float | None:
-    report = said[said.index("{") :] if said and "{" in said else ""
+def _first_metric(output: str | None) -> float | None:
+    report = output[output.index("{") :] if output and "{" in output else ""
     metrics = json.loads(report)["runs"][0]["metrics"] if report else {}
     return next((metric["value"] for metric in metrics.values()), None)
 
@@ -224,11 +225,11 @@ def _humaneval() -> list[Row]:
 
 def _cases(file: str, variants: Sequence[str]) -> Iterator[Case]:
     for variant in variants:
-        found = _case(file, variant)
-        if found is not None:
+        case = _case(file, variant)
+        if case is not None:
             rule = _GOLD.get(file)
-            gold = [rule(row) for row in found.rows[: found.limit]] if rule else []
-            yield replace(found, gold=found.gold or gold)
+            gold = [rule(row) for row in case.rows[: case.limit]] if rule else []
+            yield replace(case, gold=case.gold or gold)
 
 
 def _with_canonical(row: Row) -> str:
@@ -240,7 +241,7 @@ def _number(row: Row) -> str:
     return f"def solution():\n    return {answer}\nprint(solution())"
 
 
-# Right generations to a row, as the files' own post-processing leaves them.
+# Correct generations for a row, after the file's own post-processing.
 _GOLD: dict[str, Callable[[Row], str]] = {
     "apps": lambda row: str(json.loads(row["solutions"])[0]),
     "gsm": _number,
@@ -258,7 +259,7 @@ _PARITY = "def parity(b1,b2,b3,b4):\n    return (b1 + b2 + b3 + b4) % 2"
 
 
 def _case(file: str, variant: str) -> Case | None:
-    """None for a variant that differs from another in nothing but rows that are not here."""
+    """None for a variant that differs from another only in missing rows."""
     language = variant.rpartition("-")[2]
     match file:
         case "apps":
@@ -277,7 +278,7 @@ def _case(file: str, variant: str) -> Case | None:
             return _pack(variant, language)
         case "instruct_humaneval":
             return Case(variant, _rows("instruct-humaneval"))
-        case "mbpp":  # which counts its rows
+        case "mbpp":  # indexes its rows
             rows = _rows("mbpp")
             return Case(variant, [rows[number % len(rows)] for number in range(500)], limit=len(rows))
         case "multiple":
@@ -291,7 +292,7 @@ def _case(file: str, variant: str) -> Case | None:
 
 
 def _pack(variant: str, language: str) -> Case | None:
-    """All kinds in Python, and two of them in each other language."""
+    """All kinds in Python, and two in each other language."""
     if language not in PACK or (language != "python" and not variant.startswith(_PACK_KINDS)):
         return None
     rows = _rows("humanevalpack-python") if language == "python" else [PACK[language]]

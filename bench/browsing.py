@@ -1,7 +1,7 @@
-"""The results page in Chromium, as a reader feels it: measured by the browser's own clock.
+"""The results page in Chromium, measured by the browser's clock.
 
-A page is opened in a fresh profile, so that nothing is cached. First paint is the browser's first contentful paint;
-rows are there when the table has drawn them, in the frame after.
+Each page opens in a fresh profile, so that nothing is cached. First paint is the browser's
+first contentful paint; rows count from the frame after the table has drawn them.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ REPEAT = 7
 LONG = "20260101-000000-50000a"
 LONGER = "20260101-000000-100000"
 
-# Calls back once the table has rows and the browser has drawn a frame with them.
+# Resolves after the frame in which the table has new rows.
 DRAWN = """(begin) => new Promise((resolve) => {
   const started = performance.now();
   begin?.();
   const look = () => {
     const table = document.querySelector(".rows .row:not(.empty)");
-    const told = document.querySelector(".found, .summary")?.textContent ?? "";
-    if (table && told && told !== window.toldBefore && !document.querySelector(".busy")) {
+    const status = document.querySelector(".found, .summary")?.textContent ?? "";
+    if (table && status && status !== window.statusBefore && !document.querySelector(".busy")) {
       requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - started)));
     } else requestAnimationFrame(look);
   };
   look();
 })"""
-# Notes by itself when that is so for the first time: asking from outside takes longer than what is measured.
+# Recorded inside the page, because a query from outside takes longer than the measured time.
 WATCH = f"addEventListener('DOMContentLoaded', () => ({DRAWN})().then(() => {{ window.rowsAt = performance.now(); }}))"
 ROWS = "new Promise((resolve) => { const look = () => rowsAt ? resolve(rowsAt) : setTimeout(look, 20); look(); })"
 FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
-TYPING = 120  # milliseconds of waiting for the next letter, which are no work
+SEARCH_DELAY = 120  # milliseconds, which the page waits after a key
 
 
 def write_samples(store: Store, name: str, samples: int) -> None:
@@ -72,7 +72,7 @@ def write_runs(store: Store) -> None:
     for number in range(RUNS):
         config = {"settings": {"shapes": number % 9}, "seed": number, "model": f"model-{number % 17}"}
         run_id = f"20251231-000000-{number:06x}"
-        task, candidate = f"bench/exam-{number % 11}", f"model-{number % 17}"
+        task, candidate = f"bench/task-{number % 11}", f"model-{number % 17}"
         store.save(Run(run_id, task, "1", candidate, config, {}, 1e9 + number, "done", n=3, metrics=metrics))
 
 
@@ -116,12 +116,12 @@ def browse() -> Iterator[tuple[str, str, str, float]]:
     yield "weight of the page, not compressed", "KB", "≤ 300", sum(len(c) for _, c in page_files().values()) / 1000
 
 
-def _median(figures: list[tuple[float, float]], place: int) -> float:
-    return statistics.median(figure[place] for figure in figures) / 1000
+def _median(pairs: list[tuple[float, float]], index: int) -> float:
+    return statistics.median(pair[index] for pair in pairs) / 1000
 
 
 def _opened(browser: Any, url: str) -> tuple[float, float]:
-    """Milliseconds from the beginning of the navigation to the first paint, and to the rows."""
+    """Milliseconds from the start of the navigation to the first paint and to the rows."""
     page = browser.new_page()
     page.add_init_script(f"window.rowsAt = 0; {WATCH}")
     page.goto(url)
@@ -135,7 +135,7 @@ def _filtered(browser: Any, url: str) -> Iterator[tuple[str, str, str, float]]:
     page = browser.new_page()
     page.goto(url)
     page.evaluate(f"({DRAWN})()")
-    before = "window.toldBefore = document.querySelector('.found').textContent"
+    before = "window.statusBefore = document.querySelector('.found').textContent"
     clicks: dict[str, str] = {name: _click(name) for name in ("failed", "passed")}
     took = []
     for number in range(2 * REPEAT):
@@ -147,10 +147,10 @@ def _filtered(browser: Any, url: str) -> Iterator[tuple[str, str, str, float]]:
         took = []
         for number in range(REPEAT):
             page.evaluate(before)
-            typed = f"{words}{'9' * (number % 2)}{number}"  # never asked before, and not found as often as the last
+            typed = f"{words}{'9' * (number % 2)}{number}"  # a new search with another number of matches
             search = "document.querySelector('[data-search]')"
             typing = f"() => {{ {search}.value = '{typed}'; {search}.dispatchEvent(new Event('input')); }}"
-            took.append(page.evaluate(f"({DRAWN})({typing})") - TYPING)
+            took.append(page.evaluate(f"({DRAWN})({typing})") - SEARCH_DELAY)
         yield f"search {SAMPLES:,} samples by {what}", "s", "≤ 0.2", statistics.median(took) / 1000
     page.close()
 
@@ -160,7 +160,7 @@ def _click(words: str) -> str:
 
 
 def _scrolled(browser: Any, url: str) -> Iterator[tuple[str, str, str, float]]:
-    """Frames while 100,000 rows are scrolled through by 300 pixels a frame, with rows that are drawn."""
+    """Frame times while scrolling through 100,000 rows by 300 pixels a frame."""
     page = browser.new_page()
     page.goto(url)
     page.evaluate(f"({DRAWN})()")

@@ -1,7 +1,7 @@
-"""Every built-in code task, held against four answers: the reference, nothing, a constant, one that is nearly right.
+"""Every built-in code task with four answers: the reference, a blank, a constant, a nearly right one.
 
-The rows are those of tests/data/code_rows, invented ones of the form of each benchmark; the wrong answers to them are
-in tests/helpers/wrong_answers.py. All are completions, judged as in a run.
+The rows are those of tests/data/code_rows, invented in the format of each benchmark; their
+wrong answers are in tests/helpers/wrong_answers.py. All are completions, judged as in a run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Row = dict[str, Any]
 
 @dataclass
 class Proof:
-    """What was seen of one task."""
+    """The results of one task."""
 
     name: str
     seen: dict[str, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Proof:
 
 
 def verdict(seen: str) -> str:
-    """Yes where all were as they must be; else how many."""
+    """Yes if all results are as expected, else their number."""
     right, _, number = seen.partition(" of ")
     return "yes" if number and right == number != "0" else f"**{seen}**" if seen else "–"
 
@@ -66,15 +66,15 @@ def prove_all(names: Sequence[str], folder: Path) -> Iterator[Proof]:
 def _prove(name: str, folder: Path) -> Proof:
     proof = Proof(name)
     try:
-        _judge_all(proof, _given(name, folder))
+        _judge_all(proof, _prepare_task(name, folder))
     except ProctorError as error:
         proof.note = str(error)
     return proof
 
 
 @dataclass(frozen=True)
-class Given:
-    """A task with its rows, in a folder for what a run of it writes."""
+class PreparedTask:
+    """A task with its rows, and a folder for the files of its run."""
 
     name: str
     folder: Path
@@ -85,7 +85,7 @@ class Given:
     """Answers to the first sample."""
 
 
-def _given(name: str, folder: Path) -> Given:
+def _prepare_task(name: str, folder: Path) -> PreparedTask:
     rows = _rows(name)
     data = folder / "rows.jsonl" if rows is not None else None
     if data is not None and rows is not None:
@@ -96,11 +96,11 @@ def _given(name: str, folder: Path) -> Given:
         {"task": f"code/{name}", "model": "m", "api": "completions", "fim": "starcoder", "limit": _MOST}
     )
     samples = list(take_samples(task, config))
-    return Given(name, folder, settings, str(data) if data else None, samples, _wrong(name, rows, samples))
+    return PreparedTask(name, folder, settings, str(data) if data else None, samples, _wrong(name, rows, samples))
 
 
-def _judge_all(proof: Proof, given: Given) -> None:
-    """All answers in one run, where it tells them apart; else one after another."""
+def _judge_all(proof: Proof, given: PreparedTask) -> None:
+    """Judges all answers in one run if possible, else one after another."""
     golds = [str(sample.target) for sample in given.samples]
     first = {given.samples[0].id: ["", *given.wrong.values()]}
     answers = {sample.id: [gold] for sample, gold in zip(given.samples, golds, strict=True)}
@@ -115,7 +115,7 @@ def _judge_all(proof: Proof, given: Given) -> None:
             proof.seen[kind] = _share([not passed[0][number]])
         return
     executes = bool(getattr(TASK_REGISTRY[given.name](), "requires_execution", True))
-    most = 0.0 if executes else 0.999  # what is compared may be right in part
+    most = 0.0 if executes else 0.999  # a comparison may be partly right
     proof.seen["reference"] = _share([_value(record) == 1 for record in _run(given, answers)])
     proof.seen["blank"] = _share([_value(record) == 0 for record in _run(given, {one: [""] for one in answers})])
     for kind, answer in given.wrong.items():
@@ -123,7 +123,7 @@ def _judge_all(proof: Proof, given: Given) -> None:
         proof.seen[kind] = _share([_value(record) <= most for record in judged])
 
 
-def _run(given: Given, answers: Mapping[str, Sequence[str]], limit: int = _MOST) -> list[Record]:
+def _run(given: PreparedTask, answers: Mapping[str, Sequence[str]], limit: int = _MOST) -> list[Record]:
     replay = given.folder / "replay.jsonl"
     lines = [json.dumps({"id": one, "outputs": [{"text": text} for text in texts]}) for one, texts in answers.items()]
     replay.write_text("\n".join(lines))
@@ -164,7 +164,7 @@ def _share(held: Sequence[bool]) -> str:
 
 
 def _rows(name: str) -> list[Row] | None:
-    """None where the task has its problems with it."""
+    """None if the task includes its problems."""
     language = name.rpartition("-")[2]
     if name.startswith("multiple-"):
         return [MULTIPLE_ROWS[language]] if language in MULTIPLE_ROWS else None
@@ -182,7 +182,7 @@ def _read(file: Path) -> list[Row]:
 
 
 def _wrong(name: str, rows: Sequence[Row] | None, samples: Sequence[Sample]) -> Mapping[str, str]:
-    """To the first sample."""
+    """A wrong answer to the first sample."""
     target = str(samples[0].target)
     language = name.rpartition("-")[2]
     if name.startswith("multiple-") and rows and language in wrong_answers.MULTIPLE:

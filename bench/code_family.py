@@ -1,8 +1,8 @@
-"""The code family: how fast references are checked, and whether asking and executing overlap.
+"""The code family: speed of judging references, and overlap of generation and execution.
 
     python bench/code_family.py
 
-The model is a local server that answers every HumanEval problem rightly after a fixed time; `answering.py` is its
+The model is a local server that answers every HumanEval problem rightly after a fixed time; `model_server.py` is its
 process. Generation alone, execution alone and both together are measured one after another, several times.
 """
 
@@ -19,7 +19,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from process import say, short
+from process import print_status, short
 
 HERE = Path(__file__).resolve().parent
 PROCTOR = str(Path(sys.executable).parent / "proctor")
@@ -40,12 +40,12 @@ def check_references(folder: str) -> dict[str, float]:
 
 
 def overlap(folder: str, port: int) -> dict[str, float]:
-    exam = ["run", "code/humaneval", "--model", "openai/by-heart", "--base-url", f"http://127.0.0.1:{port}/v1"]
-    exam += ["--n-samples", str(SAMPLES), "--concurrency", str(CONCURRENCY)]
-    asked = run(folder, *exam, "--generation-only")
+    arguments = ["run", "code/humaneval", "--model", "openai/by-heart", "--base-url", f"http://127.0.0.1:{port}/v1"]
+    arguments += ["--n-samples", str(SAMPLES), "--concurrency", str(CONCURRENCY)]
+    asked = run(folder, *arguments, "--generation-only")
     alone = in_flight(port)
     judged = run(folder, "resume", asked["id"], "--no-generation-only")
-    together = run(folder, *exam)
+    together = run(folder, *arguments)
     both = in_flight(port)
     generation, execution = asked["seconds"], judged["seconds"] - asked["seconds"]
     assert judged["metrics"]["pass@1"]["value"] == together["metrics"]["pass@1"]["value"] == 1
@@ -62,20 +62,20 @@ def overlap(folder: str, port: int) -> dict[str, float]:
 
 def in_flight(port: int) -> dict[str, float]:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/stats", timeout=30) as reply:
-        told: dict[str, float] = json.load(reply)
-    return told
+        stats: dict[str, float] = json.load(reply)
+    return stats
 
 
 def main() -> None:
     checks, overlaps = [], []
     server = subprocess.Popen(
-        [sys.executable, str(HERE / "answering.py"), str(LATENCY)], stdout=subprocess.PIPE, text=True
+        [sys.executable, str(HERE / "model_server.py"), str(LATENCY)], stdout=subprocess.PIPE, text=True
     )
     try:
         assert server.stdout is not None
         port = int(server.stdout.readline())
         for number in range(ROUNDS):
-            say(f"round {number + 1} of {ROUNDS}")
+            print_status(f"round {number + 1} of {ROUNDS}")
             with tempfile.TemporaryDirectory() as folder:
                 checks.append(check_references(folder))
                 overlaps.append(overlap(folder, port))

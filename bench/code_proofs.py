@@ -6,10 +6,10 @@
                                                       the task files of a checkout of the BigCode harness;
                                                       without a path those of its fork on PyPI
     python bench/code_proofs.py --only builtin --tasks 'multiple-*'
-                                                      anew for some; the others are as they were last seen
+                                                      again for some; the others keep their last results
     python bench/code_proofs.py --write               puts the tables into docs/code.md
 
-What is missing on this machine, a compiler or a library, is named beside the task.
+A missing compiler or library is named beside the task.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ import bigcode_proofs
 import builtin_proofs
 from bigcode_proofs import FileProof
 from builtin_proofs import KINDS, Proof
-from process import HERE, say
+from process import HERE, print_status
 
 RESULTS = HERE / "results" / "code_proofs.json"
 DOCS = HERE.parent / "docs" / "code.md"
 _LONGEST_NOTE = 160
 
 
-def prove_builtin(pattern: str, folder: Path, kept: dict[str, Any]) -> list[Proof]:
-    """All proofs, of which those that match the pattern are new."""
+def prove_builtin(pattern: str, folder: Path, stored: dict[str, Any]) -> list[Proof]:
+    """All proofs; those that match the pattern are run again."""
     names = builtin_proofs.task_names(pattern)
-    _keep(builtin_proofs.prove_all(names, folder), len(names), kept)
-    return [Proof(**kept[name]) for name in builtin_proofs.task_names("*") if name in kept]
+    _keep(builtin_proofs.prove_all(names, folder), len(names), stored)
+    return [Proof(**stored[name]) for name in builtin_proofs.task_names("*") if name in stored]
 
 
-def prove_files(checkout: Path | None, pattern: str, folder: Path, kept: dict[str, Any]) -> list[FileProof]:
+def prove_files(checkout: Path | None, pattern: str, folder: Path, stored: dict[str, Any]) -> list[FileProof]:
     root = bigcode_proofs.prepare(checkout, folder)
     files = bigcode_proofs.task_files(root, pattern)
-    _keep(bigcode_proofs.prove_all(root, files, folder), len(files), kept)
-    return [FileProof(**kept[file.stem]) for file in bigcode_proofs.task_files(root) if file.stem in kept]
+    _keep(bigcode_proofs.prove_all(root, files, folder), len(files), stored)
+    return [FileProof(**stored[file.stem]) for file in bigcode_proofs.task_files(root) if file.stem in stored]
 
 
-def _keep(proofs: Iterable[Proof | FileProof], number: int, kept: dict[str, Any]) -> None:
+def _keep(proofs: Iterable[Proof | FileProof], number: int, stored: dict[str, Any]) -> None:
     for count, proof in enumerate(proofs, 1):
-        kept[proof.name] = asdict(proof)
-        say(f"{count} of {number}: {proof}")
+        stored[proof.name] = asdict(proof)
+        print_status(f"{count} of {number}: {proof}")
 
 
 def builtin_table(proofs: Sequence[Proof]) -> str:
-    """One line for tasks of one family with the same outcome, with how many of them there are."""
+    """One line for all tasks of a family with the same outcome, with their number."""
     lines = [
         "| tasks | reference passes | blank fails | constant fails | nearly right fails | |",
         "|---|---|---|---|---|---|",
@@ -94,11 +94,11 @@ def _short(note: str) -> str:
 
 
 def write(part: str, table: str) -> None:
-    """Between the marks of this part in the document."""
+    """Replaces the part of the document between its marks."""
     text = DOCS.read_text()
     begin, end = f"<!-- {part}: bench/code_proofs.py -->", f"<!-- end of {part} -->"
     pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    assert pattern.search(text), f"{DOCS} has no place for {part}"
+    assert pattern.search(text), f"{DOCS} has no marks for {part}"
     DOCS.write_text(pattern.sub(lambda _: f"{begin}\n{table}\n{end}", text))
 
 
@@ -119,7 +119,7 @@ def main() -> None:
             if args.only != "builtin":
                 files = prove_files(args.bigcode, args.tasks, folder, results.setdefault("files", {}))
                 _show("files", files_table(files), args.write)
-    finally:  # what was seen before a failure counts
+    finally:  # keep results from before a failure
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
 
 

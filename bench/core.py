@@ -1,10 +1,10 @@
-"""Speed and memory of the exam room against other harnesses, all measured in this one run.
+"""Speed and memory of Proctor against other harnesses, measured in one run.
 
     python bench/core.py            everything (about 40 minutes: the peers take most of it)
     python bench/core.py --quick    the peers with a tenth of the samples
     python bench/core.py --runs     only Proctor's own runs, of a trivial task and of a generated one (half a minute)
 
-Figures are of whole processes, from start to end, taken from the operating system's accounts; only the reopening of a
+Times are of whole processes, from the operating system's accounts; only the reopening of a
 run is timed inside the process, after its imports.
 """
 
@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from process import PEER_ENV, prepare_peers, say, short, spend
+from process import PEER_ENV, prepare_peers, print_status, run_measured, short
 from proctor.store import open_store
 
 HERE = Path(__file__).resolve().parent
@@ -33,7 +33,7 @@ RUN_REPEAT, RUN_FLOOR = 7, 12_000  # samples per second of the whole command
 
 @dataclass(frozen=True)
 class Subject:
-    """A harness with one way of using it."""
+    """A harness with one configuration."""
 
     name: str
     run: Callable[[int, Path], list[str]]
@@ -43,7 +43,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Row:
+class CoreRow:
     measure: str
     unit: str
     target: str
@@ -56,8 +56,8 @@ def subjects() -> list[Subject]:
     proctor, peer_bin = str(bin_dir / "proctor"), PEER_ENV / "bin"
 
     def run_proctor(n: int, folder: Path) -> list[str]:
-        exam = [proctor, "run", "trivial.py:Doubling", "--model", "scripted/blank", "--limit", str(n)]
-        return [*exam, "--store", str(folder), "--quiet"]
+        arguments = [proctor, "run", "trivial.py:Doubling", "--model", "scripted/blank", "--limit", str(n)]
+        return [*arguments, "--store", str(folder), "--quiet"]
 
     def peer(name: str, script: str, help_command: str, *flags: str) -> Subject:
         command = [str(peer_bin / "python"), str(HERE / "peers" / script)]
@@ -84,7 +84,7 @@ def subjects() -> list[Subject]:
     ]
 
 
-def measure(chosen: list[Subject], work: Path, share: float) -> list[Row]:
+def measure(chosen: list[Subject], work: Path, share: float) -> list[CoreRow]:
     speed: dict[str, float] = {}
     cpu: dict[str, float] = {}
     memory: dict[str, float] = {}
@@ -94,41 +94,41 @@ def measure(chosen: list[Subject], work: Path, share: float) -> list[Row]:
     for subject in chosen:
         ours = subject.name == "proctor"
         n, many = (round(count * (1 if ours else share)) for count in (SPEED_SAMPLES, MEMORY_SAMPLES))
-        say(f"{subject.name}: {n:,} samples")
-        costs = [spend(subject.run(n, work / subject.name / f"speed{i}")) for i in range(subject.repeat)]
+        print_status(f"{subject.name}: {n:,} samples")
+        costs = [run_measured(subject.run(n, work / subject.name / f"speed{i}")) for i in range(subject.repeat)]
         speed[subject.name] = n / statistics.median(cost.wall for cost in costs)
         cpu[subject.name] = statistics.median(cost.cpu for cost in costs) / n * 1e6
-        say(f"{subject.name}: {many:,} samples")
-        memory[subject.name] = spend(subject.run(many, work / subject.name / "memory")).peak_mib
-        say(f"{subject.name}: reopen, help")
-        reopened = [json.loads(spend(subject.reopen(work / subject.name / "memory")).printed.splitlines()[-1])]
+        print_status(f"{subject.name}: {many:,} samples")
+        memory[subject.name] = run_measured(subject.run(many, work / subject.name / "memory")).peak_mib
+        print_status(f"{subject.name}: reopen, help")
+        reopened = [json.loads(run_measured(subject.reopen(work / subject.name / "memory")).printed.splitlines()[-1])]
         reopened += [
-            json.loads(spend(subject.reopen(work / subject.name / "memory")).printed.splitlines()[-1])
+            json.loads(run_measured(subject.reopen(work / subject.name / "memory")).printed.splitlines()[-1])
             for _ in range(subject.repeat - 1)
         ]
         shown[subject.name] = statistics.median(figures["header_seconds"] for figures in reopened)
         full[subject.name] = statistics.median(figures["full_seconds"] for figures in reopened)
-        helped[subject.name] = statistics.median(spend(subject.help).cpu for _ in range(5))
+        helped[subject.name] = statistics.median(run_measured(subject.help).cpu for _ in range(5))
         shutil.rmtree(work / subject.name)
     return [
-        Row("10,000 samples, whole process", "samples/s", "≥ 5,000 and ≥ 100× inspect", speed, True),
-        Row("CPU per sample", "µs", "", cpu, False),
-        Row("peak memory at 50,000 samples", "MiB", "≤ 100", memory, False),
-        Row("--help", "CPU s", "≤ 0.3", helped, False),
-        Row("reopen 50,000 samples, metrics shown", "s", "≤ 0.1", shown, False),
-        Row("reopen 50,000 samples, all records read", "s", "", full, False),
+        CoreRow("10,000 samples, whole process", "samples/s", "≥ 5,000 and ≥ 100× inspect", speed, True),
+        CoreRow("CPU per sample", "µs", "", cpu, False),
+        CoreRow("peak memory at 50,000 samples", "MiB", "≤ 100", memory, False),
+        CoreRow("--help", "CPU s", "≤ 0.3", helped, False),
+        CoreRow("reopen 50,000 samples, metrics shown", "s", "≤ 0.1", shown, False),
+        CoreRow("reopen 50,000 samples, all records read", "s", "", full, False),
     ]
 
 
-def own_runs(work: Path) -> list[dict[str, float | str]]:
-    """The whole command, with complete records. CPU seconds are comparable on a busy machine, too."""
+def measure_own_runs(work: Path) -> list[dict[str, float | str]]:
+    """The whole command, with complete records. CPU seconds are comparable even on a busy machine."""
     rows: list[dict[str, float | str]] = []
     for task, model in RUNS.items():
         command = [str(Path(sys.executable).parent / "proctor"), "run", task, "--model", model, "--quiet"]
         costs = []
         for number in range(RUN_REPEAT):
             store = work / f"{model.replace('/', '-')}{number}"
-            costs.append(spend([*command, "--limit", str(SPEED_SAMPLES), "--store", str(store)]))
+            costs.append(run_measured([*command, "--limit", str(SPEED_SAMPLES), "--store", str(store)]))
             check_records(store)
             shutil.rmtree(store)
         walls = [cost.wall for cost in costs]
@@ -145,7 +145,7 @@ def own_runs(work: Path) -> list[dict[str, float | str]]:
 
 
 def check_records(folder: Path) -> None:
-    """Every record holds its prompt, output, score and times."""
+    """Checks that every record has its prompt, output, score and times."""
     store = open_store(str(folder), "read")
     try:
         complete = sum(
@@ -167,7 +167,7 @@ def runs_table(rows: list[dict[str, float | str]]) -> str:
     return "\n".join([*lines, f"\nwanted: {RUN_FLOOR:,} samples a second of shapes/existence, on a quiet machine"])
 
 
-def table(rows: list[Row]) -> str:
+def table(rows: list[CoreRow]) -> str:
     names = list(rows[0].figures)
     lines = [
         f"| measure | target | {' | '.join(names)} |",
@@ -192,7 +192,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.runs:
         with tempfile.TemporaryDirectory() as work:
-            print(runs_table(own_runs(Path(work))))
+            print(runs_table(measure_own_runs(Path(work))))
         return
     prepare_peers()
     chosen = [s for s in subjects() if args.only is None or s.name in ("proctor", *args.only)]
@@ -207,7 +207,7 @@ def main() -> None:
         "rows": [asdict(row) for row in rows],
     }
     args.out.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n")
-    say(f"written to {args.out}")
+    print_status(f"written to {args.out}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How quick and how sharp the desktop is: key to pixel, pictures, text that is read. Run it on a quiet machine."""
+"""Desktop: latency from key to pixel, cost of captures, accuracy of text recognition. Needs a quiet machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PRESSES = 200
 CAPTURES = 2_000
 GAMES, SECONDS = 8, 60.0
 
-# A game of 60 frames a second that shows whether space is down.
+# A game at 60 frames a second that shows whether space is pressed.
 BLINKING = """
 import pygame
 pygame.display.init()
@@ -43,8 +43,8 @@ while True:
 TEXTS = ("PRESS SPACE TO RETRY", "LAST 12:34", "GAME OVER", "You win!", "SCORE 1070", "Level 12 complete")
 
 
-def key_to_pixel(desktop: XDesktop, environment: dict[str, str]) -> dict[str, float]:
-    """Milliseconds from the press of a key until a picture shows it."""
+def measure_key_to_pixel(desktop: XDesktop, environment: dict[str, str]) -> dict[str, float]:
+    """Milliseconds from a key press until a capture shows it."""
     with subprocess.Popen([sys.executable, "-c", BLINKING], env=os.environ | environment) as game:
         while not any(window.title == "Blinking" for window in desktop.windows()):
             time.sleep(0.01)
@@ -53,19 +53,19 @@ def key_to_pixel(desktop: XDesktop, environment: dict[str, str]) -> dict[str, fl
         delays = []
         for number in range(PRESSES):
             down = number % 2 == 0
-            wanted = 255 if down else 0
+            expected = 255 if down else 0
             time.sleep(0.03 + (number % 17) / 1_000)  # at every phase of a frame
             pressed = time.perf_counter()
             desktop.key(VK.SPACE, down)
-            while desktop.capture(window)[240, 320, 0] != wanted:
+            while desktop.capture(window)[240, 320, 0] != expected:
                 pass
             delays.append((time.perf_counter() - pressed) * 1e3)
         game.kill()
     return {"p50": statistics.median(delays), "p95": statistics.quantiles(delays, n=20)[-1], "max": max(delays)}
 
 
-def capture_cost(desktop: XDesktop) -> float:
-    """Milliseconds of a processor for a picture of 640×480 as an array."""
+def measure_capture(desktop: XDesktop) -> float:
+    """CPU milliseconds of a 640×480 capture as an array."""
     desktop.capture()
     begun = time.process_time()
     for _ in range(CAPTURES):
@@ -73,7 +73,7 @@ def capture_cost(desktop: XDesktop) -> float:
     return (time.process_time() - begun) / CAPTURES * 1e3
 
 
-def screens() -> list[tuple[str, numpy.ndarray[Any, Any]]]:
+def make_screens() -> list[tuple[str, numpy.ndarray[Any, Any]]]:
     """End screens: six texts, two fonts, four sizes, quiet and busy."""
     fonts = sorted(Path("/usr/share/fonts").rglob("DejaVuSans*.ttf"))
     made = []
@@ -94,13 +94,13 @@ def screens() -> list[tuple[str, numpy.ndarray[Any, Any]]]:
     return made
 
 
-def reading() -> dict[str, int]:
-    shown = screens()
+def measure_recognition() -> dict[str, int]:
+    shown = make_screens()
     return {"screens": len(shown), "read": sum(find_text(frame, [text])[0][0] for text, frame in shown)}
 
 
-def many_games() -> dict[str, Any]:
-    """Games of 30 frames a second, each with an agent that plays it, all at once: what they show, and what is late."""
+def measure_games() -> dict[str, Any]:
+    """Concurrent games at 30 frames a second, each with an agent: frames shown, actions late."""
     with tempfile.TemporaryDirectory() as folder:
         report = evaluate(
             "agents/hexagon",
@@ -122,25 +122,25 @@ def main() -> None:
     display.start()
     desktop = XDesktop(display.name, display.authority)
     try:
-        found: dict[str, Any] = {
-            "key_to_pixel_ms": key_to_pixel(desktop, display.environment),
-            "capture_cpu_ms": capture_cost(desktop),
-            "reading": reading(),
-            "many_games": many_games(),
+        result: dict[str, Any] = {
+            "key_to_pixel_ms": measure_key_to_pixel(desktop, display.environment),
+            "capture_cpu_ms": measure_capture(desktop),
+            "reading": measure_recognition(),
+            "many_games": measure_games(),
         }
     finally:
         desktop.close()
         display.close()
-    RESULTS.write_text(json.dumps(found, indent=2) + "\n")
-    delays = found["key_to_pixel_ms"]
+    RESULTS.write_text(json.dumps(result, indent=2) + "\n")
+    delays = result["key_to_pixel_ms"]
     print("| measure | target | proctor |\n|---|---|---|")
     shown = f"{delays['p50']:.1f}, {delays['p95']:.1f} ms"
     print(f"| key to changed pixel, 60 fps, 640×480: p50, p95 | ≤ 17, ≤ 35 ms | {shown} |")
-    print(f"| capture to numpy, 640×480 | ≤ 0.3 ms CPU | {found['capture_cpu_ms']:.3f} ms |")
-    print(f"| end screens read | 48 of 48 | {found['reading']['read']} of {found['reading']['screens']} |")
-    games = found["many_games"]
-    kept = f"{games['fps_least']:.1f} at least, {games['late_share']:.1%} late"
-    print(f"| {games['games']} games at 30 fps, {SECONDS:g} s, no film | ≥ 29.5 fps each, ≤ 1 % late | {kept} |")
+    print(f"| capture to numpy, 640×480 | ≤ 0.3 ms CPU | {result['capture_cpu_ms']:.3f} ms |")
+    print(f"| end screens read | 48 of 48 | {result['reading']['read']} of {result['reading']['screens']} |")
+    games = result["many_games"]
+    summary = f"{games['fps_least']:.1f} at least, {games['late_share']:.1%} late"
+    print(f"| {games['games']} games at 30 fps, {SECONDS:g} s, no video | ≥ 29.5 fps each, ≤ 1 % late | {summary} |")
 
 
 if __name__ == "__main__":

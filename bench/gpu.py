@@ -1,4 +1,4 @@
-"""How fast a local model generates on a GPU: our slots beside `generate`, one prompt at a time, in this one process.
+"""Generation on a GPU: Proctor's slots against `generate`, prompt by prompt, in one process.
 
     PYTHONPATH=src python bench/gpu.py                  the model and the workloads below, in bf16
     PYTHONPATH=src python bench/gpu.py --quick          a smaller share of the baseline
@@ -7,7 +7,7 @@ A model of Llama's kind with 1.26 billion random weights; 164 prompts of random 
 HumanEval, 20 samples of each, temperature 0.2, top_p 0.95. W1: 256 new tokens for every sample. W2: between 20 and 256
 tokens, 90 on average. The baseline is `generate(num_return_sequences=20)`, measured with a few of the prompts, spread
 evenly: it goes through them one by one, so a few say as much as all. Figures are useful tokens per second, prefill
-included; a first run, in which graphs are recorded and memory is found, is shown apart.
+included; a first run, in which graphs are recorded and memory is allocated, is shown separately.
 
 The roofline of a step is the time for its products (their arithmetic, or reading the weights, whichever takes longer)
 and for reading all keys and values once, at rates measured here.
@@ -68,7 +68,7 @@ def make_model(shape: dict[str, int], dtype: torch.dtype, device: str) -> Any:
 
 
 def make_tokenizer(size: int) -> Any:
-    """Of invented words, for what the host has to do with tokens."""
+    """A tokenizer of invented words, for the host's work on tokens."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
     random = Random(3)
@@ -81,7 +81,7 @@ def make_tokenizer(size: int) -> Any:
 
 
 def make_prompts(vocabulary: int) -> list[tuple[int, ...]]:
-    """Random tokens, 128 on average; the lengths are spread as those of HumanEval's prompts are."""
+    """Prompts of random tokens, 128 on average, with the lengths of HumanEval's."""
     random = Random(1)
     lengths = [min(max(round(random.lognormvariate(4.74, 0.47)), 30), 400) for _ in range(PROMPTS)]
     return [tuple(random.randrange(vocabulary) for _ in range(length)) for length in lengths]
@@ -92,7 +92,7 @@ def varied_lengths() -> list[list[int]]:
     return [[min(max(round(random.gauss(90, 37)), 20), LONGEST) for _ in range(SAMPLES)] for _ in range(PROMPTS)]
 
 
-class Slots:
+class SlotsSubject:
     def __init__(self, model: Any, tokenizer: Any, prompts: list[tuple[int, ...]], slots: int) -> None:
         self.prompts = prompts
         self._tokenizer = tokenizer
@@ -107,7 +107,7 @@ class Slots:
         )
 
     def run(self, lengths: list[list[int]], **settings: Any) -> tuple[float, list[list[int]]]:
-        """Seconds, and the tokens of every completion."""
+        """Seconds, and the tokens of each completion."""
         jobs = []
         for number, each in enumerate(lengths):
             for copy, length in enumerate(each):
@@ -125,7 +125,7 @@ class Slots:
 
 
 def generate(model: Any, prompts: list[tuple[int, ...]], lengths: list[list[int]]) -> float:
-    """Useful tokens per second, a prompt at a time."""
+    """Useful tokens per second, prompt by prompt."""
     tokens, start = 0, time.perf_counter()
     for prompt, each in zip(prompts, lengths, strict=True):
         model.generate(
@@ -144,31 +144,31 @@ def generate(model: Any, prompts: list[tuple[int, ...]], lengths: list[list[int]
     return tokens / (time.perf_counter() - start)
 
 
-def seconds(work: Callable[[], Any], times: int = 10) -> float:
-    """The median of several, by the device's clock."""
-    found = []
+def measure_seconds(work: Callable[[], Any], times: int = 10) -> float:
+    """The median of several runs, by the device's clock."""
+    durations = []
     for _ in range(times + 2):
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         start.record()
         work()
         end.record()
         end.synchronize()
-        found.append(start.elapsed_time(end) / 1e3)
-    return float(statistics.median(found[2:]))
+        durations.append(start.elapsed_time(end) / 1e3)
+    return float(statistics.median(durations[2:]))
 
 
 def measure_ceilings() -> tuple[float, float]:
-    """Bytes and operations of a second: a large copy, a large product."""
+    """Bytes and operations per second, of a large copy and a large matrix product."""
     source = torch.randint(255, (2**32,), dtype=torch.uint8, device="cuda")
     target = torch.empty_like(source)
-    bandwidth = 2 * source.numel() / seconds(lambda: target.copy_(source))
+    bandwidth = 2 * source.numel() / measure_seconds(lambda: target.copy_(source))
     side = 8_192
     left, right = (torch.randn(side, side, dtype=torch.bfloat16, device="cuda") for _ in range(2))
-    return bandwidth, 2 * side**3 / seconds(lambda: left @ right)
+    return bandwidth, 2 * side**3 / measure_seconds(lambda: left @ right)
 
 
 def roofline(model: Any, prompts: list[tuple[int, ...]], lengths: list[list[int]], slots: int) -> float:
-    """Tokens per second if nothing cost anything but what cannot be left out."""
+    """Tokens per second with only the unavoidable costs."""
     bandwidth, rate = measure_ceilings()
     weights = sum(p.numel() for p in model.parameters()) - model.get_input_embeddings().weight.numel()
     config = model.config
@@ -185,7 +185,7 @@ def roofline(model: Any, prompts: list[tuple[int, ...]], lengths: list[list[int]
 
 
 def check() -> dict[str, Any]:
-    """With 32 bits: the tokens of `generate`, and of one completion the same in every company."""
+    """In fp32: equal tokens to `generate`, and equal completions in every batch."""
     model = make_model(SMALL, torch.float32, "cuda")
     prompts = [prompt[: 3 + 5 * i % 90] for i, prompt in enumerate(make_prompts(SMALL["vocab_size"])[:24])]
     lengths = [[8 + 3 * i] * 2 for i in range(len(prompts))]
@@ -198,7 +198,7 @@ def check() -> dict[str, Any]:
     tokenizer = make_tokenizer(SMALL["vocab_size"])
     sampled = []
     for slots in (48, 16, 3):
-        ours = Slots(model, tokenizer, prompts, slots)
+        ours = SlotsSubject(model, tokenizer, prompts, slots)
         greedy = ours.run(lengths)[1]
         sampled.append(ours.run(lengths, temperature=1.0, top_p=0.9, top_k=300)[1])
         ours.close()
@@ -208,7 +208,7 @@ def check() -> dict[str, Any]:
     return {"greedy completions unlike generate's": wrong, "samples that differ by slots": differing, "of": 48}
 
 
-def profile(ours: Slots, steps: int) -> str:
+def profile(ours: SlotsSubject, steps: int) -> str:
     lengths = [[steps] * SAMPLES for _ in range(PROMPTS // 6)]
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
         ours.run(lengths, temperature=TEMPERATURE, top_p=TOP_P)
@@ -253,7 +253,7 @@ def main() -> None:
     for slots in options.slots:
         torch.cuda.reset_peak_memory_stats()
         start = time.perf_counter()
-        ours = Slots(model, tokenizer, prompts, slots)
+        ours = SlotsSubject(model, tokenizer, prompts, slots)
         ready = time.perf_counter() - start
         sampling = {"temperature": TEMPERATURE, "top_p": TOP_P}
         row: dict[str, Any] = {"seconds to try the model": round(ready, 1)}

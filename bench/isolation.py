@@ -1,9 +1,10 @@
-"""What the walls around an agent add to each of its actions, in turns with the same without them, in one run.
+"""Overhead of an agent's isolation per action, against no isolation, in one run.
 
     python bench/isolation.py
 
-In a window: a key through the filter of the display, against the display itself. In steps: an observation and an action
-over the line between two processes, against an agent in the environment's own process. The target is 0.2 ms at most.
+In a window: a key through the display filter, against the display itself. In steps: an
+observation and an action between two processes, against an agent in the environment's
+process. The target is at most 0.2 ms.
 """
 
 from __future__ import annotations
@@ -39,64 +40,64 @@ def isolation() -> Isolation:
     return Isolation(level, network=False, gpu=False, files=(), variables={})
 
 
-async def in_a_window(folder: Path, held: Isolation) -> dict[str, Any]:
-    """Milliseconds of each action: the median of the rounds' medians, with the walls and without."""
+async def measure_window(folder: Path, held: Isolation) -> dict[str, Any]:
+    """Milliseconds per action, with isolation and without: the median of the rounds' medians."""
     display = VirtualDisplay(log=folder / "display.log")
     display.start()
     environment = display.environment
     filtered = FilteredDisplay(display.name, folder / "filter.log", environment)
-    recipe = Recipe(str(ACTOR), "Nobody")
+    recipe = Recipe(str(ACTOR), "IdleAgent")
     room = Room(held, recipe, [(filtered.socket, filtered.inside)])
-    role = "isolation_actor:Actor"
+    role = "isolation_actor:MeasuringRole"
     free = await HostProcess.start(role, recipe, folder / "free.log", environment)
-    walled = await HostProcess.start(role, recipe, folder / "walled.log", {"DISPLAY": display.name}, room=room)
+    isolated = await HostProcess.start(role, recipe, folder / "isolated.log", {"DISPLAY": display.name}, room=room)
     try:
-        found: dict[str, dict[str, list[float]]] = {}
+        medians: dict[str, dict[str, list[float]]] = {}
         for _ in range(ROUNDS):
-            for name, process in (("without", free), ("with", walled)):
+            for name, process in (("without", free), ("with", isolated)):
                 for what, times in (await process.call("act", ACTIONS)).items():
-                    found.setdefault(what, {}).setdefault(name, []).append(statistics.median(times))
-        return {what: compared(times) for what, times in found.items()}
+                    medians.setdefault(what, {}).setdefault(name, []).append(statistics.median(times))
+        return {what: summarise(times) for what, times in medians.items()}
     finally:
         await free.end()
-        await walled.end()
+        await isolated.end()
         room.close()
         filtered.close()
         display.close()
 
 
-async def in_steps(folder: Path, held: Isolation) -> dict[str, Any]:
-    """Milliseconds of a step."""
-    world = with_arguments("proctor.agents.envs.catch", "Catch", things=10_000)
-    agent = Recipe(str(ACTOR), "still")
+async def measure_steps(folder: Path, held: Isolation) -> dict[str, Any]:
+    """Milliseconds per step."""
+    env = with_arguments("proctor.agents.envs.catch", "Catch", things=10_000)
+    agent = Recipe(str(ACTOR), "idle_policy")
     tables = {
-        "without": EpisodeTable(world, agent, "step", folder / "free-world.log"),
-        "with": EpisodeTable(world, agent, "step", folder / "walled-world.log", isolation=held),
+        "without": EpisodeTable(env, agent, "step", folder / "not-isolated.log"),
+        "with": EpisodeTable(env, agent, "step", folder / "isolated.log", isolation=held),
     }
-    found: dict[str, list[float]] = {name: [] for name in tables}
+    times: dict[str, list[float]] = {name: [] for name in tables}
     try:
         for number in range(ROUNDS + 1):
             for name, table in tables.items():
                 log = folder / f"{name}-{number}" / "episode.jsonl"
                 log.parent.mkdir()
-                header = Header("catch", {}, "still", number, time.time(), {})
+                header = Header("catch", {}, "idle_policy", number, time.time(), {})
                 ending = await table.play(Episode(header, str(log), number, 60.0, max_steps=STEPS))
                 assert ending.outcome.is_play, ending
-                if number:  # the first is to get warm
-                    found[name].append(ending.seconds / ending.length * 1e3)
-        return compared(found)
+                if number:  # the first is a warm-up
+                    times[name].append(ending.seconds / ending.length * 1e3)
+        return summarise(times)
     finally:
         for table in tables.values():
             await table.close()
 
 
-def compared(times: dict[str, list[float]]) -> dict[str, Any]:
-    free, walled = (statistics.median(times[name]) for name in ("without", "with"))
+def summarise(times: dict[str, list[float]]) -> dict[str, Any]:
+    free, isolated = (statistics.median(times[name]) for name in ("without", "with"))
     added = [a - b for a, b in zip(times["with"], times["without"], strict=True)]
     return {
         "without_ms": round(free, 4),
-        "with_ms": round(walled, 4),
-        "ratio": round(walled / free, 2),
+        "with_ms": round(isolated, 4),
+        "ratio": round(isolated / free, 2),
         "added_ms": round(statistics.median(added), 4),
         "added_ms_worst_round": round(max(added), 4),
     }
@@ -109,8 +110,8 @@ def main() -> None:
             "level": str(held),
             "cores": os.cpu_count(),
             "target_ms": TARGET,
-            "window": asyncio.run(in_a_window(Path(name), held)),
-            "steps": asyncio.run(in_steps(Path(name), held)),
+            "window": asyncio.run(measure_window(Path(name), held)),
+            "steps": asyncio.run(measure_steps(Path(name), held)),
         }
     print(json.dumps(result, indent=2))
     RESULTS.write_text(json.dumps(result, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""The two sides of `bench/isolation.py`: whoever acts on a display, and a policy for stepped play."""
+"""Agents for isolation.py: one acts on a display, one plays in steps."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import time
 from typing import Any
 
 
-class Nobody:
-    """Is made, and does nothing: the role measures."""
+class IdleAgent:
+    """An agent that does nothing: the role measures."""
 
 
-class Actor:
-    """A role: acts on the display of its process, and says how long each action took."""
+class MeasuringRole:
+    """A role that acts on the display of its process and measures each action."""
 
     def __init__(self, recipe: Any, host: Any) -> None:
         from proctor.agents.desktop.vk import VK
@@ -22,19 +22,19 @@ class Actor:
         self._desktop.capture()
 
     def act(self, times: int) -> dict[str, list[float]]:
-        """Milliseconds of a press with its release, and of a picture of the screen."""
-        presses, pictures = [], []
+        """Milliseconds of a key press with release, and of a capture."""
+        presses, captures = [], []
         for _ in range(times):
             begun = time.perf_counter()
             self._desktop.key(self._key, True)
             pressed = time.perf_counter()
             self._desktop.key(self._key, False)
             self._desktop.capture()
-            pictured = time.perf_counter()
+            captured = time.perf_counter()
             presses.append((pressed - begun) * 1e3)
-            pictures.append((pictured - pressed) * 1e3)
-        return {"press": presses, "release and picture": pictures}
+            captures.append((captured - pressed) * 1e3)
+        return {"press": presses, "release and picture": captures}
 
 
-def still(observation: Any) -> int:
+def idle_policy(observation: Any) -> int:
     return 1

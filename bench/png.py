@@ -1,9 +1,9 @@
-"""How fast a canvas becomes a PNG: ours beside Pillow and matplotlib, in this one process.
+"""Drawing of canvases as PNG: Proctor against Pillow and matplotlib, in one process.
 
     python bench/png.py             canvases of 10 shapes, 256 × 256 pixels
 
-Each draws the same canvases. Pillow and matplotlib appear twice: as one would write it, and in the way found fastest.
-Figures are pictures per CPU second, the median of several rounds; the rounds of all take turns.
+Each draws the same canvases. Pillow and matplotlib appear twice: in plain code, and in the
+fastest way found. Figures are images per CPU second, the median of alternating rounds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
-from process import HERE, PEER_ENV, say, short
+from process import HERE, PEER_ENV, print_status, short
 from proctor.core.random import Stream
 from proctor.shapes import Shape
 from proctor.shapes.canvas import SMALL, draw_canvas
@@ -32,7 +32,7 @@ SHAPES = 10
 CANVASES = [draw_canvas(SHAPES, Stream(i)) for i in range(200)]
 SIDE = 2 * PIXELS * SMALL.bound
 
-# For the fastest way with Pillow: a white picture with all colours in its palette, to be copied.
+# For the fastest way with Pillow: a white image with all colours in its palette, to be copied.
 NUMBERS = {name: number for number, name in enumerate(COLOURS)}
 BLANK = Image.new("P", (SIDE, SIDE), NUMBERS["white"])
 ImageDraw.Draw(BLANK).rectangle((0, 0, SIDE - 1, SIDE - 1), outline=NUMBERS["gray"], width=FRAME)
@@ -41,7 +41,7 @@ BLANK.putpalette(bytes.fromhex("".join(colour[1:] for colour in COLOURS.values()
 Draw = Callable[[list[Shape]], bytes]
 
 
-def place(shape: Shape) -> tuple[float, float, float]:
+def centre(shape: Shape) -> tuple[float, float, float]:
     """The centre in pixels, and half the width."""
     x, y = PIXELS * (SMALL.bound + shape.x), PIXELS * (SMALL.bound - shape.y)
     return x, y, HALF_WIDTH[shape.size]
@@ -61,7 +61,7 @@ def draw_with_pillow(shapes: list[Shape]) -> bytes:
 
 
 def draw_with_pillow_fastest(shapes: list[Shape]) -> bytes:
-    """With a palette there are fewer bytes to pack, and the lowest level packs them quickest."""
+    """A palette leaves fewer bytes to compress, and the lowest level compresses fastest."""
     image = BLANK.copy()
     pen = ImageDraw.Draw(image)
     for shape in shapes:
@@ -70,7 +70,7 @@ def draw_with_pillow_fastest(shapes: list[Shape]) -> bytes:
 
 
 def pillow_shape(pen: ImageDraw.ImageDraw, shape: Shape, fill: str | int) -> None:
-    x, y, half = place(shape)
+    x, y, half = centre(shape)
     left, top, right, bottom = x - half, y - half, x + half - 1, y + half - 1
     if shape.form == "square":
         pen.rectangle((left, top, right, bottom), fill)
@@ -88,21 +88,21 @@ def pillow_png(image: Image.Image, **options: int) -> bytes:
 
 class Matplotlib:
     def __init__(self, fastest: bool) -> None:
-        # Among the peers, whose packages come after our own.
+        # Installed for the peers, whose packages come after Proctor's.
         sys.path.extend(str(path) for path in PEER_ENV.glob("lib/python*/site-packages"))
         self._patches: Any = importlib.import_module("matplotlib.patches")
         self._figures: Any = importlib.import_module("matplotlib.figure")
-        self._kept = self._figure() if fastest else None  # making a figure takes most of the time
+        self._cached = self._figure() if fastest else None  # making a figure takes most of the time
 
     def __call__(self, shapes: list[Shape]) -> bytes:
-        figure = self._kept or self._figure()
+        figure = self._cached or self._figure()
         axes = figure.axes[0]
         for patch in list(axes.patches):
             patch.remove()
         for shape in shapes:
             axes.add_patch(self._patch(shape))
         file = io.BytesIO()
-        options = {"pil_kwargs": {"compress_level": 1}} if self._kept else {}
+        options = {"pil_kwargs": {"compress_level": 1}} if self._cached else {}
         figure.savefig(file, format="png", **options)
         return file.getvalue()
 
@@ -115,7 +115,7 @@ class Matplotlib:
         return figure
 
     def _patch(self, shape: Shape) -> Any:
-        x, y, half = place(shape)
+        x, y, half = centre(shape)
         look = {"facecolor": COLOURS[shape.colour], "edgecolor": "none"}
         if shape.form == "square":
             return self._patches.Rectangle((x - half, y - half), 2 * half, 2 * half, **look)
@@ -133,7 +133,7 @@ def subjects() -> dict[str, Draw]:
     try:
         chosen |= {"matplotlib": Matplotlib(False), "matplotlib, fastest": Matplotlib(True)}
     except ModuleNotFoundError:
-        say("matplotlib is left out: it comes with the peers, which `make bench` installs")
+        print_status("matplotlib is left out: it comes with the peers, which `make bench` installs")
     return chosen
 
 
@@ -145,7 +145,7 @@ def rate(draw: Draw, canvases: list[list[Shape]]) -> float:
 
 
 def measure(chosen: dict[str, Draw], rounds: int, seconds: float) -> dict[str, dict[str, float]]:
-    """Pictures per CPU second and bytes per picture of each."""
+    """Images per CPU second and bytes per image."""
     counts: dict[str, int] = {}
     sizes: dict[str, float] = {}
     for name, draw in chosen.items():
@@ -168,13 +168,13 @@ def main() -> None:
     args = parser.parse_args()
     figures = measure(subjects(), args.rounds, args.seconds)
     ours = figures["proctor"]["per_second"]
-    print("| PNG of 10 shapes, 256 × 256 | pictures per CPU second | Proctor is faster | bytes |\n|---|---|---|---|")
+    print("| PNG of 10 shapes, 256 × 256 | images per CPU second | Proctor is faster | bytes |\n|---|---|---|---|")
     for name, figure in figures.items():
         ratio = "" if name == "proctor" else f"{short(ours / figure['per_second'])}×"
         print(f"| {name} | {short(figure['per_second'])} | {ratio} | {short(figure['bytes'])} |")
     result = {"python": platform.python_version(), "shapes": SHAPES, "side": SIDE, "rounds": args.rounds}
     args.out.write_text(json.dumps(result | {"figures": figures}, indent=2) + "\n")
-    say(f"written to {args.out}")
+    print_status(f"written to {args.out}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The best guesser of every shapes task: what can be had without solving it.
+"""The best guesser of every shapes task: accuracy without solving it.
 
     python bench/probes.py             100,000 items of each task at its default settings, and 10,000 at others
     python bench/probes.py --quick     a twentieth of that
@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
-from process import HERE, say
+from process import HERE, print_status
 from proctor.analysis.check import probe_task
 from proctor.core.errors import UsageError
 from proctor.core.task import create_task
@@ -72,7 +72,7 @@ def main() -> None:
         for result in pool.map(measure, points(args.only or tuple(REGISTERED_TASKS), args.quick)):
             best = result["guessers"][0]
             setting = ", ".join(f"{key}={value}" for key, value in result["settings"].items())
-            say(
+            print_status(
                 f"{result['task']:<28} {setting:<22} chance {result['chance']:.4f}   "
                 f"{best['probe']} ({best['by']}) {best['accuracy']:.4f}"
             )

@@ -1,4 +1,4 @@
-"""What every bench does alike: prepare the peers, run processes and read the system's accounts of them."""
+"""Shared by all benchmarks: prepares peers, runs processes, reads their CPU time and memory."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PEER_ENV = HERE.parent / ".venv-bench"
-# Modules are compiled once, as on a user's machine, also where the environment says that none are to be kept.
+# Bytecode is cached as on a user's machine, even with PYTHONDONTWRITEBYTECODE.
 _BYTECODE = tempfile.TemporaryDirectory(prefix="bench-bytecode-")
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one process took."""
+    """The cost of one process."""
 
     wall: float
     cpu: float
@@ -30,8 +30,8 @@ class Cost:
     printed: str
 
 
-def spend(command: Sequence[str]) -> Cost:
-    """Runs a command to its end; a failure ends the bench."""
+def run_measured(command: Sequence[str]) -> Cost:
+    """Runs a command; a failure ends the benchmark."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         busy, started = machine_cpu(), time.perf_counter()
         process = subprocess.Popen(command, stdout=out, stderr=errors, cwd=HERE, env=_environment())
@@ -46,8 +46,8 @@ def spend(command: Sequence[str]) -> Cost:
 
 
 def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return kept | {"PYTHONPYCACHEPREFIX": _BYTECODE.name}
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return environment | {"PYTHONPYCACHEPREFIX": _BYTECODE.name}
 
 
 def machine_cpu() -> float:
@@ -63,7 +63,7 @@ def prepare_peers() -> None:
     requirements = HERE / "peers" / "requirements.txt"
     if marker.exists() and marker.read_text() == requirements.read_text():
         return
-    say("installing the peers in .venv-bench")
+    print_status("installing the peers in .venv-bench")
     subprocess.run([sys.executable, "-m", "venv", str(PEER_ENV)], check=True)
     pip = [str(PEER_ENV / "bin" / "python"), "-m", "pip", "install", "--quiet"]
     subprocess.run([*pip, "-r", str(requirements)], check=True, stderr=subprocess.DEVNULL)
@@ -74,5 +74,5 @@ def short(figure: float) -> str:
     return f"{figure:,.0f}" if figure >= 100 else f"{figure:.1f}" if figure >= 10 else f"{figure:.2g}"
 
 
-def say(text: str) -> None:
+def print_status(text: str) -> None:
     print(f"bench: {text}", file=sys.stderr, flush=True)

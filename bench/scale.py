@@ -1,4 +1,4 @@
-"""Speed at scale: how near a run comes to what the machine or the server could give at best.
+"""Throughput of runs against the limits of the server and the machine.
 
 python bench/scale.py api       requests per second at a server with 50 ms latency, 100 at once
 python bench/scale.py embedded  tokens per second of the embedded model, 64 prompts
@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from process import say
+from process import print_status
 
 if TYPE_CHECKING:
     from proctor.core.types import Output
@@ -41,7 +41,7 @@ EMBEDDED_REPEAT = 3
 
 
 def measure_api() -> dict[str, object]:
-    """By sockets, aiohttp, the gateway, and by whole exams: with what makes, judges and stores every sample."""
+    """Requests per second by sockets, aiohttp, the client, and whole runs with samples, scores and store."""
     best = CONCURRENCY / LATENCY
     rates: dict[str, list[float]] = {"sockets": [], "aiohttp": [], "gateway": [], "evaluate": []}
     with slow_server() as url:
@@ -50,12 +50,14 @@ def measure_api() -> dict[str, object]:
             rates["aiohttp"].append(REQUESTS / asyncio.run(ask_aiohttp(url)))
             rates["gateway"].append(REQUESTS / asyncio.run(ask_gateway(url)))
             with tempfile.TemporaryDirectory() as folder:
-                rates["evaluate"].append(REQUESTS / run_exam(url, folder))
+                rates["evaluate"].append(REQUESTS / run_task(url, folder))
     result: dict[str, object] = {"requests": REQUESTS, "concurrency": CONCURRENCY, "latency": LATENCY, "best": best}
     for name, measured in rates.items():
         rate = statistics.median(measured)
         met = "met" if rate >= API_TARGET * best else "MISSED"
-        say(f"api, {name}: {rate:,.0f} requests/s, {rate / best:.1%} of {best:,.0f} (target {API_TARGET:.0%}: {met})")
+        print_status(
+            f"api, {name}: {rate:,.0f} requests/s, {rate / best:.1%} of {best:,.0f} (target {API_TARGET:.0%}: {met})"
+        )
         result[name] = {"requests_per_second": rate, "share": rate / best, "all": measured}
     return result
 
@@ -88,14 +90,14 @@ async def time_requests(ask: Callable[[], Coroutine[Any, Any, object]], at_once:
 
 
 async def ask_sockets(url: str) -> float:
-    """Hardly any client at all: what is lost here is lost to the server and to the start of the connections."""
+    """A minimal client: the limit of the server and of opening connections."""
     loop = asyncio.get_running_loop()
     address = urlsplit(url)
     question = f"POST {address.path}/chat/completions HTTP/1.1\r\nContent-Length: 2\r\n\r\n{{}}".encode()
 
-    class Asking(asyncio.Protocol):
+    class SocketClient(asyncio.Protocol):
         def data_received(self, data: bytes) -> None:
-            self.answered.set_result(None)  # a short answer comes in one piece
+            self.answered.set_result(None)  # a short response is one chunk
 
         async def ask(self) -> None:
             self.answered: asyncio.Future[None] = loop.create_future()
@@ -106,13 +108,13 @@ async def ask_sockets(url: str) -> float:
             assert isinstance(transport, asyncio.Transport)
             self.transport = transport
 
-    idle: list[Asking] = []
+    idle: list[SocketClient] = []
 
     async def ask() -> None:
         if idle:
             asking = idle.pop()
         else:
-            _, asking = await loop.create_connection(Asking, address.hostname or "", address.port or 0)
+            _, asking = await loop.create_connection(SocketClient, address.hostname or "", address.port or 0)
         await asking.ask()
         idle.append(asking)
 
@@ -123,7 +125,7 @@ async def ask_sockets(url: str) -> float:
 
 
 async def ask_aiohttp(url: str) -> float:
-    """The client library with nothing of ours: what is lost here is lost to all who use it."""
+    """The client library alone: the limit of aiohttp."""
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
 
         async def ask() -> None:
@@ -148,18 +150,18 @@ async def ask_gateway(url: str) -> float:
     return seconds
 
 
-def run_exam(url: str, folder: str) -> float:
-    """Seconds that the run itself says it took: from its first request to the last record in the store."""
+def run_task(url: str, folder: str) -> float:
+    """The seconds of the run: from its first request to its last stored record."""
     import proctor
 
-    exam = f"{HERE / 'trivial.py'}:Doubling"
-    report = proctor.evaluate(exam, "openai/m", base_url=url, concurrency=CONCURRENCY, limit=REQUESTS, store=folder)
+    task = f"{HERE / 'trivial.py'}:Doubling"
+    report = proctor.evaluate(task, "openai/m", base_url=url, concurrency=CONCURRENCY, limit=REQUESTS, store=folder)
     assert (report.run.n, report.run.errors) == (REQUESTS, 0)
     return report.run.seconds
 
 
 def measure_embedded() -> dict[str, object]:
-    """One by one, with all cores for each answer or one; and as many at once as a run asks without being told."""
+    """Tokens per second one by one, with all cores or one, and at the default concurrency."""
     ways: dict[str, dict[str, object]] = {
         "one by one, all cores": {"concurrency": 1},
         "one by one, one core": {"concurrency": 1},
@@ -178,10 +180,12 @@ def measure_embedded() -> dict[str, object]:
     medians = {name: statistics.median(measured) for name, measured in rates.items()}
     ratio = medians["at once"] / max(rate for name, rate in medians.items() if name != "at once")
     for name, rate in medians.items():
-        say(f"embedded, {name}: {rate:.1f} tokens/s")
+        print_status(f"embedded, {name}: {rate:.1f} tokens/s")
         result[name] = {"tokens_per_second": rate, "all": rates[name]}
     met = "met" if ratio >= EMBEDDED_TARGET else "MISSED"
-    say(f"embedded: {ratio:.2f} times the better of one by one (target {EMBEDDED_TARGET}: {met}); all answers equal")
+    print_status(
+        f"embedded: {ratio:.2f} times the better of one by one (target {EMBEDDED_TARGET}: {met}); all answers equal"
+    )
     return result | {"ratio": ratio}
 
 
@@ -195,7 +199,7 @@ def one_core() -> Iterator[None]:
 
 
 async def ask_embedded(options: dict[str, object]) -> tuple[float, list[Output]]:
-    """Seconds for all prompts, weights loaded before, and what came of them."""
+    """Seconds for all prompts, after loading the weights, and the outputs."""
     from proctor.core.config import build_config
     from proctor.core.types import Sample
     from proctor.models import open_model
@@ -228,7 +232,7 @@ def main() -> None:
     for name in args.measures or MEASURES:
         results[name] = {"date": date.today().isoformat(), **MEASURES[name]()}
     args.out.write_text(json.dumps(results, indent=2) + "\n")
-    say(f"written to {args.out}")
+    print_status(f"written to {args.out}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Programs on a Ray cluster of two nodes with one CPU each, against the pool of this machine with two workers.
+"""Programs on a Ray cluster of two nodes with one CPU each, against a local pool of two workers.
 
     python bench/scale_ray.py [--programs N] [--rounds N]
 
-Both are open all the while and judge the same programs in turn: the reference solutions of HumanEval, over and over.
-Starting them is not counted. The nodes are processes of this machine; one more, without a CPU, has its books.
+Both stay open and judge the same programs in turn: HumanEval's reference solutions,
+repeatedly. Their start is not counted. The nodes are processes of this machine; the head
+node has no CPU.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from contextlib import contextmanager
 from itertools import cycle, islice
 from typing import Any
 
-from process import HERE, say, short
+from process import HERE, print_status, short
 from proctor.code import TASK_REGISTRY
 from proctor.core.task import SAMPLES_PER_SLOT, create_task
 from proctor.distributed.cluster import joined
@@ -40,7 +41,7 @@ def references(number: int) -> list[Program]:
 
 
 async def judge(sandbox: Sandbox, programs: list[Program]) -> float:
-    """Seconds for all, as many at once as a run has under way."""
+    """Seconds for all programs, at the concurrency of a run."""
     waiting = iter(programs)
 
     async def work() -> None:
@@ -57,13 +58,13 @@ async def judge(sandbox: Sandbox, programs: list[Program]) -> float:
 
 @contextmanager
 def nodes(number: int) -> Iterator[str]:
-    """The address of a cluster."""
+    """Starts a cluster and yields its address."""
     from ray.cluster_utils import Cluster
 
     logging.getLogger("ray").setLevel(logging.ERROR)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     folder = tempfile.mkdtemp(prefix="bench-", dir="/tmp")
-    # Ray gives its workers the lowest priority; here both sides are to get the same share of a busy machine.
+    # Ray gives its workers the lowest priority; here both sides get the same share of the CPU.
     head = {"num_cpus": 0, "temp_dir": folder, "include_dashboard": False, "_system_config": {"worker_niceness": 0}}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     try:
@@ -87,7 +88,9 @@ async def measure(address: str, programs: list[Program], rounds: int) -> dict[st
         for turn in range(rounds):
             for name, sandbox in (("local", local), ("ray", ray)):
                 seconds[name].append(await judge(sandbox, programs))
-                say(f"round {turn + 1} of {rounds}, {name}: {short(len(programs) / seconds[name][-1])} programs/s")
+                print_status(
+                    f"round {turn + 1} of {rounds}, {name}: {short(len(programs) / seconds[name][-1])} programs/s"
+                )
     return seconds
 
 

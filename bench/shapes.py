@@ -1,11 +1,11 @@
-"""How fast shapes items are made, as text and as pictures, beside others that make items or pictures.
+"""Generation of shapes samples, as text and as images, against other generators.
 
     python bench/shapes.py             everything (about 10 minutes)
     python bench/shapes.py --loops     only the loops of all tasks, without peers and files (about a minute)
-    python bench/shapes.py --solvers   instead: every task's second solver against its key, on a million items each
+    python bench/shapes.py --solvers   instead: each task's second solver against its targets, a million samples each
 
-Text: items made in a loop as lines of JSON, nothing written, nothing but the loop counted, for us and for the peer; and
-`proctor generate` as a whole process, with its start and the file that it writes. Both by CPU seconds.
+Text: samples generated in a loop as JSON lines, without writing, for Proctor and the peer;
+and `proctor generate` as a whole process, with its start and its file. Both in CPU seconds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from process import HERE, PEER_ENV, prepare_peers, say, short, spend
+from process import HERE, PEER_ENV, prepare_peers, print_status, run_measured, short
 from proctor.core.config import build_config
 from proctor.core.task import create_task
 from proctor.shapes.loader import load_item
@@ -39,22 +39,22 @@ def generate_seconds(work: Path, task: str, n: int, *settings: str) -> float:
     """CPU seconds of the whole command."""
     command = [str(Path(sys.executable).parent / "proctor"), "generate", f"shapes/{task}", "-n", str(n), "--quiet"]
     flags = [word for setting in settings for word in ("--set", setting)]
-    costs = [spend([*command, *flags, "--out", str(work / "data.jsonl")]).cpu for _ in range(REPEAT)]
+    costs = [run_measured([*command, *flags, "--out", str(work / "data.jsonl")]).cpu for _ in range(REPEAT)]
     return statistics.median(costs)
 
 
 def text_rates(work: Path) -> dict[str, dict[str, float]]:
     rates = {}
     for name in REGISTERED_TASKS:
-        say(f"shapes/{name}: {ITEMS:,} items at 7 shapes")
+        print_status(f"shapes/{name}: {ITEMS:,} items at 7 shapes")
         command = ITEMS / generate_seconds(work, name, ITEMS, "shapes=7")
-        rates[name] = {"loop": made_rate(name, ITEMS), "command": command}
+        rates[name] = {"loop": generation_rate(name, ITEMS), "command": command}
     return rates
 
 
-def loops() -> dict[str, float]:
-    """Items per CPU second of every task, and whether all reach the floor."""
-    rates = {name: made_rate(name, LOOPED) for name in REGISTERED_TASKS}
+def measure_loops() -> dict[str, float]:
+    """Samples per CPU second of every task, checked against the floor."""
+    rates = {name: generation_rate(name, LOOPED) for name in REGISTERED_TASKS}
     print(f"| items per CPU second, 7 shapes, median of {REPEAT} | in a loop | times {FLOOR:,} |\n|---|---|---|")
     for name, rate in sorted(rates.items(), key=lambda pair: -pair[1]):
         print(f"| `shapes/{name}` | {rate:,.0f} | {rate / FLOOR:.1f} |")
@@ -62,7 +62,7 @@ def loops() -> dict[str, float]:
     return rates
 
 
-def made_rate(name: str, n: int) -> float:
+def generation_rate(name: str, n: int) -> float:
     task = create_task(REGISTERED_TASKS[name], f"shapes/{name}", {"shapes": 7})
     config = build_config({"task": task.name, "model": "scripted/oracle", "limit": n})
     rates = []
@@ -75,20 +75,20 @@ def made_rate(name: str, n: int) -> float:
 
 
 def peer_rates() -> dict[str, float]:
-    say(f"reasoning-gym: {', '.join(PEER_SETS)}")
+    print_status(f"reasoning-gym: {', '.join(PEER_SETS)}")
     script = HERE / "peers" / "reasoning_gym_items.py"
     rates: dict[str, float] = json.loads(
-        spend([str(PEER_ENV / "bin" / "python"), str(script), "5000", *PEER_SETS]).printed
+        run_measured([str(PEER_ENV / "bin" / "python"), str(script), "5000", *PEER_SETS]).printed
     )
     return rates
 
 
 def growth(work: Path) -> dict[str, dict[int, float]]:
-    """CPU seconds by the number of items, and of 5,000 items by that of shapes in the longest description.
+    """CPU seconds by the number of samples, and of 5,000 samples by the number of shapes.
 
-    Without the seconds that the start of the process takes.
+    Without the start of the process.
     """
-    say("growth with items and with shapes")
+    print_status("growth with items and with shapes")
     start = generate_seconds(work, "existence", 1)
     return {
         "items": {n: generate_seconds(work, "existence", n) - start for n in (500_000, 1_000_000, 2_000_000)},
@@ -99,8 +99,8 @@ def growth(work: Path) -> dict[str, dict[int, float]]:
     }
 
 
-def prove(name: str, start: int, stop: int, count: int) -> int:
-    """How many of these items the second solver answers otherwise than the key."""
+def count_disagreements(name: str, start: int, stop: int, count: int) -> int:
+    """The number of samples for which the second solver disagrees with the target."""
     task = create_task(REGISTERED_TASKS[name], f"shapes/{name}", {})
     items = (load_item(task, index, count) for index in range(start, stop))
     return sum(task.solve(item.description, item.question) != item.answer for item in items)
@@ -111,9 +111,9 @@ def disagreements(names: Sequence[str], count: int) -> dict[str, int]:
     with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         for name in names:
             starts = range(0, count, PART)
-            parts = [pool.submit(prove, name, start, min(start + PART, count), count) for start in starts]
+            parts = [pool.submit(count_disagreements, name, start, min(start + PART, count), count) for start in starts]
             wrong[name] = sum(part.result() for part in parts)
-            say(f"shapes/{name}: {wrong[name]} of {count:,} items answered otherwise")
+            print_status(f"shapes/{name}: {wrong[name]} of {count:,} items with another answer")
     return wrong
 
 
@@ -146,7 +146,7 @@ def main() -> None:
         write(args.out or HERE / "results" / "solvers.json", {"items_per_task": args.n, "disagreements": wrong})
         sys.exit(1 if any(wrong.values()) else 0)
     if args.loops:
-        rates_in_loop = loops()
+        rates_in_loop = measure_loops()
         write(args.out or HERE / "results" / "shapes_loops.json", {"items_per_cpu_second": rates_in_loop})
         sys.exit(1 if min(rates_in_loop.values()) < FLOOR else 0)
     prepare_peers()
@@ -161,7 +161,7 @@ def write(path: Path, figures: dict[str, object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     machine = {"python": platform.python_version(), "cores": len(os.sched_getaffinity(0))}
     path.write_text(json.dumps(machine | figures, indent=2, ensure_ascii=False) + "\n")
-    say(f"written to {path}")
+    print_status(f"written to {path}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""A model server that takes 50 ms for every answer, however many ask at once: `python slow_server.py` prints its port.
+"""A model server with a latency of 50 ms at any concurrency: `python slow_server.py` prints its port.
 
-Written on sockets alone, so that the client is what is measured and not the server.
+It uses plain sockets, so that the client is measured and not the server.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 LENGTH = b"\r\ncontent-length:"
 
 
-class Server:
+class SlowServer:
     def __init__(self) -> None:
         self._door = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self._door.setblocking(False)
         self.port: int = self._door.getsockname()[1]
         self._received: dict[socket.socket, bytes] = {}
-        self._due: deque[tuple[float, socket.socket]] = deque()  # all wait as long: who came first goes first
+        self._due: deque[tuple[float, socket.socket]] = deque()  # equal latency: first in, first out
 
     def serve(self) -> None:
         while True:
             wait = max(0.0, self._due[0][0] - time.monotonic()) if self._due else None
-            # Not by epoll, which waits for whole milliseconds: answers would come up to one too late.
+            # epoll rounds to whole milliseconds, which would delay responses.
             ready, _, _ = select.select([self._door, *self._received], [], [], wait)
             for connection in ready:
                 if connection is self._door:
@@ -75,12 +75,12 @@ class Server:
         self._received[connection] = received
 
     def _send(self, connection: socket.socket, answer: bytes) -> None:
-        if connection in self._received:  # who has hung up gets none
+        if connection in self._received:  # not if the client disconnected
             with suppress(OSError):
                 connection.sendall(answer)
 
 
 if __name__ == "__main__":
-    server = Server()
+    server = SlowServer()
     print(server.port, flush=True)
     server.serve()

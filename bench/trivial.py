@@ -1,4 +1,4 @@
-"""The exam of the speed comparison: as many samples as wanted, nothing to think about."""
+"""A trivial task for core.py, with any number of samples."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from proctor import RunConfig, Sample, Score, Task
 
 
 class Doubling(Task):
-    """Asked of a scripted model that answers at once, like the peers' exam."""
+    """For a scripted model that answers immediately, like the peers' task."""
 
     fixed = True
 

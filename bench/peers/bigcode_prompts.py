@@ -37,14 +37,14 @@ def variants(module: Any) -> dict[str, Any]:
     """By the names under which Proctor finds them in the file."""
     made = dict(module.create_all_tasks()) if hasattr(module, "create_all_tasks") else {}
     base = importlib.import_module("bigcode_eval.base").Task
-    for name, found in vars(module).items():
-        own = inspect.isclass(found) and issubclass(found, base) and found.__module__ == module.__name__
-        if own and not inspect.isabstract(found) and needed(found) <= USUAL.keys():
-            made.setdefault(name, found)
+    for name, value in vars(module).items():
+        own = inspect.isclass(value) and issubclass(value, base) and value.__module__ == module.__name__
+        if own and not inspect.isabstract(value) and required_arguments(value) <= USUAL.keys():
+            made.setdefault(name, value)
     return made
 
 
-def needed(made: Any) -> set[str]:
+def required_arguments(made: Any) -> set[str]:
     """The arguments of a constructor that have no default."""
     arguments = inspect.signature(made).parameters.values()
     return {one.name for one in arguments if one.default is one.empty and one.kind is not one.VAR_KEYWORD}
@@ -57,7 +57,7 @@ def prompts(asked: dict[str, Any]) -> dict[str, Any]:
     if not asked["variant"]:
         return {"variants": list(known), "prompts": []}
     made = known[asked["variant"]]
-    task = made(**{name: USUAL[name] for name in needed(made)} | asked["options"])
+    task = made(**{name: USUAL[name] for name in required_arguments(made)} | asked["options"])
     return {"variants": list(known), "prompts": [task.get_prompt(doc) for doc in task.get_dataset()]}
 
 

@@ -7,7 +7,7 @@ problems whose solutions EvalPlus finds wrong all the same.
 """
 
 # mypy: ignore-errors
-# The harness is not among our development dependencies, so its types cannot be checked.
+# The harness is not a development dependency, so its types cannot be checked.
 
 import copy
 import json
@@ -18,7 +18,7 @@ from pathlib import Path
 from evalplus.eval import PASS, untrusted_check
 from evalplus.gen.util import trusted_exec
 
-from judging import PREPARED
+from judge_command import PREPARED
 
 ROOT_TOLERANCE = 1e-4  # HumanEval's own, for the one problem where EvalPlus takes any root it is given
 

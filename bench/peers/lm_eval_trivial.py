@@ -1,7 +1,7 @@
-"""Run lm-evaluation-harness on an exam that costs nothing to answer, and reopen the files it leaves."""
+"""Runs lm-evaluation-harness on a trivial task, and reopens its files."""
 
 # mypy: ignore-errors
-# The harness is not among our development dependencies, so its types cannot be checked.
+# The harness is not a development dependency, so its types cannot be checked.
 
 import json
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TQDM_DISABLE"] = "1"
 
-from command import answer
+from command import run_command
 from datasets import Dataset
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
@@ -106,4 +106,4 @@ def reopen(log_dir: Path) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    answer(run, reopen)
+    run_command(run, reopen)

@@ -1,4 +1,4 @@
-"""Makes items with reasoning-gym and prints how many in a CPU second: `reasoning_gym_items.py N NAME …`."""
+"""Generates reasoning-gym items and prints their number per CPU second: `reasoning_gym_items.py N NAME …`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs compared: pairing, refusals, sentences, the command line."""
+"""Comparison of runs: pairing, refusals, conclusions, the command."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -59,23 +59,23 @@ def put() -> Put:
     return put
 
 
-def test_a_difference_is_called_one(put: Put) -> None:
+def test_significant_difference_is_better(put: Put) -> None:
     put("a", [0] * 60 + [1] * 40)
     put("b", [1] * 20 + [0] * 40 + [1] * 38 + [0] * 2)
-    found = compare("a", "b")
-    (contrast,) = found.contrasts
+    result = compare("a", "b")
+    (contrast,) = result.contrasts
     assert contrast.difference.value == pytest.approx(0.18)
     assert (contrast.difference.gained, contrast.difference.lost) == (20, 2)
     assert contrast.difference.p == pytest.approx(stats.binomtest(2, 22).pvalue)
     assert contrast.verdict == "better"
-    assert found.conclusions == [
+    assert result.conclusions == [
         "model-b is better than model-a by 18.0 points (95 % interval 9.9 – 27.3, p < 0.001, n = 100 pairs)."
     ]
-    assert found.conclusions[0] in str(found)
-    assert "interval: tango; test: mcnemar-exact" in str(found)
+    assert result.conclusions[0] in str(result)
+    assert "interval: tango; test: mcnemar-exact" in str(result)
 
 
-def test_the_other_way_round_it_is_worse(put: Put) -> None:
+def test_swapped_runs_are_worse(put: Put) -> None:
     put("a", [0] * 60 + [1] * 40)
     put("b", [1] * 20 + [0] * 40 + [1] * 38 + [0] * 2)
     (contrast,) = compare("b", "a").contrasts
@@ -85,17 +85,17 @@ def test_the_other_way_round_it_is_worse(put: Put) -> None:
     )
 
 
-def test_no_difference_is_told_with_what_would_be_seen(put: Put) -> None:
+def test_insignificant_difference_names_detectable_difference(put: Put) -> None:
     put("a", [0, 1] * 50)
     put("b", [1, 0] + [0, 1] * 49)
     (contrast,) = compare("a", "b").contrasts
     assert contrast.verdict == "unclear"
-    assert contrast.conclusion.startswith("No difference between model-a and model-b can be told: 0.0 points (")
+    assert contrast.conclusion.startswith("No significant difference between model-a and model-b: 0.0 points (")
     assert contrast.conclusion.endswith(" points with 80 % power.")
     assert contrast.detectable == pytest.approx(0.0767, abs=0.001)
 
 
-def test_what_only_one_of_test_and_interval_sees_is_no_difference(put: Put) -> None:
+def test_significance_requires_test_and_interval(put: Put) -> None:
     """Cavo's table: Tango's interval excludes 0, the exact p is 0.0525."""
     put("a", [0] * 6 + [1] * 16 + [0] * 139)
     put("b", [1] * 6 + [0] * 16 + [0] * 139)
@@ -104,10 +104,10 @@ def test_what_only_one_of_test_and_interval_sees_is_no_difference(put: Put) -> N
     assert contrast.p is not None
     assert contrast.difference.high < 0 < 0.05 < contrast.p
     assert contrast.verdict == "unclear"
-    assert "only what both see is called a difference" in contrast.conclusion
+    assert "a difference is significant if both show it" in contrast.conclusion
 
 
-def test_epochs_of_a_sample_are_one_pair(put: Put) -> None:
+def test_epochs_of_a_sample_count_as_one_pair(put: Put) -> None:
     put("a", [[0, 1, 0, 1]] * 20)
     put("b", [[1, 1, 0, 1]] * 10 + [[0, 1, 0, 1]] * 10)
     (contrast,) = compare("a", "b").contrasts
@@ -116,23 +116,23 @@ def test_epochs_of_a_sample_are_one_pair(put: Put) -> None:
     assert {(flip.first, flip.second) for flip in contrast.gained} == {(0.5, 0.75)}
 
 
-def test_an_error_is_no_wrong_answer(put: Put) -> None:
+def test_failed_samples_are_left_out(put: Put) -> None:
     put("a", [1] * 10)
     put("b", [1] * 7 + [None] * 3)
-    found = compare("a", "b")
-    (contrast,) = found.contrasts
+    result = compare("a", "b")
+    (contrast,) = result.contrasts
     assert (contrast.difference.n, contrast.difference.value, contrast.unscored) == (7, 0.0, (0, 3))
-    assert "left out, not counted as wrong: 0 of the baseline, 3 of model-b." in str(found)
+    assert "left out, not counted as wrong: 0 of the baseline, 3 of model-b." in str(result)
 
 
-def test_an_error_in_one_epoch_leaves_the_others(put: Put) -> None:
+def test_failed_epoch_leaves_the_other_epochs(put: Put) -> None:
     put("a", [[1, None]] * 5)
     put("b", [[1, 0]] * 5)
     (contrast,) = compare("a", "b").contrasts
     assert (contrast.difference.n, contrast.difference.value) == (5, -0.5)
 
 
-def test_clusters_count_once(put: Put) -> None:
+def test_clusters_count_as_one_unit(put: Put) -> None:
     """A hundred variants of ten problems: McNemar's test would be sure, but there are ten problems."""
     put("a", [0] * 100, cluster=lambda index: f"problem {index // 10}")
     put("b", [1] * 30 + [0] * 70, cluster=lambda index: f"problem {index // 10}")
@@ -144,35 +144,35 @@ def test_clusters_count_once(put: Put) -> None:
 
 
 @pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
-def test_a_run_from_before_clusters_takes_those_of_the_other(put: Put, order: tuple[str, str]) -> None:
+def test_clusters_of_one_run_suffice(put: Put, order: tuple[str, str]) -> None:
     put("a", [0, 1] * 10)
     put("b", [1, 1] * 10, cluster=lambda index: f"c{index // 4}")
     assert compare(*order).contrasts[0].difference.units == 5
 
 
-def test_several_runs_are_corrected(put: Put) -> None:
+def test_p_values_are_corrected_for_several_runs(put: Put) -> None:
     put("a", [0] * 50)
     put("b", [1] * 7 + [0] * 43)
     put("c", [1] * 6 + [0] * 44)
     put("d", [1] * 1 + [0] * 49)
-    found = compare("a", "b", "c", "d")
-    raw = [contrast.difference.p or 0.0 for contrast in found.contrasts]
-    assert [contrast.p for contrast in found.contrasts] == pytest.approx([raw[0] * 3, raw[1] * 2, 1.0])
-    assert [contrast.verdict for contrast in found.contrasts] == ["better", "unclear", "unclear"]
-    assert "corrected for 3 comparisons" in found.contrasts[0].conclusion
-    assert "corrected for 3 comparisons (Holm)" in found.conclusions[-1]
+    result = compare("a", "b", "c", "d")
+    raw = [contrast.difference.p or 0.0 for contrast in result.contrasts]
+    assert [contrast.p for contrast in result.contrasts] == pytest.approx([raw[0] * 3, raw[1] * 2, 1.0])
+    assert [contrast.verdict for contrast in result.contrasts] == ["better", "unclear", "unclear"]
+    assert "corrected for 3 comparisons" in result.contrasts[0].conclusion
+    assert "corrected for 3 comparisons (Holm)" in result.conclusions[-1]
 
 
-def test_flips_in_both_directions(put: Put) -> None:
+def test_flips_list_gained_and_lost_samples(put: Put) -> None:
     put("a", [1, 0, 0, 1])
     put("b", [0, 1, 0, 1])
-    found = compare("a", "b")
-    assert [flip.sample_id for flip in found.contrasts[0].gained] == ["s1"]
-    assert [flip.sample_id for flip in found.contrasts[0].lost] == ["s0"]
-    assert found.flips() == ("model-b: better on 1 samples\n  s1  0 → 1\nmodel-b: worse on 1 samples\n  s0  1 → 0")
+    result = compare("a", "b")
+    assert [flip.sample_id for flip in result.contrasts[0].gained] == ["s1"]
+    assert [flip.sample_id for flip in result.contrasts[0].lost] == ["s0"]
+    assert result.flips() == ("model-b: better on 1 samples\n  s1  0 → 1\nmodel-b: worse on 1 samples\n  s0  1 → 0")
 
 
-def test_groups_that_the_runs_have(put: Put) -> None:
+def test_groups_of_the_baseline_are_compared(put: Put) -> None:
     groups = {"size": {"2": {"accuracy": Metric(0, None, None, None, 1, "wilson")}}}
     put("a", [0] * 20, metadata=lambda index: {"size": 2 if index < 10 else 10}, groups=groups)
     put("b", [1] * 10 + [0] * 10, metadata=lambda index: {"size": 2 if index < 10 else 10})
@@ -182,7 +182,7 @@ def test_groups_that_the_runs_have(put: Put) -> None:
     assert "model-b, by size" in str(compare("a", "b"))
 
 
-def test_every_kind_of_store_will_do(put: Put, each_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compare_works_with_every_kind_of_store(put: Put, each_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROCTOR_STORE", each_store)
     for name, values in (("a", [[0, 0], [1, 0]]), ("b", [[1, 1], [1, None]])):
         put(name, values, cluster=lambda index: f"c{index}", metadata=lambda index: {"half": index})
@@ -191,7 +191,7 @@ def test_every_kind_of_store_will_do(put: Put, each_store: str, monkeypatch: pyt
     assert {value: d.value for value, d in contrast.groups["half"].items()} == {"0": 1.0, "1": 0.5}
 
 
-def test_groups_that_are_asked_for(put: Put) -> None:
+def test_group_by_adds_groups(put: Put) -> None:
     put("a", [0, 0], metadata=lambda index: {"odd": bool(index % 2), "odder": 1})
     put("b", [0, 1], metadata=lambda index: {"odd": bool(index % 2), "odder": 1})
     (contrast,) = compare("a", "b", group_by=["odd", "absent"]).contrasts
@@ -205,27 +205,27 @@ def test_groups_that_are_asked_for(put: Put) -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"task": "shapes/existence"}, "different exams, shapes/count and shapes/existence"),
-        ({"version": "2"}, "between version 1 and version 2 of shapes/count"),
-        ({"config": {"settings": {"shapes": 9}}}, "other settings, shapes 7 and 9"),
+        ({"task": "shapes/existence"}, "different tasks, shapes/count and shapes/existence"),
+        ({"version": "2"}, "of shapes/count changed between version 1 and version 2"),
+        ({"config": {"settings": {"shapes": 9}}}, "the settings differ, shapes 7 and 9"),
         ({"config": {"settings": {"shapes": 7}, "program_timeout": 9.0}}, "program_timeout default and 9.0"),
     ],
 )
-def test_other_exams_are_refused(put: Put, changes: dict[str, object], reason: str) -> None:
+def test_different_tasks_and_settings_are_refused(put: Put, changes: dict[str, object], reason: str) -> None:
     put("a", [0, 1])
     put("b", [0, 1], **changes)
     with pytest.raises(NotComparableError, match=reason):
         compare("a", "b", shared=True, by_id=True)
 
 
-def test_a_changed_file_is_refused(put: Put) -> None:
+def test_changed_task_file_is_refused(put: Put) -> None:
     put("a", [0, 1], task="mine.py:Mine", provenance={"task_source": {"sha256": "1"}})
     put("b", [0, 1], task="mine.py:Mine", provenance={"task_source": {"sha256": "2"}})
-    with pytest.raises(NotComparableError, match=r"the file of mine\.py:Mine changed in between"):
+    with pytest.raises(NotComparableError, match=r"the file of mine\.py:Mine changed between them"):
         compare("a", "b")
 
 
-def test_other_samples_are_refused_unless_the_shared_ones_are_asked_for(put: Put) -> None:
+def test_different_samples_need_shared(put: Put) -> None:
     put("a", [0] * 10)
     put("b", [1] * 4, config={"settings": {"shapes": 7}, "limit": 4})
     with pytest.raises(NotComparableError) as caught:
@@ -233,38 +233,38 @@ def test_other_samples_are_refused_unless_the_shared_ones_are_asked_for(put: Put
     assert "they share 4 of 10 and 4" in str(caught.value)
     assert "limit default and 4" in str(caught.value)
     assert "--shared" in str(caught.value)
-    found = compare("a", "b", shared=True)
-    assert found.contrasts[0].difference.n == 4
-    assert "only shared samples are compared: 6 of the baseline and 0 of model-b are left out." in found.notes
+    result = compare("a", "b", shared=True)
+    assert result.contrasts[0].difference.n == 4
+    assert "only shared samples are compared: 6 of the baseline and 0 of model-b are left out." in result.notes
 
 
-def test_nothing_shared_is_refused_at_any_rate(put: Put) -> None:
+def test_shared_refuses_runs_without_shared_samples(put: Put) -> None:
     put("a", [0] * 3)
     put("b", [1] * 3, start=3)
     with pytest.raises(NotComparableError, match="they share 0 of 3 and 3"):
         compare("a", "b", shared=True)
 
 
-def test_samples_that_were_asked_differently(put: Put) -> None:
+def test_by_id_pairs_samples_with_different_prompts(put: Put) -> None:
     put("a", [0] * 3)
     put("b", [1] * 3, question="??", config={"settings": {"shapes": 7}, "few_shot": 2})
-    with pytest.raises(NotComparableError, match=r"3 have the same id, but were asked differently; .*--by-id"):
+    with pytest.raises(NotComparableError, match=r"3 have the same id but different prompts; .*--by-id"):
         compare("a", "b", shared=True)
-    found = compare("a", "b", by_id=True)
-    assert found.contrasts[0].difference.n == 3
-    assert "3 samples were asked differently in model-b (few_shot 0 and 2)" in found.notes[0]
+    result = compare("a", "b", by_id=True)
+    assert result.contrasts[0].difference.n == 3
+    assert "3 samples had another prompt in model-b (few_shot 0 and 2)" in result.notes[0]
 
 
-def test_an_unfinished_run_is_named(put: Put) -> None:
+def test_incomplete_run_is_noted(put: Put) -> None:
     put("a", [0] * 3)
     put("b", [1] * 2, status="interrupted")
     with pytest.raises(NotComparableError, match="b is not complete: interrupted"):
         compare("a", "b")
-    assert "b is not complete (interrupted): it may still change." in compare("a", "b", shared=True).notes
+    assert "b is not complete (interrupted): its result may change." in compare("a", "b", shared=True).notes
 
 
 @pytest.mark.parametrize("names", [("a", "a"), ("a",), ()])
-def test_too_few_runs(put: Put, names: tuple[str, ...]) -> None:
+def test_comparison_needs_two_different_runs(put: Put, names: tuple[str, ...]) -> None:
     put("a", [0, 1])
     with pytest.raises(UsageError):
         compare(*names)
@@ -273,54 +273,54 @@ def test_too_few_runs(put: Put, names: tuple[str, ...]) -> None:
 # -- what could be seen ---------------------------------------------------------------------------
 
 
-def test_how_many_pairs_a_difference_takes(put: Put) -> None:
+def test_detect_names_needed_pairs(put: Put) -> None:
     put("a", [0] * 60 + [1] * 40)
     put("b", [1] * 10 + [0] * 50 + [1] * 30 + [0] * 10)
-    found = compare("a", "b", detect=0.05)
-    assert found.contrasts[0].needed == 626, "Connor: (1.960 √0.2 + 0.842 √(0.2 − 0.05²))² / 0.05²"
-    assert "takes 626 pairs that disagree as much as these 100" in str(found)
+    result = compare("a", "b", detect=0.05)
+    assert result.contrasts[0].needed == 626, "Connor: (1.960 √0.2 + 0.842 √(0.2 − 0.05²))² / 0.05²"
+    assert "takes 626 pairs that disagree as much as these 100" in str(result)
 
 
-def test_how_many_samples_a_difference_takes_from_one_run(put: Put) -> None:
+def test_detect_with_one_run_names_needed_samples(put: Put) -> None:
     put("a", [0, 1] * 50)
-    found = compare("a", detect=0.25)
-    assert found.needed == 58, "R: power.prop.test(p1 = .5, p2 = .75, power = .8), n = 57.7"
-    assert "58 samples in each of two runs over different samples" in str(found)
+    result = compare("a", detect=0.25)
+    assert result.needed == 58, "R: power.prop.test(p1 = .5, p2 = .75, power = .8), n = 57.7"
+    assert "58 samples in each of two runs over different samples" in str(result)
 
 
 @pytest.mark.parametrize("detect", [0.0, -0.1, 1.5])
-def test_impossible_differences(put: Put, detect: float) -> None:
+def test_detect_must_be_between_zero_and_one(put: Put, detect: float) -> None:
     put("a", [0, 1])
     with pytest.raises(UsageError, match="between 0 and 1"):
         compare("a", detect=detect)
 
 
-def test_a_difference_that_no_run_can_have(put: Put) -> None:
+def test_detect_refuses_unreachable_difference(put: Put) -> None:
     put("a", [0, 1])
-    with pytest.raises(UsageError, match=r"No run can differ so much from .*smaller --detect"):
+    with pytest.raises(UsageError, match=r"No run can differ this much from .*smaller --detect"):
         compare("a", detect=0.6)
 
 
-def test_one_sample_has_no_spread(put: Put) -> None:
+def test_detect_needs_two_scored_samples(put: Put) -> None:
     put("a", [1])
-    with pytest.raises(UsageError, match="1 scored samples: it takes two"):
+    with pytest.raises(UsageError, match="1 scored samples: an estimate of their spread takes two"):
         compare("a", detect=0.1)
 
 
 # -- names and forms ------------------------------------------------------------------------------
 
 
-def test_runs_of_one_candidate_are_told_apart(put: Put) -> None:
+def test_runs_of_one_candidate_have_distinct_names(put: Put) -> None:
     settings = {"task": "shapes/count", "model": "m", "settings": {"shapes": 7}}
     put("a", [0, 1], candidate="m", config={**settings, "temperature": 0.0})
     put("b", [0, 1], candidate="m", config={**settings, "temperature": 0.7})
-    found = compare("a", "b")
-    assert [found.baseline.name, found.contrasts[0].competitor.name] == ["m (temperature 0.0)", "m (temperature 0.7)"]
+    result = compare("a", "b")
+    assert [result.baseline.name, result.contrasts[0].competitor.name] == ["m (temperature 0.0)", "m (temperature 0.7)"]
     put("c", [0, 1], candidate="m", config={**settings, "temperature": 0.7})
     assert compare("b", "c").baseline.name == "m (b)"
 
 
-def test_the_mean_has_the_name_of_its_metric(put: Put) -> None:
+def test_mean_is_named_after_its_metric(put: Put) -> None:
     accuracy = {"other": Metric(0.1, None, None, None, 2, ""), "accuracy": Metric(0.5, None, None, None, 2, "wilson")}
     put("a", [0, 1], metrics=accuracy)
     put("b", [0, 1])
@@ -328,34 +328,34 @@ def test_the_mean_has_the_name_of_its_metric(put: Put) -> None:
     assert compare("b", "a").metric == "score"
 
 
-def test_as_json_and_in_a_notebook(put: Put) -> None:
+def test_comparison_as_json_and_html(put: Put) -> None:
     put("a", [0, 1, None])
     put("b", [1, 1, 0], candidate="<script>")
-    found = compare("a", "b")
-    assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
-    assert "gained" not in found.to_dict(flips=False)["contrasts"][0]
-    assert "<script>" not in found._repr_html_()
-    assert "<table>" in found._repr_html_()
+    result = compare("a", "b")
+    assert json.loads(json.dumps(result.to_dict())) == result.to_dict()
+    assert "gained" not in result.to_dict(flips=False)["contrasts"][0]
+    assert "<script>" not in result._repr_html_()
+    assert "<table>" in result._repr_html_()
 
 
-def test_nothing_scored_in_common(put: Put) -> None:
+def test_runs_without_common_scores(put: Put) -> None:
     put("a", [1, None])
     put("b", [None, 1])
-    found = compare("a", "b")
-    assert found.conclusions == ["Whether model-a and model-b differ cannot be told: n = 0 pairs."]
-    assert found.contrasts[0].second is None
+    result = compare("a", "b")
+    assert result.conclusions == ["Whether model-a and model-b differ is unknown: n = 0 pairs."]
+    assert result.contrasts[0].second is None
 
 
-def test_reports_can_be_compared(adding: str) -> None:
+def test_compare_accepts_reports(adding: str) -> None:
     first = proctor.evaluate(adding, "scripted/oracle")
     second = proctor.evaluate(adding, "scripted/blank")
-    found = proctor.compare(first, second)
-    assert isinstance(found, Comparison)
-    assert found.contrasts[0].verdict == "worse"
-    assert found.metric == "accuracy"
+    result = proctor.compare(first, second)
+    assert isinstance(result, Comparison)
+    assert result.contrasts[0].verdict == "worse"
+    assert result.metric == "accuracy"
 
 
-def test_the_command_line(proctor: Command, put: Put) -> None:
+def test_compare_command(proctor: Command, put: Put) -> None:
     put("20260101-000000-aaaaaa", [0] * 12)
     put("20260101-000000-bbbbbb", [1] * 12)
     put("20260101-000000-cccccc", [1] * 12, version="2")

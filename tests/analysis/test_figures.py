@@ -1,4 +1,4 @@
-"""Plots of stored runs: every kind from real ones, the kind that is chosen, and what cannot be plotted."""
+"""Figures of stored runs: every kind, the chosen kind, and refusals."""
 
 import json
 import re
@@ -39,23 +39,23 @@ def store() -> Iterator[Store]:
     store.close()
 
 
-def exam(task: str = "shapes/count", model: str = RANDOM, **options: Any) -> Run:
+def run_task(task: str = "shapes/count", model: str = RANDOM, **options: Any) -> Run:
     return package.evaluate(task, model, **({"limit": 12} | options)).run
 
 
-def sized(*sizes: int, model: str = RANDOM, **options: Any) -> list[Run]:
-    return [exam(model=model, settings={"shapes": size}, **options) for size in sizes]
+def run_sizes(*sizes: int, model: str = RANDOM, **options: Any) -> list[Run]:
+    return [run_task(model=model, settings={"shapes": size}, **options) for size in sizes]
 
 
-def plotted(figure: Figure, width: int = 500) -> ElementTree.Element:
+def draw(figure: Figure, width: int = 500) -> ElementTree.Element:
     return ElementTree.fromstring(figure.plot.draw(width).svg())
 
 
 # -- kinds ------------------------------------------------------------------------------------
 
 
-def test_scores_of_several_candidates_and_exams(store: Store) -> None:
-    runs = [exam(model="scripted/oracle"), exam(), exam("shapes/existence")]
+def test_scores_of_several_candidates_and_tasks(store: Store) -> None:
+    runs = [run_task(model="scripted/oracle"), run_task(), run_task("shapes/existence")]
     figure = make_figure(store, runs)
     assert figure.kind == "scores"
     plot = figure.plot
@@ -68,8 +68,8 @@ def test_scores_of_several_candidates_and_exams(store: Store) -> None:
     assert plot.groups[0].rows[0].metric == runs[0].metrics["accuracy"]
 
 
-def test_scores_of_one_run_have_its_groups(store: Store, adding: str) -> None:
-    run = exam(adding, "scripted/oracle", group_by=["odd"])
+def test_scores_of_one_run_include_its_groups(store: Store, adding: str) -> None:
+    run = run_task(adding, "scripted/oracle", group_by=["odd"])
     plot = make_figure(store, [run]).plot
     assert isinstance(plot, Scores)
     assert [(group.title, [row.label for row in group.rows]) for group in plot.groups] == [
@@ -78,15 +78,15 @@ def test_scores_of_one_run_have_its_groups(store: Store, adding: str) -> None:
     ]
 
 
-def test_runs_that_differ_in_nothing_are_told_apart_by_their_ids(store: Store) -> None:
-    runs = [exam(), exam()]
+def test_equal_runs_are_labelled_with_their_ids(store: Store) -> None:
+    runs = [run_task(), run_task()]
     plot = make_figure(store, runs, "scores").plot
     assert isinstance(plot, Scores)
     assert [row.label for row in plot.groups[0].rows] == [f"{RANDOM} ({run.id})" for run in runs]
 
 
-def test_a_curve_is_chosen_where_runs_differ_in_a_setting(store: Store) -> None:
-    runs = [*sized(10, 3, 5), *sized(3, 10, model="scripted/oracle")]
+def test_curve_is_chosen_for_runs_that_differ_in_one_setting(store: Store) -> None:
+    runs = [*run_sizes(10, 3, 5), *run_sizes(3, 10, model="scripted/oracle")]
     figure = make_figure(store, runs)
     assert (figure.kind, figure.why) == ("curve", "the runs differ in shapes")
     plot = figure.plot
@@ -98,38 +98,42 @@ def test_a_curve_is_chosen_where_runs_differ_in_a_setting(store: Store) -> None:
     ]
     assert plot.lines[0].points[2].metric == runs[0].metrics["accuracy"]
     assert sorted(x for x, _ in plot.chance) == [3, 5, 10]
-    assert "chance" in "".join(plotted(figure).itertext())
+    assert "chance" in "".join(draw(figure).itertext())
 
 
-def test_a_curve_over_names_has_no_line(store: Store) -> None:
-    runs = [exam("shapes/existence", settings={"description": kind}) for kind in ("coordinates", "full")]
-    root = plotted(make_figure(store, runs))
+def test_curve_over_names_has_no_line(store: Store) -> None:
+    runs = [run_task("shapes/existence", settings={"description": kind}) for kind in ("coordinates", "full")]
+    root = draw(make_figure(store, runs))
     assert not [path for path in root.iter(f"{SVG}path") if "pp-line" in path.get("class", "")]
     assert {"coordinates", "full"} <= {text.text for text in root.iter(f"{SVG}text")}
 
 
-def test_of_equal_runs_the_newest_is_the_point(store: Store) -> None:
-    old, new, other = exam(settings={"shapes": 3}), exam(settings={"shapes": 3}), exam(settings={"shapes": 5})
+def test_curve_uses_the_newest_of_equal_runs(store: Store) -> None:
+    old, new, other = (
+        run_task(settings={"shapes": 3}),
+        run_task(settings={"shapes": 3}),
+        run_task(settings={"shapes": 5}),
+    )
     (curve,) = gather_curves([Report(run, store.url) for run in (new, other, old)])
     assert [point.run for point in curve.points] == [new.id, other.id]
 
 
-def test_lines_are_told_apart_by_what_else_differs(store: Store) -> None:
-    runs = [*sized(3, 5), *sized(3, 5, few_shot=1)]
-    with pytest.raises(UsageError, match="differ in shapes, few_shot: say by which the curve goes, --by shapes"):
+def test_lines_are_labelled_with_other_differing_options(store: Store) -> None:
+    runs = [*run_sizes(3, 5), *run_sizes(3, 5, few_shot=1)]
+    with pytest.raises(UsageError, match="differ in shapes, few_shot: choose one for the curve, as in --by shapes"):
         make_figure(store, runs, "curve")
     plot = make_figure(store, runs, by="shapes").plot
     assert isinstance(plot, Curves)
     assert [line.label for line in plot.lines] == [f"{RANDOM} (few_shot=0)", f"{RANDOM} (few_shot=1)"]
 
 
-def test_a_curve_may_go_over_an_option(store: Store) -> None:
-    plot = make_figure(store, [exam(few_shot=n) for n in (0, 2)]).plot
+def test_curve_over_an_option(store: Store) -> None:
+    plot = make_figure(store, [run_task(few_shot=n) for n in (0, 2)]).plot
     assert isinstance(plot, Curves)
     assert plot.x == "few_shot"
 
 
-def test_stored_runs_give_the_curve_of_their_sweep(store: Store) -> None:
+def test_stored_runs_reproduce_the_curve_of_their_sweep(store: Store) -> None:
     swept = package.sweep("shapes/count", RANDOM, "shapes", [3, 5], limit=12)
     (gathered,) = gather_curves([Report(run, store.url) for run in store.runs()])
     assert gathered.to_dict() == swept.to_dict()
@@ -152,9 +156,9 @@ class Programs(Adding):
 
 
 def test_pass_at_k_is_computed_for_every_k(store: Store, task_file: TaskFile) -> None:
-    run = exam(f"{task_file(PROGRAMS)}:Programs", "scripted/oracle", samples=8)
+    run = run_task(f"{task_file(PROGRAMS)}:Programs", "scripted/oracle", samples=8)
     figure = make_figure(store, [run])
-    assert (figure.kind, figure.why) == ("passes", "there are 8 tries at each problem")
+    assert (figure.kind, figure.why) == ("passes", "8 attempts per problem")
     assert isinstance(figure.plot, Curves)
     (line,) = figure.plot.lines
     assert [point.x for point in line.points] == list(range(1, 9))
@@ -168,8 +172,8 @@ def test_pass_at_k_is_computed_for_every_k(store: Store, task_file: TaskFile) ->
     assert line.points[1].metric == run.metrics["pass@2"]
 
 
-def test_epochs_are_tries_at_any_exam(store: Store) -> None:
-    run = exam("shapes/existence", epochs=3)
+def test_epochs_count_as_attempts(store: Store) -> None:
+    run = run_task("shapes/existence", epochs=3)
     plot = make_figure(store, [run], "passes").plot
     assert isinstance(plot, Curves)
     (line,) = plot.lines
@@ -177,8 +181,8 @@ def test_epochs_are_tries_at_any_exam(store: Store) -> None:
     assert line.points[0].metric.value == pytest.approx(run.metrics["accuracy"].value)
 
 
-def test_a_histogram_holds_every_score(store: Store) -> None:
-    run = exam("shapes/existence", epochs=2)
+def test_histogram_counts_every_score(store: Store) -> None:
+    run = run_task("shapes/existence", epochs=2)
     plot = make_figure(store, [run], "histogram").plot
     assert isinstance(plot, Histograms)
     (histogram,) = plot.runs
@@ -186,9 +190,9 @@ def test_a_histogram_holds_every_score(store: Store) -> None:
     assert sum(histogram.scores) == run.outcomes["correct"]
 
 
-def test_latency_is_that_of_the_answers(store: Store, adding: str, serve: Serve) -> None:
+def test_latency_excludes_cached_outputs(store: Store, adding: str, serve: Serve) -> None:
     server = serve(lambda body, number: "1")
-    run = exam(adding, "openai/m", base_url=server.url)
+    run = run_task(adding, "openai/m", base_url=server.url)
     plot = make_figure(store, [run], "latency").plot
     assert isinstance(plot, Spreads)
     (spread,) = plot.spreads
@@ -198,7 +202,7 @@ def test_latency_is_that_of_the_answers(store: Store, adding: str, serve: Serve)
     assert spread.median == pytest.approx(1000 * seconds[5], rel=0.02)
 
 
-def test_lags_of_agents(store: Store) -> None:
+def test_lags_of_an_agent_run(store: Store) -> None:
     run = package.evaluate(
         "agents/catch",
         agent="proctor.agents.envs.catch:Catcher",
@@ -214,48 +218,48 @@ def test_lags_of_agents(store: Store) -> None:
         assert spread.late == run.metrics[f"{spread.label}_p95_ms"].value
 
 
-# -- what cannot be plotted -------------------------------------------------------------------
+# -- refusals -----------------------------------------------------------------------------
 
 
-def test_what_cannot_be_plotted_is_said(store: Store) -> None:
-    run = exam()
-    for options, said in [
+def test_impossible_plots_are_refused(store: Store) -> None:
+    run = run_task()
+    for options, message in [
         ({"kind": "pie"}, r"Unknown kind of plot 'pie'.*Kinds: scores, curve"),
         ({"kind": "score"}, "did you mean scores"),
         ({"metric": "f1"}, rf"Unknown metric 'f1'. Run {run.id} has: accuracy"),
         ({"kind": "curve", "metric": "f1"}, "Unknown metric 'f1'"),
         ({"kind": "curve"}, "differ in no setting"),
         ({"by": "colour"}, f"Run {run.id} of shapes/count has no setting 'colour'; it has: shapes, description"),
-        ({"by": "shapes"}, "No two of these runs differ in shapes alone"),
-        ({"kind": "passes"}, "one try at each problem.*--samples or --epochs"),
-        ({"kind": "latency"}, "no answer of these runs took any time"),
-        ({"kind": "lags"}, "no lags, which only agents"),
-        ({"kind": "scores", "by": "shapes"}, "A plot of scores goes by no setting"),
-        ({"kind": "lags", "metric": "accuracy"}, "A plot of lags is not of a metric"),
+        ({"by": "shapes"}, "No two of these runs differ only in shapes"),
+        ({"kind": "passes"}, "one attempt per problem.*--samples or --epochs"),
+        ({"kind": "latency"}, "these runs have no times"),
+        ({"kind": "lags"}, "no lags; only agents"),
+        ({"kind": "scores", "by": "shapes"}, "--by is for curves, not for scores"),
+        ({"kind": "lags", "metric": "accuracy"}, "--metric is for scores and curves, not for lags"),
     ]:
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=message):
             make_figure(store, [run], **options)
     with pytest.raises(UsageError, match="No run to plot"):
         make_figure(store, [])
 
 
-def test_a_run_without_a_score(store: Store, adding: str) -> None:
+def test_runs_without_scores(store: Store, adding: str) -> None:
     with pytest.raises(HopelessRunError) as caught:
         package.evaluate(adding, RANDOM, limit=3)
     run = caught.value.run
     assert run is not None
     with pytest.raises(UsageError, match="no scores"):
         make_figure(store, [run], "histogram")
-    with pytest.raises(UsageError, match="nothing that passed or failed"):
+    with pytest.raises(UsageError, match="no samples that passed or failed"):
         make_figure(store, [run], "passes")
-    assert "nothing scored" in "".join(plotted(make_figure(store, [run])).itertext())
+    assert "nothing scored" in "".join(draw(make_figure(store, [run])).itertext())
     begun = msgspec.structs.replace(run, metrics={}, status="running", reason="")
     with pytest.raises(UsageError, match="has no metrics: it is running"):
         make_figure(store, [begun])
 
 
-def test_names_of_candidates_are_never_markup(store: Store) -> None:
-    run = msgspec.structs.replace(exam(), candidate=EVIL)
+def test_candidate_names_are_escaped(store: Store) -> None:
+    run = msgspec.structs.replace(run_task(), candidate=EVIL)
     for kind in ("scores", "histogram"):
         assert "<script" not in make_figure(store, [run], kind).plot.draw().svg()
 
@@ -264,7 +268,7 @@ def test_names_of_candidates_are_never_markup(store: Store) -> None:
 
 
 def test_plot_writes_files(proctor: Command, tmp_path: Path) -> None:
-    first, second = sized(3, 5)
+    first, second = run_sizes(3, 5)
     done = proctor("plot", first.id, second.id, "--out", "curve.svg", "--width", "500")
     assert done.returncode == 0, done.stderr
     assert done.stderr.startswith("curve.svg: curve (chosen: the runs differ in shapes; others: --kind), 500 × ")
@@ -281,7 +285,7 @@ def test_plot_writes_files(proctor: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--out", "a.gif"], "No format for a.gif: use a name that ends in .svg or .png"),
         (["--out", "no/such/folder.svg"], "Cannot write no/such/folder.svg"),
@@ -292,10 +296,10 @@ def test_plot_writes_files(proctor: Command, tmp_path: Path) -> None:
         ([], "--out"),
     ],
 )
-def test_plot_says_what_is_wrong(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
-    exam(limit=2)
+def test_plot_refuses_bad_arguments(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+    run_task(limit=2)
     assert main(["plot", "latest", *arguments]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_every_kind_is_documented() -> None:
@@ -303,9 +307,9 @@ def test_every_kind_is_documented() -> None:
 
 
 @pytest.mark.parametrize("title", ["Plots", "Leaderboard", "Export"])
-def test_the_guide_to_results_runs(title: str, tmp_path: Path) -> None:
+def test_commands_of_the_results_guide_run(title: str, tmp_path: Path) -> None:
     """The lines of these sections that call proctor, one after the other, and their Python."""
-    exam()
+    run_task()
     (section,) = re.findall(rf"^## {title}\n(.*?)(?=^## |\Z)", GUIDE, re.DOTALL | re.MULTILINE)
     commands = re.findall(r"^proctor (.+)$", section, re.MULTILINE)
     assert commands
@@ -319,16 +323,16 @@ def test_the_guide_to_results_runs(title: str, tmp_path: Path) -> None:
 # -- what is particular to a run --------------------------------------------------------------
 
 
-def test_the_list_shows_what_was_not_usual(proctor: Command) -> None:
-    exam(settings={"shapes": 12}, few_shot=2, seed=7)
-    exam(settings={"shapes": 7})
+def test_list_shows_non_default_options(proctor: Command) -> None:
+    run_task(settings={"shapes": 12}, few_shot=2, seed=7)
+    run_task(settings={"shapes": 7})
     rows = json.loads(proctor("list", "runs", "--json").stdout)["runs"]
     assert "shapes/count · scripted/random  12 scored" in rows[0]["about"], "as by default"
     assert "shapes/count (shapes=12, seed=7, few_shot=2) · scripted/random  12 scored" in rows[1]["about"]
 
 
-def test_an_old_run_did_not_say_which_settings_were_usual() -> None:
-    run = exam(settings={"shapes": 7})
+def test_runs_without_provenance_show_all_settings() -> None:
+    run = run_task(settings={"shapes": 7})
     old = msgspec.structs.replace(run, provenance={}, config={"settings": run.config["settings"]})
     assert non_default_options(old) == {"shapes": 7, "description": "coordinates"}
     assert differing([old, run]) == ["limit", "max_tokens"], "which of these it had, it did not say either"
@@ -337,7 +341,7 @@ def test_an_old_run_did_not_say_which_settings_were_usual() -> None:
 # -- notebooks --------------------------------------------------------------------------------
 
 
-def test_a_notebook_shows_reports_and_curves_drawn() -> None:
+def test_reports_and_curves_have_html_with_plots() -> None:
     curve = package.sweep("shapes/count", RANDOM, "shapes", [3, 5], limit=12)
     shown = [curve._repr_html_(), curve.reports[0]._repr_html_()]
     for text in shown:
@@ -350,8 +354,8 @@ def test_a_notebook_shows_reports_and_curves_drawn() -> None:
     assert f"<td>{value.value:.3f}</td><td>{value.low:.3f} – {value.high:.3f}</td>" in shown[1]
 
 
-def test_what_a_notebook_shows_is_escaped(store: Store) -> None:
-    run = exam()
+def test_html_of_reports_is_escaped(store: Store) -> None:
+    run = run_task()
     evil = msgspec.structs.replace(run, candidate=EVIL, task=EVIL, metrics={EVIL: run.metrics["accuracy"]})
     report = Report(evil, store.url)
     assert "<script" not in report._repr_html_()

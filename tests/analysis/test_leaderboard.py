@@ -1,4 +1,4 @@
-"""Who did best: one board for one exam, and ranks no surer than the figures are."""
+"""Leaderboards: one ranking for each task, and ranges of ranks."""
 
 import json
 import math
@@ -33,7 +33,7 @@ def run_of(candidate: str, passed: int, n: int = 100, *, created: float = 0.0, *
     return msgspec.structs.replace(run, **changes)
 
 
-def test_the_best_run_of_each_candidate_counts() -> None:
+def test_best_run_of_each_candidate_counts() -> None:
     (board,) = rank_runs([run_of("a", 50), run_of("b", 90), run_of("a", 60, created=1), run_of("a", 55, created=2)])
     assert [(entry.rank, entry.candidate, entry.run, entry.runs) for entry in board.entries] == [
         (1, "b", "b-90-0.0", 1),
@@ -42,12 +42,12 @@ def test_the_best_run_of_each_candidate_counts() -> None:
     assert (board.metric, board.samples, board.non_default_options) == ("accuracy", 100, {"size": 3})
 
 
-def test_equals_have_the_same_rank() -> None:
+def test_equal_values_share_a_rank() -> None:
     (board,) = rank_runs([run_of("a", 50), run_of("b", 50), run_of("c", 40)])
     assert [entry.rank for entry in board.entries] == [1, 1, 3]
 
 
-def test_another_exam_has_another_board() -> None:
+def test_other_versions_settings_and_samples_are_ranked_apart() -> None:
     runs = [
         run_of("a", 50),
         run_of("a", 50, version="2"),
@@ -60,7 +60,7 @@ def test_another_exam_has_another_board() -> None:
     assert [entry.options for entry in board.entries] == [{}, {"temperature": 0.7, "samples": 4}]
 
 
-def test_a_task_file_that_was_edited_is_another_exam() -> None:
+def test_edited_task_file_is_ranked_apart() -> None:
     def of(source: str, task: str) -> Run:
         return run_of(source, 50, task=task, provenance={"samples_sha256": "abc", "task_source": source})
 
@@ -68,13 +68,13 @@ def test_a_task_file_that_was_edited_is_another_exam() -> None:
     assert len(rank_runs([of("old", "shapes/count"), of("new", "shapes/count")])) == 1, "these have versions"
 
 
-def test_runs_without_an_end_or_a_score_are_not_ranked() -> None:
+def test_incomplete_and_unscored_runs_are_not_ranked() -> None:
     nothing = Metric(None, None, None, None, 0, "wilson")
     runs = [run_of("a", 50, status="interrupted"), run_of("b", 50, metrics={}), run_of("c", 1, metrics={"m": nothing})]
     assert rank_runs(runs) == []
 
 
-def test_ranks_that_cannot_be_told_apart() -> None:
+def test_rank_ranges_overlap_for_similar_scores() -> None:
     assert rank_ranges([proportion(k, 100) for k in (95, 52, 50, 5)]) == [(1, 1), (2, 3), (2, 3), (4, 4)]
     assert rank_ranges([proportion(k, 10) for k in (6, 5, 4)]) == [(1, 3)] * 3
     assert rank_ranges([Metric(0.9, None, None, None, 1, "student-t"), proportion(1, 100)]) == [(1, 2), (1, 2)]
@@ -94,7 +94,7 @@ def reach(one: Metric, other: Metric) -> float:
     return math.hypot(share(one) - one.low, other.high - share(other))
 
 
-def test_two_are_told_apart_as_by_newcombes_interval() -> None:
+def test_two_candidates_are_separated_by_newcombe_interval() -> None:
     """His example: 56 of 70 and 48 of 80 differ by 0.0524 to 0.3339 (Newcombe 1998, method 10)."""
     one, other = proportion(56, 70), proportion(48, 80)
     assert share(one) - share(other) - reach(one, other) == pytest.approx(0.0524, abs=5e-5)
@@ -103,7 +103,7 @@ def test_two_are_told_apart_as_by_newcombes_interval() -> None:
 
 
 def test_more_candidates_need_clearer_differences() -> None:
-    """Bonferroni: of two that are just told apart, with eight others they are not any more."""
+    """Bonferroni: two candidates just differ; among ten they do not."""
     pair = [proportion(56, 70), proportion(48, 80)]
     crowd = [*pair, *[proportion(40, 70)] * 8]
     assert rank_ranges(crowd)[1][0] == 1
@@ -111,17 +111,17 @@ def test_more_candidates_need_clearer_differences() -> None:
     assert 0.2 - wider * reach(*pair) < 0
 
 
-def test_the_ranks_of_equal_candidates_are_missed_seldom() -> None:
+def test_rank_ranges_cover_equal_candidates() -> None:
     """Among five that are all alike, a rank is wrongly ruled out in less than one case of twenty for each of them."""
     import numpy as np
 
     generator = np.random.default_rng(5)
     drawn = generator.binomial(200, 0.6, size=(400, 5))
-    wrong = sum(found != (1, 5) for row in drawn for found in rank_ranges([proportion(int(k), 200) for k in row]))
+    wrong = sum(ranks != (1, 5) for row in drawn for ranks in rank_ranges([proportion(int(k), 200) for k in row]))
     assert wrong / drawn.size < 0.05
 
 
-def test_the_verb(proctor: Command) -> None:
+def test_leaderboard_command(proctor: Command) -> None:
     for model in ("scripted/oracle", "scripted/random"):
         for size in (3, 12):
             package.evaluate("shapes/count", model, limit=30, settings={"shapes": size})
@@ -145,7 +145,7 @@ def test_the_verb(proctor: Command) -> None:
     assert "No run of nothing" in done.stderr
 
 
-def test_many_runs_are_ranked_by_what_the_store_lists() -> None:
+def test_many_runs_are_ranked_without_reading_records() -> None:
     """No record is read: the boards of a thousand runs cost no more than their list."""
     package.evaluate("shapes/count", "scripted/random", limit=5)
     store = open_store()

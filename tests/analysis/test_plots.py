@@ -1,4 +1,4 @@
-"""Plots as pictures and as text: nothing leaves the frame, no name is markup, ink is where the figures are."""
+"""Plots as SVG and PNG: elements stay inside, labels are escaped, points are at their positions."""
 
 import io
 import math
@@ -23,21 +23,21 @@ from proctor.analysis.plots import (
     Histograms,
     Plot,
     PlotPoint,
-    RoomError,
+    PlotTooSmallError,
     ScoreGroup,
     ScoreRow,
     Scores,
     Spread,
     Spreads,
     SvgDrawing,
-    picture,
-    png,
+    render_png,
+    rendering,
     style_sheet,
 )
-from proctor.analysis.plots.head import fitting
-from proctor.analysis.plots.lettering import shorten, text_width, wrap
-from proctor.analysis.plots.scales import Linear, Logarithmic, bounds_of, round_powers, round_steps, written
+from proctor.analysis.plots.header import select_labels
+from proctor.analysis.plots.scales import Linear, Logarithmic, axis_bounds, format_number, round_powers, round_steps
 from proctor.analysis.plots.style import DARK, LIGHT, PlotPalette, Theme
+from proctor.analysis.plots.text_layout import shorten, text_width, wrap
 from proctor.core.errors import UsageError
 from proctor.core.types import Metric
 from proctor.metrics.statistics import proportion
@@ -93,8 +93,8 @@ def spreads(draw: Any) -> Spreads:
     def spread(label: str, counts: dict[float, int]) -> Spread:
         return Spread(label, counts, min(counts), max(counts), max(counts))
 
-    found = draw(st.lists(st.builds(spread, names, counts), max_size=4))
-    return Spreads(draw(names), found, draw(names), draw(names))
+    panels = draw(st.lists(st.builds(spread, names, counts), max_size=4))
+    return Spreads(draw(names), panels, draw(names), draw(names))
 
 
 plots = st.one_of(scores(), curves(), histograms(), spreads())
@@ -104,23 +104,23 @@ plots = st.one_of(scores(), curves(), histograms(), spreads())
 
 
 @given(finite, finite, st.lists(finite, min_size=2))
-def test_a_scale_never_turns_back(one: float, other: float, xs: list[float]) -> None:
+def test_linear_scale_is_monotonic(one: float, other: float, xs: list[float]) -> None:
     scale = Linear(min(one, other), max(one, other), 10.0, 90.0)
-    places = [scale.place(x) for x in sorted(xs)]
-    assert all(a <= b for a, b in pairwise(places))
-    assert all(10 <= place <= 90 for place in places)
+    positions = [scale.position(x) for x in sorted(xs)]
+    assert all(a <= b for a, b in pairwise(positions))
+    assert all(10 <= x <= 90 for x in positions)
 
 
 @given(st.floats(1e-300, 1e300), st.floats(1e-300, 1e300), st.lists(finite, min_size=2))
-def test_a_logarithmic_scale_neither(one: float, other: float, xs: list[float]) -> None:
+def test_logarithmic_scale_is_monotonic(one: float, other: float, xs: list[float]) -> None:
     scale = Logarithmic(min(one, other), max(one, other), 10.0, 90.0)
-    places = [scale.place(x) for x in sorted(xs)]
-    assert all(a <= b for a, b in pairwise(places))
-    assert all(10 <= place <= 90 for place in places)
+    positions = [scale.position(x) for x in sorted(xs)]
+    assert all(a <= b for a, b in pairwise(positions))
+    assert all(10 <= x <= 90 for x in positions)
 
 
 @given(moderate, moderate, st.integers(2, 12))
-def test_steps_are_few_and_hold_all(one: float, other: float, most: int) -> None:
+def test_round_steps_enclose_the_range(one: float, other: float, most: int) -> None:
     low, high = sorted((one, other))
     steps = round_steps(low, high, most)
     slack = 1e-6 * max(abs(low), abs(high))
@@ -130,7 +130,7 @@ def test_steps_are_few_and_hold_all(one: float, other: float, most: int) -> None
     assert all(a < b for a, b in pairwise(steps))
 
 
-def test_steps_are_round() -> None:
+def test_round_steps_are_round() -> None:
     assert round_steps(0, 1, 6) == [0, 0.2, 0.4, 0.6, 0.8, 1]
     assert round_steps(0.13, 0.31, 5) == [0.1, 0.2, 0.3, 0.4]
     assert round_steps(-30, 120, 5) == [-50, 0, 50, 100, 150]
@@ -139,23 +139,23 @@ def test_steps_are_round() -> None:
 
 
 @given(st.floats(1e-6, 1e9), st.floats(1.01, 1e9), st.integers(2, 12))
-def test_steps_of_a_logarithmic_axis_lie_on_it(low: float, ratio: float, most: int) -> None:
+def test_round_powers_lie_within_the_range(low: float, ratio: float, most: int) -> None:
     steps = round_powers(low, low * ratio, most)
     assert 1 <= len(steps) <= max(most, 2)
     assert all(low * 0.99 <= step <= low * ratio * 1.01 for step in steps)
 
 
-def test_scores_have_the_whole_axis() -> None:
-    assert bounds_of([0.4, 0.6]) == (0, 1)
-    assert bounds_of([20, 35]) == (20, 35)
-    assert bounds_of([2, 35]) == (0, 35)
-    assert bounds_of([-8, -3]) == (-8, 0)
-    assert bounds_of([7, 7]) == (6.3, 7.7)
-    assert bounds_of([]) == (0, 1)
+def test_axis_of_scores_is_zero_to_one() -> None:
+    assert axis_bounds([0.4, 0.6]) == (0, 1)
+    assert axis_bounds([20, 35]) == (20, 35)
+    assert axis_bounds([2, 35]) == (0, 35)
+    assert axis_bounds([-8, -3]) == (-8, 0)
+    assert axis_bounds([7, 7]) == (6.3, 7.7)
+    assert axis_bounds([]) == (0, 1)
 
 
-def test_figures_are_written_for_people() -> None:
-    assert [written(x) for x in (0, 0.2, 1500, 1e6, 1e9, -0.5, 0.00001)] == [
+def test_number_formats() -> None:
+    assert [format_number(x) for x in (0, 0.2, 1500, 1e6, 1e9, -0.5, 0.00001)] == [
         "0", "0.2", "1,500", "1,000,000", "1e+09", "−0.5", "1e-05",
     ]  # fmt: skip
 
@@ -164,12 +164,12 @@ def test_figures_are_written_for_people() -> None:
 
 
 @given(st.text(), st.floats(0, 300), st.sampled_from(["", "pp-title", "pp-small"]))
-def test_what_is_shortened_fits(text: str, room: float, kind: str) -> None:
-    assert text_width(shorten(text, room, kind), kind) <= room
-    assert all(text_width(line, kind) <= room for line in wrap(text, room, kind))
+def test_shortened_text_fits(text: str, max_width: float, kind: str) -> None:
+    assert text_width(shorten(text, max_width, kind), kind) <= max_width
+    assert all(text_width(line, kind) <= max_width for line in wrap(text, max_width, kind))
 
 
-def test_both_ends_of_a_name_are_kept() -> None:
+def test_shorten_keeps_both_ends() -> None:
     assert shorten("short", 100) == "short"
     shown = shorten("openai/a-model-with-a-very-long-name-instruct", 180)
     assert shown.startswith("openai/a-m")
@@ -177,12 +177,12 @@ def test_both_ends_of_a_name_are_kept() -> None:
     assert "…" in shown
 
 
-def test_widths_are_not_below_those_of_real_letters() -> None:
+def test_estimated_widths_are_not_below_real_widths() -> None:
     """A common wide face, drawn by the renderer, is no wider than was reckoned."""
     for text in ("The quick brown fox", "scripted/random", "0.123  [0.045, 0.678]", "WWWW mmmm", "iiii llll"):
         drawing = SvgDrawing(600, 40, "", "")
         drawing.text(10, 25, text)
-        with Image.open(io.BytesIO(png(drawing, scale=1))) as image:
+        with Image.open(io.BytesIO(render_png(drawing, scale=1))) as image:
             dark = image.convert("L").point(lambda value: 255 * (value < 128))
             box = dark.getbbox()
             assert box is not None
@@ -190,12 +190,12 @@ def test_widths_are_not_below_those_of_real_letters() -> None:
 
 
 @given(st.lists(st.tuples(st.text(max_size=8), st.floats(0, 700)), min_size=1, max_size=12))
-def test_labels_of_an_axis_do_not_touch(labels: list[tuple[str, float]]) -> None:
-    texts, places = [text for text, _ in labels], [place for _, place in labels]
-    chosen = fitting(texts, places)
+def test_axis_labels_do_not_touch(labels: list[tuple[str, float]]) -> None:
+    texts, positions = [text for text, _ in labels], [x for _, x in labels]
+    chosen = select_labels(texts, positions)
     assert chosen
     for a, b in pairwise(chosen):
-        assert places[b] - places[a] >= (text_width(texts[a], "pp-small") + text_width(texts[b], "pp-small")) / 2
+        assert positions[b] - positions[a] >= (text_width(texts[a], "pp-small") + text_width(texts[b], "pp-small")) / 2
 
 
 # -- the frame --------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ def texts_of(root: ElementTree.Element) -> Iterator[tuple[str, float, float, flo
 
 
 @given(plots, st.integers(240, 1400))
-def test_nothing_leaves_the_frame(plot: Plot, width: int) -> None:
+def test_elements_stay_inside_the_drawing(plot: Plot, width: int) -> None:
     drawing = plot.draw(width)
     root = ElementTree.fromstring(drawing.svg())
     assert (float(root.get("width", 0)), float(root.get("height", 0))) == (width, round(drawing.height, 3))
@@ -229,13 +229,13 @@ def test_nothing_leaves_the_frame(plot: Plot, width: int) -> None:
 
 
 @given(plots, st.integers(240, 1400), st.integers(1, 900))
-def test_a_height_is_kept_or_refused(plot: Plot, width: int, height: int) -> None:
+def test_requested_height_is_used_or_refused(plot: Plot, width: int, height: int) -> None:
     try:
         drawing = plot.draw(width, height)
-    except RoomError as error:
-        told = re.search(r"height of (\d+)", str(error))
-        assert told is not None
-        least = int(told[1])
+    except PlotTooSmallError as error:
+        match = re.search(r"height of (\d+)", str(error))
+        assert match is not None
+        least = int(match[1])
         assert least >= height
         assert plot.draw(width, least + 1).height == least + 1
     else:
@@ -243,13 +243,13 @@ def test_a_height_is_kept_or_refused(plot: Plot, width: int, height: int) -> Non
 
 
 @pytest.mark.parametrize("width", [0, 239, 8001])
-def test_a_width_must_make_sense(width: int) -> None:
+def test_bad_width_is_refused(width: int) -> None:
     with pytest.raises(UsageError, match="240 to 8,000 wide"):
         Scores("t", []).draw(width)
 
 
 @given(plots)
-def test_names_are_text_and_never_markup(plot: Plot) -> None:
+def test_labels_are_escaped(plot: Plot) -> None:
     """Only our own elements, no script, no handler, no style beside the sheet, no address."""
     root = ElementTree.fromstring(plot.draw(400).svg())
     known = {"svg", "title", "desc", "style", "rect", "text", "line", "path", "circle"}
@@ -259,21 +259,21 @@ def test_names_are_text_and_never_markup(plot: Plot) -> None:
     assert "http" not in (root.findtext(f"{SVG}style") or "")
 
 
-def test_a_name_with_markup_is_shown_as_it_is() -> None:
+def test_label_with_markup_is_shown_verbatim() -> None:
     row = ScoreRow(EVIL, proportion(3, 4))
     svg = Scores(EVIL, [ScoreGroup(EVIL, [row])], EVIL).draw(900).svg()
     assert "<script" not in svg
     assert EVIL in [text for text, *_ in texts_of(ElementTree.fromstring(svg))]
 
 
-def test_the_same_plot_can_be_heard() -> None:
+def test_plots_have_a_text_alternative() -> None:
     plot = Scores(
-        "accuracy", [ScoreGroup("exam", [ScoreRow("one", proportion(3, 4)), ScoreRow("two", proportion(0, 4))])]
+        "accuracy", [ScoreGroup("task", [ScoreRow("one", proportion(3, 4)), ScoreRow("two", proportion(0, 4))])]
     )
     root = ElementTree.fromstring(plot.draw().svg())
     assert root.get("role") == "img"
     assert root.findtext(f"{SVG}title") == "accuracy"
-    assert "exam, one: 0.750  [0.301, 0.954]; exam, two: 0.000" in root.findtext(f"{SVG}desc", "")
+    assert "task, one: 0.750  [0.301, 0.954]; task, two: 0.000" in root.findtext(f"{SVG}desc", "")
     assert "one: 0.750" in root.get("aria-label", "")
 
 
@@ -292,7 +292,7 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
-def test_contrast(palette: PlotPalette) -> None:
+def test_palette_has_enough_contrast(palette: PlotPalette) -> None:
     assert contrast(palette.ink, palette.surface) >= 7
     assert contrast(palette.muted, palette.surface) >= 4.5
     assert all(contrast(colour, palette.surface) >= 3 for colour in palette.series)
@@ -310,14 +310,14 @@ def seen_without(cone: str, colour: str) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("cone", ["long", "middle"])
-def test_the_first_colours_are_told_apart_by_all_eyes(palette: PlotPalette, cone: str) -> None:
+def test_first_colours_are_distinct_for_colour_blindness(palette: PlotPalette, cone: str) -> None:
     seen = [seen_without(cone, colour) for colour in palette.series[:3]]
     for i, one in enumerate(seen):
         for other in seen[:i]:
             assert math.dist(one, other) > 0.1
 
 
-def test_auto_follows_the_readers_system() -> None:
+def test_auto_theme_follows_the_system() -> None:
     auto = style_sheet("auto")
     assert "@media (prefers-color-scheme:dark)" in auto
     assert f"--pp-ink:{LIGHT.ink}" in auto
@@ -330,7 +330,7 @@ def test_auto_follows_the_readers_system() -> None:
         assert rule.startswith((".proctor-plot", "@media")), "the style of a plot is the style of nothing else"
 
 
-def test_a_page_may_bring_the_style_itself() -> None:
+def test_svg_without_theme_has_no_style() -> None:
     drawing = Scores("t", [ScoreGroup("", [ScoreRow("a", proportion(1, 2))])]).draw()
     assert "<style>" not in drawing.svg(None)
     assert "pp-point" in drawing.svg(None)
@@ -361,28 +361,28 @@ LINES = Curves(
 
 
 @pytest.mark.parametrize(("theme", "palette"), [("light", LIGHT), ("dark", DARK), ("auto", LIGHT)])
-def test_ink_is_where_the_points_are(theme: Any, palette: PlotPalette) -> None:
+def test_png_has_points_at_their_positions(theme: Any, palette: PlotPalette) -> None:
     drawing = LINES.draw(500)
-    image = opened(png(drawing, theme, 2))
+    image = opened(render_png(drawing, theme, 2))
     assert image.size == (1000, 2 * drawing.height)
     assert image.getpixel((1, 1)) == rgb(palette.surface)
     root = ElementTree.fromstring(drawing.svg())
     circles = list(root.iter(f"{SVG}circle"))
     assert len(circles) == 4, "three points of the first line, and its mark in the legend"
     for circle in circles:
-        place = round(2 * float(circle.attrib["cx"])), round(2 * float(circle.attrib["cy"]))
-        assert image.getpixel(place) == rgb(palette.series[0])
+        position = round(2 * float(circle.attrib["cx"])), round(2 * float(circle.attrib["cy"]))
+        assert image.getpixel(position) == rgb(palette.series[0])
     colours = image.getcolors(1 << 20)
     assert colours is not None
-    found = {colour for _, colour in colours}
-    assert {rgb(colour) for colour in palette.series[:4]} <= found
-    assert rgb(palette.ink) in found, "letters"
+    rendered = {colour for _, colour in colours}
+    assert {rgb(colour) for colour in palette.series[:4]} <= rendered
+    assert rgb(palette.ink) in rendered, "letters"
 
 
-def test_bars_are_as_high_as_their_shares() -> None:
+def test_bar_heights_match_their_shares() -> None:
     plot = Histograms("scores", [Histogram("a", [0.0] * 30 + [1.0] * 10)])
     drawing = plot.draw(500)
-    image = opened(png(drawing, scale=1))
+    image = opened(render_png(drawing, scale=1))
     counts: dict[str, list[int]] = {}
     for x in range(image.width):
         column = sum(image.getpixel((x, y)) == rgb(LIGHT.series[0]) for y in range(image.height))
@@ -391,16 +391,16 @@ def test_bars_are_as_high_as_their_shares() -> None:
     assert fmean(counts["left"]) / fmean(counts["right"]) == pytest.approx(3, rel=0.1)
 
 
-def test_text_does_not_vanish_where_there_is_no_font(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_png_without_fonts_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resvg_py, "svg_to_bytes", partial(resvg_py.svg_to_bytes, skip_system_fonts=True))
-    picture._fonts_can_be_drawn.cache_clear()
+    rendering._has_fonts.cache_clear()
     try:
         with pytest.raises(UsageError, match=r"No font is installed.*fonts-dejavu-core"):
-            png(LINES.draw())
+            render_png(LINES.draw())
     finally:
-        picture._fonts_can_be_drawn.cache_clear()
+        rendering._has_fonts.cache_clear()
 
 
-def test_a_picture_has_a_limit() -> None:
+def test_too_large_png_is_refused() -> None:
     with pytest.raises(UsageError, match="too large"):
-        png(LINES.draw(8000, 4000), scale=4)
+        render_png(LINES.draw(8000, 4000), scale=4)

@@ -29,27 +29,27 @@ def test_dict_is_plain_json(adding: str, each_store: str) -> None:
     assert json.loads(json.dumps(report.to_dict())) == report.to_dict()
 
 
-def test_pandas(adding: str, each_store: str) -> None:
+def test_to_pandas(adding: str, each_store: str) -> None:
     frame = proctor.evaluate(adding, "scripted/oracle", limit=4).to_pandas()
     assert list(frame["score"]) == [1.0] * 4
     assert list(frame["metadata.odd"]) == [0, 1, 0, 1]
 
 
-def test_without_pandas(adding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_to_pandas_names_the_missing_extra(adding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     report = proctor.evaluate(adding, "scripted/oracle")
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'proctor\[pandas\]'"):
         report.to_pandas()
 
 
-def test_notebook_display_is_escaped(task_file: TaskFile) -> None:
+def test_html_is_escaped(task_file: TaskFile) -> None:
     report = proctor.evaluate(f"{task_file('from adding import *')}:Adding", "scripted/oracle")
     object.__setattr__(report, "run", msgspec.structs.replace(report.run, candidate="<script>alert(1)</script>"))
     assert "<script>" not in report._repr_html_()
     assert "<table>" in report._repr_html_()
 
 
-def test_nothing_scored_is_said(adding: str, each_store: str) -> None:
+def test_report_without_scores(adding: str, each_store: str) -> None:
     with pytest.raises(HopelessRunError) as caught:
         proctor.evaluate(adding, "scripted/random", limit=3)
     assert caught.value.run is not None
@@ -59,7 +59,7 @@ def test_nothing_scored_is_said(adding: str, each_store: str) -> None:
     assert report.to_dict()["metrics"]["accuracy"]["value"] is None
 
 
-def test_a_single_value_has_no_interval(adding: str) -> None:
+def test_single_value_has_no_interval(adding: str) -> None:
     report = proctor.evaluate(adding, "scripted/oracle", limit=1)
     report.run.metrics["accuracy"] = Metric(0.5, None, None, None, 1, "student-t")
     assert "interval" not in str(report)

@@ -1,4 +1,4 @@
-"""A sweep: every point an ordinary run, everything checked beforehand, and a curve at the end."""
+"""Sweeps: each point is a run, every value is checked first, and a curve at the end."""
 
 import json
 import math
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import proctor as package
 from conftest import Command, Stalling, TaskFile
-from helpers.records import plain
+from helpers.records import strip_times
 from proctor.analysis.curve import WIDTH, Curve, CurvePoint
 from proctor.core import registry
 from proctor.core.errors import StoreError, UsageError
@@ -41,8 +41,8 @@ SIZED = """
 
 
 @pytest.fixture
-def sized(task_file: TaskFile) -> str:
-    """The adding exam with a setting that must be given, from 1 to 9."""
+def sized_task(task_file: TaskFile) -> str:
+    """The adding task with a required setting from 1 to 9."""
     return f"{task_file(SIZED)}:Sized"
 
 
@@ -56,7 +56,7 @@ def runs_in_store() -> int:
 # -- on the command line ----------------------------------------------------------------------
 
 
-def test_every_point_is_the_run_of_that_setting(proctor: Command) -> None:
+def test_each_point_equals_a_separate_run(proctor: Command) -> None:
     options = ("shapes/count", *RANDOM, "--limit", "30", "--seed", "4", "--json")
     swept = json.loads(proctor("run", *options, "--sweep", "shapes=3,10").stdout)["runs"]
     for run, value in zip(swept, (3, 10), strict=True):
@@ -66,11 +66,11 @@ def test_every_point_is_the_run_of_that_setting(proctor: Command) -> None:
         assert run["provenance"] == single["provenance"]
         store = open_store(mode="read")
         one, other = (store.run(each["id"]) for each in (run, single))
-        assert plain(store.records(one)) == plain(store.records(other))
+        assert strip_times(store.records(one)) == strip_times(store.records(other))
         store.close()
 
 
-def test_the_curves_in_json(proctor: Command) -> None:
+def test_sweep_json_has_curves(proctor: Command) -> None:
     done = proctor(
         "run", "shapes/count", "shapes/superlative", *RANDOM, "--limit", "12", "--sweep", "shapes=4,9,5", "--json"
     )
@@ -89,11 +89,11 @@ def test_the_curves_in_json(proctor: Command) -> None:
     assert [point["chance"] for point in points[3:]] == pytest.approx([1 / 4, 1 / 9, 1 / 5])
 
 
-def test_without_a_sweep_there_is_no_curve(proctor: Command) -> None:
+def test_run_without_sweep_has_no_curve(proctor: Command) -> None:
     assert set(json.loads(proctor("run", "shapes/count", *RANDOM, "--limit", "2", "--json").stdout)) == {"runs"}
 
 
-def test_the_curve_is_drawn_below_the_reports(proctor: Command) -> None:
+def test_curve_is_printed_below_the_reports(proctor: Command) -> None:
     done = proctor("run", "shapes/superlative", *RANDOM, "--limit", "50", "--sweep", "shapes=2,20")
     assert done.returncode == 0
     reports, _, curve = done.stdout.partition("\n\n")
@@ -114,7 +114,7 @@ def test_the_curve_is_drawn_below_the_reports(proctor: Command) -> None:
     assert "1 of 2: shapes/superlative at shapes=2\n" in done.stderr
 
 
-def test_a_terminal_that_knows_only_ascii_gets_other_marks(proctor_process: Command) -> None:
+def test_ascii_terminal_gets_ascii_marks(proctor_process: Command) -> None:
     done = proctor_process(
         "run", "shapes/count", *RANDOM, "--limit", "20", "--sweep", "shapes=3,4", PYTHONIOENCODING="ascii"
     )
@@ -123,13 +123,13 @@ def test_a_terminal_that_knows_only_ascii_gets_other_marks(proctor_process: Comm
     assert all("o" in line and "--" in line and "?" not in line for line in drawn), done.stdout
 
 
-def test_values_that_are_words(proctor: Command) -> None:
+def test_sweep_over_names(proctor: Command) -> None:
     done = proctor("run", "shapes/logic", *RANDOM, "--limit", "3", "--sweep", "description=full, partial", "--json")
     assert [run["config"]["settings"]["description"] for run in json.loads(done.stdout)["runs"]] == ["full", "partial"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["shapes/count", "--sweep", "shape=3,5"], "no setting 'shape'; did you mean shapes? Settings: shapes, desc"),
         (["shapes/*", "--sweep", "shape=3,5"], "no setting 'shape'; did you mean shapes? Settings: shapes, desc"),
@@ -141,30 +141,28 @@ def test_values_that_are_words(proctor: Command) -> None:
         ),
         (["shapes/*", "--sweep", "shapes=7,many"], "setting shapes: expected int, got 'many'."),
         (["shapes/count", "--sweep", "description=full,short"], "expected coordinates or full or partial, got 'short'"),
-        (["shapes/count", "--sweep", "shapes=3,5,3"], "the value 3 of shapes comes twice"),
+        (["shapes/count", "--sweep", "shapes=3,5,3"], "the value 3 of shapes is given twice"),
         (["shapes/count", "--sweep", "shapes=3,,5"], "--sweep expects key=value,value,…"),
         (["shapes/count", "--sweep", "shapes="], "--sweep expects key=value,value,…"),
         (["shapes/count", "--sweep", "shapes"], "--sweep expects key=value,value,…"),
         (["shapes/count", "--sweep", "=3,5"], "--sweep expects key=value,value,…"),
         (["shapes/count", "--sweep", "shapes=3,5", "--sweep", "description=full"], "--sweep takes one setting, got 2"),
         (["shapes/count", "--sweep", "shapes=3,5", "--sweep", "shapes=7"], "--sweep takes one setting, got 2"),
-        (["shapes/count", "--sweep", "shapes=3,5", "--set", "shapes=7"], "shapes is to be swept and to be fixed"),
+        (["shapes/count", "--sweep", "shapes=3,5", "--set", "shapes=7"], "shapes is both swept and fixed"),
         (["shapes/*", "--sweep", "shapes=7", "--set", "events=3"], "shapes/between has no setting 'events'"),
         (["shapes/count", "--sweep", "shapes=3,5", "--limit", "0"], "limit: expected int >= 1"),
     ],
 )
-def test_a_sweep_that_cannot_be_run_is_one_sentence_and_no_run(
-    proctor: Command, arguments: list[str], said: str
-) -> None:
+def test_impossible_sweep_is_refused_before_any_run(proctor: Command, arguments: list[str], message: str) -> None:
     done = proctor("run", *arguments, *RANDOM)
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
-    assert said in done.stderr
+    assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert runs_in_store() == 0
 
 
-def test_a_wildcard_leaves_out_what_does_not_go_together(proctor: Command) -> None:
+def test_wildcard_skips_values_a_task_refuses(proctor: Command) -> None:
     tasks = "shapes/[est]*"
     done = proctor("run", tasks, *RANDOM, "--limit", "2", "--sweep", "shapes=3,48,7", "--json", "--quiet")
     assert done.returncode == 0, done.stderr
@@ -179,7 +177,7 @@ def test_a_wildcard_leaves_out_what_does_not_go_together(proctor: Command) -> No
     assert len(notes) == sum(3 - len(points) for points in values.values()), "one for each point"
 
 
-def test_a_wildcard_leaves_out_tasks_without_the_setting(proctor: Command) -> None:
+def test_wildcard_skips_tasks_without_the_setting(proctor: Command) -> None:
     done = proctor("run", "shapes/*", *RANDOM, "--limit", "2", "--sweep", "events=2,4", "--json", "--quiet")
     tasks = [curve["task"] for curve in json.loads(done.stdout)["curves"]]
     assert tasks == [name for name in registry.expand("shapes/*") if name.endswith("_tracking")]
@@ -189,7 +187,7 @@ def test_a_wildcard_leaves_out_tasks_without_the_setting(proctor: Command) -> No
     assert len(notes) == len(left_out), "one for each task"
 
 
-def test_a_task_named_twice_is_swept_once(proctor: Command) -> None:
+def test_task_named_twice_is_swept_once(proctor: Command) -> None:
     done = proctor("run", "shapes/count", "shapes/c*", *RANDOM, "--limit", "2", "--sweep", "shapes=4,5", "--json")
     curves = json.loads(done.stdout)["curves"]
     assert sorted(curve["task"] for curve in curves) == ["shapes/comparison", "shapes/coordinate", "shapes/count"]
@@ -205,7 +203,7 @@ def swept_values(done: subprocess.CompletedProcess[str]) -> list[Any]:
     return [point["value"] for point in curve["points"]]
 
 
-def test_a_file_may_hold_the_sweep_and_flags_win_over_it(proctor: Command, tmp_path: Path) -> None:
+def test_flags_override_the_sweep_of_a_file(proctor: Command, tmp_path: Path) -> None:
     head = 'task = "shapes/count"\nmodel = "scripted/random"\nlimit = 2\n'
     (tmp_path / "swept.toml").write_text(f"{head}[sweep]\nshapes = [3, 10]\n")
     (tmp_path / "fixed.toml").write_text(f"{head}[settings]\nshapes = 5\n")
@@ -219,21 +217,21 @@ def test_a_file_may_hold_the_sweep_and_flags_win_over_it(proctor: Command, tmp_p
 @pytest.mark.parametrize(
     "sweep", ["5", "[3, 5]", "{}", "{shapes = 5}", "{shapes = []}", "{shapes = [3], description = ['full']}"]
 )
-def test_a_file_with_no_sweep_that_can_be_read(proctor: Command, tmp_path: Path, sweep: str) -> None:
-    (tmp_path / "exam.toml").write_text(f"sweep = {sweep}\n")
-    done = proctor("run", "shapes/count", *RANDOM, "--config", "exam.toml")
+def test_malformed_sweep_of_a_file_is_refused(proctor: Command, tmp_path: Path, sweep: str) -> None:
+    (tmp_path / "sweep.toml").write_text(f"sweep = {sweep}\n")
+    done = proctor("run", "shapes/count", *RANDOM, "--config", "sweep.toml")
     assert done.returncode == 2
     assert "sweep: expected one setting with its values, as in shapes = [3, 5, 7], got" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_run_of_a_sweep_is_resumed_with_the_file_of_the_sweep(proctor: Command, tmp_path: Path) -> None:
-    (tmp_path / "exam.toml").write_text(
+def test_run_of_a_sweep_is_resumed_with_its_file(proctor: Command, tmp_path: Path) -> None:
+    (tmp_path / "sweep.toml").write_text(
         'task = "shapes/count"\nmodel = "scripted/random"\nlimit = 2\n'
         '[settings]\ndescription = "full"\n[sweep]\nshapes = [3, 10]\n'
     )
-    assert proctor("run", "--config", "exam.toml").returncode == 0
-    done = proctor("resume", "latest", "--config", "exam.toml", "--json")
+    assert proctor("run", "--config", "sweep.toml").returncode == 0
+    done = proctor("resume", "latest", "--config", "sweep.toml", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["runs"][0]["config"]["settings"] == {"shapes": 10, "description": "full"}
 
@@ -241,7 +239,7 @@ def test_a_run_of_a_sweep_is_resumed_with_the_file_of_the_sweep(proctor: Command
 # -- when something goes wrong ----------------------------------------------------------------
 
 
-def test_a_run_that_fails_is_a_point_that_says_so(proctor: Command, task_file: TaskFile) -> None:
+def test_failed_run_is_a_marked_point(proctor: Command, task_file: TaskFile) -> None:
     path = task_file(
         SIZED
         + """
@@ -259,12 +257,12 @@ def test_a_run_that_fails_is_a_point_that_says_so(proctor: Command, task_file: T
     assert third.split()[:3] == ["3", "10", "1.000"]
 
 
-def test_a_killed_sweep_keeps_its_runs_and_the_same_command_asks_only_the_rest(
-    proctor: Command, sized: str, stalling: Stalling, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_killed_sweep_resumes_with_the_same_command(
+    proctor: Command, sized_task: str, stalling: Stalling, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     server = stalling(7)  # all five of the first run, two of the second
-    command = ["run", sized, "--model", "openai/m", "--base-url", server.url, "--limit", "5", "--cache"]
+    command = ["run", sized_task, "--model", "openai/m", "--base-url", server.url, "--limit", "5", "--cache"]
     command += ["--sweep", "size=4,5,6", "--json", "-q"]
     process = subprocess.Popen([sys.executable, "-m", "proctor", *command], stdout=subprocess.DEVNULL)
 
@@ -308,8 +306,8 @@ def test_a_killed_sweep_keeps_its_runs_and_the_same_command_asks_only_the_rest(
 # -- from Python ------------------------------------------------------------------------------
 
 
-def test_from_python(sized: str) -> None:
-    curve = package.sweep(sized, "scripted/oracle", "size", range(2, 5), limit=4, settings={"label": "x"})
+def test_sweep_from_python(sized_task: str) -> None:
+    curve = package.sweep(sized_task, "scripted/oracle", "size", range(2, 5), limit=4, settings={"label": "x"})
     assert [point.value for point in curve.points] == [2, 3, 4]
     assert [point.run for point in curve.points] == [report.run.id for report in curve.reports]
     assert {report.run.config["settings"]["label"] for report in curve.reports} == {"x"}
@@ -320,32 +318,32 @@ def test_from_python(sized: str) -> None:
     assert json.loads(json.dumps(curve.to_dict())) == curve.to_dict()
 
 
-def test_from_python_with_a_class(sized: str) -> None:
-    assert len(package.sweep(registry.task_class(sized), "scripted/oracle", "size", [1, 9]).points) == 2
+def test_sweep_from_python_with_a_class(sized_task: str) -> None:
+    assert len(package.sweep(registry.task_class(sized_task), "scripted/oracle", "size", [1, 9]).points) == 2
 
 
 @pytest.mark.parametrize(
-    ("setting", "values", "options", "said"),
+    ("setting", "values", "options", "message"),
     [
         ("size", [1, 10], {}, "expected int <= 9, got 10"),
         ("sise", [1], {}, "did you mean size?"),
         ("size", [], {}, "sweep: expected one setting with its values"),
-        ("size", [1, 1.0], {}, "comes twice"),
-        ("size", [1, 2], {"settings": {"size": 1}}, "to be swept and to be fixed"),
+        ("size", [1, 1.0], {}, "is given twice"),
+        ("size", [1, 2], {"settings": {"size": 1}}, "both swept and fixed"),
         ("label", ["a"], {}, "missing required field size"),
         ("size", [1], {"limt": 3}, "did you mean limit?"),
     ],
 )
-def test_from_python_all_is_checked_before_the_first_run(
-    sized: str, setting: str, values: list[Any], options: dict[str, Any], said: str
+def test_sweep_checks_all_values_before_the_first_run(
+    sized_task: str, setting: str, values: list[Any], options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
-        package.sweep(sized, "scripted/oracle", setting, values, **options)
-    assert said in str(caught.value)
+        package.sweep(sized_task, "scripted/oracle", setting, values, **options)
+    assert message in str(caught.value)
     assert runs_in_store() == 0
 
 
-def test_every_metric_has_its_curve(proctor: Command, task_file: TaskFile) -> None:
+def test_every_metric_has_a_curve(proctor: Command, task_file: TaskFile) -> None:
     path = task_file(
         SIZED
         + """
@@ -392,7 +390,7 @@ def drawn(points: list[CurvePoint]) -> tuple[str, list[str]]:
 
 
 @given(st.lists(st.one_of(SHARES, MEASURES), min_size=1, max_size=6), st.none() | st.floats(0, 1))
-def test_a_drawing_says_what_the_figures_say(bounds: list[list[float]], chance: float | None) -> None:
+def test_drawing_matches_the_numbers(bounds: list[list[float]], chance: float | None) -> None:
     points = [
         CurvePoint(i, "r", "done", 9, Metric(value, 0.1, low, high, 9, "x"), chance)
         for i, (low, value, high) in enumerate(bounds)
@@ -416,7 +414,7 @@ def test_a_drawing_says_what_the_figures_say(bounds: list[list[float]], chance: 
         assert chance is None or near(line.index("┊" if "┊" in line else "●"), chance)
 
 
-def test_what_was_not_scored_is_not_drawn() -> None:
+def test_unscored_points_are_not_drawn() -> None:
     nothing = CurvePoint(1, "r", "interrupted", 0, Metric(None, None, None, None, 0, "wilson"), None)
     single = CurvePoint(2, "r", "done", 1, Metric(0.5, None, None, None, 1, "student-t"), None)
     odd = CurvePoint(3, "r", "done", 1, Metric(math.nan, None, -math.inf, 0.5, 1, "x"), None)

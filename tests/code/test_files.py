@@ -21,7 +21,7 @@ from helpers.paths import DATA
 from proctor.analysis.report import Report
 from proctor.code.rows import read_rows
 from proctor.core.errors import UsageError
-from proctor.formats.code_files import RunNames, path_for, save_generations, save_metrics, save_references
+from proctor.formats.code_files import RunNames, save_generations, save_metrics, save_references, task_path
 
 COPYING = """
 from proctor.code import Task
@@ -158,7 +158,7 @@ def test_metrics_have_the_groups_of_the_report(tmp_path: Path) -> None:
 
 
 def test_every_task_has_files_of_its_own(copying: tuple[str, str]) -> None:
-    assert path_for("out/generations.json", "humaneval").as_posix() == "out/generations_humaneval.json"
+    assert task_path("out/generations.json", "humaneval").as_posix() == "out/generations_humaneval.json"
     task, _ = copying
     alone = RunNames(["code/humaneval", task, task])
     assert [alone.name(task, {}) for task in ("code/humaneval", task)] == ["humaneval", "copying"]

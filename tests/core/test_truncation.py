@@ -441,22 +441,22 @@ def test_with_json_the_last_line_on_the_terminal_says_so(serve: Serve, proctor: 
     assert "ended by length" not in proctor("run", "shapes/existence", *flags, "--quiet").stderr
 
 
-def made_run(outputs: int, truncated: int, **config: Any) -> Run:
+def make_run(outputs: int, truncated: int, **config: Any) -> Run:
     return Run("1", "t", "1", "m", {"settings": {}, **config}, {}, 0.0, outputs=outputs, truncated=truncated)
 
 
 @given(st.integers(1, 10_000), st.data())
 def test_the_notice_begins_above_one_percent(hundreds: int, data: st.DataObject) -> None:
     truncated = data.draw(st.integers(0, 3 * hundreds))
-    assert bool(truncation_notice(made_run(100 * hundreds, truncated))) == (truncated > hundreds)
+    assert bool(truncation_notice(make_run(100 * hundreds, truncated))) == (truncated > hundreds)
 
 
 def test_the_notice_names_the_option_that_was_used() -> None:
-    assert truncation_notice(made_run(0, 0)) == ""
-    assert "--max-length (it was 50)" in truncation_notice(made_run(9, 9, max_tokens=None, max_length=50))
-    assert "--max-tokens (it was 40)" in truncation_notice(made_run(9, 9, max_tokens=40, max_length=50))
-    assert truncation_notice(made_run(9, 9)).endswith("raise --max-tokens.")
-    assert "ended by length" in Report(made_run(9, 9), "store")._repr_html_()
+    assert truncation_notice(make_run(0, 0)) == ""
+    assert "--max-length (it was 50)" in truncation_notice(make_run(9, 9, max_tokens=None, max_length=50))
+    assert "--max-tokens (it was 40)" in truncation_notice(make_run(9, 9, max_tokens=40, max_length=50))
+    assert truncation_notice(make_run(9, 9)).endswith("raise --max-tokens.")
+    assert "ended by length" in Report(make_run(9, 9), "store")._repr_html_()
 
 
 def test_a_comparison_says_it_of_each_run(serve: Serve, proctor: Command) -> None:

@@ -16,7 +16,7 @@ from proctor.core import registry
 from proctor.core.errors import NotComparableError, UsageError
 from proctor.core.evaluation import resume
 from proctor.core.types import Run
-from proctor.viewer.answers import told_apart
+from proctor.viewer.queries import describe_run_options
 
 TASK, MODEL = "shapes/existence", "scripted/random"
 Raise = Callable[[], None]
@@ -66,8 +66,8 @@ def test_each_version_has_a_leaderboard_of_its_own(both: tuple[Run, Run], procto
 
 
 def test_the_list_of_runs_tells_the_versions_apart(both: tuple[Run, Run]) -> None:
-    assert told_apart(both) == {run.id: f"version={run.version}" for run in both}
-    assert told_apart(both[:1]) == {both[0].id: ""}
+    assert describe_run_options(both) == {run.id: f"version={run.version}" for run in both}
+    assert describe_run_options(both[:1]) == {both[0].id: ""}
 
 
 def test_each_version_has_a_curve_of_its_own(raise_version: Raise) -> None:

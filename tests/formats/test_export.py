@@ -1,4 +1,4 @@
-"""Runs as files for others: Parquet, and what two harnesses would have written themselves."""
+"""Exports: Parquet, and the files of lm-evaluation-harness and of the BigCode harness."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ def test_parquet_has_typed_columns(tmp_path: Path, adding: str) -> None:
     assert run == report.run
 
 
-def test_parquet_of_anything_that_can_be_a_record(tmp_path: Path) -> None:
+def test_parquet_holds_any_record(tmp_path: Path) -> None:
     records = [
         Record(Sample("a", 0, (Message("user", "hi"),), target={"x": [1]}), outputs=(Output("é"),), score=Score(0.5)),
         Record(Sample("b", 1, "q", target=3), error=SampleError("model", "Error", "gone")),
@@ -52,7 +52,7 @@ def test_parquet_of_anything_that_can_be_a_record(tmp_path: Path) -> None:
     assert [len(row["outputs"]) for row in rows] == [1, 0, 2]
 
 
-def test_parquet_is_written_group_by_group(tmp_path: Path) -> None:
+def test_parquet_is_written_in_row_groups(tmp_path: Path) -> None:
     pulled = 0
 
     def records() -> Iterator[Record]:
@@ -71,7 +71,9 @@ def test_parquet_is_written_group_by_group(tmp_path: Path) -> None:
     assert pyarrow.parquet.read_table(tmp_path / "empty.parquet").num_rows == 0
 
 
-def test_without_pyarrow(proctor: Command, adding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_without_pyarrow_names_the_extra(
+    proctor: Command, adding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     package.evaluate(adding, "scripted/oracle", limit=1)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
@@ -144,7 +146,7 @@ def exported(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return json.loads(results.read_text()), [json.loads(line) for line in samples.read_text().splitlines()]
 
 
-def test_the_results_of_lm_evaluation_harness(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lm_eval_export_has_the_files_of_the_harness(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = package.evaluate("shapes/count", "scripted/random", limit=8, epochs=2, few_shot=1, temperature=0.5)
     assert main(["export", "latest", "--format", "lm-eval", "--out", "out"]) == 0
     assert capsys.readouterr().err.count("wrote out/scripted__random/") == 2
@@ -179,7 +181,7 @@ def test_the_results_of_lm_evaluation_harness(tmp_path: Path, capsys: pytest.Cap
     assert first["target_hash"] == hashlib.sha256(first["target"].encode()).hexdigest()
 
 
-def test_what_has_no_score_is_left_out(tmp_path: Path) -> None:
+def test_lm_eval_export_leaves_out_unscored_samples(tmp_path: Path) -> None:
     run = Run(
         "r", "my/file.py:Exam", "1a", "openai/a:b", {"settings": {}}, {}, 0.0,
         total=2,
@@ -203,21 +205,21 @@ def test_what_has_no_score_is_left_out(tmp_path: Path) -> None:
     assert next(tmp_path.iterdir()).name == "openai__a__b"
 
 
-def test_the_files_of_the_bigcode_harness(tmp_path: Path, adding: str) -> None:
+def test_bigcode_export_has_the_files_of_the_harness(tmp_path: Path, adding: str) -> None:
     package.evaluate(adding, "scripted/oracle", limit=3, samples=2, temperature=0.2)
     assert main(["export", "latest", "--format", "bigcode", "--out", "out"]) == 0
     assert json.loads((tmp_path / "out/generations_adding.json").read_text()) == [["0", "0"], ["2", "2"], ["4", "4"]]
     assert json.loads((tmp_path / "out/references_adding.json").read_text()) == ["0", "2", "4"]
     results = json.loads((tmp_path / "out/evaluation_results.json").read_text())
     assert results["adding"] == {"accuracy": 1.0}
-    wanted = {"tasks": "adding", "model": "scripted/oracle", "n_samples": 2, "do_sample": True, "temperature": 0.2}
-    assert {key: results["config"][key] for key in wanted} == wanted
+    expected = {"tasks": "adding", "model": "scripted/oracle", "n_samples": 2, "do_sample": True, "temperature": 0.2}
+    assert {key: results["config"][key] for key in expected} == expected
     again = package.evaluate(adding, "scripted/generations:out/generations_adding.json", limit=3, samples=2)
     assert again.metrics["accuracy"].value == 1
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--format", "lm-eval"], "lm-eval is written to a folder, --out DIR"),
         (["--format", "parquet"], "parquet is written to a file, --out FILE.parquet"),
@@ -228,16 +230,16 @@ def test_the_files_of_the_bigcode_harness(tmp_path: Path, adding: str) -> None:
         (["--format", "lm-eval", "--out", "file"], "Cannot write"),
     ],
 )
-def test_what_cannot_be_exported(
-    adding: str, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+def test_impossible_exports_are_refused(
+    adding: str, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     package.evaluate(adding, "scripted/oracle", limit=1)
     Path("file").write_text("in the way")
     assert main(["export", "latest", *arguments]) in (1, 2)
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_pictures_are_left_out_of_foreign_files(tmp_path: Path) -> None:
+def test_lm_eval_export_leaves_out_images(tmp_path: Path) -> None:
     report = package.evaluate("shapes/count", "scripted/oracle", limit=1, modality="image")
     store = open_store()
     save_results(report.run, store.records(report.run), tmp_path)

@@ -31,7 +31,7 @@ from proctor.shapes.tasks.registered_tasks import REGISTERED_TASKS
 
 Generate = Callable[..., "subprocess.CompletedProcess[str]"]
 
-# Writes fifty samples of every task, in as many shards as it is told.
+# Writes fifty samples of every task, in the given number of shards.
 WRITE_ALL = """
 import sys
 from proctor.cli.main import main
@@ -50,7 +50,7 @@ def generate(proctor: Command) -> Generate:
     return lambda *arguments: proctor("generate", *map(str, arguments))
 
 
-def test_every_process_and_every_shard_writes_the_same_bytes(tmp_path: Path) -> None:
+def test_processes_and_shards_write_the_same_bytes(tmp_path: Path) -> None:
     for shards in (1, 2):
         folder = tmp_path / str(shards)
         folder.mkdir()
@@ -69,7 +69,7 @@ def test_every_process_and_every_shard_writes_the_same_bytes(tmp_path: Path) -> 
         assert len(rows[0]["shapes"]) == rows[0]["settings"]["shapes"]
 
 
-def test_worked_examples_may_come_with_their_own_canvas(generate: Generate) -> None:
+def test_few_shot_examples_may_have_other_canvases(generate: Generate) -> None:
     done = generate("shapes/existence", "-n", 5, "--few-shot", 2, "--shots", "other", "--out", "-")
     for line in done.stdout.splitlines():
         row = msgspec.json.decode(line)
@@ -84,7 +84,7 @@ def test_worked_examples_may_come_with_their_own_canvas(generate: Generate) -> N
 
 @pytest.mark.parametrize("few_shot", [0, 2])
 @pytest.mark.parametrize("name", REGISTERED_TASKS)
-def test_a_row_holds_what_a_run_asks(name: str, few_shot: int) -> None:
+def test_rows_match_the_samples_of_a_run(name: str, few_shot: int) -> None:
     task = create_task(REGISTERED_TASKS[name], f"shapes/{name}", {})
     config = build_config({"task": task.name, "model": "scripted/oracle", "limit": 30, "seed": 4, "few_shot": few_shot})
     rows = [msgspec.json.decode(line) for piece in task.json_lines(config, range(30)) for line in piece.splitlines()]
@@ -98,7 +98,7 @@ def test_a_row_holds_what_a_run_asks(name: str, few_shot: int) -> None:
 
 
 @pytest.mark.parametrize("few_shot", [0, 3])
-def test_parquet_holds_what_the_lines_hold(
+def test_parquet_equals_jsonl(
     generate: Generate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_shot: int
 ) -> None:
     monkeypatch.setattr("proctor.formats.data_files.PARQUET_ROWS", 100)
@@ -113,17 +113,17 @@ def test_parquet_holds_what_the_lines_hold(
         assert row | {"settings": msgspec.json.decode(row["settings"])} == line
 
 
-def test_parquet_without_its_library_says_what_to_install(
+def test_parquet_without_pyarrow_names_the_extra(
     generate: Generate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)  # as if it were not installed
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)  # as if not installed
     done = generate("shapes/count", "--out", "d.parquet")
     assert done.returncode == 2
     assert "proctor[parquet]" in done.stderr
     assert not (tmp_path / "d.parquet").exists()
 
 
-def test_a_task_of_any_family_can_be_written(generate: Generate, adding: str, tmp_path: Path) -> None:
+def test_any_task_can_be_generated(generate: Generate, adding: str, tmp_path: Path) -> None:
     done = generate(adding, "-n", 4, "--out", tmp_path / "d.jsonl")
     assert done.returncode == 0, done.stderr
     rows = [msgspec.json.decode(line) for line in (tmp_path / "d.jsonl").read_bytes().splitlines()]
@@ -134,7 +134,7 @@ def test_a_task_of_any_family_can_be_written(generate: Generate, adding: str, tm
     ]
 
 
-def test_pictures_go_along_with_the_lines(generate: Generate, tmp_path: Path) -> None:
+def test_images_are_written_beside_the_rows(generate: Generate, tmp_path: Path) -> None:
     for folder, shard in (("whole", "1/1"), ("half", "2/2")):
         arguments = ("-n", 6, "--out", tmp_path / f"{folder}.jsonl", "--images", tmp_path / folder, "--shard", shard)
         assert generate("shapes/count", *arguments).returncode == 0
@@ -151,25 +151,25 @@ def test_pictures_go_along_with_the_lines(generate: Generate, tmp_path: Path) ->
     assert msgspec.json.decode(plain.splitlines()[0]) == rows[0]
 
 
-def test_pictures_of_another_data_set_are_not_overwritten(generate: Generate, tmp_path: Path) -> None:
-    into = ("-n", 3, "--out", tmp_path / "d.jsonl", "--images", tmp_path / "pictures")
+def test_images_of_another_data_set_are_not_overwritten(generate: Generate, tmp_path: Path) -> None:
+    into = ("-n", 3, "--out", tmp_path / "d.jsonl", "--images", tmp_path / "images")
     assert generate("shapes/count", *into).returncode == 0
     assert generate("shapes/count", *into).returncode == 0, "the same ones again"
     done = generate("shapes/existence", *into)
     assert done.returncode == 2
-    assert "0-0.png is the picture of something else" in done.stderr
+    assert "0-0.png is another image" in done.stderr
 
 
-def test_pictures_may_be_drawings(generate: Generate, tmp_path: Path) -> None:
-    into = ("-n", 2, "--out", tmp_path / "d.jsonl", "--images", tmp_path / "pictures", "--image-format", "svg")
+def test_images_may_be_svg(generate: Generate, tmp_path: Path) -> None:
+    into = ("-n", 2, "--out", tmp_path / "d.jsonl", "--images", tmp_path / "images", "--image-format", "svg")
     assert generate("shapes/count", *into).returncode == 0
     for line in (tmp_path / "d.jsonl").read_bytes().splitlines():
         row = msgspec.json.decode(line)
-        drawing = ElementTree.parse(tmp_path / "pictures" / row["image"]).getroot()
+        drawing = ElementTree.parse(tmp_path / "images" / row["image"]).getroot()
         assert len(drawing) == 1 + len(row["shapes"]), "the background and the shapes"
 
 
-def test_what_is_said_of_a_file_is_true(generate: Generate, tmp_path: Path, task_file: TaskFile) -> None:
+def test_summary_matches_the_file(generate: Generate, tmp_path: Path, task_file: TaskFile) -> None:
     path = task_file("""
         from adding import *
 
@@ -183,7 +183,7 @@ def test_what_is_said_of_a_file_is_true(generate: Generate, tmp_path: Path, task
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         ("raise SystemExit(0)", "item 2: SystemExit: 0"),
         ("raise KeyError('x')", "item 2: KeyError: 'x'"),
@@ -199,8 +199,8 @@ def test_what_is_said_of_a_file_is_true(generate: Generate, tmp_path: Path, task
         ("self.description = ['d']; return [('q', 'a')]", "item 2: self.description is ['d'], not a text."),
     ],
 )
-def test_a_faulty_task_is_named_with_its_item_and_leaves_no_file(
-    generate: Generate, tmp_path: Path, body: str, said: str
+def test_faulty_task_is_reported_and_leaves_no_file(
+    generate: Generate, tmp_path: Path, body: str, message: str
 ) -> None:
     (tmp_path / "faulty.py").write_text(f"""\
 from proctor.shapes import Task
@@ -216,12 +216,12 @@ class Faulty(Task):
 """)
     done = generate(tmp_path / "faulty.py:Faulty", "-n", 5, "--out", tmp_path / "d.jsonl")
     assert done.returncode == 1
-    assert said in done.stderr
+    assert message in done.stderr
     assert "faulty.py:Faulty" in done.stderr
     assert list(tmp_path.glob("d.jsonl*")) == []
 
 
-def test_a_killed_writer_leaves_no_file_that_looks_complete(tmp_path: Path) -> None:
+def test_killed_writer_leaves_no_complete_file(tmp_path: Path) -> None:
     out = tmp_path / "d.jsonl"
     command = [sys.executable, "-m", "proctor", "generate", "shapes/logic", "-n", "1000000", "--out", str(out)]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
@@ -234,7 +234,7 @@ def test_a_killed_writer_leaves_no_file_that_looks_complete(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["shapes/count", "--out", "d.txt"], ".jsonl or .parquet"),
         (["shapes/count", "--out", "d"], ".jsonl or .parquet"),
@@ -255,15 +255,15 @@ def test_a_killed_writer_leaves_no_file_that_looks_complete(tmp_path: Path) -> N
         (["shapes/count", "--out", "-", "--images", "/proc/d"], "Cannot write"),
     ],
 )
-def test_bad_input_is_one_sentence(generate: Generate, arguments: list[str], said: str) -> None:
+def test_bad_arguments_are_refused(generate: Generate, arguments: list[str], message: str) -> None:
     done = generate(*arguments)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert done.stdout == ""
 
 
-def test_a_data_set_has_a_length_and_items() -> None:
+def test_data_set_has_length_and_items() -> None:
     dataset = ShapeDataset("shapes/count", n=100, seed=3, shapes=5)
     assert len(dataset) == 100
     item = dataset[7]
@@ -279,7 +279,7 @@ def test_a_data_set_has_a_length_and_items() -> None:
         dataset[100]
 
 
-def test_a_data_set_is_the_file(generate: Generate) -> None:
+def test_data_set_equals_the_file(generate: Generate) -> None:
     for few_shot in (0, 3):
         done = generate("shapes/count", "-n", 100, "--seed", 3, "--few-shot", few_shot, "--out", "-")
         row = msgspec.json.decode(done.stdout.splitlines()[42])
@@ -291,18 +291,18 @@ def test_a_data_set_is_the_file(generate: Generate) -> None:
 
 
 @pytest.mark.parametrize("name", REGISTERED_TASKS)
-def test_a_data_set_scores_as_a_run_does(name: str) -> None:
+def test_data_set_scores_like_a_run(name: str) -> None:
     dataset = ShapeDataset(f"shapes/{name}", n=8, seed=2, few_shot=1)
     config = build_config({"task": f"shapes/{name}", "model": "scripted/oracle", "limit": 8, "seed": 2, "few_shot": 1})
     for item, sample in zip(dataset, take_samples(dataset.task, config), strict=True):
         for text in ("{}", "The answer is {}.", "I do not know.", "", "Yes", "0"):
-            said = text.format(item.answer)
-            assert dataset.score_answer(said, item) == dataset.task.score_text(sample, said).value
-            assert dataset.score_answer(said, item._asdict()) == dataset.score_answer(said, item)
+            message = text.format(item.answer)
+            assert dataset.score_answer(message, item) == dataset.task.score_text(sample, message).value
+            assert dataset.score_answer(message, item._asdict()) == dataset.score_answer(message, item)
     assert dataset.score_answer(dataset[0].answer, dataset[0]) == 1
 
 
-def test_an_item_of_another_task_is_not_scored(generate: Generate) -> None:
+def test_item_of_another_task_is_refused(generate: Generate) -> None:
     row = msgspec.json.decode(generate("shapes/count", "-n", 1, "--out", "-").stdout)
     assert ShapeDataset("shapes/count").score_answer(row["answer"], row) == 1
     with pytest.raises(UsageError, match="shapes/existence cannot score an item of shapes/count"):
@@ -310,8 +310,8 @@ def test_an_item_of_another_task_is_not_scored(generate: Generate) -> None:
 
 
 @pytest.fixture
-def restless() -> Iterator[None]:
-    """Threads take turns as often as they can."""
+def frequent_thread_switches() -> Iterator[None]:
+    """Threads switch as often as possible."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -319,9 +319,9 @@ def restless() -> Iterator[None]:
 
 
 @sizes(300, 5000)
-@pytest.mark.usefixtures("restless")
+@pytest.mark.usefixtures("frequent_thread_switches")
 @pytest.mark.parametrize("name", ["transitivity", "recolour_tracking", slow("existence_tracking"), slow("count")])
-def test_threads_share_a_data_set(name: str, count: int) -> None:
+def test_data_set_is_thread_safe(name: str, count: int) -> None:
     dataset = ShapeDataset(f"shapes/{name}", n=count, few_shot=1)
     alone = list(dataset)
     with ThreadPoolExecutor(6) as threads:
@@ -329,8 +329,8 @@ def test_threads_share_a_data_set(name: str, count: int) -> None:
     assert together == alone * 2
 
 
-@pytest.mark.usefixtures("restless")
-def test_threads_share_a_task_with_seeds_of_their_own() -> None:
+@pytest.mark.usefixtures("frequent_thread_switches")
+def test_task_is_thread_safe_with_several_seeds() -> None:
     task = create_task(REGISTERED_TASKS["recolour_tracking"], "shapes/recolour_tracking", {})
 
     def make(seed: int) -> list[Sample]:
@@ -341,20 +341,20 @@ def test_threads_share_a_task_with_seeds_of_their_own() -> None:
         assert list(threads.map(make, range(6))) == alone
 
 
-def test_a_data_set_takes_the_numbers_of_numpy() -> None:
+def test_data_set_accepts_numpy_integers() -> None:
     dataset = ShapeDataset("shapes/existence", n=5)
     numbers: Any = np.arange(5)
     assert [dataset[i] for i in numbers] == list(dataset)
 
 
-def test_a_data_set_goes_to_other_processes() -> None:
-    """As the workers of a DataLoader need it."""
+def test_data_set_is_picklable() -> None:
+    """Workers of a DataLoader unpickle the data set."""
     dataset = ShapeDataset("shapes/existence_tracking", n=10)
     _ = dataset[0]
     assert list(pickle.loads(pickle.dumps(dataset))) == list(dataset)
 
 
-def test_a_data_set_of_something_else_is_refused(adding: str) -> None:
+def test_data_set_of_another_family_is_refused(adding: str) -> None:
     with pytest.raises(UsageError, match="shapes family"):
         ShapeDataset(adding)
     with pytest.raises(UsageError, match="expected int <= 27"):

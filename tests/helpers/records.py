@@ -1,4 +1,4 @@
-"""Records, as tests compare them."""
+"""Records compared across runs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 
-def plain(records: Any) -> list[dict[str, Any]]:
-    """Records without what no two runs have in common: the time they took."""
+def strip_times(records: Any) -> list[dict[str, Any]]:
+    """Records as objects without their times, which differ in every run."""
     rows = [msgspec.to_builtins(record) for record in records]
     for row in rows:
         del row["timing"]

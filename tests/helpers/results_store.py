@@ -1,4 +1,4 @@
-"""Synthetic runs of any size for tests of the results page, with texts that attempt injection."""
+"""Made-up runs for tests of the results page, of any size and with hostile texts."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ CUT_OFF = "<think>To add the two numbers, first"
 
 
 def make_record(index: int, value: float | None, answer: str = "", words: str = "", epoch: int = 0) -> Record:
-    """A record of a synthetic task; without a value it failed."""
+    """A record of a made-up task; without a value it has an error."""
     sample = Sample(
         id=f"made-{index}",
         index=index,
-        input=(Message("system", "You are sitting an exam."), Message("user", words or f"What is {index} + {index}?")),
+        input=(Message("system", "Answer with a number."), Message("user", words or f"What is {index} + {index}?")),
         target=str(2 * index),
         metadata={"odd": index % 2, "level": "easy" if index % 3 else "hard"},
     )
@@ -49,7 +49,7 @@ def make_run(
     created: float = 1_700_000_000.0,
     tags: Iterable[str] = (),
 ) -> Run:
-    """Store a run with its records and metrics."""
+    """Stores a run with its records and its metrics."""
     run = Run(
         run_id,
         task,

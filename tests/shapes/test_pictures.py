@@ -389,7 +389,7 @@ def test_check_finds_a_picture_that_shows_something_else(
 ) -> None:
     monkeypatch.setattr(drawing, "png", wrong)
     failed = {finding.claim: finding.fault for finding in check_task(f"shapes/{name}", {}, n=30) if not finding.holds}
-    assert "pictures, where it has any, show the same" in failed
+    assert "images, where it has any, show the same" in failed
     assert "an independent solver, where there is one, agrees" not in failed, "the text is as good as it was"
 
 
@@ -412,7 +412,7 @@ def test_a_task_without_a_solver_has_its_pictures_checked_too(
     failed = {
         finding.claim: finding.fault for finding in check_task("left_of.py:LeftOf", {}, n=20) if not finding.holds
     }
-    assert failed["pictures, where it has any, show the same"].endswith("the picture shows other shapes than the text")
+    assert failed["images, where it has any, show the same"].endswith("the picture shows other shapes than the text")
 
 
 # -- the run --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Samples drawn for people, from nothing but what a store holds."""
+"""Drawings of stored samples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TASKS = [name for name in registry.task_names() if name.startswith("shapes/")]
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_shapes_are_drawn_as_they_were_asked_about(name: str) -> None:
+def test_drawing_matches_the_sample(name: str) -> None:
     report = proctor.evaluate(name, "scripted/oracle", limit=3, limit_start=4, seed=5, few_shot=1, shots="other")
     task = create_task(registry.task_class(name), name, report.run.config["settings"])
     drawings = Drawings()
@@ -34,7 +34,7 @@ def test_shapes_are_drawn_as_they_were_asked_about(name: str) -> None:
             assert len(shapes) == len(described)
 
 
-def test_what_another_version_made_is_not_drawn() -> None:
+def test_sample_of_another_version_is_not_drawn() -> None:
     report = proctor.evaluate("shapes/count", "scripted/oracle", limit=2)
     (first, second) = report.records()
     older = msgspec.structs.replace(report.run, version="0")
@@ -44,7 +44,7 @@ def test_what_another_version_made_is_not_drawn() -> None:
     assert Drawings().draw(report.run, other) is None
 
 
-def test_nobodys_file_is_run(tmp_path: Path) -> None:
+def test_task_files_are_not_run(tmp_path: Path) -> None:
     """A store may come from elsewhere, and a file of the same name may be here."""
     trap = tmp_path / "trap.py"
     trap.write_text("raise SystemExit('this was run')")

@@ -1,1 +1,1 @@
-"""What runs show once they are stored: reports, comparisons, leaderboards, sweeps, plots."""
+"""Analysis of stored runs: reports, comparisons, leaderboards, sweeps, plots."""

@@ -1,4 +1,4 @@
-"""Runs of one exam side by side: which is better, by how much, how sure that is, and which samples made it so."""
+"""Comparison of runs of one task: differences with intervals, p-values, and the samples that flipped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from proctor.analysis.pairing import ASKING, Answered, Pairs, RunSamples, differing, pair
+from proctor.analysis.pairing import SAMPLE_OPTIONS, Pairs, RunSamples, SampleScore, describe_differences, pair_samples
 from proctor.analysis.report import Report, truncation_notice
 from proctor.core.config import changed_keys
 from proctor.core.errors import UsageError
@@ -31,17 +31,17 @@ from proctor.metrics.summary import natural_key
 from proctor.store import open_store
 from proctor.store.store import Store
 
-SCORE = "score"  # what the mean is called where no metric of the run is this mean
+DEFAULT_METRIC_NAME = "score"  # of the mean, if no metric of the run equals it
 
 
 class Competitor(Struct, frozen=True):
-    """A run that is compared."""
+    """One of the compared runs."""
 
     run: str
-    name: str  # the candidate, and what tells it from the others
+    name: str  # the candidate, with the options that differ if several runs have the same
     candidate: str
     status: str
-    score: Metric  # over all samples that it has scored
+    score: Metric  # over all of its scored samples
 
 
 class Flip(Struct, frozen=True):
@@ -54,7 +54,7 @@ class Flip(Struct, frozen=True):
 
 
 class Contrast(Struct, frozen=True):
-    """A run against the baseline, over the samples that both have scored."""
+    """A run against the baseline, over the samples with a score in both."""
 
     competitor: Competitor
     first: float | None  # the mean of the baseline
@@ -63,17 +63,17 @@ class Contrast(Struct, frozen=True):
     p: float | None  # corrected for the number of comparisons
     verdict: Literal["better", "worse", "unclear"]
     conclusion: str
-    detectable: float | None  # the difference that so many pairs, of which so many disagree, would show
-    needed: int | None  # pairs for the difference that was asked for
-    unscored: tuple[int, int]  # shared samples that the baseline has not scored, and that this one has not
-    alone: tuple[int, int]  # samples that only the baseline has, and that only this one has
+    detectable: float | None  # the difference that this many pairs would show with 80 % power
+    needed: int | None  # pairs to detect the difference `detect`
+    unscored: tuple[int, int]  # shared samples without a score in the baseline, in this run
+    alone: tuple[int, int]  # samples that only the baseline has, that only this run has
     gained: tuple[Flip, ...]
     lost: tuple[Flip, ...]
     groups: dict[str, dict[str, Difference]]  # metadata key -> its value -> the difference there
 
 
 class Comparison(Struct, frozen=True):
-    """Prints as a table with a sentence for each run; the first one is the baseline."""
+    """Prints as a table with a sentence for each run; the first run is the baseline."""
 
     task: str
     version: str
@@ -81,11 +81,11 @@ class Comparison(Struct, frozen=True):
     baseline: Competitor
     contrasts: tuple[Contrast, ...]
     notes: tuple[str, ...]
-    detect: float | None = None  # a difference that was asked for
-    needed: int | None = None  # samples of a second run over other samples, to see it; where there is one run only
+    detect: float | None = None  # the difference to plan for
+    needed: int | None = None  # samples in each of two runs to detect it; set if there is one run
 
     def to_dict(self, flips: bool = True) -> dict[str, Any]:
-        """The shape that `--json` prints: with every sample that flipped, or without."""
+        """The object that `--json` prints, with or without the samples that flipped."""
         built: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         if not flips:
             for contrast in built["contrasts"]:
@@ -93,7 +93,7 @@ class Comparison(Struct, frozen=True):
         return built
 
     def __str__(self) -> str:
-        lines = [f"{self.task} (version {self.version}) · {self.metric}", *_aligned(self._rows(), 2)]
+        lines = [f"{self.task} (version {self.version}) · {self.metric}", *_align(self._rows(), 2)]
         for contrast in self.contrasts:
             lines += _group_lines(contrast)
         methods = dict.fromkeys((c.difference.interval, c.difference.test) for c in self.contrasts if c.difference.test)
@@ -106,29 +106,29 @@ class Comparison(Struct, frozen=True):
 
     @property
     def conclusions(self) -> list[str]:
-        """In plain sentences what came out."""
-        said = [contrast.conclusion for contrast in self.contrasts]
+        """The result in sentences."""
+        sentences = [contrast.conclusion for contrast in self.contrasts]
         if len(self.contrasts) > 1:
-            said.append(
+            sentences.append(
                 f"Together: p is corrected for {len(self.contrasts)} comparisons (Holm): the chance that any run is "
                 "called better or worse without being so is 5 %. Each interval holds by itself."
             )
         if self.detect is None:
-            return said
-        wanted = f"A difference of {_points(self.detect)}, with {POWER:.0%} power".replace("%", " %")
+            return sentences
+        goal = f"A difference of {_points(self.detect)}, with {POWER:.0%} power".replace("%", " %")
         for contrast in self.contrasts:
             if contrast.needed is not None:
-                place = f", against {contrast.competitor.name}" if len(self.contrasts) > 1 else ""
-                said.append(
-                    f"{wanted}{place}: takes {contrast.needed:,} pairs that disagree as much as these "
+                against = f", against {contrast.competitor.name}" if len(self.contrasts) > 1 else ""
+                sentences.append(
+                    f"{goal}{against}: takes {contrast.needed:,} pairs that disagree as much as these "
                     f"{contrast.difference.n:,}."
                 )
         if self.needed is not None:
-            said.append(f"{wanted}: takes {self.needed:,} samples in each of two runs over different samples.")
-        return said
+            sentences.append(f"{goal}: takes {self.needed:,} samples in each of two runs over different samples.")
+        return sentences
 
     def flips(self) -> str:
-        """Every sample that flipped, as text."""
+        """The samples that flipped, as text."""
         lines = []
         for contrast in self.contrasts:
             for word, flips in (("better", contrast.gained), ("worse", contrast.lost)):
@@ -141,8 +141,8 @@ class Comparison(Struct, frozen=True):
         cells = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
         body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
         caption = html.escape(f"{self.task} (version {self.version}) · {self.metric}")
-        said = "".join(f"<p>{html.escape(line)}</p>" for line in [*self.notes, *self.conclusions])
-        return f"<table><caption>{caption}</caption><tr>{cells}</tr>{body}</table>{said}"
+        text = "".join(f"<p>{html.escape(line)}</p>" for line in [*self.notes, *self.conclusions])
+        return f"<table><caption>{caption}</caption><tr>{cells}</tr>{body}</table>{text}"
 
     def _rows(self) -> list[list[str]]:
         base = self.baseline
@@ -174,12 +174,12 @@ def compare(
     detect: float | None = None,
     group_by: Sequence[str] = (),
 ) -> Comparison:
-    """Compares runs of a store, which are named by their ids, or by reports: the same as `proctor compare`."""
-    places = [run.store for run in runs if isinstance(run, Report)]
-    opened = open_store(store or next(iter(places), None), mode="read")
+    """Compares runs, given as ids or reports, as `proctor compare` does."""
+    stores = [run.store for run in runs if isinstance(run, Report)]
+    opened = open_store(store or next(iter(stores), None), mode="read")
     try:
-        found = [opened.run(run.run.id if isinstance(run, Report) else run) for run in runs]
-        return compare_runs(opened, found, shared=shared, by_id=by_id, detect=detect, group_by=group_by)
+        stored = [opened.run(run.run.id if isinstance(run, Report) else run) for run in runs]
+        return compare_runs(opened, stored, shared=shared, by_id=by_id, detect=detect, group_by=group_by)
     finally:
         opened.close()
 
@@ -193,17 +193,17 @@ def compare_runs(
     detect: float | None = None,
     group_by: Sequence[str] = (),
 ) -> Comparison:
-    """The first run is the baseline of all others."""
-    _check(runs, detect)
+    """Compares every other run with the first."""
+    _check_arguments(runs, detect)
     answers = [RunSamples(store, run) for run in runs]
-    competitors = [_competitor(one, name) for one, name in zip(answers, _names(runs), strict=True)]
+    competitors = [_competitor(samples, name) for samples, name in zip(answers, _names(runs), strict=True)]
     first, *others = answers
-    paired = [pair(first, other, shared=shared, by_id=by_id) for other in others]
+    paired = [pair_samples(first, other, shared=shared, by_id=by_id) for other in others]
     keys = list(dict.fromkeys([*first.run.groups, *group_by]))
     metadata = {key: store.metadata(first.run, key) for key in keys} if others else {}
     differences = [_difference(pairs.first, pairs.second) for pairs in paired]
-    told = iter(holm([difference.p for difference in differences if difference.p is not None]))
-    corrected = [None if difference.p is None else next(told) for difference in differences]
+    adjusted = iter(holm([difference.p for difference in differences if difference.p is not None]))
+    corrected = [None if difference.p is None else next(adjusted) for difference in differences]
     contrasts = [
         _contrast(competitors[0], competitor, pairs, difference, p, len(others), detect, metadata)
         for competitor, pairs, difference, p in zip(competitors[1:], paired, differences, corrected, strict=True)
@@ -220,26 +220,26 @@ def compare_runs(
     )
 
 
-def _check(runs: Sequence[Run], detect: float | None) -> None:
+def _check_arguments(runs: Sequence[Run], detect: float | None) -> None:
     if detect is not None and not 0 < detect <= 1:
-        raise UsageError(f"A difference to detect lies between 0 and 1 (0.02 is two points), not at {detect:g}.")
+        raise UsageError(f"--detect is a difference between 0 and 1 (0.02 is two points), not {detect:g}.")
     if not runs or (len(runs) == 1 and detect is None):
-        raise UsageError("A comparison takes two runs or more; or one, and --detect.")
+        raise UsageError("A comparison takes two runs or more, or one run and --detect.")
     ids = [run.id for run in runs]
     if twice := next((run for run in ids if ids.count(run) > 1), None):
-        raise UsageError(f"{twice} is named twice: a run does not differ from itself.")
+        raise UsageError(f"{twice} is named twice: name different runs.")
 
 
 def _samples_needed(detect: float, answers: RunSamples) -> int:
     if len(answers.scored) < 2:
         raise UsageError(
-            f"{answers.run.id} has {len(answers.scored)} scored samples: it takes two to tell their spread."
+            f"{answers.run.id} has {len(answers.scored)} scored samples: an estimate of their spread takes two."
         )
     try:
         return samples_needed(detect, answers.scored)
     except ValueError as error:
         raise UsageError(
-            f"No run can differ so much from {answers.run.id}: {error}. Name a smaller --detect."
+            f"No run can differ this much from {answers.run.id}: {error}. Use a smaller --detect."
         ) from None
 
 
@@ -252,22 +252,22 @@ def _competitor(answers: RunSamples, name: str) -> Competitor:
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
-    """Candidates; where one has several runs, with the options that differ, or with ids where those do not tell."""
+    """The candidates; if one has several runs, with the options that differ or with the ids."""
     names = [run.candidate for run in runs]
     if len(set(names)) < len(names):
         keys = sorted(
             {key for run in runs[1:] for key in changed_keys(runs[0].config, run.config)} - {"model", "agent"}
         )
-        told = [", ".join(f"{key} {run.config.get(key)}" for key in keys) for run in runs]
-        names = [f"{name} ({options})" if options else name for name, options in zip(names, told, strict=True)]
+        differing = [", ".join(f"{key} {run.config.get(key)}" for key in keys) for run in runs]
+        names = [f"{name} ({options})" if options else name for name, options in zip(names, differing, strict=True)]
     return names if len(set(names)) == len(names) else [f"{run.candidate} ({run.id})" for run in runs]
 
 
-def _difference(first: Sequence[Answered], second: Sequence[Answered]) -> Difference:
+def _difference(first: Sequence[SampleScore], second: Sequence[SampleScore]) -> Difference:
     return compare_pairs(
         [sample.value or 0.0 for sample in first],
         [sample.value or 0.0 for sample in second],
-        # A run of a time when the task named no clusters has none.
+        # A run older than the task's clusters has none.
         [a.cluster or b.cluster for a, b in zip(first, second, strict=True)],
     )
 
@@ -283,12 +283,10 @@ def _contrast(
     metadata: dict[str, dict[int, str]],
 ) -> Contrast:
     verdict = _verdict(difference, p)
-    visible = None
+    least = None
     needed = None
     if difference.units > 1:
-        visible = detectable_difference(
-            difference.n, difference.spread, whole=difference.whole, design=difference.design
-        )
+        least = detectable_difference(difference.n, difference.spread, whole=difference.whole, design=difference.design)
         if detect is not None:
             spread = least_spread(detect, difference.spread, difference.whole)
             needed = pairs_needed(detect, spread, design=difference.design)
@@ -306,8 +304,8 @@ def _contrast(
         difference=difference,
         p=p,
         verdict=verdict,
-        conclusion=_conclusion(baseline.name, competitor.name, difference, p, verdict, comparisons, visible),
-        detectable=visible,
+        conclusion=_conclusion(baseline.name, competitor.name, difference, p, verdict, comparisons, least),
+        detectable=least,
         needed=needed,
         unscored=pairs.unscored,
         alone=pairs.alone,
@@ -318,17 +316,17 @@ def _contrast(
 
 
 def _verdict(difference: Difference, p: float | None) -> Literal["better", "worse", "unclear"]:
-    """A difference is claimed only if the test and the interval both see it."""
+    """Better or worse only if the test and the interval agree on it."""
     if p is None or difference.low is None or difference.high is None or p >= ALPHA:
         return "unclear"
     return "better" if difference.low > 0 else "worse" if difference.high < 0 else "unclear"
 
 
-def _grouped(both: Iterable[tuple[Answered, Answered]], values: dict[int, str]) -> dict[str, Difference]:
-    groups: dict[str, list[tuple[Answered, Answered]]] = {}
-    for one in both:
-        if one[0].sample in values:
-            groups.setdefault(values[one[0].sample], []).append(one)
+def _grouped(both: Iterable[tuple[SampleScore, SampleScore]], values: dict[int, str]) -> dict[str, Difference]:
+    groups: dict[str, list[tuple[SampleScore, SampleScore]]] = {}
+    for pair in both:
+        if pair[0].sample in values:
+            groups.setdefault(values[pair[0].sample], []).append(pair)
     return {
         value: _difference([a for a, _ in groups[value]], [b for _, b in groups[value]])
         for value in sorted(groups, key=natural_key)
@@ -337,9 +335,11 @@ def _grouped(both: Iterable[tuple[Answered, Answered]], values: dict[int, str]) 
 
 def _metric_name(run: Run, score: Metric) -> str:
     if score.value is None:
-        return SCORE
-    same = (name for name, metric in run.metrics.items() if metric.value is not None)
-    return next((name for name in same if abs((run.metrics[name].value or 0.0) - score.value) < 1e-9), SCORE)
+        return DEFAULT_METRIC_NAME
+    for name, metric in run.metrics.items():
+        if metric.value is not None and abs(metric.value - score.value) < 1e-9:
+            return name
+    return DEFAULT_METRIC_NAME
 
 
 def _with_faults(first: Run, second: Run) -> list[str]:
@@ -354,11 +354,13 @@ def _with_faults(first: Run, second: Run) -> list[str]:
 
 def _notes(answers: Sequence[RunSamples], competitors: Sequence[Competitor], paired: Sequence[Pairs]) -> list[str]:
     notes = [
-        f"{one.run} is not complete ({one.status}): it may still change." for one in competitors if one.status != "done"
+        f"{one.run} is not complete ({one.status}): its result may change."
+        for one in competitors
+        if one.status != "done"
     ]
     notes += [
-        f"{one.run.id} stopped when its own score was known well enough (until_ci): the interval and p of a difference "
-        "are for a number of samples that was fixed beforehand, and do not allow for it."
+        f"{one.run.id} stopped when the interval of its score was narrow enough (until_ci): the interval and p of a "
+        "difference assume a number of samples that was fixed beforehand."
         for one in answers
         if len(answers) > 1 and one.run.config.get("until_ci") is not None
     ]
@@ -376,16 +378,13 @@ def _notes(answers: Sequence[RunSamples], competitors: Sequence[Competitor], pai
                 f"{pairs.unscored[1]:,} of {competitor.name}."
             )
             notes += _with_faults(answers[0].run, other.run)
-        if pairs.asked_differently:
-            why = differing(answers[0].run, other.run, ASKING)
+        if pairs.different_prompts:
+            why = describe_differences(answers[0].run, other.run, SAMPLE_OPTIONS)
             notes.append(
-                f"{pairs.asked_differently:,} samples were asked differently in {competitor.name}"
+                f"{pairs.different_prompts:,} samples had another prompt in {competitor.name}"
                 f"{f' ({why})' if why else ''}: they are paired by their ids."
             )
     return notes
-
-
-# -- in words -------------------------------------------------------------------------------------
 
 
 def _conclusion(
@@ -395,13 +394,13 @@ def _conclusion(
     p: float | None,
     verdict: str,
     comparisons: int,
-    visible: float | None,
+    least: float | None,
 ) -> str:
     d, n = difference, f"n = {difference.n:,} pairs"
     if d.units < d.n:
         n += f" in {d.units:,} clusters"
     if d.value is None or d.low is None or d.high is None or p is None:
-        return f"Whether {first} and {second} differ cannot be told: {n}."
+        return f"Whether {first} and {second} differ is unknown: {n}."
     corrected = f", corrected for {comparisons} comparisons" if comparisons > 1 else ""
     low, high, by = d.low, d.high, d.value
     if verdict == "worse":
@@ -409,12 +408,12 @@ def _conclusion(
     figures = f"95 % interval {_number(low)} – {_number(high)}, p {_p(p)}{corrected}, {n}"
     if verdict != "unclear":
         return f"{second} is {verdict} than {first} by {_points(by)} ({figures})."
-    said = f"No difference between {first} and {second} can be told: {_points(by)} ({figures})."
+    text = f"No significant difference between {first} and {second}: {_points(by)} ({figures})."
     if (d.low > 0 or d.high < 0) or p < ALPHA:
-        said += " Interval and test do not agree, narrowly: only what both see is called a difference."
-    if visible is not None:
-        said += f" With this disagreement, so many pairs would show a difference of {_points(visible)} with 80 % power."
-    return said
+        text += " Interval and test narrowly disagree: a difference is significant if both show it."
+    if least is not None:
+        text += f" With this disagreement, this many pairs would show a difference of {_points(least)} with 80 % power."
+    return text
 
 
 def _points(value: float) -> str:
@@ -422,7 +421,7 @@ def _points(value: float) -> str:
 
 
 def _number(value: float) -> str:
-    """A score's difference in points, of which there are a hundred."""
+    """A difference of scores in points: 0.01 is one point."""
     text = f"{100 * value:.1f}" if abs(value) >= 0.001 or value == 0 else f"{100 * value:.2g}"
     return text.replace("-", "−")
 
@@ -440,13 +439,13 @@ def _score(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
-def _aligned(rows: Sequence[Sequence[str]], words: int) -> list[str]:
-    """A table; the first columns are words, and columns without anything are left out."""
-    shown = [(place, column) for place, column in enumerate(zip(*rows, strict=True)) if any(column[1:])]
+def _align(rows: Sequence[Sequence[str]], words: int) -> list[str]:
+    """Lines of a table without its empty columns; the first `words` columns are left-aligned."""
+    filled = [(i, column) for i, column in enumerate(zip(*rows, strict=True)) if any(column[1:])]
     columns = []
-    for place, column in shown:
+    for i, column in filled:
         width = max(map(len, column))
-        columns.append([cell.ljust(width) if place < words else cell.rjust(width) for cell in column])
+        columns.append([cell.ljust(width) if i < words else cell.rjust(width) for cell in column])
     return ["  ".join(["", *cells]).rstrip() for cells in zip(*columns, strict=True)]
 
 
@@ -454,11 +453,11 @@ def _group_lines(contrast: Contrast) -> list[str]:
     lines = []
     for key, groups in contrast.groups.items():
         if len(groups) < 2:
-            continue  # the difference there is that of the whole
+            continue  # one group has the difference of the whole
         rows = [[f"{contrast.competitor.name}, by {key}", "difference", "95 % interval", "pairs"]]
         for value, d in groups.items():
             rows.append([f"  {value}", "" if d.value is None else _signed(d.value), _interval(d), f"{d.n:,}"])
-        lines += _aligned(rows, 1)
+        lines += _align(rows, 1)
     return lines
 
 

@@ -1,4 +1,4 @@
-"""The curve of a task: one metric over the values of one setting, as text and as JSON."""
+"""Curves of a task: one metric over the values of one setting, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from proctor.core.types import Metric, Run, Status
 if TYPE_CHECKING:
     from proctor.analysis.plots import Curves
 
-WIDTH = 31  # of the drawing: with the figures beside it, a line fits a terminal of 80 columns
+WIDTH = 31  # of the drawing: with the table beside it, a line fits a terminal of 80 columns
 MARKS = ("─", "┊", "●")  # interval, chance, metric
 ASCII_MARKS = ("-", ":", "o")
-_MORE_OF_THE_SAME = frozenset({"limit", "limit_start", "seed", "epochs", "samples"})  # no exam is harder for it
+# Options that make a task no harder.
+_SAMPLE_COUNT_OPTIONS = frozenset({"limit", "limit_start", "seed", "epochs", "samples"})
 
 
 class CurvePoint(Struct, frozen=True):
@@ -32,16 +33,16 @@ class CurvePoint(Struct, frozen=True):
     status: Status
     n: int
     metric: Metric
-    chance: float | None  # how often a guess among the possible answers is right; None where the set is open
+    chance: float | None  # accuracy of a guess among the choices; None if a sample has no choices
 
 
 class Curve:
-    """What came out of a sweep. Prints as a table with a drawing; its points are ordinary runs."""
+    """The result of a sweep: prints as a table with a drawing. Each point is a run."""
 
     def __init__(self, setting: str, reports: Sequence[Report], metric: str = "", label: str = "") -> None:
-        """The curve of the metric with this name, by default the first that the runs have."""
+        """The metric defaults to the main metric of the first run."""
         self.setting = setting
-        self.label = label or reports[0].run.candidate  # what tells it apart from others in the same drawing
+        self.label = label or reports[0].run.candidate  # its name in a plot of several curves
         self.reports = list(reports)
         self.task = reports[0].run.task
         self.candidate = reports[0].run.candidate
@@ -51,16 +52,16 @@ class Curve:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """The shape that `--json` prints."""
+        """The object that `--json` prints."""
         names = ("task", "candidate", "metric", "setting", "points")
         built: dict[str, Any] = msgspec.to_builtins({name: getattr(self, name) for name in names})
         return built
 
     def __str__(self) -> str:
-        rows = [_figures(point) for point in self.points]
+        rows = [_cells(point) for point in self.points]
         titles = [self.setting, "n", self.metric, "95 % interval", "chance"]
-        shown = [column for column in zip(titles, *rows, strict=True) if any(column[1:])]
-        aligned = [[cell.rjust(max(map(len, column))) for cell in column] for column in shown]
+        columns = [column for column in zip(titles, *rows, strict=True) if any(column[1:])]
+        aligned = [[cell.rjust(max(map(len, column))) for cell in column] for column in columns]
         drawing = _draw(self.points)
         lines = ["  ".join(["", *cells]).rstrip() for cells in zip(*aligned, drawing, strict=True)]
         return "\n".join([f"{self.task} · {self.candidate} · {self.metric} by {self.setting}", *lines])
@@ -71,28 +72,29 @@ class Curve:
         return plot_curves([self])
 
     def _repr_html_(self) -> str:
-        """For notebooks: the points as a table, and drawn below it."""
-        rows = [_figures(point) for point in self.points]
+        """A table with a plot, for notebooks."""
+        rows = [_cells(point) for point in self.points]
         titles = [self.setting, "n", self.metric, "95 % interval", "chance"]
         table = html_table(f"{self.task} · {self.candidate} · {self.metric} by {self.setting}", titles, rows)
         return table + (self.plot().draw(560).svg() if self.points else "")
 
 
 def plot_curves(curves: Sequence[Curve]) -> Curves:
-    """Curves of one metric over one setting, in one drawing; with chance, if they are of one exam."""
-    from proctor.analysis.plots import CurveLine, Curves
-    from proctor.analysis.plots import PlotPoint as Place
+    """Plots curves of one metric over one setting; with chance, if they are of one task."""
+    from proctor.analysis.plots import CurveLine, Curves, PlotPoint
 
     first = curves[0]
-    lines = [CurveLine(curve.label, [Place(point.value, point.metric) for point in curve.points]) for curve in curves]
+    lines = [
+        CurveLine(curve.label, [PlotPoint(point.value, point.metric) for point in curve.points]) for curve in curves
+    ]
     points = [point for curve in curves for point in curve.points]
     alike = points if len({curve.task for curve in curves}) == 1 else []
     chance = {_key(point.value): (point.value, point.chance) for point in alike if point.chance is not None}
-    exams = list(dict.fromkeys(f"{c.task} (version {c.reports[0].run.version})" for c in curves))
+    tasks = list(dict.fromkeys(f"{c.task} (version {c.reports[0].run.version})" for c in curves))
     numbers = sorted({point.n for point in points})
     subtitle = " · ".join(
         [
-            ", ".join(exams) if len(exams) < 3 else f"{len(exams)} exams",
+            ", ".join(tasks) if len(tasks) < 3 else f"{len(tasks)} tasks",
             *([first.label] if len(curves) == 1 else []),
             f"{' to '.join(f'{n:,}' for n in dict.fromkeys((numbers[0], numbers[-1])))} scored with 95\u00a0% interval",
         ]
@@ -103,12 +105,12 @@ def plot_curves(curves: Sequence[Curve]) -> Curves:
 
 
 def _key(value: Any) -> bytes:
-    """A value of a setting, which may be a list, as something that can be looked up."""
+    """A hashable key for the value of a setting, which may be a list."""
     return msgspec.json.encode(value)
 
 
 def trace_curves(setting: str, reports: Iterable[Report]) -> list[Curve]:
-    """A curve for each task and metric of the runs, which come task by task."""
+    """A curve for each task and metric of the runs, which are grouped by task."""
     curves: list[Curve] = []
     for _, group in groupby(reports, key=lambda report: report.run.task):
         of_task = list(group)
@@ -118,10 +120,10 @@ def trace_curves(setting: str, reports: Iterable[Report]) -> list[Curve]:
 
 
 def gather_curves(reports: Sequence[Report], setting: str = "", metric: str = "") -> list[Curve]:
-    """Curves from runs that were made at any time: one for all that differ in nothing but the setting.
+    """Curves from stored runs: one for all runs that differ only in the setting.
 
-    Without a setting it is the one in which runs of the same exam and candidate differ. Of several runs that differ
-    in nothing at all, the newest counts.
+    The setting defaults to the one in which runs of the same task and candidate differ. Of
+    several runs with the same options, the newest counts.
     """
     setting = setting or swept_setting([report.run for report in reports])
     lines: dict[str, list[Report]] = {}
@@ -129,51 +131,52 @@ def gather_curves(reports: Sequence[Report], setting: str = "", metric: str = ""
         if setting not in result_options(report.run):
             known = ", ".join(report.run.config["settings"]) or "none"
             raise UsageError(f"Run {report.run.id} of {report.run.task} has no setting {setting!r}; it has: {known}.")
-        lines.setdefault(_apart_from(setting, report.run), []).append(report)
+        lines.setdefault(_line_key(setting, report.run), []).append(report)
     if all(len({_key(result_options(report.run)[setting]) for report in line}) == 1 for line in lines.values()):
-        raise UsageError(f"No two of these runs differ in {setting} alone: there is no curve to draw.")
-    names = _names([line[0].run for line in lines.values()], setting)
+        raise UsageError(f"No two of these runs differ only in {setting}: a curve needs at least two points.")
+    names = _labels([line[0].run for line in lines.values()], setting)
     return [
-        Curve(setting, _ordered(line, setting), metric, name) for line, name in zip(lines.values(), names, strict=True)
+        Curve(setting, _sort_points(line, setting), metric, name)
+        for line, name in zip(lines.values(), names, strict=True)
     ]
 
 
 def swept_setting(runs: Sequence[Run]) -> str:
-    """The one setting in which runs of the same exam and candidate differ."""
-    same: dict[tuple[str, str, str], list[Run]] = {}
+    """The one setting in which runs of the same task and candidate differ."""
+    groups: dict[tuple[str, str, str], list[Run]] = {}
     for run in runs:
-        same.setdefault((run.task, run.version, run.candidate), []).append(run)
-    names = list(dict.fromkeys(name for group in same.values() for name in differing(group)))
-    if set(names) <= _MORE_OF_THE_SAME:
-        raise UsageError("These runs differ in no setting: a curve needs runs of one exam and candidate that do.")
+        groups.setdefault((run.task, run.version, run.candidate), []).append(run)
+    names = list(dict.fromkeys(name for group in groups.values() for name in differing(group)))
+    if set(names) <= _SAMPLE_COUNT_OPTIONS:
+        raise UsageError("These runs differ in no setting: a curve needs runs of one task and candidate that do.")
     if len(names) > 1:
-        raise UsageError(f"These runs differ in {', '.join(names)}: say by which the curve goes, --by {names[0]}.")
+        raise UsageError(f"These runs differ in {', '.join(names)}: choose one for the curve, as in --by {names[0]}.")
     return names[0]
 
 
-def _apart_from(setting: str, run: Run) -> str:
+def _line_key(setting: str, run: Run) -> str:
     others = {name: value for name, value in result_options(run).items() if name != setting}
     return msgspec.json.encode([run.task, run.version, run.candidate, others], order="sorted").decode()
 
 
-def _names(runs: Sequence[Run], setting: str) -> list[str]:
-    """A name for each line, of as much as tells it apart from the others."""
+def _labels(runs: Sequence[Run], setting: str) -> list[str]:
+    """A label for each line: as short as the other lines allow."""
     several = len({(run.task, run.version) for run in runs}) > 1
     versions = Counter(task for task, _ in {(run.task, run.version) for run in runs})
     uses = Counter((run.task, run.version, run.candidate) for run in runs)
-    apart = [name for name in differing(runs) if name != setting]
+    distinct = [name for name in differing(runs) if name != setting]
     names = []
     for run in runs:
         task = f"{run.task} (version {run.version})" if versions[run.task] > 1 else run.task
         name = f"{task} · {run.candidate}" if several else run.candidate
         if uses[run.task, run.version, run.candidate] > 1:
-            name += f" ({written({key: value for key, value in result_options(run).items() if key in apart})})"
+            name += f" ({written({key: value for key, value in result_options(run).items() if key in distinct})})"
         names.append(name)
     return names
 
 
-def _ordered(reports: Sequence[Report], setting: str) -> list[Report]:
-    """Numbers in their order, names in the order of the runs; of each value the newest run."""
+def _sort_points(reports: Sequence[Report], setting: str) -> list[Report]:
+    """The newest run for each value: numbers sorted, other values in the order of the runs."""
     newest = {_key(result_options(report.run)[setting]): report for report in reports}
     values = [result_options(report.run)[setting] for report in newest.values()]
     if all(isinstance(value, int | float) for value in values):
@@ -198,7 +201,7 @@ def _chance(report: Report) -> float | None:
     return total / n if n else None
 
 
-def _figures(point: CurvePoint) -> list[str]:
+def _cells(point: CurvePoint) -> list[str]:
     metric, chance = point.metric, point.chance
     return [
         str(point.value),
@@ -210,14 +213,14 @@ def _figures(point: CurvePoint) -> list[str]:
 
 
 def _draw(points: Sequence[CurvePoint]) -> list[str]:
-    """A line for each point under a line with the ends of the scale, which are 0 and 1 unless a metric goes beyond."""
-    reached = [x for point in points for x in _bounds(point) if x is not None]
-    start, end = min([0.0, *reached]), max([1.0, *reached])
+    """A line with the ends of the scale, then a line for each point. The scale includes 0 and 1."""
+    bounds = [x for point in points for x in _bounds(point) if x is not None]
+    start, end = min([0.0, *bounds]), max([1.0, *bounds])
 
     def column(x: float) -> int:
         return round((x - start) / (end - start) * (WIDTH - 1))
 
-    interval, guess, dot = MARKS if _can_be_shown("".join(MARKS)) else ASCII_MARKS
+    interval, chance, dot = MARKS if _is_encodable("".join(MARKS)) else ASCII_MARKS
     lines = [f"{start:g}".ljust(WIDTH - len(f"{end:g}")) + f"{end:g}"]
     for point in points:
         cells = [" "] * WIDTH
@@ -226,7 +229,7 @@ def _draw(points: Sequence[CurvePoint]) -> list[str]:
             first, last = column(low), column(high) + 1
             cells[first:last] = interval * (last - first)
         if point.chance is not None:
-            cells[column(point.chance)] = guess
+            cells[column(point.chance)] = chance
         if value is not None:
             cells[column(value)] = dot
         lines.append("".join(cells) + ("" if point.status == "done" else f"  {point.status}"))
@@ -234,12 +237,12 @@ def _draw(points: Sequence[CurvePoint]) -> list[str]:
 
 
 def _bounds(point: CurvePoint) -> list[float | None]:
-    """Low end, value and high end, as far as they can be drawn."""
+    """Low end, value and high end; None for what is missing or infinite."""
     numbers = (point.metric.low, point.metric.value, point.metric.high)
     return [x if x is not None and math.isfinite(x) else None for x in numbers]
 
 
-def _can_be_shown(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except UnicodeEncodeError:

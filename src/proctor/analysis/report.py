@@ -1,4 +1,4 @@
-"""The report of a run: as text, as JSON, as a DataFrame, in a notebook."""
+"""Reports of runs: as text, as JSON, as a DataFrame, in a notebook."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from proctor.core.types import Metric, Record, Run
 from proctor.metrics.precision import NO_INTERVAL
 from proctor.store import open_store, store_location, store_url
 
-MANY_GROUPS = 12  # of one key: beyond, the report in words has them only if they were asked for
+MAX_GROUPS = 12  # of one key; the text lists more only with --group-by
 
 
 class Report:
-    """What came out of one run. Prints as a table; the records stay in the store until they are asked for."""
+    """The result of one run. Prints as a table; `records()` reads the records from the store."""
 
     def __init__(self, run: Run, store: str, reviews: Reviews | None = None) -> None:
         self.run = run
         self.store = store_url(store)
-        self.reviews = reviews  # what people's scores changed, where they count
+        self.reviews = reviews  # set if the metrics include people's scores
 
     @property
     def metrics(self) -> dict[str, Metric]:
@@ -38,7 +38,7 @@ class Report:
             store.close()
 
     def reviewed(self) -> Report:
-        """The same with the scores that people gave, instead of the original ones: their mean, said as such."""
+        """The same run with people's scores instead of the original ones; the metric is their mean."""
         store = open_store(self.store, mode="read")
         try:
             run, reviews = count_reviews(store, self.run)
@@ -47,7 +47,7 @@ class Report:
         return Report(run, self.store, reviews)
 
     def to_dict(self) -> dict[str, Any]:
-        """The shape that `--json` prints."""
+        """The object that `--json` prints."""
         run = self.run
         result: dict[str, Any] = {
             "id": run.id,
@@ -105,14 +105,16 @@ class Report:
             lines.append(f"  REVIEWED       {self.reviews}")
         if settings := non_default_settings(run):
             lines.append(f"  settings       {written(settings)}")
-        lines += [f"  {name:<14} {_metric(metric)}" for name, metric in run.metrics.items()]
+        lines += [f"  {name:<14} {_format_metric(metric)}" for name, metric in run.metrics.items()]
         for key, groups in run.groups.items():
-            if len(groups) > MANY_GROUPS and key not in run.config.get("group_by", ()):
+            if len(groups) > MAX_GROUPS and key not in run.config.get("group_by", ()):
                 lines.append(f"  {key:<14} {len(groups)} groups: --group-by {key} lists them")
                 continue
             width = max(map(len, groups))
             for value, metrics in groups.items():
-                lines += [f"    {key} = {value:<{width}}  {name:<10} {_metric(m)}" for name, m in metrics.items()]
+                lines += [
+                    f"    {key} = {value:<{width}}  {name:<10} {_format_metric(m)}" for name, m in metrics.items()
+                ]
         if held := run.provenance.get("agent_held"):
             lines.append(f"  agent          {held}")
         if run.outcomes:
@@ -131,20 +133,20 @@ class Report:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """For notebooks: the metrics as a table, and drawn below it."""
-        from proctor.analysis.plots.scores import scores_of
+        """A table of the metrics with a plot, for notebooks."""
+        from proctor.analysis.plots.scores import plot_run_scores
 
         run = self.run
-        rows = [[name, *figures(metric), f"{metric.n:,}"] for name, metric in run.metrics.items()]
+        rows = [[name, *metric_cells(metric), f"{metric.n:,}"] for name, metric in run.metrics.items()]
         caption = f"{run.task} · {run.candidate} · {run.id}" + ("" if run.status == "done" else f" · {run.status}")
         table = html_table(caption, ["metric", "value", "95 % interval", "n"], rows)
         if notice := truncation_notice(run):
             table += f"<p>{html.escape(notice)}</p>"
-        return table + (scores_of(run).draw(560).svg() if run.metrics else "")
+        return table + (plot_run_scores(run).draw(560).svg() if run.metrics else "")
 
 
 def truncation_notice(run: Run) -> str:
-    """Says that more than 1 % of the outputs were cut off, and which option to raise; nothing for fewer."""
+    """A warning if more than 1 % of the outputs were truncated; else empty."""
     if 100 * run.truncated <= run.outputs:
         return ""
     flag, used = "--max-tokens", run.config.get("max_tokens")
@@ -158,27 +160,27 @@ def truncation_notice(run: Run) -> str:
     )
 
 
-def figures(metric: Metric) -> list[str]:
-    """Value and interval of a metric, as far as there are any."""
-    value = "–" if metric.value is None else _value(metric.value, metric)
+def metric_cells(metric: Metric) -> list[str]:
+    """Value and interval of a metric, as two cells of a table."""
+    value = "–" if metric.value is None else _format_value(metric.value, metric)
     return [value, "" if metric.low is None or metric.high is None else f"{metric.low:.3f} – {metric.high:.3f}"]
 
 
 def html_table(caption: str, titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Without a colour of its own: it is read wherever the text around it is."""
+    """A table without colours, which fits a light and a dark page."""
     head = "".join(f"<th>{html.escape(title)}</th>" for title in titles)
     body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><caption>{html.escape(caption)}</caption><tr>{head}</tr>{body}</table>"
 
 
-def _value(value: float, metric: Metric) -> str:
+def _format_value(value: float, metric: Metric) -> str:
     return f"{value:,.0f}" if metric.method == "count" else f"{value:.3f}"
 
 
-def _metric(metric: Metric) -> str:
+def _format_metric(metric: Metric) -> str:
     if metric.value is None:
         return "– (nothing scored)"
-    text = _value(metric.value, metric)
+    text = _format_value(metric.value, metric)
     if metric.low is not None and metric.high is not None:
         stderr = "" if metric.stderr is None else f" ± {metric.stderr:.3f}"
         return f"{text}{stderr}   95 % interval {metric.low:.3f} – {metric.high:.3f} ({metric.method})"

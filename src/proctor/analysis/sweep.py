@@ -1,4 +1,4 @@
-"""A sweep: an exam at one value of a setting after the other, each an ordinary run."""
+"""Sweeps: one run of a task for each value of a setting."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sweep(
     observer: Observer | None = None,
     **options: Any,
 ) -> Curve:
-    """Runs an exam at each value and returns its curve: the same as `proctor run TASK … --sweep SETTING=VALUES`."""
+    """Runs a task at each value and returns the curve, as `proctor run TASK … --sweep SETTING=VALUES` does."""
     name, task_class = registry.resolve(task)
     plan = read_sweep({setting: list(values)})
     runs, _ = plan_runs(plan, {name: task_class}, {name: {"model": model, **options}})
@@ -46,13 +46,13 @@ def sweep(
 
 
 def read_sweep(table: Any) -> Sweep:
-    """A sweep as a file says it: {"shapes": [3, 5, 7]}."""
+    """Reads the sweep of a configuration file: {"shapes": [3, 5, 7]}."""
     if not (isinstance(table, dict) and len(table) == 1 and all(v and isinstance(v, list) for v in table.values())):
         raise UsageError(f"sweep: expected one setting with its values, as in shapes = [3, 5, 7], got {table!r}.")
     ((setting, values),) = table.items()
     for i, value in enumerate(values):
         if value in values[:i]:
-            raise UsageError(f"sweep: the value {value!r} of {setting} comes twice.")
+            raise UsageError(f"sweep: the value {value!r} of {setting} is given twice.")
     return Sweep(setting, values)
 
 
@@ -62,26 +62,26 @@ def plan_runs(
     options_of: Mapping[str, Mapping[str, Any]],
     lenient: Collection[str] = (),
 ) -> tuple[list[RunConfig], list[str]]:
-    """The runs of a sweep, task by task, and why there is none for a value that a lenient task does not take."""
+    """The runs of a sweep, and the refusals of values that a lenient task does not accept."""
     runs: list[RunConfig] = []
-    taken: set[int] = set()
+    accepted: set[int] = set()
     refusals: list[tuple[int, SettingError]] = []
     for name, task_class in tasks.items():
         config = build_config({**options_of[name], "task": name})
         if sweep.setting in config.settings:
-            raise UsageError(f"The setting {sweep.setting} is to be swept and to be fixed: leave out one of the two.")
-        for place, value in enumerate(sweep.values):
+            raise UsageError(f"The setting {sweep.setting} is both swept and fixed: leave out one of the two.")
+        for position, value in enumerate(sweep.values):
             settings = config.settings | {sweep.setting: value}
             try:
                 create_task(task_class, name, settings, config.modality, config.data)
             except SettingError as error:
                 if name not in lenient or error.setting not in (sweep.setting, "modality", ""):
                     raise
-                refusals.append((place, error))
+                refusals.append((position, error))
             else:
-                taken.add(place)
+                accepted.add(position)
                 runs.append(msgspec.structs.replace(config, settings=settings))
-    for place, refusal in refusals:
-        if place not in taken:
-            raise refusal  # a value that fits nowhere is a slip
+    for position, refusal in refusals:
+        if position not in accepted:
+            raise refusal  # no task accepts the value
     return runs, list(dict.fromkeys(str(refusal) for _, refusal in refusals))

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.analysis.check import CHECKED, check_task, probe_task
+from proctor.analysis.check import DEFAULT_SAMPLES, check_task, probe_task
 from proctor.cli.options import add_task_flags, parse_settings
 from proctor.cli.output import print_json
 from proctor.core import registry
@@ -26,7 +26,9 @@ PROBED = 100_000  # samples looked at, unless it is said
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tasks", nargs="+", metavar="TASK", help="task names, wildcards or file.py:Class")
     parser.add_argument(
-        "-n", type=int, help=f"samples to look at (default: {CHECKED}, or a whole data set; {PROBED:,} with --probes)"
+        "-n",
+        type=int,
+        help=f"samples to look at (default: {DEFAULT_SAMPLES}, or a whole data set; {PROBED:,} with --probes)",
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--probes", action="store_true", help="look for shortcuts, by guessers that see too little")

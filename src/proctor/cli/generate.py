@@ -15,7 +15,7 @@ from proctor.core import registry
 from proctor.core.config import build_config, user_path
 from proctor.core.errors import UsageError
 from proctor.core.task import create_task, take_samples
-from proctor.formats.data_files import format_of, shard_of, with_pictures, write_data
+from proctor.formats.data_files import shard_of, write_data, write_images, writer_for
 
 PERIOD = 10.0  # seconds between two lines of progress
 
@@ -46,13 +46,13 @@ def call(args: argparse.Namespace) -> int:
     if n is None:  # only the samples themselves tell
         n = sum(1 for _ in take_samples(task, config))
     part = shard_of(args.shard, n)
-    format_of(args.out)
+    writer_for(args.out)
     lines = task.json_lines(config, part)
     if args.images is not None:
         if not task.has_pictures():
             raise UsageError(f"{name} has no pictures to draw.")
         draw = partial(task.draw_row, ending=args.image_format)
-        lines = with_pictures(lines, draw, user_path(args.images), args.image_format)
+        lines = write_images(lines, draw, user_path(args.images), args.image_format)
     written = _Counted(lines, len(part), args.quiet)
     write_data(written, args.out)
     if not args.quiet:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from proctor.analysis.figures import KINDS, make_figure
-from proctor.analysis.plots import THEMES, png
+from proctor.analysis.plots import THEMES, render_png
 from proctor.cli.options import add_store_flag
 from proctor.core.config import user_path
 from proctor.core.errors import UsageError
@@ -48,7 +48,7 @@ def call(args: argparse.Namespace) -> int:
         store.close()
     drawing = figure.plot.draw(args.width, args.height)
     if target.suffix == ".png":
-        _write(target, png(drawing, args.theme, args.scale))
+        _write(target, render_png(drawing, args.theme, args.scale))
     else:
         _write(target, drawing.svg(args.theme).encode())
     why = f" (chosen: {figure.why}; others: --kind)" if figure.why else ""

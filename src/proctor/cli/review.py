@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from proctor.analysis.reviews import reviewer
+from proctor.analysis.reviews import resolve_author
 from proctor.cli.options import add_store_flag
 from proctor.cli.output import print_json
 from proctor.core.errors import UsageError
@@ -55,7 +55,7 @@ def _review(store: Store, run: Run, args: argparse.Namespace, asked: dict[str, b
     """Adds what was asked for; all reviews of the record."""
     sample = store.sample_index(run, args.sample)
     store.record(run, sample, args.epoch)  # says so if there is none
-    author = reviewer(args.author) if asked else ""
+    author = resolve_author(args.author) if asked else ""
     for kind, body in asked.items():
         store.add_review(Review(run.id, sample, args.epoch, author, kind, body))  # type: ignore[arg-type]
     return [review for review in store.reviews(run) if (review.sample, review.epoch) == (sample, args.epoch)]

@@ -42,19 +42,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     store = getattr(args, "store", None)
     if args.export is not None:
-        from proctor.viewer.export import export
+        from proctor.viewer.export import export_page
 
-        place = export(store, args.export, args.runs)
+        place = export_page(store, args.export, args.runs)
         print(f"{place}: open it in a browser, or put the folder on any web server.")
         return 0
     if not 0 <= args.port < 65_536:
         raise UsageError(f"--port: expected a number from 1 to 65535, got {args.port}.")
     if len(args.runs) > 1:
         raise UsageError("The page begins with one run; several are for --export, or are chosen on the page.")
-    from proctor.analysis.reviews import reviewer
+    from proctor.analysis.reviews import resolve_author
     from proctor.viewer.server import ViewerServer
 
-    server = ViewerServer(store, args.host, args.port, "" if args.review is None else reviewer(args.review))
+    server = ViewerServer(store, args.host, args.port, "" if args.review is None else resolve_author(args.review))
     address = "".join(f"#/run/{_run_id(store, name)}" for name in args.runs)
     asyncio.run(_serve(server, address, browse=not args.no_browser))
     return 0

@@ -1,4 +1,4 @@
-"""Files that other code harnesses read and write: generations, references, metrics."""
+"""Files of other code harnesses: generations, references, metrics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from proctor.models.providers.generations import write_generations, write_json
 
 
 class RunNames:
-    """What the files and figures of runs are called: after the task, as shortly as it can be told from the others."""
+    """Unique names for the files and metrics of runs: the shortest unique name of each task."""
 
     def __init__(self, tasks: Collection[str], swept: str = "") -> None:
         self._uses = Counter(map(_short_name, set(tasks)))
@@ -34,52 +34,52 @@ class RunNames:
         if self._swept not in settings:
             return name
         value = msgspec.json.encode(settings[self._swept]).decode().strip('"')
-        return f"{name}_{self._swept}={_NO_NAME.sub('-', value)}"
+        return f"{name}_{self._swept}={_NOT_IN_NAMES.sub('-', value)}"
 
 
-_NO_NAME = re.compile(r"[^\w.,+-]+")
+_NOT_IN_NAMES = re.compile(r"[^\w.,+-]+")
 
 
 def _short_name(task: str) -> str:
-    """Without its family or folder; the variants of one file never share a name, whether they run together or not."""
+    """The name without family or folder; variants of one file have different names."""
     if not is_file(task):
         return task.rpartition("/")[2]
-    return _NO_NAME.sub("-", registry.variant(task)) or _stem(task)
+    return _NOT_IN_NAMES.sub("-", registry.variant(task)) or _stem(task)
 
 
 def _long_name(task: str) -> str:
     if not is_file(task):
         return task.replace("/", "_")
-    return f"{_stem(task)}_{_NO_NAME.sub('-', task.rpartition(':')[2])}" if ":" in task else _stem(task)
+    return f"{_stem(task)}_{_NOT_IN_NAMES.sub('-', task.rpartition(':')[2])}" if ":" in task else _stem(task)
 
 
 def _stem(task: str) -> str:
     return Path(task.partition(":")[0]).stem
 
 
-def path_for(template: str, name: str) -> Path:
-    """`generations.json` is `generations_humaneval.json` for humaneval: each task has a file of its own."""
+def task_path(template: str, name: str) -> Path:
+    """The file of one task: `generations.json` becomes `generations_humaneval.json`."""
     path = Path(template)
     return path.with_name(f"{path.stem}_{name}.json")
 
 
 def save_generations(report: Report, path: Path) -> None:
-    """What was judged, or would be: a list of texts for each problem; an empty one where there was no answer."""
+    """Writes what the task judges: a list of texts for each problem, empty if there was no output."""
     config = build_config(report.run.config)
     task = create_task(registry.task_class(config.task), config.task, config.settings, config.modality, config.data)
-    # Nothing is judged here, so that there is no sandbox.
+    # Nothing is judged here, so that no sandbox is needed.
     run_to_end(task.open(msgspec.structs.replace(config, generation_only=True)))
-    found: dict[int, list[str]] = {}
+    by_index: dict[int, list[str]] = {}
     try:
         for record in report.records():
-            texts = found.setdefault(record.sample.index, [])
-            with suppress(Exception):  # what the task could not judge, it may not be able to read now
+            texts = by_index.setdefault(record.sample.index, [])
+            with suppress(Exception):  # the task may fail on outputs that it could not judge
                 texts += task.generations(record)
     finally:
         run_to_end(task.close())
     write_generations(
         path,
-        _in_order(found, config.limit_start),
+        _fill_gaps(by_index, config.limit_start),
         task=config.task,
         model=config.candidate,
         limit_start=config.limit_start,
@@ -88,18 +88,18 @@ def save_generations(report: Report, path: Path) -> None:
 
 
 def save_references(report: Report, path: Path) -> None:
-    found = {r.sample.index: r.sample.metadata.get("reference", r.sample.target) for r in report.records()}
-    write_json(path, _in_order(found, report.run.config["limit_start"]))
+    by_index = {r.sample.index: r.sample.metadata.get("reference", r.sample.target) for r in report.records()}
+    write_json(path, _fill_gaps(by_index, report.run.config["limit_start"]))
 
 
 def save_metrics(reports: Mapping[str, Report], path: Path) -> None:
-    """The figures of all tasks, by their names, and the configuration that they share."""
+    """Writes the metrics of all tasks, by name, and their shared configuration."""
     content: dict[str, Any] = {
         name: _values(report.metrics) | _values_of_groups(report) for name, report in reports.items()
     }
     first = next(iter(reports.values()), None)
     shared = {key: value for key, value in first.run.config.items() if key != "task"} if first else {}
-    config = {**shared, **_as_called_there(shared), "tasks": ",".join(reports)}
+    config = {**shared, **_bigcode_options(shared), "tasks": ",".join(reports)}
     write_json(path, {**content, "config": config}, readable=True)
 
 
@@ -108,15 +108,15 @@ def _values(metrics: Mapping[str, Metric]) -> dict[str, Any]:
 
 
 def _values_of_groups(report: Report) -> dict[str, Any]:
-    """The same by what the report is broken down by: "by language": {"py": {…}}."""
+    """The metrics of each group: "by language": {"py": {…}}."""
     return {
         f"by {key}": {value: _values(metrics) for value, metrics in groups.items()}
         for key, groups in report.run.groups.items()
     }
 
 
-def _as_called_there(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Options that have another name in the BigCode harness, for tools that look for it."""
+def _bigcode_options(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Options under their names in the BigCode harness."""
     return {
         "n_samples": config.get("samples", 1),
         "do_sample": config.get("temperature", 0.0) > 0,
@@ -124,6 +124,6 @@ def _as_called_there(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _in_order(found: dict[int, Any], first: int) -> list[Any]:
-    """Without a gap where a problem failed, so that the place in the list still says which one it is."""
-    return [found.get(index, []) for index in range(first, max(found, default=first - 1) + 1)]
+def _fill_gaps(by_index: dict[int, Any], first: int) -> list[Any]:
+    """A list with an empty entry for each missing problem, so that positions are indices."""
+    return [by_index.get(index, []) for index in range(first, max(by_index, default=first - 1) + 1)]

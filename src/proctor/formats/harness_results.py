@@ -1,4 +1,4 @@
-"""The results of a run as lm-evaluation-harness writes them: a JSON of figures, and a line for each sample."""
+"""Results of a run in the format of lm-evaluation-harness: a JSON of metrics, and JSON lines of samples."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from proctor.core.errors import StoreWriteError
 from proctor.core.types import Metric, Prompt, Record, Run
 from proctor.formats.code_files import RunNames
 
-FILTER = "none"  # answers are read by the task itself: there is one way to read them
+FILTER = "none"  # the task extracts the answers itself
 
 
 def save_results(run: Run, records: Iterable[Record], folder: Path) -> list[Path]:
-    """Writes FOLDER/MODEL/results_TIME.json and samples_TASK_TIME.jsonl, which are named as the harness names its own.
+    """Writes FOLDER/MODEL/results_TIME.json and samples_TASK_TIME.jsonl, the names of the harness.
 
-    Samples without a score have no place there, and are left out; the epochs of one are its repeats.
+    Its format has no samples without a score, so these are left out. Epochs become repeats.
     """
     task = _task_name(run)
     time = datetime.fromtimestamp(run.created).isoformat().replace(":", "-")
-    place = folder / _model_file_name(run.candidate)
-    samples, results = place / f"samples_{task}_{time}.jsonl", place / f"results_{time}.json"
+    target = folder / _model_file_name(run.candidate)
+    samples, results = target / f"samples_{task}_{time}.jsonl", target / f"results_{time}.json"
     digest = hashlib.sha256()
     written = 0
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        target.mkdir(parents=True, exist_ok=True)
         with samples.open("wb") as file:
             for line in _samples(run, records):
                 digest.update("".join(line[key] for key in ("doc_hash", "prompt_hash", "target_hash")).encode())
@@ -43,12 +43,12 @@ def save_results(run: Run, records: Iterable[Record], folder: Path) -> list[Path
         content = msgspec.json.encode(_results(run, written, digest.hexdigest()))
         results.write_bytes(msgspec.json.format(content, indent=2))
     except OSError as error:
-        raise StoreWriteError(f"Cannot write to {place}: {error.strerror}. The run itself is in the store.") from None
+        raise StoreWriteError(f"Cannot write to {target}: {error.strerror}. The run is safe in the store.") from None
     return [results, samples]
 
 
 def _task_name(run: Run) -> str:
-    """As a part of file names, and as the key of its figures."""
+    """The task's name in file names and as a key."""
     return re.sub(r"\W", "_", RunNames([run.task]).name(run.task, {}))
 
 
@@ -58,20 +58,20 @@ def _model_file_name(candidate: str) -> str:
 
 def _results(run: Run, samples: int, digest: str) -> dict[str, Any]:
     task, config = _task_name(run), run.config
-    figures: dict[str, Any] = {"name": task, "alias": run.task, "sample_len": samples}
+    values: dict[str, Any] = {"name": task, "alias": run.task, "sample_len": samples}
     for name, metric in run.metrics.items():
-        figures[f"{_key(name)},{FILTER}"] = metric.value if metric.value is not None else "N/A"
-        figures[f"{_key(name)}_stderr,{FILTER}"] = metric.stderr if metric.stderr is not None else "N/A"
+        values[f"{_key(name)},{FILTER}"] = metric.value if metric.value is not None else "N/A"
+        values[f"{_key(name)}_stderr,{FILTER}"] = metric.stderr if metric.stderr is not None else "N/A"
     better = {_key(name): _higher_is_better(metric) for name, metric in run.metrics.items()}
-    whole = run.total // config.get("epochs", 1) if run.total else samples
+    total = run.total // config.get("epochs", 1) if run.total else samples
     return {
-        "results": {task: figures},
+        "results": {task: values},
         "group_subtasks": {},
         "configs": {task: _task_config(run, better)},
         "versions": {task: float(run.version) if re.fullmatch(r"\d+(\.\d+)?", run.version) else run.version},
         "n-shot": {task: config.get("few_shot", 0)},
         "higher_is_better": {task: better},
-        "n-samples": {task: {"original": whole, "effective": samples}},
+        "n-samples": {task: {"original": total, "effective": samples}},
         "config": _model_config(run),
         "git_hash": (run.provenance.get("git") or {}).get("commit"),
         "date": run.created,
@@ -93,7 +93,7 @@ def _results(run: Run, samples: int, digest: str) -> dict[str, Any]:
 
 
 def _key(metric: str) -> str:
-    """A comma parts the name of a metric from that of its filter."""
+    """The metric's name without commas, which separate the filter."""
     return metric.replace(",", ";")
 
 
@@ -150,14 +150,14 @@ def _sampling(run: Run) -> dict[str, Any]:
 
 
 def _source(run: Run) -> str:
-    """The kind of model: what stands before the name."""
+    """The provider: the part before the model's name."""
     kind, _, name = run.candidate.partition("/")
     return kind if name else run.candidate
 
 
 def _environment(run: Run) -> str:
-    found = {**run.provenance.get("versions", {}), **run.provenance.get("machine", {})}
-    return "\n".join(f"{name}: {value}" for name, value in found.items())
+    entries = {**run.provenance.get("versions", {}), **run.provenance.get("machine", {})}
+    return "\n".join(f"{name}: {value}" for name, value in entries.items())
 
 
 def _samples(run: Run, records: Iterable[Record]) -> Iterator[dict[str, Any]]:
@@ -170,8 +170,8 @@ def _samples(run: Run, records: Iterable[Record]) -> Iterator[dict[str, Any]]:
 def _sample(run: Run, records: Sequence[Record]) -> dict[str, Any]:
     sample = records[0].sample
     doc = {"id": sample.id, "choices": sample.choices, **sample.metadata}
-    prompt, target = _prompt(sample.input), _plain(sample.target)
-    answers = [_plain(record.score.answer) for record in records if record.score is not None]
+    prompt, target = _prompt(sample.input), _as_text(sample.target)
+    answers = [_as_text(record.score.answer) for record in records if record.score is not None]
     values = [record.score.value for record in records if record.score is not None and record.score.value is not None]
     metric = _key(run.main_metric or "score")
     return {
@@ -191,13 +191,13 @@ def _sample(run: Run, records: Sequence[Record]) -> dict[str, Any]:
 
 
 def _prompt(prompt: Prompt) -> str:
-    """A conversation as JSON, as the harness keeps it; without its pictures."""
+    """The prompt as text: a conversation becomes JSON, without images."""
     if isinstance(prompt, str):
         return prompt
     return msgspec.json.encode([{"role": message.role, "content": message.text} for message in prompt]).decode()
 
 
-def _plain(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return "" if value is None else msgspec.json.encode(value).decode()

@@ -1,1 +1,1 @@
-"""The results page: a store, shown in a browser, by a server of its own or as files."""
+"""The results page: shows a store in a browser, from a server or from exported files."""

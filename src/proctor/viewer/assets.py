@@ -1,25 +1,24 @@
-"""The files that make the page: scripts that are one, a style sheet, and the frame they fill."""
+"""The files of the page: one script, a style sheet, an HTML frame, an icon."""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
 
-# In the order in which they need each other. They become one script, which also loads from a file:// address, where
-# modules do not.
+# In the order of their dependencies. They become one script, because modules do not load from file:// addresses.
 SCRIPTS = (
     "elements.js",
     "figures.js",
     "metrics.js",
     "outcomes.js",
     "address.js",
-    "wanted.js",
+    "filter.js",
     "server_data.js",
     "file_data.js",
     "table.js",
     "prompt.js",
     "answer.js",
-    "film.js",
+    "episode.js",
     "review.js",
     "difference.js",
     "plots.js",
@@ -45,7 +44,7 @@ POLICY = {
 
 @cache
 def page_files() -> dict[str, tuple[str, bytes]]:
-    """Name -> media type and content."""
+    """Name -> media type, content."""
     scripts = "\n".join(f"// {name}\n{_read(name)}" for name in SCRIPTS)
     return {
         "index.html": ("text/html", _read("index.html").encode()),
@@ -56,7 +55,7 @@ def page_files() -> dict[str, tuple[str, bytes]]:
 
 
 def exported_page() -> str:
-    """The frame for a page without a server, which has to bring its policy along."""
+    """The frame of an exported page, with the policy that a server would send."""
     policy = "; ".join(f"{key} {value}" for key, value in POLICY.items())
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
     page = page_files()["index.html"][1].decode()

@@ -1,4 +1,4 @@
-"""Samples as pictures, drawn by the tasks that made them."""
+"""Drawings of samples, made by their tasks."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from proctor.core.types import Run, Sample
 
 
 class Drawings:
-    """Remembers the task of the run that was last drawn."""
+    """Draws samples; caches the task of the last run."""
 
     def __init__(self) -> None:
         self._run = ""
-        self._found: tuple[Task, RunConfig] | None = None
+        self._task: tuple[Task, RunConfig] | None = None
 
     def draw(self, run: Run, sample: Sample) -> str | None:
-        """SVG, if the task is one that draws and is still the one that made the sample."""
+        """The SVG, if the task can draw and still has the version of the run."""
         if run.id != self._run:
-            self._run, self._found = run.id, _task_of(run)
-        if self._found is None:
+            self._run, self._task = run.id, _task_of(run)
+        if self._task is None:
             return None
-        task, config = self._found
+        task, config = self._task
         try:
             return task.draw_sample(sample, config)
         except ProctorError:
@@ -31,7 +31,7 @@ class Drawings:
 
 
 def _task_of(run: Run) -> tuple[Task, RunConfig] | None:
-    # Looking at a store must not run anybody's file, and making a task of a kind that never draws is wasted.
+    # The viewer must not run task files.
     if is_file(run.task):
         return None
     try:

@@ -1,4 +1,4 @@
-"""The server of the page: reads a store for whoever knows its token, and writes nothing but reviews, if at all."""
+"""The server of the page: reads a store, and writes reviews if it has an author."""
 
 from __future__ import annotations
 
@@ -19,31 +19,37 @@ from proctor.core.errors import ProctorError, UsageError
 from proctor.store import open_store
 from proctor.store.store import Store
 from proctor.store.types import RecordFilter, Review
-from proctor.viewer.answers import StoreQueries
+from proctor.viewer.access import AccessControl, add_headers
 from proctor.viewer.assets import page_files
-from proctor.viewer.guard import Guard, add_headers
+from proctor.viewer.queries import StoreQueries
 
 T = TypeVar("T")
 
 CHUNK = 256 * 1024
-SMALL = 1_000  # bytes that are not worth compressing
+MIN_COMPRESSED_BYTES = 1_000
 METADATA = "metadata."
-MOST_RUNS = 50  # side by side
-MOST_DIGITS = 18  # of a number that a database takes
-LARGEST_REVIEW = 64 * 1024  # bytes
-# What a browser may show by itself; all else is text or a download.
-MEDIA = {".mp4": "video/mp4", ".webm": "video/webm", ".png": "image/png", ".jpg": "image/jpeg", ".gif": "image/gif"}
-TEXTS = (".txt", ".log", ".json", ".jsonl", ".csv", ".md")
+MAX_RUNS = 50  # in a comparison
+MAX_DIGITS = 18  # fits a 64-bit integer
+MAX_REVIEW_BYTES = 64 * 1024
+# Files that a browser shows; all others are text or downloads.
+MEDIA_TYPES = {
+    ".mp4": "video/mp4",
+    ".webm": "video/webm",
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".gif": "image/gif",
+}
+TEXT_SUFFIXES = (".txt", ".log", ".json", ".jsonl", ".csv", ".md")
 
 _encode = msgspec.json.Encoder().encode
 
 
-class QuestionError(UsageError):
-    """The question cannot be understood."""
+class QueryError(UsageError):
+    """The query is malformed."""
 
 
-class Desk:
-    """A thread with a store of its own, in which one question after the other is answered."""
+class StoreThread:
+    """A thread with its own store connection, which answers queries one by one."""
 
     def __init__(self, url: str | None, author: str) -> None:
         self._url, self._author = url, author
@@ -51,78 +57,78 @@ class Desk:
         self._open = ExitStack()
 
     async def open(self) -> None:
-        await self._do(self._open_store)
+        await self._run(self._open_store)
 
     def _open_store(self) -> None:
         self.store: Store = open_store(self._url, mode="write" if self._author else "read")
         self._open.callback(self.store.close)
-        self.answers = StoreQueries(self.store, self._author)
+        self.queries = StoreQueries(self.store, self._author)
 
-    async def ask(self, question: Callable[[StoreQueries], T]) -> T:
-        return await self._do(lambda: question(self.answers))
+    async def ask(self, query: Callable[[StoreQueries], T]) -> T:
+        return await self._run(lambda: query(self.queries))
 
     async def file(self, run: str, name: str) -> tuple[int, BinaryIO]:
-        return await self._do(lambda: self.store.open_artifact(self.store.run(run), name))
+        return await self._run(lambda: self.store.open_artifact(self.store.run(run), name))
 
-    async def _do(self, work: Callable[[], T]) -> T:
+    async def _run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def close(self) -> None:
-        await self._do(self._open.close)
+        await self._run(self._open.close)
         self._thread.shutdown()
 
 
 class ViewerServer:
-    """Knows its address once it is open."""
+    """The server; `url` is valid once it is open."""
 
     def __init__(self, store: str | None, host: str = "127.0.0.1", port: int = 0, author: str = "") -> None:
-        self._host, self._wanted_port = host, port
-        self.guard = Guard(host)
-        self._quick = Desk(store, author)  # what must come at once is not behind …
-        self._thorough = Desk(store, author)  # … what takes its time: statistics
+        self._host, self._requested_port = host, port
+        self.access = AccessControl(host)
+        self._fast = StoreThread(store, author)
+        self._slow = StoreThread(store, author)  # statistics, which must not delay other queries
         self._author = author
         self._runner: web.AppRunner | None = None
 
     async def open(self) -> None:
         try:
-            await self._quick.open()
-            await self._thorough.open()
+            await self._fast.open()
+            await self._slow.open()
         except BaseException:
             await self.close()
             raise
         self._runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=0.5)
         await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, self._host, self._wanted_port).start()
+            await web.TCPSite(self._runner, self._host, self._requested_port).start()
         except OSError as error:
             await self.close()
             reason = error.strerror or error
-            raise UsageError(f"Cannot listen on {self._host}:{self._wanted_port}: {reason}.") from None
+            raise UsageError(f"Cannot listen on {self._host}:{self._requested_port}: {reason}.") from None
         self.port = self._runner.addresses[0][1]
 
     @property
     def url(self) -> str:
-        own = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)  # listening everywhere is no address
-        host = f"[{own}]" if ":" in own else own
-        return f"http://{host}:{self.port}/?token={self.guard.token}"
+        local = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)
+        host = f"[{local}]" if ":" in local else local
+        return f"http://{host}:{self.port}/?token={self.access.token}"
 
     async def close(self) -> None:
         if self._runner is not None:
             await self._runner.cleanup()
-        await self._quick.close()
-        await self._thorough.close()
+        await self._fast.close()
+        await self._slow.close()
 
     def _application(self) -> web.Application:
         application = web.Application(
-            middlewares=[self.guard.middleware(), told_as_json], client_max_size=LARGEST_REVIEW
+            middlewares=[self.access.middleware(), errors_as_json], client_max_size=MAX_REVIEW_BYTES
         )
         application.on_response_prepare.append(add_headers)
         routes = application.router
         routes.add_get("/", self._page)
         for name in page_files():
             routes.add_get(f"/{name}", self._page)
-        for name, question in QUESTIONS.items():
-            routes.add_get(f"/api/{name}", self._answer(question, self._thorough if name in SLOW else self._quick))
+        for name, query in QUERIES.items():
+            routes.add_get(f"/api/{name}", self._answer(query, self._slow if name in SLOW_QUERIES else self._fast))
         routes.add_get("/files/{run}/{name:.+}", self._file)
         if self._author:
             routes.add_post("/api/reviews", self._review)
@@ -131,55 +137,55 @@ class ViewerServer:
     async def _page(self, request: web.Request) -> web.StreamResponse:
         media_type, content = page_files()[request.path.lstrip("/") or "index.html"]
         response = _body(request, content, media_type)
-        self.guard.welcome(request, response)
+        self.access.set_cookie(request, response)
         return response
 
-    def _answer(self, question: Question, desk: Desk) -> Handler:
+    def _answer(self, query: QueryHandler, thread: StoreThread) -> Handler:
         async def answer(request: web.Request) -> web.StreamResponse:
-            query = Query(request)
-            body = await desk.ask(lambda answers: _encode(question(answers, query)))
+            parameters = QueryParameters(request)
+            body = await thread.ask(lambda queries: _encode(query(queries, parameters)))
             return _body(request, body, "application/json")
 
         return answer
 
     async def _review(self, request: web.Request) -> web.StreamResponse:
-        review = review_of(await request.read(), self._author)
-        stored = await self._quick.ask(lambda answers: answers.review(review))
+        review = read_review(await request.read(), self._author)
+        stored = await self._fast.ask(lambda queries: queries.review(review))
         return web.Response(body=_encode(stored), content_type="application/json")
 
     async def _file(self, request: web.Request) -> web.StreamResponse:
         name = request.match_info["name"]
-        size, file = await self._quick.file(request.match_info["run"], name)
+        size, file = await self._fast.file(request.match_info["run"], name)
         with file:
             return await _send(request, name, size, file)
 
 
-class Query:
-    """What a question names after its ?, or why it cannot be understood."""
+class QueryParameters:
+    """The parameters of a query; raises QueryError if one is missing or malformed."""
 
     def __init__(self, request: web.Request) -> None:
         self._given = request.query
 
     def text(self, name: str) -> str:
         if name not in self._given:
-            raise QuestionError(f"The question lacks {name!r}.")
+            raise QueryError(f"The parameter {name!r} is missing.")
         return self._given[name]
 
     def number(self, name: str, default: int | None = None) -> int:
-        told = str(default) if default is not None and name not in self._given else self.text(name)
-        if not told.isascii() or not told.isdigit() or len(told) > MOST_DIGITS:
-            raise QuestionError(f"{name!r} is a number, not {told!r}.")
-        return int(told)
+        text = str(default) if default is not None and name not in self._given else self.text(name)
+        if not text.isascii() or not text.isdigit() or len(text) > MAX_DIGITS:
+            raise QueryError(f"The parameter {name!r} must be a number, not {text!r}.")
+        return int(text)
 
     def flag(self, name: str) -> bool:
         return self._given.get(name) == "1"
 
     @property
     def runs(self) -> list[str]:
-        return [run for run in self.text("runs").split(",") if run][:MOST_RUNS]
+        return [run for run in self.text("runs").split(",") if run][:MAX_RUNS]
 
     @property
-    def wanted(self) -> RecordFilter:
+    def filter(self) -> RecordFilter:
         metadata = {name.removeprefix(METADATA): v for name, v in self._given.items() if name.startswith(METADATA)}
         return RecordFilter(
             outcome=self._given.get("outcome", ""),
@@ -190,37 +196,37 @@ class Query:
         )
 
 
-Question = Callable[[StoreQueries, Query], Any]
-QUESTIONS: dict[str, Question] = {
-    "changes": lambda answers, q: answers.changes(),
-    "runs": lambda answers, q: answers.runs(),
-    "run": lambda answers, q: answers.run(q.text("run")),
-    "reviewed": lambda answers, q: answers.reviewed(q.text("run")),
-    "lines": lambda answers, q: answers.lines(q.text("run"), q.wanted, q.number("start", 0), q.number("limit", 100)),
-    "sample": lambda answers, q: answers.sample(q.text("run"), q.number("sample"), q.number("epoch", 0), q.wanted),
-    "events": lambda answers, q: answers.events(q.text("run"), q.text("name")),
-    "comparison": lambda answers, q: answers.comparison(q.runs, shared=q.flag("shared"), by_id=q.flag("by_id")),
-    "plots": lambda answers, q: answers.plots(q.runs),
-    "leaderboard": lambda answers, q: answers.leaderboard(q.text("task")),
+QueryHandler = Callable[[StoreQueries, QueryParameters], Any]
+QUERIES: dict[str, QueryHandler] = {
+    "changes": lambda queries, q: queries.changes(),
+    "runs": lambda queries, q: queries.runs(),
+    "run": lambda queries, q: queries.run(q.text("run")),
+    "reviewed": lambda queries, q: queries.reviewed(q.text("run")),
+    "lines": lambda queries, q: queries.lines(q.text("run"), q.filter, q.number("start", 0), q.number("limit", 100)),
+    "sample": lambda queries, q: queries.sample(q.text("run"), q.number("sample"), q.number("epoch", 0), q.filter),
+    "events": lambda queries, q: queries.events(q.text("run"), q.text("name")),
+    "comparison": lambda queries, q: queries.comparison(q.runs, shared=q.flag("shared"), by_id=q.flag("by_id")),
+    "plots": lambda queries, q: queries.plots(q.runs),
+    "leaderboard": lambda queries, q: queries.leaderboard(q.text("task")),
 }
-SLOW = ("comparison", "plots", "reviewed")
+SLOW_QUERIES = ("comparison", "plots", "reviewed")
 
 
-def review_of(body: bytes, author: str) -> Review:
-    """What the page sends; author and time are not the browser's to say."""
+def read_review(body: bytes, author: str) -> Review:
+    """Reads the review that the page sent; the server sets author and time."""
     try:
-        told = msgspec.json.decode(body, type=dict[str, Any])
-        return msgspec.convert(told | {"author": author, "created": 0.0}, Review)
+        fields = msgspec.json.decode(body, type=dict[str, Any])
+        return msgspec.convert(fields | {"author": author, "created": 0.0}, Review)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise QuestionError(f"This is no review: {error}.") from None
+        raise QueryError(f"This is not a review: {error}.") from None
 
 
 @web.middleware
-async def told_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """What went wrong, for the page to show."""
+async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turns errors into JSON, which the page shows."""
     try:
         return await handler(request)
-    except QuestionError as error:
+    except QueryError as error:
         status, message = 400, str(error)
     except UsageError as error:
         status, message = 404, str(error)
@@ -230,25 +236,25 @@ async def told_as_json(request: web.Request, handler: Handler) -> web.StreamResp
 
 
 def _body(request: web.Request, content: bytes, media_type: str) -> web.Response:
-    """Compressed where that is worth it, and not sent again to a browser that has it."""
+    """Compresses large contents, and answers 304 if the browser has the content."""
     tag = hashlib.sha256(content).hexdigest()[:24]
     if any(known.value == tag for known in request.if_none_match or ()):
         return web.Response(status=304, headers={"ETag": f'W/"{tag}"'})
     headers = {"ETag": f'W/"{tag}"', "Vary": "Accept-Encoding"}
-    if len(content) > SMALL and "gzip" in request.headers.get("Accept-Encoding", ""):
+    if len(content) > MIN_COMPRESSED_BYTES and "gzip" in request.headers.get("Accept-Encoding", ""):
         content = gzip.compress(content, 4, mtime=0)
         headers["Content-Encoding"] = "gzip"
     return web.Response(body=content, headers=headers, content_type=media_type, charset="utf-8")
 
 
 async def _send(request: web.Request, name: str, size: int, file: BinaryIO) -> web.StreamResponse:
-    """A file or the part of it that is asked for, as a film is when somebody jumps in it."""
+    """Sends a file or the requested range of it, as a video player needs to seek."""
     ending = PurePosixPath(name).suffix.lower()
-    media_type = MEDIA.get(ending) or ("text/plain" if ending in TEXTS else "application/octet-stream")
+    media_type = MEDIA_TYPES.get(ending) or ("text/plain" if ending in TEXT_SUFFIXES else "application/octet-stream")
     headers = {"Accept-Ranges": "bytes", "Content-Security-Policy": "default-src 'none'; sandbox"}
     if media_type == "application/octet-stream":
         headers["Content-Disposition"] = "attachment"
-    start, stop = _part(request, size)
+    start, stop = _byte_range(request, size)
     partial = size > 0 and "Range" in request.headers
     if partial:
         headers["Content-Range"] = f"bytes {start}-{stop - 1}/{size}"
@@ -266,7 +272,7 @@ async def _send(request: web.Request, name: str, size: int, file: BinaryIO) -> w
     return response
 
 
-def _part(request: web.Request, size: int) -> tuple[int, int]:
+def _byte_range(request: web.Request, size: int) -> tuple[int, int]:
     try:
         part = request.http_range
     except ValueError:

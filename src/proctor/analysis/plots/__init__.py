@@ -1,11 +1,11 @@
-"""Plots as SVG text, written here: each takes plain figures and draws itself at any width, in light and dark."""
+"""Plots as SVG: each takes numbers and draws itself at any width, in light and dark."""
 
 from __future__ import annotations
 
 from proctor.analysis.plots.curves import CurveLine, Curves, PlotPoint
-from proctor.analysis.plots.drawing import Plot, RoomError, SvgDrawing
+from proctor.analysis.plots.drawing import Plot, PlotTooSmallError, SvgDrawing
 from proctor.analysis.plots.histograms import Histogram, Histograms
-from proctor.analysis.plots.picture import png
+from proctor.analysis.plots.rendering import render_png
 from proctor.analysis.plots.scores import ScoreGroup, ScoreRow, Scores
 from proctor.analysis.plots.spreads import Spread, Spreads
 from proctor.analysis.plots.style import THEMES, Theme, style_sheet
@@ -18,7 +18,7 @@ __all__ = [
     "Histograms",
     "Plot",
     "PlotPoint",
-    "RoomError",
+    "PlotTooSmallError",
     "ScoreGroup",
     "ScoreRow",
     "Scores",
@@ -26,6 +26,6 @@ __all__ = [
     "Spreads",
     "SvgDrawing",
     "Theme",
-    "png",
+    "render_png",
     "style_sheet",
 ]

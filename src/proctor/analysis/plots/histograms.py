@@ -1,4 +1,4 @@
-"""How often which score was given, a panel for each run."""
+"""Histograms of scores, a panel for each run."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from proctor.analysis.plots.drawing import SvgDrawing
-from proctor.analysis.plots.head import Head
+from proctor.analysis.plots.header import PlotHeader
 from proctor.analysis.plots.panels import Axis, Bar, Panel, draw_panels
-from proctor.analysis.plots.scales import written
+from proctor.analysis.plots.scales import format_number
 
-CLASSES = 20  # a bar holds the scores nearest to it, so that full marks and none have bars of their own
+BARS = 20  # each bar counts the scores nearest to it, so that 0 and 1 have bars of their own
 
 
 class Histogram(Struct, frozen=True):
@@ -28,25 +28,27 @@ class Histograms(Struct, frozen=True):
 
     def draw(self, width: int = 720, height: int | None = None) -> SvgDrawing:
         panels = [_panel(run, series) for series, run in enumerate(self.runs)]
-        half = 0.5 / CLASSES
+        half = 0.5 / BARS
         steps = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-        axis = Axis(-half, 1 + half, steps, [written(step) for step in steps], "score")
-        said = "; ".join(f"{panel.title}: {', '.join(bar.hint for bar in panel.bars if bar.share)}" for panel in panels)
-        return draw_panels(Head(self.title, self.subtitle), panels, axis, f"{said}.", width, height)
+        axis = Axis(-half, 1 + half, steps, [format_number(step) for step in steps], "score")
+        description = "; ".join(
+            f"{panel.title}: {', '.join(bar.hint for bar in panel.bars if bar.share)}" for panel in panels
+        )
+        return draw_panels(PlotHeader(self.title, self.subtitle), panels, axis, f"{description}.", width, height)
 
 
 def _panel(run: Histogram, series: int) -> Panel:
-    counts = Counter(int(score * CLASSES + 0.5) for score in run.scores)
+    counts = Counter(int(score * BARS + 0.5) for score in run.scores)
     n = len(run.scores)
-    half = 0.5 / CLASSES
+    half = 0.5 / BARS
     bars = [
-        Bar(i / CLASSES - half, i / CLASSES + half, counts[i] / n if n else 0.0, _hint(i, counts[i], n))
-        for i in range(CLASSES + 1)
+        Bar(i / BARS - half, i / BARS + half, counts[i] / n if n else 0.0, _hint(i, counts[i], n))
+        for i in range(BARS + 1)
     ]
     note = f"{n:,} scored" + (f", {run.unscored:,} without a score" if run.unscored else "")
     return Panel(run.label, note, bars, series)
 
 
-def _hint(place: int, count: int, n: int) -> str:
+def _hint(index: int, count: int, n: int) -> str:
     share = f"{100 * count / n:.1f} %" if n else "none"
-    return f"score {written(place / CLASSES)}: {share} ({count:,})"
+    return f"score {format_number(index / BARS)}: {share} ({count:,})"

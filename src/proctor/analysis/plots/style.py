@@ -1,4 +1,4 @@
-"""The looks of all plots: two palettes, and the style sheet that is made of them."""
+"""The style of plots: a light and a dark palette, and the style sheet."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from msgspec import Struct
 
 Theme = Literal["light", "dark", "auto"]
 THEMES: tuple[Theme, ...] = get_args(Theme)
-ROOT = "proctor-plot"  # all rules begin with it: on a page, the style of a plot is the style of nothing else
+ROOT = "proctor-plot"  # the prefix of all rules, so that they style nothing else on a page
 
-TITLE, TEXT, SMALL = 15.0, 12.0, 11.0  # sizes of letters
+TITLE, TEXT, SMALL = 15.0, 12.0, 11.0  # font sizes
 
 
 class PlotPalette(Struct, frozen=True):
@@ -19,7 +19,7 @@ class PlotPalette(Struct, frozen=True):
     muted: str
     axis: str
     grid: str
-    series: tuple[str, ...]  # to be told apart by all eyes, and at least 3 : 1 against the surface
+    series: tuple[str, ...]  # safe for colour blindness, with a contrast of at least 3 : 1
 
 
 LIGHT = PlotPalette(
@@ -42,7 +42,7 @@ SERIES = len(LIGHT.series)
 
 
 def style_sheet(theme: Theme) -> str:
-    """The rules of a theme. `auto` follows the reader's system, by custom properties that a page may set instead."""
+    """The rules of a theme. `auto` follows the system through custom properties, which a page may set."""
     if theme != "auto":
         return _rules(DARK if theme == "dark" else LIGHT)
     named = PlotPalette(
@@ -75,7 +75,7 @@ def _rules(palette: PlotPalette) -> str:
         ".pp-grid": f"stroke:{palette.grid};stroke-width:1;fill:none",
         ".pp-axis": f"stroke:{palette.axis};stroke-width:1;fill:none",
         ".pp-mark": f"stroke:{palette.ink};stroke-width:1.5;fill:none",
-        ".pp-guess": f"stroke:{palette.muted};stroke-width:1.5;stroke-dasharray:5 4;fill:none",
+        ".pp-dashed": f"stroke:{palette.muted};stroke-width:1.5;stroke-dasharray:5 4;fill:none",
         ".pp-line": "stroke-width:2;stroke-linejoin:round;stroke-linecap:round;fill:none",
         ".pp-interval": "stroke-width:2;stroke-linecap:round;fill:none",
         ".pp-band": "fill-opacity:.16",

@@ -186,7 +186,7 @@ def _paths(args: argparse.Namespace, name: str) -> dict[str, Path]:
     """Where the generations and the references of a run go, if they are wanted."""
     given = {what: getattr(args, f"save_{what}_path") for what in ("generations", "references")}
     return {
-        what: code_files.path_for(template or f"{what}.json", name)
+        what: code_files.task_path(template or f"{what}.json", name)
         for what, template in given.items()
         if template is not None or getattr(args, f"save_{what}")
     }

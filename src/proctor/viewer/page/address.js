@@ -1,4 +1,4 @@
-// Addresses: everything that can be shown has one, after the #, so that a file needs no server for it.
+// Addresses: every view has one after the #, which works without a server.
 
 function currentAddress() {
   const [path, query] = location.hash.replace(/^#/, "").split("?", 2);
@@ -8,7 +8,7 @@ function currentAddress() {
   };
 }
 
-// What somebody typed may be no code of anything.
+// A typed address may be malformed.
 function decoded(part) {
   try {
     return decodeURIComponent(part);
@@ -18,11 +18,11 @@ function decoded(part) {
 }
 
 function addressOf(parts, query) {
-  const told = Object.entries(query ?? {}).filter(
+  const parameters = Object.entries(query ?? {}).filter(
     ([, value]) => value !== undefined && value !== null && value !== "" && value !== false,
   );
   const search = new URLSearchParams(
-    told.map(([key, value]) => [key, value === true ? "1" : String(value)]),
+    parameters.map(([key, value]) => [key, value === true ? "1" : String(value)]),
   ).toString();
   return `#/${parts.map(encodeURIComponent).join("/")}${search ? `?${search}` : ""}`;
 }
@@ -43,10 +43,10 @@ function comparisonAddress(runs, query) {
   return addressOf(["compare", ...runs], query);
 }
 
-// Changes the address in place: no new entry in the history for every letter of a search.
+// Changes the address without a new history entry.
 function replaceAddress(address) {
   history.replaceState(null, "", address);
 }
 
-// Where the reader was last: the list marks it, and goes on from there.
+// The last visited run and sample, which the lists mark.
 const visited = { run: null, sample: null };

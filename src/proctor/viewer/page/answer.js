@@ -1,20 +1,20 @@
-// What came back, and what was made of it: texts, programs with their verdicts, episodes.
+// Outputs of a candidate: texts, programs with their verdicts, turns of an episode.
 
 const TURNS_SHOWN = 500;
 
-function outputView(output, place, all) {
-  const told = readObject(output.text);
+function outputView(output, index, total) {
+  const object = readObject(output.text);
   return element(
     "div",
     { class: "message assistant" },
-    element("h3", { class: "role" }, all > 1 ? `answer ${place + 1} of ${all}` : "answer"),
-    told ? objectTable({ ...told, turns: undefined }) : output.text ? verbatim(output.text) : element("p", { class: "soft" }, "(nothing)"),
-    Array.isArray(told?.turns) && told.turns.length ? turnsView(told.turns) : null,
-    outputFacts(output, all === 1),
+    element("h3", { class: "role" }, total > 1 ? `output ${index + 1} of ${total}` : "output"),
+    object ? objectTable({ ...object, turns: undefined }) : output.text ? verbatim(output.text) : element("p", { class: "soft" }, "(empty)"),
+    Array.isArray(object?.turns) && object.turns.length ? turnsView(object.turns) : null,
+    outputFacts(output, total === 1),
   );
 }
 
-// What a model was asked in a window, what it replied, and what was pressed for it.
+// The turns of a vision model in a window: prompt, reply, pressed keys.
 function turnsView(turns) {
   const unreadable = turns.filter((turn) => turn.reply !== null && !turn.readable).length;
   return element(
@@ -33,7 +33,7 @@ function turnsView(turns) {
           "li",
           {},
           folded(`prompt, with ${turn.frame || "a frame"}`, verbatim(turn.prompt)),
-          turn.reply === null ? element("p", { class: "soft" }, "(no reply)") : verbatim(turn.reply || "(nothing)"),
+          turn.reply === null ? element("p", { class: "soft" }, "(no reply)") : verbatim(turn.reply || "(empty)"),
           facts([
             ["pressed", turn.readable ? turn.pressed.map(pressedText).join(", ") || "nothing" : null],
             ["read", turn.reply !== null && !turn.readable ? "unreadable" : null],
@@ -54,7 +54,7 @@ function pressedText({ keys, seconds }) {
   return `${keys.join("+") || "no key"} for ${number(seconds)} s`;
 }
 
-// What a single answer took stands above it, with the verdict.
+// The verdict shows the time, tokens and cost of a single output.
 function outputFacts({ usage, seconds, finish, attempts, cached }, alone) {
   const tokens = usage.input_tokens + usage.output_tokens;
   return facts([
@@ -62,24 +62,24 @@ function outputFacts({ usage, seconds, finish, attempts, cached }, alone) {
     ["tokens", tokens && !alone ? `${count(usage.input_tokens)} in, ${count(usage.output_tokens)} out` : null],
     ["cost", alone ? null : cost(usage.cost)],
     ["ended by", finish === "stop" ? null : finish],
-    ["tries", attempts > 1 ? String(attempts) : null],
+    ["attempts", attempts > 1 ? String(attempts) : null],
     ["cached", cached ? "yes" : null],
   ]);
 }
 
-// What agents leave is an object in JSON, for people a table.
+// The output of an agent is a JSON object, shown as a table.
 function readObject(text) {
   if (!text.startsWith("{")) return null;
   try {
-    const told = JSON.parse(text);
-    return told && typeof told === "object" ? told : null;
+    const object = JSON.parse(text);
+    return object && typeof object === "object" ? object : null;
   } catch {
     return null;
   }
 }
 
-function objectTable(told) {
-  const rows = flattened(told).filter(([, value]) => value !== null && value !== "" && value !== undefined);
+function objectTable(object) {
+  const rows = flattened(object).filter(([, value]) => value !== null && value !== "" && value !== undefined);
   return element(
     "table",
     { class: "pairs" },
@@ -91,9 +91,9 @@ function objectTable(told) {
   );
 }
 
-// One level of names deep; what lies deeper is shown as it is written.
-function flattened(told, before = "") {
-  return Object.entries(told).flatMap(([key, value]) => {
+// Flattens one level; deeper objects are shown as JSON.
+function flattened(object, before = "") {
+  return Object.entries(object).flatMap(([key, value]) => {
     if (value && typeof value === "object" && !Array.isArray(value)) {
       const inside = Object.entries(value);
       if (!before && inside.length && inside.every(([, deeper]) => deeper === null || typeof deeper !== "object"))
@@ -111,7 +111,7 @@ function flattened(told, before = "") {
   });
 }
 
-// Programs that were run: as a list of trials, or beside the generations that a task counted itself.
+// The trials of an answer: a list of them, or a list of generations with trials beside it.
 function trialsOf(answer) {
   if (
     Array.isArray(answer) &&
@@ -121,17 +121,17 @@ function trialsOf(answer) {
     return answer;
   if (answer && Array.isArray(answer.generations)) {
     const trials = answer.trials ?? [];
-    return answer.generations.map((generation, place) => ({
-      ...(trials.length === answer.generations.length ? trials[place] : {}),
+    return answer.generations.map((generation, index) => ({
+      ...(trials.length === answer.generations.length ? trials[index] : {}),
       generation,
     }));
   }
   return null;
 }
 
-function trialView(trial, place, all) {
+function trialView(trial, index, total) {
   const passed = trial.passed ?? (trial.outcome ? trial.outcome === "passed" : null);
-  const heading = all > 1 ? `program ${place + 1} of ${all}` : "program";
+  const heading = total > 1 ? `program ${index + 1} of ${total}` : "program";
   return element(
     "div",
     { class: "trial" },
@@ -144,10 +144,10 @@ function trialView(trial, place, all) {
     ),
     codeView(trial.generation),
     trial.detail
-      ? element("div", { class: "detail" }, element("h4", {}, "what it said"), verbatim(trial.detail, "verbatim fault"))
+      ? element("div", { class: "detail" }, element("h4", {}, "output"), verbatim(trial.detail, "verbatim fault"))
       : null,
     trial.reading !== null && trial.reading !== undefined
-      ? element("div", { class: "detail" }, element("h4", {}, "what was read off it"), verbatim(asText(trial.reading)))
+      ? element("div", { class: "detail" }, element("h4", {}, "extracted answer"), verbatim(asText(trial.reading)))
       : null,
     facts([
       ["time", trial.seconds ? duration(trial.seconds) : null],
@@ -156,7 +156,7 @@ function trialView(trial, place, all) {
   );
 }
 
-// Numbered lines; the numbers are not part of what is copied.
+// Numbered lines; copied text has no numbers.
 function codeView(source) {
   const lines = source.replace(/\n$/, "").split("\n");
   return element(

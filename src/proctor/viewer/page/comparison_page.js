@@ -1,4 +1,4 @@
-// Runs side by side: which is better, how sure that is, and which samples made it so.
+// The comparison of runs: differences with intervals, and the samples that flipped.
 
 const FLIPS = [
   ["", "all"],
@@ -15,29 +15,29 @@ class ComparisonPage {
   }
 
   get title() {
-    return this.found?.task ? `Comparison · ${shortTask(this.found.task)}` : "Comparison";
+    return this.comparison?.task ? `Comparison · ${shortTask(this.comparison.task)}` : "Comparison";
   }
 
   async start() {
-    this.found = await this.data.comparison(this.runs, this.ways());
-    if (this.found.refused) return this.refuse(this.found.refused);
-    this.competitors = [this.found.baseline, ...this.found.contrasts.map((contrast) => contrast.competitor)];
+    this.comparison = await this.data.comparison(this.runs, this.options());
+    if (this.comparison.refused) return this.refuse(this.comparison.refused);
+    this.competitors = [this.comparison.baseline, ...this.comparison.contrasts.map((contrast) => contrast.competitor)];
     this.sample = element("div", { class: "compared-sample" });
     this.tableOfFlips();
     fill(
       this.node,
       element(
         "h1",
-        { title: this.found.task },
-        shortTask(this.found.task),
-        element("span", { class: "soft" }, ` version ${this.found.version} · ${this.found.metric}`),
+        { title: this.comparison.task },
+        shortTask(this.comparison.task),
+        element("span", { class: "soft" }, ` version ${this.comparison.version} · ${this.comparison.metric}`),
       ),
       this.scores(),
-      ...this.found.notes.map((note) => element("p", { class: "soft" }, note)),
+      ...this.comparison.notes.map((note) => element("p", { class: "soft" }, note)),
       section(
-        "What came out",
+        "Conclusions",
         {},
-        this.found.conclusions.map((line) => element("p", {}, line)),
+        this.comparison.conclusions.map((line) => element("p", {}, line)),
       ),
       this.groups(),
       this.plots(),
@@ -47,24 +47,24 @@ class ComparisonPage {
     if (this.query.sample !== undefined) await this.showSample(Number(this.query.sample));
   }
 
-  ways() {
+  options() {
     return { shared: this.query.shared === "1", byId: this.query.by_id === "1" };
   }
 
-  // Runs that cannot be compared, with the reason, and ways around it where there are any.
+  // Shows why runs cannot be compared, and links to options that allow it.
   refuse(reason) {
-    const ways = [
-      [{ shared: "1" }, "Compare the samples that they share"],
-      [{ shared: "1", by_id: "1" }, "Pair samples by their ids"],
+    const alternatives = [
+      [{ shared: "1" }, "Compare only shared samples"],
+      [{ shared: "1", by_id: "1" }, "Pair samples by id"],
     ];
-    const offered = this.data.live && /--shared|--by-id/.test(reason) ? ways : [];
-    const told = reason
-      .replace(/ To compare those alone: --shared\./, "")
-      .replace(/; to pair them all the same: --by-id\./, ".");
+    const offered = this.data.live && /--shared|--by-id/.test(reason) ? alternatives : [];
+    const message = reason
+      .replace(/ To compare only those: --shared\./, "")
+      .replace(/; to pair them by id: --by-id\./, ".");
     fill(
       this.node,
       element("h1", {}, "Comparison"),
-      element("p", { class: "notice" }, told),
+      element("p", { class: "notice" }, message),
       element(
         "p",
         { class: "actions" },
@@ -75,7 +75,7 @@ class ComparisonPage {
   }
 
   scores() {
-    const { baseline, contrasts, metric } = this.found;
+    const { baseline, contrasts, metric } = this.comparison;
     const ends = contrasts.flatMap(({ difference }) => [difference.low ?? 0, difference.high ?? 0]).map(Math.abs);
     const reach = Math.max(0.02, ...ends) * 1.1;
     const head = ["", metric, "", "difference", "", "95 % interval", "p", "better", "worse", "pairs"];
@@ -136,7 +136,7 @@ class ComparisonPage {
           element(
             "tr",
             {},
-            head.map((name, place) => element("th", { scope: "col", class: place && name ? "figure" : null }, name)),
+            head.map((name, index) => element("th", { scope: "col", class: index && name ? "figure" : null }, name)),
           ),
         ),
         element(
@@ -163,7 +163,7 @@ class ComparisonPage {
   }
 
   groups() {
-    const parts = this.found.contrasts.flatMap(({ competitor, groups }) =>
+    const parts = this.comparison.contrasts.flatMap(({ competitor, groups }) =>
       Object.entries(groups).map(([key, values]) => {
         const reach = Math.max(
           0.02,
@@ -198,12 +198,12 @@ class ComparisonPage {
 
   plots() {
     if (!this.data.live) return null;
-    const place = element("div", {});
+    const container = element("div", {});
     const show = async (event) => {
-      const open = !place.firstChild;
+      const open = !container.firstChild;
       event.currentTarget.setAttribute("aria-expanded", String(open));
       fill(
-        place,
+        container,
         ...(open
           ? [
               await plotsSection(
@@ -218,12 +218,12 @@ class ComparisonPage {
       "div",
       {},
       element("p", { class: "actions" }, button("Plots", show, { class: "quiet", "aria-expanded": "false" })),
-      place,
+      container,
     );
   }
 
   tableOfFlips() {
-    const names = this.competitors.map((competitor, place) => [competitor.name, `figure flip${place ? "" : " first"}`]);
+    const names = this.competitors.map((competitor, index) => [competitor.name, `figure flip${index ? "" : " first"}`]);
     this.table = new VirtualTable({
       label: "Samples that flipped",
       kind: "flips",
@@ -240,13 +240,13 @@ class ComparisonPage {
     return comparisonAddress(this.runs, { ...this.query, sample: flip.sample });
   }
 
-  // A flip is better or worse by what the first run says that disagrees with the baseline.
+  // Better or worse as in the first run that differs from the baseline.
   cells(flip) {
     const cell = (style, ...inside) => element("div", { class: `cell ${style}`, role: "cell" }, ...inside);
     const direction = flip.better ? "better" : "worse";
-    const values = flip.values.map((value, place) =>
+    const values = flip.values.map((value, index) =>
       cell(
-        `figure flip${place ? "" : " first"}`,
+        `figure flip${index ? "" : " first"}`,
         value === null
           ? "="
           : [verdictMark(verdictOf(value, "")), ` ${number(value, Number.isInteger(value) ? 0 : 2)}`],
@@ -267,7 +267,7 @@ class ComparisonPage {
   }
 
   flipsSection() {
-    const { flips } = this.found;
+    const { flips } = this.comparison;
     const kinds = {
       "": flips.length,
       gained: flips.filter(({ better }) => better).length,
@@ -299,35 +299,35 @@ class ComparisonPage {
   only(kind) {
     this.query = { ...this.query, flips: kind };
     replaceAddress(comparisonAddress(this.runs, this.query));
-    FLIPS.forEach(([other], place) => this.chips[place].setAttribute("aria-pressed", String(other === kind)));
+    FLIPS.forEach(([other], index) => this.chips[index].setAttribute("aria-pressed", String(other === kind)));
     this.show(kind);
   }
 
   show(kind) {
-    this.flips = this.found.flips.filter(({ better }) => !kind || better === (kind === "gained"));
+    this.flips = this.comparison.flips.filter(({ better }) => !kind || better === (kind === "gained"));
     this.table.selected = -1;
     this.table.renew();
   }
 
-  // The answers to one sample, each against the baseline's.
+  // The outputs for one sample, each with its difference from the baseline's.
   async showSample(sample) {
-    const everything = wantedOf({});
+    const everything = filterOf({});
     const shown = await Promise.all(
       this.competitors.map(({ run }) => this.data.sample(run, sample, 0, everything).catch(() => null)),
     );
     const [base] = shown;
     if (!base) return;
-    const text = (found) => found.record.outputs.map((output) => output.text).join("\n\n");
-    const answers = shown.map((found, place) => {
-      const { name, run } = this.competitors[place];
-      if (!found)
+    const textOf = (sample) => sample.record.outputs.map((output) => output.text).join("\n\n");
+    const answers = shown.map((other, index) => {
+      const { name, run } = this.competitors[index];
+      if (!other)
         return element(
           "div",
           { class: "message" },
           element("h3", { class: "role" }, name),
           element("p", { class: "soft" }, "This run has no such sample."),
         );
-      const { score, error } = found.record;
+      const { score, error } = other.record;
       return element(
         "div",
         { class: "message assistant" },
@@ -339,13 +339,13 @@ class ComparisonPage {
         ),
         error
           ? verbatim(error.message, "verbatim fault")
-          : place
-            ? differenceView(text(base), text(found))
-            : verbatim(text(found)),
+          : index
+            ? differenceView(textOf(base), textOf(other))
+            : verbatim(textOf(other)),
         score?.why ? verbatim(score.why, "verbatim fault") : null,
       );
     });
-    const place = this.flips.findIndex((flip) => flip.sample === sample);
+    const index = this.flips.findIndex((flip) => flip.sample === sample);
     const to = (at, label) =>
       at in this.flips
         ? link(this.addressOf(this.flips[at]), { class: "button" }, label)
@@ -360,44 +360,44 @@ class ComparisonPage {
         element(
           "nav",
           { class: "neighbours", "aria-label": "Samples that flipped" },
-          to(place - 1, "← Previous"),
+          to(index - 1, "← Previous"),
           element(
             "span",
             { class: "figure soft" },
-            place < 0 ? "" : `${count(place + 1)} of ${count(this.flips.length)}`,
+            index < 0 ? "" : `${count(index + 1)} of ${count(this.flips.length)}`,
           ),
-          to(place + 1, "Next →"),
+          to(index + 1, "Next →"),
         ),
       ),
       element(
         "p",
         { class: "legend soft" },
         "Against the baseline: ",
-        element("del", {}, "only there"),
+        element("del", {}, "only in the baseline"),
         " ",
-        element("ins", {}, "only here"),
+        element("ins", {}, "only in this run"),
       ),
       element("div", { class: "side-by-side" }, answers),
       facts([
         ["expected", target === null || target === undefined ? null : element("q", {}, shortened(asText(target), 600))],
       ]),
       folded(
-        "What was asked",
+        "Prompt",
         [
           promptView(base.record.sample.input),
-          base.drawing && !hasPicture(base.record.sample.input)
-            ? svgPicture(base.drawing, "The sample as a picture", { class: "shown" })
+          base.drawing && !hasImage(base.record.sample.input)
+            ? svgImage(base.drawing, "The sample as an image", { class: "shown" })
             : null,
         ],
         true,
       ),
     );
-    this.table.selected = place;
-    this.sampleAt = place;
+    this.table.selected = index;
+    this.sampleAt = index;
     this.showing = true;
   }
 
-  // Where the page is to be when it is shown.
+  // Called after the page is shown.
   arrived() {
     if (this.showing) this.sample.scrollIntoView({ block: "start" });
   }
@@ -431,7 +431,7 @@ function pText(p) {
   return p < 0.001 ? "< 0.001" : number(p, p < 0.1 ? 3 : 2);
 }
 
-// Around zero: to the right the second is better.
+// Positive differences, to the right of zero, favour the second run.
 function differenceBar(difference, reach) {
   const bar = intervalBar({ ...difference, method: "" }, [-reach, reach]);
   bar.classList.add(difference.low > 0 ? "surely" : difference.high < 0 ? "surely-not" : "unsure");

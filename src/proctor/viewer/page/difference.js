@@ -1,10 +1,10 @@
-// Two texts side by side in one: what both have, what only the first has, what only the second.
+// The difference of two texts: common, deleted and inserted parts.
 
-const MOST_WORDS = 3000; // beyond, whole lines are compared
+const MOST_WORDS = 3000; // longer texts are compared line by line
 
 function differenceView(before, after) {
   const parts = differences(before, after);
-  const names = { same: "span", gone: "del", come: "ins" };
+  const names = { same: "span", deleted: "del", inserted: "ins" };
   return element(
     "pre",
     { class: "verbatim difference", tabindex: "0" },
@@ -12,7 +12,7 @@ function differenceView(before, after) {
   );
 }
 
-// [kind, text] in order; kind is same, gone or come.
+// [kind, text] in order; kind is same, deleted or inserted.
 function differences(before, after) {
   const words = (text) => text.match(/\s+|[\p{L}\p{N}_]+|./gsu) ?? [];
   const lines = (text) => text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
@@ -37,12 +37,12 @@ function compared(a, b) {
   return parts;
 }
 
-// By the longest common subsequence, where that is affordable.
+// The longest common subsequence, unless the texts are too long.
 function middle(a, b) {
   if (a.length * b.length > MOST_WORDS * MOST_WORDS)
     return [
-      ["gone", a.join("")],
-      ["come", b.join("")],
+      ["deleted", a.join("")],
+      ["inserted", b.join("")],
     ];
   const width = b.length + 1;
   const common = new Uint16Array((a.length + 1) * width);
@@ -59,8 +59,8 @@ function middle(a, b) {
   while (i < a.length || j < b.length) {
     if (i < a.length && j < b.length && a[i] === b[j]) [parts[parts.length], i, j] = [["same", a[i]], i + 1, j + 1];
     else if (i < a.length && (j === b.length || common[(i + 1) * width + j] >= common[i * width + j + 1]))
-      parts.push(["gone", a[i++]]);
-    else parts.push(["come", b[j++]]);
+      parts.push(["deleted", a[i++]]);
+    else parts.push(["inserted", b[j++]]);
   }
   return parts;
 }

@@ -1,4 +1,4 @@
-// Figures in words: numbers, durations, times.
+// Numbers, durations and times as text.
 
 const MINUS = "−";
 const NONE = "–";
@@ -18,7 +18,7 @@ function plural(n, one, many) {
   return `${count(n)} ${n === 1 ? one : (many ?? `${one}s`)}`;
 }
 
-// As exact as is of use: 12 ms, 3.4 s, 5 min 12 s, 3 h 5 min.
+// With about three digits: 12 ms, 3.4 s, 5 min 12 s, 3 h 5 min.
 function duration(seconds) {
   if (seconds === null || seconds === undefined) return NONE;
   if (seconds < 0.9995) return `${number(seconds * 1000, seconds < 0.00995 ? 1 : 0)} ms`;
@@ -28,7 +28,7 @@ function duration(seconds) {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-// Minutes and seconds of a film.
+// Minutes and seconds of a video.
 function position(seconds) {
   const whole = Math.max(0, seconds);
   return `${Math.floor(whole / 60)}:${(whole % 60).toFixed(1).padStart(4, "0")}`;
@@ -39,7 +39,7 @@ function moment(seconds) {
   return `${day(seconds)} ${twoDigits(date.getHours())}:${twoDigits(date.getMinutes())}`;
 }
 
-// In the reader's own time zone, as a date field writes it.
+// In the local time zone, in the format of a date field.
 function day(seconds) {
   const date = new Date(seconds * 1000);
   return `${date.getFullYear()}-${twoDigits(date.getMonth() + 1)}-${twoDigits(date.getDate())}`;
@@ -53,13 +53,13 @@ function cost(value) {
   return value === null || value === undefined ? null : number(value, value && value < 0.01 ? 6 : 4);
 }
 
-// Anything that is kept in a record, as text.
+// Any value of a record as text.
 function asText(value) {
   if (value === null || value === undefined) return "";
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }
 
-// The same as the store writes it.
+// Any value as one line, in the format of the store.
 function onOneLine(value) {
   if (value === null || value === undefined) return "";
   return typeof value === "string" ? value : JSON.stringify(value);

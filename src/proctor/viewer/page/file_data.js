@@ -1,11 +1,11 @@
-// What the page shows, from the files of an export. A page that is opened as a file may not fetch other files, but it may
-// load scripts: each file of data is one, which hands its content over under its name.
+// Data from the files of an export. A page from a file:// address may not fetch files, but it may load scripts: each
+// data file is a script that passes its name and content to `proctorData`.
 
 class FileData {
   live = false;
   #pieces = new Map(); // name → promise of its content
   #waiting = new Map();
-  #found = new Map(); // run and filter → positions of the lines that fit
+  #matches = new Map(); // run and filter → positions of the lines that fit
 
   constructor() {
     window.proctorData = (name, content) => this.#waiting.get(name)?.(content);
@@ -23,33 +23,33 @@ class FileData {
     return this.#piece(`${run}/reviewed`);
   }
 
-  async lines(run, wanted, start, limit) {
+  async lines(run, filter, start, limit) {
     const about = await this.run(run);
-    if (isEverything(wanted)) {
+    if (isEverything(filter)) {
       return {
         total: about.lines.total,
         lines: await this.#linesAt(run, about, range(start, Math.min(start + limit, about.lines.total))),
       };
     }
-    const positions = await this.#positions(run, about, wanted);
+    const positions = await this.#positions(run, about, filter);
     return { total: positions.length, lines: await this.#linesAt(run, about, positions.slice(start, start + limit)) };
   }
 
-  async sample(run, sample, epoch, wanted) {
+  async sample(run, sample, epoch, filter) {
     const about = await this.run(run);
     const everything = range(0, about.lines.total);
     const lines = await this.#linesAt(run, about, everything);
-    const place = lines.findIndex((line) => line.sample === sample && line.epoch === epoch);
-    if (place < 0) throw new Error("There is no such sample in this run.");
-    const records = await this.#piece(`${run}/records-${Math.floor(place / about.records.size)}`);
-    const positions = isEverything(wanted) ? everything : await this.#positions(run, about, wanted);
-    const here = positions.indexOf(place);
+    const index = lines.findIndex((line) => line.sample === sample && line.epoch === epoch);
+    if (index < 0) throw new Error("This run has no such sample.");
+    const records = await this.#piece(`${run}/records-${Math.floor(index / about.records.size)}`);
+    const positions = isEverything(filter) ? everything : await this.#positions(run, about, filter);
+    const here = positions.indexOf(index);
     const neighbour = (at) =>
       at in positions ? { sample: lines[positions[at]].sample, epoch: lines[positions[at]].epoch } : null;
-    const before = here < 0 ? positions.findLastIndex((position) => position < place) : here - 1;
-    const after = here < 0 ? positions.findIndex((position) => position > place) : here + 1;
+    const before = here < 0 ? positions.findLastIndex((position) => position < index) : here - 1;
+    const after = here < 0 ? positions.findIndex((position) => position > index) : here + 1;
     return {
-      ...records[place % about.records.size],
+      ...records[index % about.records.size],
       previous: neighbour(before),
       next: neighbour(after),
       position: here < 0 ? null : here,
@@ -85,24 +85,24 @@ class FileData {
     return positions.map((position) => pieces.get(Math.floor(position / size))[position % size]);
   }
 
-  // Texts and metadata are in the records: a search in an export reads them all, once.
-  #positions(run, about, wanted) {
-    const key = JSON.stringify([run, wanted]);
-    if (!this.#found.has(key)) this.#found.set(key, this.#search(run, about, wanted));
-    return this.#found.get(key);
+  // Texts and metadata are in the records: a search reads all of them once.
+  #positions(run, about, filter) {
+    const key = JSON.stringify([run, filter]);
+    if (!this.#matches.has(key)) this.#matches.set(key, this.#search(run, about, filter));
+    return this.#matches.get(key);
   }
 
-  async #search(run, about, wanted) {
+  async #search(run, about, filter) {
     const lines = await this.#linesAt(run, about, range(0, about.lines.total));
-    let positions = range(0, lines.length).filter((position) => lineFits(lines[position], wanted));
-    if (!wanted.text && !Object.keys(wanted.metadata).length) return positions;
+    let positions = range(0, lines.length).filter((position) => lineFits(lines[position], filter));
+    if (!filter.text && !Object.keys(filter.metadata).length) return positions;
     const size = about.records.size;
-    const found = [];
+    const matches = [];
     for (const position of positions) {
       const records = await this.#piece(`${run}/records-${Math.floor(position / size)}`);
-      if (recordFits(records[position % size].record, wanted)) found.push(position);
+      if (recordFits(records[position % size].record, filter)) matches.push(position);
     }
-    return found;
+    return matches;
   }
 
   #piece(name) {
@@ -120,7 +120,7 @@ class FileData {
           load: () => script.remove(),
           error: () => {
             script.remove();
-            reject(new Error("This is not part of the export."));
+            reject(new Error("The export does not contain this."));
           },
         },
       });
@@ -130,18 +130,18 @@ class FileData {
 }
 
 function range(start, end) {
-  return Array.from({ length: Math.max(0, end - start) }, (_, place) => start + place);
+  return Array.from({ length: Math.max(0, end - start) }, (_, index) => start + index);
 }
 
-function lineFits(line, wanted) {
+function lineFits(line, filter) {
   const scored = line.value !== null;
-  const kind = { "": true, pass: scored && line.value >= 1, fail: scored && line.value < 1 }[wanted.outcome];
-  if (!kind && line.outcome !== wanted.outcome) return false;
-  return (!wanted.starred || line.starred) && (!wanted.commented || line.comments > 0);
+  const kind = { "": true, pass: scored && line.value >= 1, fail: scored && line.value < 1 }[filter.outcome];
+  if (!kind && line.outcome !== filter.outcome) return false;
+  return (!filter.starred || line.starred) && (!filter.commented || line.comments > 0);
 }
 
-function recordFits(record, wanted) {
-  for (const [key, value] of Object.entries(wanted.metadata)) {
+function recordFits(record, filter) {
+  for (const [key, value] of Object.entries(filter.metadata)) {
     const held = record.sample.metadata?.[key];
     const same = typeof held === "number" && value.trim() ? Number(value) === held : onOneLine(held) === value;
     if (held === undefined || !same) return false;
@@ -156,7 +156,7 @@ function recordFits(record, wanted) {
     error?.type ?? "",
     error?.message ?? "",
   ];
-  const text = wanted.text.toLowerCase();
+  const text = filter.text.toLowerCase();
   return searched.some((part) => part.toLowerCase().includes(text));
 }
 

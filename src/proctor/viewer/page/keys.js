@@ -1,12 +1,12 @@
-// The keys that work everywhere, and the page that tells of them.
+// Keyboard shortcuts and the dialog that lists them.
 
 const KEYS = [
   ["j  ↓", "next row, next sample"],
-  ["k  ↑", "row before, sample before"],
-  ["→  ←", "next sample, sample before"],
+  ["k  ↑", "previous row, previous sample"],
+  ["→  ←", "next sample, previous sample"],
   ["Enter", "open the row"],
-  ["x", "choose a run to compare"],
-  ["s", "star the sample, where reviews are written"],
+  ["x", "select a run to compare"],
+  ["s", "star the sample, with --review"],
   ["/", "search"],
   ["u  Esc", "back to the list"],
   ["?", "this list"],

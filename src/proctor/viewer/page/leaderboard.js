@@ -1,4 +1,4 @@
-// Leaderboards: for each task, who did best, and how sure that is.
+// Leaderboards: the ranked candidates of each task.
 
 class TaskList {
   title = "Leaderboards";
@@ -13,15 +13,15 @@ class TaskList {
     const { runs } = await this.data.runs();
     const tasks = new Map();
     for (const run of runs) tasks.set(run.task, [...(tasks.get(run.task) ?? []), run]);
-    const candidates = (its) => new Set(its.map((run) => run.candidate)).size;
+    const candidates = (group) => new Set(group.map((run) => run.candidate)).size;
     const rows = [...tasks]
       .sort(([a], [b]) => a.localeCompare(b))
-      .map(([task, its]) =>
+      .map(([task, group]) =>
         element(
           "li",
           {},
           link(taskAddress(task), { title: task }, shortTask(task)),
-          element("span", { class: "soft" }, `${plural(candidates(its), "candidate")} in ${plural(its.length, "run")}`),
+          element("span", { class: "soft" }, `${plural(candidates(group), "candidate")} in ${plural(group.length, "run")}`),
         ),
       );
     fill(this.list, ...(rows.length ? rows : [element("li", {}, "No run yet.")]));
@@ -54,7 +54,7 @@ class LeaderboardPage {
       element("h1", { title: this.task }, shortTask(this.task)),
       boards.length
         ? boards.map((board) => this.board(board))
-        : element("p", { class: "soft" }, "No run of this task has come to its end."),
+        : element("p", { class: "soft" }, "No run of this task is complete."),
     );
   }
 
@@ -64,12 +64,12 @@ class LeaderboardPage {
 
   board(board) {
     const scale = scaleOf(board.entries.map((entry) => entry.metric));
-    const told = Object.entries(board.non_default_options).map(
+    const options = Object.entries(board.non_default_options).map(
       ([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
     );
     const runs = board.entries.map((entry) => entry.run);
     const rows = board.entries.map((entry) => {
-      const options = Object.entries(entry.options).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
+      const candidateOptions = Object.entries(entry.options).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
       return element(
         "tr",
         {},
@@ -83,7 +83,7 @@ class LeaderboardPage {
           "th",
           { scope: "row" },
           link(runAddress(entry.run), { title: entry.candidate }, shortCandidate(entry.candidate)),
-          options.length ? element("span", { class: "soft settings" }, ` ${options.join(", ")}`) : null,
+          candidateOptions.length ? element("span", { class: "soft settings" }, ` ${candidateOptions.join(", ")}`) : null,
           entry.runs > 1 ? element("span", { class: "soft small" }, ` best of ${count(entry.runs)} runs`) : null,
         ),
         element("td", { class: "figure" }, metricText(entry.metric)),
@@ -100,7 +100,7 @@ class LeaderboardPage {
     });
     const head = [
       ["#", "figure"],
-      ["could be", "figure wide"],
+      ["rank range", "figure wide"],
       ["", ""],
       [board.metric, "figure"],
       ["", ""],
@@ -109,7 +109,7 @@ class LeaderboardPage {
       ["", "wide"],
     ];
     return section(
-      `Version ${board.version}${told.length ? ` · ${told.join(", ")}` : ""}`,
+      `Version ${board.version}${options.length ? ` · ${options.join(", ")}` : ""}`,
       { class: "board" },
       element(
         "table",

@@ -1,4 +1,4 @@
-// Estimates with their intervals, as text and as a small bar.
+// Metrics with their intervals, as text and as bars.
 
 function metricText(metric) {
   if (!metric || metric.value === null) return NONE;
@@ -19,7 +19,7 @@ function isShare(metric) {
   return metric.low !== null && metric.high !== null && metric.value !== null && metric.low >= 0 && metric.high <= 1;
 }
 
-// The interval on the scale from 0 to 1, or from the least to the greatest of several.
+// The interval on a scale, by default from 0 to 1.
 function intervalBar(metric, scale = [0, 1]) {
   const [from, to] = scale;
   const share = (value) => `${(100 * (Math.min(Math.max(value, from), to) - from)) / (to - from || 1)}%`;
@@ -36,7 +36,7 @@ function intervalBar(metric, scale = [0, 1]) {
   return bar;
 }
 
-// A scale that fits several metrics which are no shares.
+// A common scale: 0 to 1 for shares, else the range of all values.
 function scaleOf(metrics) {
   const ends = metrics
     .flatMap((metric) => [metric.low, metric.high, metric.value])

@@ -1,12 +1,12 @@
-// How a sample fared: a sign beside the colour, so that nobody has to tell colours apart.
+// Verdicts of samples, with a sign besides the colour.
 
 const VERDICTS = {
   pass: { sign: "✓", words: "passed" },
   fail: { sign: "✗", words: "failed" },
   partly: { sign: "◐", words: "partly right" },
   error: { sign: "!", words: "error" },
-  unparsed: { sign: "?", words: "could not be read" },
-  truncated: { sign: "…", words: "cut off before an answer" },
+  unparsed: { sign: "?", words: "unparsed" },
+  truncated: { sign: "…", words: "truncated" },
   none: { sign: "○", words: "no score" },
 };
 

@@ -1,6 +1,6 @@
-// The page itself: shows what the address names, keeps it up to date, and hears the keys.
+// The page: shows the view of the address, refreshes it, and handles keys.
 
-const PERIOD = 1000; // milliseconds between two looks whether the store has changed
+const POLL_INTERVAL = 1000; // milliseconds between checks of the store
 const VIEWS = {
   "": (data, parts, query) => new RunList(data, query),
   run: (data, [run, sample, epoch], query) =>
@@ -16,7 +16,7 @@ class Page {
     this.data = data;
     this.main = document.getElementById("content");
     this.live = document.querySelector(".live");
-    this.places = new Map(); // address → where it was left
+    this.scrollPositions = new Map(); // by address
     addEventListener("hashchange", () => this.show());
     addEventListener("keydown", (event) => this.key(event));
     document.querySelector(".keys-button").addEventListener("click", keysDialog);
@@ -30,22 +30,22 @@ class Page {
 
   async show() {
     const address = currentAddress();
-    const view = (VIEWS[address.parts[0] ?? ""] ?? (() => new Missing()))(
+    const view = (VIEWS[address.parts[0] ?? ""] ?? (() => new NotFoundPage()))(
       this.data,
       address.parts.slice(1),
       address.query,
     );
-    this.coming = view;
+    this.nextView = view;
     let shown = view;
     try {
       await view.start();
     } catch (error) {
-      shown = new Trouble(error.message);
+      shown = new ErrorPage(error.message);
     }
-    if (this.coming !== view) return view.close();
+    if (this.nextView !== view) return view.close();
     this.view?.close();
     this.view = shown;
-    this.address = null; // what the browser scrolls by itself meanwhile is nobody's place
+    this.address = null; // ignore scrolling by the browser meanwhile
     fill(this.main, shown.node);
     document.title = `${shown.title} – Proctor`;
     for (const way of document.querySelectorAll(".masthead nav a")) {
@@ -55,17 +55,17 @@ class Page {
       );
     }
     shown.table?.draw();
-    scrollTo(0, this.places.get(location.hash) ?? 0);
+    scrollTo(0, this.scrollPositions.get(location.hash) ?? 0);
     shown.table?.draw();
     shown.arrived?.();
-    if (this.shownBefore) this.main.focus({ preventScroll: true }); // what has changed is what is read next
-    this.shownBefore = true;
+    if (this.hasShown) this.main.focus({ preventScroll: true }); // for screen readers
+    this.hasShown = true;
     this.address = location.hash;
     document.documentElement.dataset.shown = location.hash;
   }
 
   remember() {
-    if (this.address === location.hash) this.places.set(this.address, scrollY);
+    if (this.address === location.hash) this.scrollPositions.set(this.address, scrollY);
   }
 
   key(event) {
@@ -86,30 +86,30 @@ class Page {
     return true;
   }
 
-  // Asks whether anything has changed as long as somebody can see it.
+  // Polls for changes while the page is visible.
   async watch(first) {
     let { mark } = await first.catch(() => ({}));
     for (;;) {
-      await new Promise((resolve) => setTimeout(resolve, PERIOD));
+      await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL));
       if (document.hidden) continue;
       try {
         const { mark: now } = await this.data.changes();
         if (now !== mark) await this.view?.refresh?.();
         mark = now;
-        this.tell("");
+        this.showStatus("");
       } catch {
-        this.tell("The server does not answer: this is what was last known.");
+        this.showStatus("The server does not answer: the page may be out of date.");
       }
     }
   }
 
-  tell(words) {
+  showStatus(words) {
     if (this.live.textContent !== words) this.live.textContent = words;
   }
 }
 
-class Trouble {
-  title = "Trouble";
+class ErrorPage {
+  title = "Error";
 
   constructor(message) {
     this.node = element(
@@ -124,7 +124,7 @@ class Trouble {
   close() {}
 }
 
-class Missing extends Trouble {
+class NotFoundPage extends ErrorPage {
   constructor() {
     super("There is no such page.");
   }
@@ -132,10 +132,10 @@ class Missing extends Trouble {
   async start() {}
 }
 
-// The token has become a cookie: it need not stand where it can be read over a shoulder.
+// The token is in a cookie now: remove it from the address.
 if (location.search) history.replaceState(null, "", location.pathname + location.hash);
 const exported = document.querySelector("meta[name=proctor-data]").content === "files";
 const page = new Page(exported ? new FileData() : new ServerData());
-// Asked before anything is read: what changes from then on is seen.
+// Started before the first read, so that no change is missed.
 if (!exported) page.watch(page.data.changes());
 page.show();

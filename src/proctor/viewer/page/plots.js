@@ -1,4 +1,4 @@
-// Plots: pictures that the server draws, each with its words for those who cannot see it.
+// Plots: images from the server, with text alternatives.
 
 async function plotsSection(data, runs) {
   const { plots } = await data.plots(runs);
@@ -9,7 +9,7 @@ async function plotsSection(data, runs) {
     element(
       "div",
       { class: "plots" },
-      plots.map((plot) => element("figure", {}, svgPicture(plot.svg, plot.words))),
+      plots.map((plot) => element("figure", {}, svgImage(plot.svg, plot.words))),
     ),
   );
 }

@@ -1,4 +1,4 @@
-// A prompt as the candidate saw it: messages with their roles, texts and pictures.
+// A prompt: messages with their roles, texts and images.
 
 function promptView(prompt) {
   const messages = typeof prompt === "string" ? [{ role: "user", content: prompt }] : prompt;
@@ -13,13 +13,13 @@ function messageView(message) {
     element("h3", { class: "role" }, message.role),
     parts.map((part) =>
       part.type === "image"
-        ? picture(part.media_type, part.data, "a picture that the candidate was shown", { class: "shown" })
+        ? image(part.media_type, part.data, "an image of the prompt", { class: "shown" })
         : verbatim(part.text),
     ),
   );
 }
 
-function hasPicture(prompt) {
+function hasImage(prompt) {
   return (
     typeof prompt !== "string" &&
     prompt.some(({ content }) => typeof content !== "string" && content.some((part) => part.type === "image"))

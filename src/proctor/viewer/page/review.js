@@ -1,17 +1,17 @@
-// What people say of a sample: stars, comments and scores of their own, beside the original score.
+// Reviews of a sample: stars, comments and scores.
 
 class Review {
-  // `author` is empty where nothing may be written; `changed` is called when something was.
-  constructor(data, author, place, reviews, changed) {
+  // `author` is empty if the page is read-only; `changed` is called after a review.
+  constructor(data, author, key, reviews, changed) {
     this.data = data;
     this.author = author;
-    this.place = place;
+    this.key = key;
     this.reviews = reviews;
     this.changed = changed;
     this.mine = Object.fromEntries(
       reviews.filter((review) => review.author === author).map((review) => [review.kind, review.body]),
     );
-    this.trouble = element("p", { class: "notice", hidden: true, role: "alert" });
+    this.error = element("p", { class: "notice", hidden: true, role: "alert" });
   }
 
   star() {
@@ -24,8 +24,8 @@ class Review {
   }
 
   view() {
-    const said = this.reviews.length ? element("ul", { class: "reviews" }, this.reviews.map(reviewLine)) : null;
-    if (!this.author) return said;
+    const list = this.reviews.length ? element("ul", { class: "reviews" }, this.reviews.map(reviewLine)) : null;
+    if (!this.author) return list;
     const comment = element("textarea", { name: "comment", rows: "2", value: this.mine.comment || "" });
     const score = element("input", {
       name: "score",
@@ -46,18 +46,18 @@ class Review {
     const forms = element(
       "div",
       { class: "review-forms" },
-      form("Comment", "Keep it", comment, () => this.send("comment", comment.value)),
-      form("Score, from 0 to 1", "Score again", score, () => this.send("score", Number(score.value))),
+      form("Comment", "Save", comment, () => this.send("comment", comment.value)),
+      form("Score, from 0 to 1", "Save score", score, () => this.send("score", Number(score.value))),
     );
-    return element("div", { class: "review" }, said, this.trouble, folded(`Comment or score as ${this.author}`, forms));
+    return element("div", { class: "review" }, list, this.error, folded(`Comment or score as ${this.author}`, forms));
   }
 
   async send(kind, body) {
     try {
-      await this.data.review({ ...this.place, kind, body });
+      await this.data.review({ ...this.key, kind, body });
     } catch (error) {
-      this.trouble.textContent = error.message;
-      this.trouble.hidden = false;
+      this.error.textContent = error.message;
+      this.error.hidden = false;
       return;
     }
     this.changed();
@@ -65,7 +65,7 @@ class Review {
 }
 
 function reviewLine(review) {
-  const what = { star: "starred it", comment: `“${review.body}”`, score: `would score ${number(Number(review.body))}` }[
+  const what = { star: "starred it", comment: `“${review.body}”`, score: `scored ${number(Number(review.body))}` }[
     review.kind
   ];
   const time = element(

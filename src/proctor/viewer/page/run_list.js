@@ -1,4 +1,4 @@
-// The list of runs: filters, metrics with their intervals, and a choice of runs to compare.
+// The list of runs: filters, metrics with intervals, and a selection to compare.
 
 const RUN_COLUMNS = [
   ["", "choice"],
@@ -6,7 +6,7 @@ const RUN_COLUMNS = [
   ["Model or agent", "model"],
   ["Result", "result"],
   ["Scored", "figure scored"],
-  ["Begun", "begun"],
+  ["Started", "begun"],
 ];
 
 class RunList {
@@ -65,7 +65,7 @@ class RunList {
     await this.apply();
   }
 
-  // The choices that the filters offer.
+  // Changes when the options of the filters change.
   filterKey() {
     return JSON.stringify(["task", "candidate", "tags"].map((field) => this.values(field)));
   }
@@ -126,10 +126,10 @@ class RunList {
         ? plural(this.runs.length, "run")
         : `${count(this.shown.length)} of ${plural(this.runs.length, "run")}`;
     const running = this.shown.filter((run) => run.status === "running").length;
-    const told = this.runs.length
+    const text = this.runs.length
       ? `${some}${running ? `, ${count(running)} in progress` : ""}`
-      : "No run yet: proctor run TASK --model MODEL makes one, and it will appear here.";
-    if (this.summary.textContent !== told) this.summary.textContent = told;
+      : "No runs yet: start one with proctor run TASK --model MODEL.";
+    if (this.summary.textContent !== text) this.summary.textContent = text;
     await this.table.renew();
   }
 
@@ -192,10 +192,10 @@ class RunList {
     this.chosenBar.hidden = !runs.length;
     fill(
       this.chosenBar,
-      element("span", {}, `${plural(runs.length, "run")} chosen`),
+      element("span", {}, `${plural(runs.length, "run")} selected`),
       runs.length > 1
         ? link(comparisonAddress(runs), { class: "button" }, "Compare")
-        : element("span", { class: "soft" }, "choose another to compare"),
+        : element("span", { class: "soft" }, "select another run to compare"),
       button("Clear", () => this.clear(), { class: "quiet" }),
     );
   }
@@ -217,12 +217,12 @@ class RunList {
   }
 }
 
-// A task in a file without the folders it lies in.
+// A task file without its folders.
 function shortTask(task) {
   return /\.py(:\w+)?$/.test(task) ? task.split("/").at(-1) : task;
 }
 
-// A class without the packages it lies in.
+// A class without its packages.
 function shortCandidate(candidate) {
   return candidate.replace(/^(?:[\w]+\.)+(\w+:\w+)$/, "$1");
 }
@@ -233,7 +233,7 @@ function progressBar(done, total) {
   return element("span", { class: "progress" }, bar, ` ${words}`);
 }
 
-// Keys that all tables know.
+// Keys of all tables.
 function tableKey(table, event) {
   if (event.key === "j" || event.key === "ArrowDown") table.step(1);
   else if (event.key === "k" || event.key === "ArrowUp") table.step(-1);

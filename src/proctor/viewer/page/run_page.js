@@ -1,4 +1,4 @@
-// A run: what it was, what came out, and its samples.
+// A run: its configuration, its metrics and its samples.
 
 const SAMPLE_COLUMNS = [
   ["", "verdict"],
@@ -16,7 +16,7 @@ const KINDS = [
   ["unparsed", "unparsed"],
   ["truncated", "truncated"],
 ];
-const TYPING = 120; // milliseconds after a letter before the search begins
+const SEARCH_DELAY = 120; // milliseconds after the last key
 
 class RunPage {
   constructor(data, run, query) {
@@ -27,7 +27,7 @@ class RunPage {
       label: "Samples",
       kind: "samples",
       columns: SAMPLE_COLUMNS,
-      fetch: (start, limit) => data.lines(this.id, wantedOf(this.query), start, limit),
+      fetch: (start, limit) => data.lines(this.id, filterOf(this.query), start, limit),
       cells: (line) => this.cells(line),
       address: (line) => sampleAddress(this.id, line.sample, line.epoch, this.query),
       isVisited: (line) => visited.sample === sampleAddress(this.id, line.sample, line.epoch),
@@ -45,8 +45,8 @@ class RunPage {
       autocomplete: "off",
       on: { input: () => this.typed() },
     });
-    this.found = element("span", { class: "found", role: "status" });
-    this.filters = element("div", { class: "filters sticky" }, this.search, this.marks(), this.found);
+    this.matches = element("span", { class: "found", role: "status" });
+    this.filters = element("div", { class: "filters sticky" }, this.search, this.marks(), this.matches);
     this.plots = element("div", {});
     this.node = element(
       "div",
@@ -66,8 +66,8 @@ class RunPage {
   }
 
   async start() {
-    const rows = this.data.lines(this.id, wantedOf(this.query), 0, ROWS_AT_ONCE);
-    rows.catch(() => {}); // an unknown run is told by the other answer
+    const rows = this.data.lines(this.id, filterOf(this.query), 0, PAGE_SIZE);
+    rows.catch(() => {}); // the other request reports an unknown run
     this.take(await this.data.run(this.id));
     this.showActions();
     await this.fillTable(rows);
@@ -86,16 +86,16 @@ class RunPage {
     } finally {
       this.filters.classList.remove("busy");
     }
-    const some = isEverything(wantedOf(this.query))
+    const some = isEverything(filterOf(this.query))
       ? plural(this.table.total, "record")
       : `${count(this.table.total)} found`;
-    if (this.found.textContent !== some) this.found.textContent = some;
+    if (this.matches.textContent !== some) this.matches.textContent = some;
   }
 
   take(about) {
-    const told = JSON.stringify(about);
-    if (told === this.told) return; // what is unfolded stays so
-    this.told = told;
+    const snapshot = JSON.stringify(about);
+    if (snapshot === this.snapshot) return; // keep open <details>
+    this.snapshot = snapshot;
     this.run = about.run;
     this.id = about.run.id;
     this.counts = about.counts;
@@ -134,7 +134,7 @@ class RunPage {
       run.reason ? element("p", { class: "notice" }, run.reason) : "",
       this.notice ? element("p", { class: "notice warning" }, this.notice) : "",
       facts([
-        ["begun", moment(run.created)],
+        ["started", moment(run.created)],
         ["took", run.seconds ? duration(run.seconds) : null],
         ["seed", run.config.seed === undefined ? null : String(run.config.seed)],
         [
@@ -151,7 +151,7 @@ class RunPage {
     );
   }
 
-  // Made once: what is unfolded stays so while a run grows.
+  // Built once, so that open <details> stay open while a run grows.
   showActions() {
     const { config, provenance, task } = this.run;
     fill(
@@ -174,15 +174,15 @@ class RunPage {
     );
   }
 
-  // People's scores are counted only when somebody asks.
+  // The metrics with people's scores are loaded on demand.
   reviewed() {
     const counted = element("div", {});
     const count = async (event) => {
       if (!event.target.open || counted.firstChild) return;
       const { metrics, words } = await this.data.reviewed(this.id);
-      fill(counted, metricsTable(metrics, "With the scores of people"), element("p", { class: "soft" }, `${words}.`));
+      fill(counted, metricsTable(metrics, "With people's scores"), element("p", { class: "soft" }, `${words}.`));
     };
-    const parts = folded(`Count the scores of people (${this.rescored})`, counted);
+    const parts = folded(`With people's scores (${this.rescored})`, counted);
     parts.addEventListener("toggle", count);
     return element("div", { class: "reviewed" }, parts);
   }
@@ -205,14 +205,14 @@ class RunPage {
     return section(`${names[0]} by ${key}`, {}, element("table", { class: "metrics" }, element("tbody", {}, rows)));
   }
 
-  // Every outcome is a button that shows only its samples.
+  // A button for each outcome shows only its samples.
   showOutcomes() {
     const chip = (value, words, n, mark) =>
       button([mark, ` ${words} `, element("span", { class: "figure" }, count(n))], () => this.only(value), {
         class: "chip",
         "aria-pressed": String((this.query.outcome ?? "") === value),
       });
-    const named = this.tellingNames();
+    const named = this.otherOutcomes();
     const focused =
       document.activeElement?.closest(".outcomes") === this.outcomes
         ? [...this.outcomes.children].indexOf(document.activeElement)
@@ -229,8 +229,8 @@ class RunPage {
     if (focused >= 0) this.outcomes.children[focused]?.focus();
   }
 
-  // Names of outcomes, where they say more than passed and failed do.
-  tellingNames() {
+  // Outcomes that add information to passed and failed.
+  otherOutcomes() {
     const named = Object.entries(this.counts).filter(([name]) => !(name in this.kinds));
     const alike = [this.kinds.pass, this.kinds.fail - this.kinds.unparsed - this.kinds.truncated];
     return named.every(([, n]) => alike.includes(n)) ? [] : named;
@@ -244,7 +244,7 @@ class RunPage {
         element("input", {
           type: "checkbox",
           checked: this.query[name] === "1",
-          on: { change: (event) => this.ask({ [name]: event.target.checked ? "1" : undefined }) },
+          on: { change: (event) => this.setQuery({ [name]: event.target.checked ? "1" : undefined }) },
         }),
         ` ${words}`,
       );
@@ -252,16 +252,16 @@ class RunPage {
   }
 
   only(outcome) {
-    this.ask({ outcome });
+    this.setQuery({ outcome });
     this.showOutcomes();
   }
 
   typed() {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.ask({ q: this.search.value.trim() }), TYPING);
+    this.timer = setTimeout(() => this.setQuery({ q: this.search.value.trim() }), SEARCH_DELAY);
   }
 
-  ask(change) {
+  setQuery(change) {
     this.query = { ...this.query, ...change };
     replaceAddress(runAddress(this.id, this.query));
     this.table.selected = -1;

@@ -1,11 +1,11 @@
-// A sample of a run: what was asked, what came back, how it was judged.
+// A sample of a run: prompt, outputs, verdict, reviews.
 
-const LONG_TEXT = 80; // letters of a value that is folded away
+const LONG_TEXT = 80; // longer values are collapsed
 
 class SamplePage {
   constructor(data, run, sample, epoch, query) {
     this.data = data;
-    this.place = { run, sample, epoch };
+    this.sampleKey = { run, sample, epoch };
     this.query = filterQuery(query);
     this.node = element("div", { class: "view sample-page" });
   }
@@ -13,28 +13,28 @@ class SamplePage {
   get title() {
     return this.shown
       ? `${this.shown.record.sample.id} · ${shortTask(this.shown.run.task)}`
-      : `sample ${this.place.sample}`;
+      : `sample ${this.sampleKey.sample}`;
   }
 
   async start() {
-    const { run, sample, epoch } = this.place;
-    this.shown = await this.data.sample(run, sample, epoch, wantedOf(this.query));
-    this.place.run = this.shown.run.id;
-    visited.sample = sampleAddress(this.place.run, sample, epoch);
-    this.kept = JSON.stringify(this.shown);
+    const { run, sample, epoch } = this.sampleKey;
+    this.shown = await this.data.sample(run, sample, epoch, filterOf(this.query));
+    this.sampleKey.run = this.shown.run.id;
+    visited.sample = sampleAddress(this.sampleKey.run, sample, epoch);
+    this.snapshot = JSON.stringify(this.shown);
     this.show();
   }
 
-  // Only what has changed is shown anew: a film that is playing plays on.
-  async refresh(written = false) {
-    const { run, sample, epoch } = this.place;
-    const now = await this.data.sample(run, sample, epoch, wantedOf(this.query));
-    const kept = JSON.stringify(now);
+  // Updates only what changed, so that a playing video goes on.
+  async refresh(reviewed = false) {
+    const { run, sample, epoch } = this.sampleKey;
+    const now = await this.data.sample(run, sample, epoch, filterOf(this.query));
+    const snapshot = JSON.stringify(now);
     const typing = document.activeElement?.closest(".review-forms :is(textarea, input)");
-    if (kept === this.kept || (typing && !written)) return;
+    if (snapshot === this.snapshot || (typing && !reviewed)) return;
     const same = JSON.stringify(now.record) === JSON.stringify(this.shown.record);
     this.shown = now;
-    this.kept = kept;
+    this.snapshot = snapshot;
     if (same) this.showAround();
     else this.show();
   }
@@ -55,25 +55,25 @@ class SamplePage {
       element(
         "div",
         { class: "two-columns" },
-        section("What was asked", { class: "asked" }, promptView(record.sample.input)),
+        section("Prompt", { class: "asked" }, promptView(record.sample.input)),
         element(
           "div",
           {},
           trials
             ? section(
-                "How it ran",
+                "Execution",
                 { class: "trials" },
-                trials.map((trial, place) => trialView(trial, place, trials.length)),
+                trials.map((trial, index) => trialView(trial, index, trials.length)),
               )
             : null,
           section(
-            "What came back",
+            "Output",
             { class: "came-back" },
             record.outputs.length
-              ? record.outputs.map((output, place) => outputView(output, place, record.outputs.length))
-              : element("p", { class: "soft" }, "Nothing."),
+              ? record.outputs.map((output, index) => outputView(output, index, record.outputs.length))
+              : element("p", { class: "soft" }, "None."),
           ),
-          drawing && !hasPicture(record.sample.input) ? this.canvas(drawing) : null,
+          drawing && !hasImage(record.sample.input) ? this.canvas(drawing) : null,
         ),
       ),
       this.rest(record, trials),
@@ -81,19 +81,19 @@ class SamplePage {
     this.showAround();
   }
 
-  // The way to the neighbours, and what people say: they change while the sample stays.
+  // Neighbours and reviews, which change while the sample stays.
   showAround() {
     const { run, record, previous, next, position: at, total: all, author, reviews } = this.shown;
-    const review = new Review(this.data, author, this.place, reviews, () => this.refresh(true));
-    const to = (place, label, key) =>
-      place
+    const review = new Review(this.data, author, this.sampleKey, reviews, () => this.refresh(true));
+    const to = (neighbour, label, key) =>
+      neighbour
         ? link(
-            sampleAddress(run.id, place.sample, place.epoch, this.query),
+            sampleAddress(run.id, neighbour.sample, neighbour.epoch, this.query),
             { class: "button", rel: key === "k" ? "prev" : "next", title: `${label} (${key})` },
             label,
           )
         : element("span", { class: "button none", "aria-disabled": "true" }, label);
-    const among = isEverything(wantedOf(this.query)) ? "" : " found";
+    const suffix = isEverything(filterOf(this.query)) ? "" : " found";
     fill(
       this.bar,
       element(
@@ -118,7 +118,7 @@ class SamplePage {
           element(
             "span",
             { class: "figure soft" },
-            at === null ? `not among the ${count(all)}${among}` : `${count(at + 1)} of ${count(all)}${among}`,
+            at === null ? `not one of the ${count(all)}${suffix}` : `${count(at + 1)} of ${count(all)}${suffix}`,
           ),
           to(next, "Next →", "j"),
         ),
@@ -165,12 +165,12 @@ class SamplePage {
             : element("q", {}, shortened(asText(sample.target), 300)),
         ],
         ["time", spent(record.outputs.reduce((sum, output) => sum + output.seconds, 0))],
-        ["with waiting", spent(timing.ask)],
+        ["with queueing", spent(timing.ask)],
         ["judging", spent(timing.judge)],
         ["tokens", usage.input + usage.output ? `${count(usage.input)} in, ${count(usage.output)} out` : null],
         ["cost", cost(usage.cost)],
         [
-          "people say",
+          "people's scores",
           rescored.length
             ? rescored.map((review) => `${number(Number(review.body))} (${review.author})`).join(", ")
             : null,
@@ -190,18 +190,18 @@ class SamplePage {
 
   canvas(drawing) {
     return section(
-      "Drawn",
+      "Drawing",
       { class: "canvas" },
-      svgPicture(drawing, "The sample as a picture"),
-      element("p", { class: "soft" }, "For people: the candidate was not shown this."),
+      svgImage(drawing, "The sample as an image"),
+      element("p", { class: "soft" }, "The candidate did not see this drawing."),
     );
   }
 
-  // Attempts at an episode have a folder each.
+  // Each attempt at an episode has a folder.
   episodes() {
     const folders = grouped(this.shown.artifacts);
     return [...folders].map(([folder, files]) => {
-      const episode = new Episode(this.data, this.place.run, folder, files);
+      const episode = new Episode(this.data, this.sampleKey.run, folder, files);
       return section(
         folders.size > 1 ? `Attempt ${folder.split("-").at(-1)}` : "The episode",
         { class: "episode-section" },
@@ -213,9 +213,9 @@ class SamplePage {
   rest(record, trials) {
     const { metadata, choices, target } = record.sample;
     const parts = [];
-    if (trials && target) parts.push(folded("A right answer", codeView(asText(target))));
+    if (trials && target) parts.push(folded("Reference answer", codeView(asText(target))));
     if (choices.length)
-      parts.push(folded(`Possible answers (${count(choices.length)})`, element("p", {}, choices.join(", "))));
+      parts.push(folded(`Choices (${count(choices.length)})`, element("p", {}, choices.join(", "))));
     for (const [key, value] of Object.entries(metadata)) {
       if (onOneLine(value).length > LONG_TEXT) parts.push(folded(key, verbatim(asText(value))));
     }
@@ -224,7 +224,7 @@ class SamplePage {
     );
     const sameValue = (key, value) => runAddress(this.shown.run.id, { q: searchFor(key, value) });
     return section(
-      "More of this sample",
+      "Details",
       { class: "more" },
       facts(
         short.map(([key, value]) => [
@@ -233,19 +233,19 @@ class SamplePage {
         ]),
       ),
       parts,
-      folded("The whole record", verbatim(JSON.stringify(withoutPictures(record), null, 2))),
+      folded("Record as JSON", verbatim(JSON.stringify(withoutImages(record), null, 2))),
     );
   }
 
   up() {
-    return runAddress(this.shown?.run.id ?? this.place.run, this.query);
+    return runAddress(this.shown?.run.id ?? this.sampleKey.run, this.query);
   }
 
   key(event) {
     const to = { j: "next", ArrowRight: "next", k: "previous", ArrowLeft: "previous" }[event.key];
     if (to && this.shown) {
-      const place = this.shown[to];
-      if (place) location.replace(sampleAddress(this.shown.run.id, place.sample, place.epoch, this.query));
+      const neighbour = this.shown[to];
+      if (neighbour) location.replace(sampleAddress(this.shown.run.id, neighbour.sample, neighbour.epoch, this.query));
       return true;
     }
     if (event.key === "s") {
@@ -258,7 +258,7 @@ class SamplePage {
   close() {}
 }
 
-// Too short a time says nothing.
+// Times below half a millisecond are left out.
 function spent(seconds) {
   return seconds >= 0.0005 ? duration(seconds) : null;
 }
@@ -272,9 +272,9 @@ function grouped(names) {
   return folders;
 }
 
-// Pictures are shown above; here their data would bury everything else.
-function withoutPictures(record) {
+// Without the data of images, which are shown above.
+function withoutImages(record) {
   return JSON.parse(JSON.stringify(record), (key, value) =>
-    value?.type === "image" ? { ...value, data: `(${count(value.data.length)} letters of base64)` } : value,
+    value?.type === "image" ? { ...value, data: `(${count(value.data.length)} characters of base64)` } : value,
   );
 }

@@ -1,34 +1,34 @@
-// What the page shows, asked of the server. `file_data.js` answers the same questions from the files of an export.
+// Data from the server. `file_data.js` has the same methods for an export.
 
 class ServerData {
   live = true;
 
   runs() {
-    return this.#ask("runs");
+    return this.#get("runs");
   }
 
   run(run) {
-    return this.#ask("run", { run });
+    return this.#get("run", { run });
   }
 
   reviewed(run) {
-    return this.#ask("reviewed", { run });
+    return this.#get("reviewed", { run });
   }
 
-  lines(run, wanted, start, limit) {
-    return this.#ask("lines", { run, start, limit, ...asParameters(wanted) });
+  lines(run, filter, start, limit) {
+    return this.#get("lines", { run, start, limit, ...asParameters(filter) });
   }
 
-  sample(run, sample, epoch, wanted) {
-    return this.#ask("sample", { run, sample, epoch, ...asParameters(wanted) });
+  sample(run, sample, epoch, filter) {
+    return this.#get("sample", { run, sample, epoch, ...asParameters(filter) });
   }
 
   events(run, name) {
-    return this.#ask("events", { run, name });
+    return this.#get("events", { run, name });
   }
 
   comparison(runs, { shared, byId }) {
-    return this.#ask("comparison", {
+    return this.#get("comparison", {
       runs: runs.join(","),
       ...(shared ? { shared: "1" } : {}),
       ...(byId ? { by_id: "1" } : {}),
@@ -36,15 +36,15 @@ class ServerData {
   }
 
   plots(runs) {
-    return this.#ask("plots", { runs: runs.join(",") });
+    return this.#get("plots", { runs: runs.join(",") });
   }
 
   leaderboard(task) {
-    return this.#ask("leaderboard", { task });
+    return this.#get("leaderboard", { task });
   }
 
   changes() {
-    return this.#ask("changes");
+    return this.#get("changes");
   }
 
   file(run, name) {
@@ -57,24 +57,24 @@ class ServerData {
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify(review),
     });
-    return answerOf(reply);
+    return parseResponse(reply);
   }
 
-  async #ask(what, parameters = {}) {
+  async #get(what, parameters = {}) {
     const query = new URLSearchParams(parameters).toString();
-    return answerOf(await fetch(`api/${what}${query ? `?${query}` : ""}`));
+    return parseResponse(await fetch(`api/${what}${query ? `?${query}` : ""}`));
   }
 }
 
-function asParameters(wanted) {
+function asParameters(filter) {
   const parameters = {};
-  for (const key of ["outcome", "text"]) if (wanted[key]) parameters[key] = wanted[key];
-  for (const key of ["starred", "commented"]) if (wanted[key]) parameters[key] = "1";
-  for (const [key, value] of Object.entries(wanted.metadata)) parameters[`metadata.${key}`] = value;
+  for (const key of ["outcome", "text"]) if (filter[key]) parameters[key] = filter[key];
+  for (const key of ["starred", "commented"]) if (filter[key]) parameters[key] = "1";
+  for (const [key, value] of Object.entries(filter.metadata)) parameters[`metadata.${key}`] = value;
   return parameters;
 }
 
-async function answerOf(reply) {
+async function parseResponse(reply) {
   const answer = await reply.json().catch(() => null);
   if (reply.ok && answer !== null) return answer;
   throw new Error(answer?.error ?? `The server answered ${reply.status} ${reply.statusText}.`);

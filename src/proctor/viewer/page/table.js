@@ -1,12 +1,12 @@
-// A table of any length: only the rows in sight are elements, and only their pages are asked for.
+// A virtual table: only visible rows are elements, and only their pages are loaded.
 
-const ROWS_AT_ONCE = 100; // a page of rows
-const BEYOND = 8; // rows made above and below what can be seen
-const CALM = 40; // milliseconds for which a place must stay in sight before its rows are asked for
+const PAGE_SIZE = 100; // a page of rows
+const OVERSCAN = 8; // rows rendered above and below the visible ones
+const SETTLE_DELAY = 40; // milliseconds without scrolling before pages are loaded
 
 class VirtualTable {
-  // `fetch(start, limit)` gives {total, lines}; `cells(line)` the cells of a row; `address(line)` where it leads;
-  // `isVisited(line)` says which row the reader comes back from.
+  // `fetch(start, limit)` returns {total, lines}; `cells(line)` the cells of a row; `address(line)` its link;
+  // `isVisited(line)` whether it was visited last.
   constructor({ label, columns, fetch, cells, address, kind, isVisited }) {
     this.fetch = fetch;
     this.cells = cells;
@@ -15,7 +15,7 @@ class VirtualTable {
     this.total = 0;
     this.selected = -1;
     this.pages = new Map(); // number → lines
-    this.asked = new Set();
+    this.requested = new Set();
     this.generation = 0;
     this.rows = new Map(); // position → element
     this.head = element(
@@ -40,40 +40,40 @@ class VirtualTable {
     clearTimeout(this.timer);
   }
 
-  // Asks for what is in sight anew; rows stay until the new ones are there.
+  // Reloads the visible rows; the old ones stay until the new ones arrive.
   async renew(firstPage) {
     const generation = ++this.generation;
-    const [from] = this.sight();
-    const page = Math.max(0, Math.floor(from / ROWS_AT_ONCE));
-    const found = await (firstPage && page === 0 ? firstPage : this.fetch(page * ROWS_AT_ONCE, ROWS_AT_ONCE));
+    const [from] = this.visibleRange();
+    const page = Math.max(0, Math.floor(from / PAGE_SIZE));
+    const result = await (firstPage && page === 0 ? firstPage : this.fetch(page * PAGE_SIZE, PAGE_SIZE));
     if (generation !== this.generation || this.closed) return;
     this.pages.clear();
-    this.asked.clear();
-    this.accept(page, found);
+    this.requested.clear();
+    this.accept(page, result);
     for (const [position, row] of this.rows) {
-      if (row.told === JSON.stringify(this.line(position))) continue; // it stays, with the focus that may be on it
+      if (row.snapshot === JSON.stringify(this.line(position))) continue; // unchanged: keep it and its focus
       row.remove();
       this.rows.delete(position);
     }
     this.draw();
   }
 
-  accept(page, found) {
-    this.total = found.total;
-    if (found.lines.length || page === 0) this.pages.set(page, found.lines);
+  accept(page, result) {
+    this.total = result.total;
+    if (result.lines.length || page === 0) this.pages.set(page, result.lines);
     this.node.setAttribute("aria-rowcount", String(this.total + 1));
   }
 
   line(position) {
-    return this.pages.get(Math.floor(position / ROWS_AT_ONCE))?.[position % ROWS_AT_ONCE];
+    return this.pages.get(Math.floor(position / PAGE_SIZE))?.[position % PAGE_SIZE];
   }
 
   rowHeight() {
     return parseFloat(getComputedStyle(this.node).getPropertyValue("--row")) || 40;
   }
 
-  // Positions of the first row in sight, and of the first below.
-  sight() {
+  // Positions of the first visible row, and of the first below the window.
+  visibleRange() {
     const height = this.rowHeight();
     const above = -this.body.getBoundingClientRect().top;
     return [Math.floor(above / height), Math.ceil((above + innerHeight) / height)];
@@ -84,16 +84,16 @@ class VirtualTable {
     if (!this.node.isConnected) return;
     const height = this.rowHeight();
     this.body.style.height = `${this.total * height}px`;
-    const [top, bottom] = this.sight();
-    const from = Math.max(0, top - BEYOND);
-    const to = Math.min(this.total, bottom + BEYOND);
+    const [top, bottom] = this.visibleRange();
+    const from = Math.max(0, top - OVERSCAN);
+    const to = Math.min(this.total, bottom + OVERSCAN);
     for (const [position, row] of this.rows) {
       if (position >= from && position < to && (row.filled || !this.line(position))) continue;
       if (row.contains(document.activeElement) && position >= from && position < to) this.refocus = position;
       row.remove();
       this.rows.delete(position);
     }
-    // From below, so that each new row can be put before the next: their order is that of the table, for all who read it.
+    // From the last row up, because each new row is inserted before the next one.
     let after = null;
     for (let position = to - 1; position >= from; position--) {
       if (!this.rows.has(position)) this.body.insertBefore(this.makeRow(position), after);
@@ -104,7 +104,7 @@ class VirtualTable {
       this.rows.get(this.refocus).querySelector("a")?.focus({ preventScroll: true });
       this.refocus = undefined;
     }
-    this.askFor(from, to);
+    this.loadLater(from, to);
   }
 
   makeRow(position) {
@@ -117,7 +117,7 @@ class VirtualTable {
       "aria-rowindex": String(position + 2),
     });
     row.filled = Boolean(line);
-    row.told = JSON.stringify(line);
+    row.snapshot = JSON.stringify(line);
     if (line) {
       row.append(...this.cells(line, position));
       row.addEventListener("click", (event) => {
@@ -129,39 +129,39 @@ class VirtualTable {
     return row;
   }
 
-  // A page that is only passed by on the way to another is not asked for.
-  askFor(from, to) {
+  // Pages that are only scrolled past are not loaded.
+  loadLater(from, to) {
     clearTimeout(this.timer);
     const missing = this.missing(from, to);
     if (missing.length)
-      this.timer = setTimeout(() => missing.forEach((page) => this.load(page)), this.pages.size ? CALM : 0);
+      this.timer = setTimeout(() => missing.forEach((page) => this.load(page)), this.pages.size ? SETTLE_DELAY : 0);
   }
 
   missing(from, to) {
     const pages = [];
-    for (let page = Math.floor(from / ROWS_AT_ONCE); page * ROWS_AT_ONCE < to; page++) {
-      if (!this.pages.has(page) && !this.asked.has(page)) pages.push(page);
+    for (let page = Math.floor(from / PAGE_SIZE); page * PAGE_SIZE < to; page++) {
+      if (!this.pages.has(page) && !this.requested.has(page)) pages.push(page);
     }
     return pages;
   }
 
   async load(page) {
     const generation = this.generation;
-    this.asked.add(page);
+    this.requested.add(page);
     try {
-      const found = await this.fetch(page * ROWS_AT_ONCE, ROWS_AT_ONCE);
+      const result = await this.fetch(page * PAGE_SIZE, PAGE_SIZE);
       if (generation !== this.generation || this.closed) return;
-      this.accept(page, found);
+      this.accept(page, result);
       this.draw();
     } finally {
-      this.asked.delete(page);
+      this.requested.delete(page);
     }
   }
 
-  // The row after the chosen one, or before it; the first in sight where none is chosen.
+  // Selects the next or previous row; the first visible one if none is selected.
   step(by) {
     if (!this.total) return;
-    const [first] = this.sight();
+    const [first] = this.visibleRange();
     this.choose(this.selected < 0 ? Math.max(0, first) : this.selected + by);
   }
 

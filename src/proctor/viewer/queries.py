@@ -1,4 +1,4 @@
-"""What the page asks, answered from a store: the same for the server and for an export."""
+"""Queries of the page, answered from a store, for the server and the export."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from proctor.viewer.timeline import Timeline, read_timeline
 if TYPE_CHECKING:
     from proctor.analysis.comparison import Comparison
 
-MOST_LINES = 1_000
-MOST_LOG = 64 * 1024 * 1024  # bytes of an episode's log
+MAX_LINES = 1_000
+MAX_LOG_BYTES = 64 * 1024 * 1024  # bytes of an episode's log
 PLOT_WIDTH = 640
-TOLD_IN_THE_LIST = {"limit"}  # how many samples there are has a column of its own
+OPTIONS_WITH_COLUMN = {"limit"}  # the list has a column for the number of samples
 
 
 class StoreQueries:
-    """Belongs to the thread that opened the store."""
+    """Answers queries; belongs to the thread that opened the store."""
 
     def __init__(self, store: Store, author: str = "") -> None:
         self._store = store
-        self._author = author  # who reviews; nobody, where the store is only looked at
+        self._author = author  # of new reviews; empty if the store is read-only
         self._drawings = Drawings()
-        self._apart: dict[str, str] = {}  # run -> settings; those of a run never change
+        self._options: dict[str, str] = {}  # run -> differing options
 
     def changes(self) -> dict[str, Any]:
         return {"mark": self._store.change_mark()}
 
     def runs(self) -> dict[str, Any]:
         runs = self._store.runs()
-        if self._apart.keys() != {run.id for run in runs}:
-            self._apart = told_apart(runs)
-        return {"runs": [self._listed(run, self._apart[run.id]) for run in runs]}
+        if self._options.keys() != {run.id for run in runs}:
+            self._options = describe_run_options(runs)
+        return {"runs": [self._listed(run, self._options[run.id]) for run in runs]}
 
     def _listed(self, run: Run, settings: str) -> dict[str, Any]:
         n, errors = self._store.progress(run)
@@ -70,7 +70,7 @@ class StoreQueries:
         kinds = {kind: self._store.count(run, RecordFilter(outcome=kind)) for kind in ("pass", "fail")}
         kinds |= {kind: counts.get(kind, 0) for kind in ("error", UNPARSED, TRUNCATED)}
         n, errors = self._store.progress(run)
-        told = msgspec.to_builtins(run) | {
+        fields = msgspec.to_builtins(run) | {
             "status": self._store.status(run),
             "tags": run.tags,
             "n": n,
@@ -78,7 +78,7 @@ class StoreQueries:
         }
         rescored = len(StoredReviews(self._store.reviews(run)).scores)
         return {
-            "run": told,
+            "run": fields,
             "counts": counts,
             "kinds": kinds,
             "rescored": rescored,
@@ -86,60 +86,66 @@ class StoreQueries:
         }
 
     def reviewed(self, name: str) -> dict[str, Any]:
-        """What came out with the scores of people in the place of the original ones."""
+        """The metrics with people's scores instead of the original ones."""
         counted, reviews = count_reviews(self._store, self._store.run(name))
         return {"metrics": counted.metrics, "words": str(reviews)}
 
-    def lines(self, name: str, wanted: RecordFilter, start: int, limit: int) -> dict[str, Any]:
+    def lines(self, name: str, record_filter: RecordFilter, start: int, limit: int) -> dict[str, Any]:
         run = self._store.run(name)
-        start, limit = max(0, start), min(max(0, limit), MOST_LINES)
-        return {"total": self._store.count(run, wanted), "lines": self._store.summaries(run, wanted, start, limit)}
+        start, limit = max(0, start), min(max(0, limit), MAX_LINES)
+        return {
+            "total": self._store.count(run, record_filter),
+            "lines": self._store.summaries(run, record_filter, start, limit),
+        }
 
-    def sample(self, name: str, sample: int, epoch: int, wanted: RecordFilter) -> dict[str, Any]:
+    def sample(self, name: str, sample: int, epoch: int, record_filter: RecordFilter) -> dict[str, Any]:
         run = self._store.run(name)
         record = self._store.record(run, sample, epoch)
-        near = self._store.neighbours(run, wanted, sample, epoch)
-        total = self._store.count(run, wanted)
-        # It is one of the wanted if a line stands at its place.
-        here = self._store.summaries(run, wanted, near.position, 1)
-        among = bool(here) and (here[0].sample, here[0].epoch) == (sample, epoch)
+        neighbours = self._store.neighbours(run, record_filter, sample, epoch)
+        total = self._store.count(run, record_filter)
+        # The sample passes the filter if its line is at its position.
+        lines = self._store.summaries(run, record_filter, neighbours.position, 1)
+        matches = bool(lines) and (lines[0].sample, lines[0].epoch) == (sample, epoch)
         return self.record(run, record, StoredReviews(self._store.reviews(run))) | {
-            "previous": _place(near.before),
-            "next": _place(near.after),
-            "position": near.position if among else None,
+            "previous": _key_object(neighbours.before),
+            "next": _key_object(neighbours.after),
+            "position": neighbours.position if matches else None,
             "total": total,
             "author": self._author,
         }
 
-    def record(self, run: Run, record: Record, opinions: StoredReviews) -> dict[str, Any]:
-        """All there is to a sample but its neighbours."""
-        place = (record.sample.index, record.epoch)
-        said = [of.get(place, []) for of in (opinions.stars, opinions.scores, opinions.comments)]
+    def record(self, run: Run, record: Record, reviews: StoredReviews) -> dict[str, Any]:
+        """A record with its drawing, files and reviews."""
+        key = (record.sample.index, record.epoch)
+        by_kind = [kind.get(key, []) for kind in (reviews.stars, reviews.scores, reviews.comments)]
         return {
             "run": {"id": run.id, "task": run.task, "candidate": run.candidate},
             "record": record,
-            "artifacts": self._store.artifacts(run, *place),
+            "artifacts": self._store.artifacts(run, *key),
             "drawing": self._drawings.draw(run, record.sample),
-            "reviews": sorted((review for of_kind in said for review in of_kind), key=lambda review: review.created),
+            "reviews": sorted((review for some in by_kind for review in some), key=lambda review: review.created),
         }
 
     def events(self, name: str, file: str) -> Timeline:
         size, log = self._store.open_artifact(self._store.run(name), file)
         with log:
-            return read_timeline(log.read(min(size, MOST_LOG)))
+            return read_timeline(log.read(min(size, MAX_LOG_BYTES)))
 
     def comparison(self, names: Sequence[str], *, shared: bool = False, by_id: bool = False) -> dict[str, Any]:
         from proctor.analysis.comparison import compare_runs  # numpy
 
         runs = [self._store.run(name) for name in names]
         try:
-            found = compare_runs(self._store, runs, shared=shared, by_id=by_id)
+            comparison = compare_runs(self._store, runs, shared=shared, by_id=by_id)
         except NotComparableError as error:
             return {"refused": str(error)}
-        return found.to_dict(flips=False) | {"conclusions": found.conclusions, "flips": _flips(found)}
+        return comparison.to_dict(flips=False) | {
+            "conclusions": comparison.conclusions,
+            "flips": _flips(comparison),
+        }
 
     def plots(self, names: Sequence[str]) -> dict[str, Any]:
-        """All kinds of plots that these runs have something to show in."""
+        """Every kind of plot that is possible for these runs."""
         from proctor.analysis.figures import KINDS, make_figure  # numpy
 
         runs = [self._store.run(name) for name in names]
@@ -152,37 +158,37 @@ class StoreQueries:
             plots.append({"kind": kind, "svg": drawing.svg(), "words": drawing.words})
         return {"plots": plots}
 
-    def leaderboard(self, task: str, among: Sequence[Run] | None = None) -> dict[str, Any]:
-        """Of some runs, or of all in the store."""
-        runs = self._store.runs() if among is None else among
+    def leaderboard(self, task: str, runs: Sequence[Run] | None = None) -> dict[str, Any]:
+        """The rankings of a task, by default over all runs of the store."""
+        runs = self._store.runs() if runs is None else runs
         return {"boards": rank_runs(run for run in runs if run.task == task)}
 
     def review(self, review: Review) -> Review:
-        """Stores what a reviewer says of a sample that there is."""
+        """Stores a review; raises an error if the sample does not exist."""
         run = self._store.run(review.run)
         self._store.record(run, review.sample, review.epoch)
         return self._store.add_review(msgspec.structs.replace(review, run=run.id))
 
 
-def told_apart(runs: Sequence[Run]) -> dict[str, str]:
-    """For each run its version, settings and options, where others of the same task do not share them."""
+def describe_run_options(runs: Sequence[Run]) -> dict[str, str]:
+    """For each run, the version, settings and options in which runs of its task differ."""
     by_task: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
         by_task[run.task].append(run)
-    found: dict[str, str] = {}
+    described: dict[str, str] = {}
     for alike in by_task.values():
-        names = set(differing(alike)) - TOLD_IN_THE_LIST
+        names = set(differing(alike)) - OPTIONS_WITH_COLUMN
         several = len({run.version for run in alike}) > 1
         for run in alike:
-            told = {name: value for name, value in result_options(run).items() if name in names} if names else {}
-            found[run.id] = written({"version": run.version, **told} if several else told)
-    return found
+            options = {name: value for name, value in result_options(run).items() if name in names} if names else {}
+            described[run.id] = written({"version": run.version, **options} if several else options)
+    return described
 
 
-def _flips(found: Comparison) -> list[dict[str, Any]]:
-    """Every sample that flipped, with its values in all runs, the baseline's first; None where it is the baseline's."""
+def _flips(comparison: Comparison) -> list[dict[str, Any]]:
+    """The samples that flipped, with their values: the baseline's, then each run's or None if equal."""
     rows: dict[int, dict[str, Any]] = {}
-    for number, contrast in enumerate(found.contrasts, 1):
+    for number, contrast in enumerate(comparison.contrasts, 1):
         for flip in (*contrast.gained, *contrast.lost):
             row = rows.setdefault(
                 flip.sample,
@@ -190,12 +196,12 @@ def _flips(found: Comparison) -> list[dict[str, Any]]:
                     "sample": flip.sample,
                     "sample_id": flip.sample_id,
                     "better": flip.second > flip.first,
-                    "values": [flip.first] + [None] * len(found.contrasts),
+                    "values": [flip.first] + [None] * len(comparison.contrasts),
                 },
             )
             row["values"][number] = flip.second
     return [rows[sample] for sample in sorted(rows)]
 
 
-def _place(place: RecordKey | None) -> dict[str, int] | None:
-    return None if place is None else {"sample": place[0], "epoch": place[1]}
+def _key_object(key: RecordKey | None) -> dict[str, int] | None:
+    return None if key is None else {"sample": key[0], "epoch": key[1]}

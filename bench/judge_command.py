@@ -1,7 +1,7 @@
-"""The command line that all sides of the sandbox bench share: `FILE WORKERS SECONDS [--fastest]`, figures as JSON.
+"""The command line of all subjects of sandbox.py: `FILE WORKERS SECONDS [--fastest]`; prints JSON.
 
-FILE holds the programs, one a line, and SECONDS is the limit of each. The clock runs from the first program handed over
-to the last verdict, with whatever the side has to start for it, but without the imports.
+FILE has one program per line, and SECONDS is the limit of each. The time is from the first
+program to the last verdict, with the start of workers but without imports.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ PREPARED = "prepared"
 
 @dataclass(frozen=True)
 class Job:
-    """What a side is given: rows as `programs.Row` describes them."""
+    """The input of a subject; rows are `programs.ProgramRow`."""
 
     rows: list[dict[str, Any]]
     workers: int
     seconds: float
     prepared: Path
-    """A file beside FILE, for a side that cannot start from the rows alone."""
+    """A file beside FILE, for a subject that needs more than the rows."""
 
 
 @dataclass(frozen=True)
 class Judgement:
     passed: list[bool]
     notes: dict[str, Any]
-    """Printed with the figures."""
+    """Printed with the times."""
 
 
-def answer(judge: Callable[[Job], Judgement], command: str | None = None) -> None:
-    """``command`` names the module of the side's own command, whose size every process started from it inherits."""
+def run_command(judge: Callable[[Job], Judgement], command: str | None = None) -> None:
+    """Runs the command line. `command` is the module of the harness's own command, which its processes inherit."""
     parser = argparse.ArgumentParser()
     parser.add_argument("file", type=Path)
     parser.add_argument("workers", type=int)
     parser.add_argument("seconds", type=float)
-    parser.add_argument("--fastest", action="store_true", help="without the module of the side's own command")
+    parser.add_argument("--fastest", action="store_true", help="without the module of the harness's own command")
     args = parser.parse_args()
     if command and not args.fastest:
         importlib.import_module(command)

@@ -1,12 +1,12 @@
-// Which samples of a run are wanted: the filter, as it stands in an address and as it is typed.
+// The filter of samples: read from an address, and from the text of a search.
 
 const QUOTED = /"((?:[^"]|"")*)"/g; // a quotation mark inside is written twice
 const WORD = /(?:[^\s"]|"(?:[^"]|"")*")+/g;
 const KEY = /^[\p{L}\p{N}_.-]+$/u; // any other is quoted
 const METADATA = /^([\p{L}\p{N}_.-]+|"(?:[^"]|"")+"):(?!\/\/)(.+)$/su;
 
-// From the query of an address: {outcome, q, starred, commented}.
-function wantedOf(query) {
+// Reads the query of an address: {outcome, q, starred, commented}.
+function filterOf(query) {
   const { text, metadata } = readSearch(query.q ?? "");
   return {
     outcome: query.outcome ?? "",
@@ -17,19 +17,19 @@ function wantedOf(query) {
   };
 }
 
-// Words are searched for as they stand; key:value asks the metadata; quotation marks hold words together.
+// key:value filters by metadata; all other words are searched; quotation marks group words.
 function readSearch(typed) {
   const words = [];
   const metadata = {};
   for (const word of typed.match(WORD) ?? []) {
-    const found = METADATA.exec(word);
-    if (found) metadata[unquoted(found[1])] = unquoted(found[2]);
+    const pair = METADATA.exec(word);
+    if (pair) metadata[unquoted(pair[1])] = unquoted(pair[2]);
     else words.push(unquoted(word));
   }
   return { text: words.join(" "), metadata };
 }
 
-// What is typed to find all samples with this value.
+// The search for all samples with this value.
 function searchFor(key, value) {
   const text = onOneLine(value);
   return `${KEY.test(key) ? key : quoted(key)}:${/^\/\/|[\s"]/.test(text) ? quoted(text) : text}`;
@@ -48,8 +48,8 @@ function filterQuery(query) {
   return { outcome, q, starred, commented };
 }
 
-function isEverything(wanted) {
+function isEverything(filter) {
   return (
-    !wanted.outcome && !wanted.text && !wanted.starred && !wanted.commented && !Object.keys(wanted.metadata).length
+    !filter.outcome && !filter.text && !filter.starred && !filter.commented && !Object.keys(filter.metadata).length
   );
 }

@@ -1,10 +1,10 @@
-"""What the programs themselves cost: all of them run in this process, one after the other, nothing in between."""
+"""Runs all programs in this process, one after the other: their own cost."""
 
 from __future__ import annotations
 
 import time
 
-from judging import Job, Judgement, answer
+from judge_command import Job, Judgement, run_command
 
 
 def judge(job: Job) -> Judgement:
@@ -16,4 +16,4 @@ def judge(job: Job) -> Judgement:
 
 
 if __name__ == "__main__":
-    answer(judge)
+    run_command(judge)

@@ -1,4 +1,4 @@
-"""Our side of the sandbox bench."""
+"""Judges programs with Proctor's sandbox, for sandbox.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from typing import Any
 
-from judging import Job, Judgement, answer
+from judge_command import Job, Judgement, run_command
 from proctor.sandbox import Limits, Program, run
 
 
@@ -30,4 +30,4 @@ def judge(job: Job) -> Judgement:
 
 
 if __name__ == "__main__":
-    answer(judge)
+    run_command(judge)

@@ -33,8 +33,8 @@ def faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Faults:
         )
         name = f"{path}:Mine"
         task = create_task(registry.task_class(name), name, {})
-        found = task.findings(build_config({"task": name, "model": "scripted/oracle"}))
-        return {finding.claim: f"{finding.seen} {finding.fault}".strip() for finding in found if not finding.holds}
+        findings = task.findings(build_config({"task": name, "model": "scripted/oracle"}))
+        return {finding.claim: f"{finding.seen} {finding.fault}".strip() for finding in findings if not finding.holds}
 
     return find
 
@@ -110,7 +110,7 @@ HIDING_NUMBERS = {
 
 
 @pytest.mark.parametrize("body", HIDING.values(), ids=HIDING)
-def test_a_task_that_hides_its_canvas_is_found(faults: Faults, body: str) -> None:
+def test_audit_finds_task_that_hides_its_canvas(faults: Faults, body: str) -> None:
     source = textwrap.dedent(YES_OR_NO) + textwrap.dedent(body)
     fault = faults(source)[audit.SHOWN]
     assert "set `extends_description = True` in the class" in fault
@@ -118,7 +118,7 @@ def test_a_task_that_hides_its_canvas_is_found(faults: Faults, body: str) -> Non
 
 
 @pytest.mark.parametrize("body", HIDING_NUMBERS.values(), ids=HIDING_NUMBERS)
-def test_a_task_without_answers_that_hides_its_canvas_is_found(faults: Faults, body: str) -> None:
+def test_audit_finds_hidden_canvas_without_declared_answers(faults: Faults, body: str) -> None:
     assert "self.description takes the place" in faults(body)[audit.SHOWN]
     assert audit.SHOWN not in faults("extends_description = True\n" + textwrap.dedent(body))
 
@@ -154,11 +154,11 @@ HONEST = {
 
 
 @pytest.mark.parametrize("body", HONEST.values(), ids=HONEST)
-def test_a_complete_description_of_its_own_is_no_fault(faults: Faults, body: str) -> None:
+def test_audit_accepts_complete_description(faults: Faults, body: str) -> None:
     assert faults(textwrap.dedent(YES_OR_NO) + textwrap.dedent(body)) == {}
 
 
-def test_a_task_may_say_that_its_description_is_complete(faults: Faults) -> None:
+def test_extends_description_false_disables_the_canvas_audit(faults: Faults) -> None:
     body = """
         def generate_questions(self, shapes, selected_answer=None):
             line = [str(shape) for shape in self.random.sample(shapes, 3)]
@@ -190,13 +190,13 @@ def generate_questions(self, shapes, selected_answer=None):
         ),
     ],
 )
-def test_a_task_that_one_answer_passes_is_found(faults: Faults, answer: str, best: str) -> None:
+def test_audit_finds_task_that_one_answer_passes(faults: Faults, answer: str, best: str) -> None:
     fault = faults(ASKS.format(answer=answer))[audit.VARIED]
     assert "make all answers equally frequent, name them in `answers`" in fault
     assert best in fault
 
 
-def test_plain_check_finds_a_hidden_canvas_and_the_answer_that_passes(faults: Faults, proctor: Command) -> None:
+def test_check_reports_hidden_canvas_and_constant_answer(faults: Faults, proctor: Command) -> None:
     body = """
         def generate_questions(self, shapes, selected_answer=None):
             self.description = f"The {self.random.choice(shapes)} is removed."
@@ -219,7 +219,7 @@ def test_an_answer_that_contains_others_is_found_among_many(faults: Faults) -> N
     assert "'12345670' scores 1.000" in faults(body)[audit.VARIED]
 
 
-def test_a_score_that_gives_points_to_anything_is_found(faults: Faults) -> None:
+def test_audit_finds_score_that_accepts_anything(faults: Faults) -> None:
     body = YES_OR_NO + textwrap.dedent("""
         def score(self, expected, actual):
             return 1.0
@@ -233,7 +233,7 @@ def test_a_score_that_gives_points_to_anything_is_found(faults: Faults) -> None:
 
 
 @pytest.mark.parametrize("n", [2, 3, 10])
-def test_answers_that_are_left_to_chance_are_no_fault(faults: Faults, n: int) -> None:
+def test_audit_accepts_random_answers(faults: Faults, n: int) -> None:
     body = f"""
         def generate_questions(self, shapes, selected_answer=None):
             number = self.random.below({n})
@@ -243,14 +243,14 @@ def test_answers_that_are_left_to_chance_are_no_fault(faults: Faults, n: int) ->
     assert faults(body) == {}
 
 
-def test_how_likely_so_many_hits_are() -> None:
+def test_binomial_tail_matches_exact_values() -> None:
     assert audit._binomial_tail(0, 10, 0.3) == pytest.approx(1)
     assert audit._binomial_tail(10, 10, 0.5) == pytest.approx(0.5**10)
     assert audit._binomial_tail(6, 10, 0.5) == pytest.approx(386 / 1024)
     assert audit._binomial_tail(3, 10, 1) == 1
 
 
-def test_luck_is_hardly_ever_called_a_fault() -> None:
+def test_audit_rarely_rejects_a_fair_task() -> None:
     """A fair coin, thrown for 400 tasks."""
     tails = []
     for seed in range(400):
@@ -262,9 +262,9 @@ def test_luck_is_hardly_ever_called_a_fault() -> None:
 
 @pytest.mark.parametrize("name", REGISTERED_TASKS)
 @pytest.mark.parametrize("limit", ["default", pytest.param("minimum", marks=pytest.mark.slow)])
-def test_the_tasks_of_the_family_have_no_such_fault(name: str, limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_audit_accepts_every_registered_task(name: str, limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit, "AUDITED", 200)
     settings = {} if limit == "default" else extreme(name, limit)
-    found = list(audit.audit(create_task(REGISTERED_TASKS[name], f"shapes/{name}", settings), declared=False))
-    assert [finding.claim for finding in found] == [audit.SHOWN, audit.VARIED]
-    assert [finding.fault for finding in found] == ["", ""]
+    findings = list(audit.audit(create_task(REGISTERED_TASKS[name], f"shapes/{name}", settings), declared=False))
+    assert [finding.claim for finding in findings] == [audit.SHOWN, audit.VARIED]
+    assert [finding.fault for finding in findings] == ["", ""]

@@ -1,4 +1,4 @@
-"""Human review: stars, comments and scores beside the original ones, counted only when asked."""
+"""Reviews by people: stars, comments and scores, which count only with --reviewed."""
 
 import csv
 import getpass
@@ -12,7 +12,7 @@ import pytest
 from conftest import Command, TaskFile
 from helpers.paths import CHECKOUT
 from proctor import evaluate
-from proctor.analysis.reviews import reviewer
+from proctor.analysis.reviews import resolve_author
 from proctor.core.types import Run
 from proctor.store import open_store
 from proctor.store.types import Review
@@ -56,7 +56,7 @@ def test_star_comment_and_score(run: Run, proctor: Command) -> None:
     assert proctor("review", "latest", "add-1").stdout == "no reviews\n"
 
 
-def test_scores_of_people_count_only_when_asked(run: Run, proctor: Command) -> None:
+def test_reviewed_scores_count_only_with_reviewed(run: Run, proctor: Command) -> None:
     for sample, score, author in ((7, "1", "ann"), (7, "0.5", "bob"), (8, "1", "ann"), (0, "0", "ann")):
         proctor("review", "latest", str(sample), "--score", score, "--author", author)
     plain = proctor("show", "latest").stdout
@@ -68,20 +68,20 @@ def test_scores_of_people_count_only_when_asked(run: Run, proctor: Command) -> N
     assert "accuracy" not in shown
     assert "odd = 0" in shown
     assert "outcomes       correct 5, reviewed 3, wrong 2" in shown
-    (told,) = json.loads(proctor("show", "latest", "--reviewed", "--json").stdout)["runs"]
-    assert told["metrics"]["score"]["value"] == 0.65
-    assert told["reviews"]["by"] == {"ann": 2, "bob": 1}
-    assert told["reviews"]["before"]["value"] == 0.6
+    (report,) = json.loads(proctor("show", "latest", "--reviewed", "--json").stdout)["runs"]
+    assert report["metrics"]["score"]["value"] == 0.65
+    assert report["reviews"]["by"] == {"ann": 2, "bob": 1}
+    assert report["reviews"]["before"]["value"] == 0.6
     assert "reviews" not in json.loads(proctor("show", "latest", "--json").stdout)["runs"][0]
 
 
-def test_nobody_has_scored(run: Run, proctor: Command) -> None:
+def test_reviewed_without_scores(run: Run, proctor: Command) -> None:
     shown = proctor("show", "latest", "--reviewed").stdout
-    assert "REVIEWED       nobody has scored a sample anew" in shown
+    assert "REVIEWED       no sample was re-scored" in shown
     assert "score          0.600" in shown
 
 
-def test_export(run: Run, proctor: Command) -> None:
+def test_export_of_reviewed_scores(run: Run, proctor: Command) -> None:
     proctor("review", "latest", "add-7", "--score", "0.5", "--author", "ann")
     plain = proctor("export", "latest").stdout
     rows = [json.loads(line) for line in proctor("export", "latest", "--reviewed").stdout.splitlines()]
@@ -92,7 +92,7 @@ def test_export(run: Run, proctor: Command) -> None:
     assert table[7]["outcome"] == "reviewed"
 
 
-def test_a_sample_that_failed_can_be_scored(task_file: TaskFile, proctor: Command) -> None:
+def test_failed_sample_can_be_scored(task_file: TaskFile, proctor: Command) -> None:
     path = task_file(
         """
         from adding import *
@@ -115,7 +115,7 @@ def test_a_sample_that_failed_can_be_scored(task_file: TaskFile, proctor: Comman
     assert list(report.records())[3].error is not None
 
 
-def test_epochs_are_reviewed_one_by_one(adding: str, proctor: Command) -> None:
+def test_epochs_are_reviewed_separately(adding: str, proctor: Command) -> None:
     report = evaluate(adding, "scripted/oracle", limit=2, epochs=2)
     done = proctor("review", "latest", "add-1", "--epoch", "1", "--score", "0", "--author", "ann")
     assert done.stdout.startswith("add-1 (epoch 1): correct 1.000\n")
@@ -126,11 +126,11 @@ def test_epochs_are_reviewed_one_by_one(adding: str, proctor: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--star"], "Which sample?"),
         (["add-0", "--score", "1.5"], "a score lies between 0 and 1, not 1.5"),
-        (["add-0", "--star", "--author", "e\x1bve"], "one line of at most 100 letters"),
+        (["add-0", "--star", "--author", "e\x1bve"], "one line of at most 100 characters"),
         (["add-0", "--score", "nan"], "a score lies between 0 and 1, not nan"),
         (["add-0", "--score", "good"], "invalid float value"),
         (["add-0", "--star", "--unstar"], "not allowed with argument"),
@@ -140,24 +140,24 @@ def test_epochs_are_reviewed_one_by_one(adding: str, proctor: Command) -> None:
         (["0", "--epoch", "9" * 30, "--star"], "has no record of sample 0 in epoch 9999"),
     ],
 )
-def test_what_cannot_be_done_is_told(adding: str, proctor: Command, words: list[str], told: str) -> None:
+def test_bad_reviews_are_refused(adding: str, proctor: Command, words: list[str], message: str) -> None:
     evaluate(adding, "scripted/oracle", limit=1)
     done = proctor("review", "latest", *words)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert open_store().reviews(open_store().run("latest")) == []
 
 
-def test_the_author(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_author_of_a_review(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PROCTOR_AUTHOR", raising=False)
-    assert reviewer() == getpass.getuser()
+    assert resolve_author() == getpass.getuser()
     monkeypatch.setenv("PROCTOR_AUTHOR", "ann")
-    assert reviewer() == "ann"
-    assert reviewer("bob") == "bob"
+    assert resolve_author() == "ann"
+    assert resolve_author("bob") == "bob"
 
 
-def test_what_others_wrote_moves_no_cursor(adding: str, proctor: Command) -> None:
+def test_control_characters_of_reviews_are_escaped(adding: str, proctor: Command) -> None:
     evaluate(adding, "scripted/oracle", limit=1)
     done = proctor("review", "latest", "add-0", "--comment", "\x1b[2Jgone\nadd-1: correct", "--author", "eve")
     assert "\x1b" not in done.stdout
@@ -168,17 +168,17 @@ def test_what_others_wrote_moves_no_cursor(adding: str, proctor: Command) -> Non
     ("kind", "body"),
     [("star", 1.0), ("star", "yes"), ("comment", True), ("score", True), ("score", 1.5), ("score", "1"), ("score", 2)],
 )
-def test_a_review_says_what_its_kind_can_say(kind: Any, body: Any) -> None:
+def test_review_body_must_match_its_kind(kind: Any, body: Any) -> None:
     with pytest.raises(ValueError, match=r"cannot be|lies between"):
         Review("run", 0, 0, "ann", kind, body)
 
 
-def test_the_guide_runs(proctor: Command) -> None:
+def test_commands_of_the_review_guide_run(proctor: Command) -> None:
     run_guide("Review", proctor)
 
 
 @pytest.mark.slow
-def test_the_guide_to_team_stores_runs(proctor: Command, postgres: str) -> None:
+def test_commands_of_the_team_store_guide_run(proctor: Command, postgres: str) -> None:
     run_guide("Team store", proctor)
 
 

@@ -1,9 +1,9 @@
-"""Worlds: what the harness adds to a step, and whether it keeps time.
+"""Environments: overhead of the harness per step, and accuracy of the clocks.
 
-    python bench/agents_worlds.py
+    python bench/agent_envs.py
 
-Step mode is held against a bare Gymnasium loop with the same policy, in turns; the clocks are measured over HTTP, with
-the small world Catch, whose own work is nothing.
+Step mode is compared with a bare Gymnasium loop with the same policy, in turns. The clocks
+are measured over HTTP with the small environment Catch, whose own cost is negligible.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 
 from msgspec import structs
 
-from process import say, short
+from process import print_status, short
 from proctor.agents.envs.event_log import EpisodeEnding, Header, read_events
 from proctor.agents.envs.referee import EpisodeTable
 from proctor.agents.envs.types import Clock, Episode
@@ -33,14 +33,14 @@ HERE = Path(__file__).resolve().parent
 ROUNDS, EPISODES = 7, 40
 FPS, THINGS, EVALUATIONS = 30.0, 60, 16
 HUNG, HUNG_SECONDS = 20, 0.5
-HANGING = Recipe(str(HERE / "balancing.py"), "hang")
-NS = 1e9
+HANGING = Recipe(str(HERE / "policies.py"), "hang")
+NS_PER_SECOND = 1e9
 
 BARE = """
 import sys, time
 import gymnasium
 sys.path.insert(0, {here!r})
-from balancing import policy
+from policies import policy
 
 env = gymnasium.make("CartPole-v1", disable_env_checker=True)
 steps, started = 0, time.perf_counter()
@@ -55,66 +55,66 @@ print(steps, time.perf_counter() - started)
 """
 
 
-def bare_loop() -> tuple[int, float]:
+def run_bare_loop() -> tuple[int, float]:
     source = BARE.format(here=str(HERE), episodes=EPISODES)
-    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
-    steps, seconds = done.stdout.split()
+    process = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    steps, seconds = process.stdout.split()
     return int(steps), float(seconds)
 
 
-def episode(folder: Path, number: int, clock: Clock) -> Episode:
+def make_episode(folder: Path, number: int, clock: Clock) -> Episode:
     header = Header("bench", {}, "bench", number, time.time(), {})
     return Episode(header, str(folder / f"{number}" / "events.jsonl"), number, 600.0, clock, fps=FPS)
 
 
-async def step_mode(folder: Path) -> tuple[int, float, float]:
-    """Steps, seconds in play, seconds in all, of episodes like those of the bare loop."""
-    world = with_arguments("proctor.integrations.gymnasium", "GymnasiumEnv", id="CartPole-v1", in_words=False)
-    table = EpisodeTable(world, Recipe(str(HERE / "balancing.py"), "policy"), "step", folder / "process.log")
+async def play_steps(folder: Path) -> tuple[int, float, float]:
+    """Steps, seconds of play, total seconds, for the episodes of the bare loop."""
+    env = with_arguments("proctor.integrations.gymnasium", "GymnasiumEnv", id="CartPole-v1", in_words=False)
+    table = EpisodeTable(env, Recipe(str(HERE / "policies.py"), "policy"), "step", folder / "process.log")
     await table.prepare()
     started = time.perf_counter()
-    endings = [await table.play(episode(folder, number, "step")) for number in range(EPISODES)]
+    endings = [await table.play(make_episode(folder, number, "step")) for number in range(EPISODES)]
     seconds = time.perf_counter() - started
     await table.close()
     return sum(e.length for e in endings), sum(e.seconds for e in endings), seconds
 
 
-async def realtime(folder: Path, evaluations: int) -> tuple[list[EpisodeEnding], list[float]]:
-    """Their endings, and for each action the milliseconds that it was under way, both ways together."""
-    world = with_arguments("proctor.agents.envs.catch", "Catch", things=THINGS)
+async def play_realtime(folder: Path, evaluations: int) -> tuple[list[EpisodeEnding], list[float]]:
+    """The endings, and for each action the milliseconds of its round trip."""
+    env = with_arguments("proctor.agents.envs.catch", "Catch", things=THINGS)
     agent = Recipe("proctor.agents.envs.catch", "Catcher")
-    tables = [EpisodeTable(world, agent, "realtime", folder / f"process-{number}.log") for number in range(evaluations)]
+    tables = [EpisodeTable(env, agent, "realtime", folder / f"process-{number}.log") for number in range(evaluations)]
     for table in tables:
         await table.prepare()
-    episodes = [episode(folder, number, "realtime") for number in range(evaluations)]
+    episodes = [make_episode(folder, number, "realtime") for number in range(evaluations)]
     endings = await asyncio.gather(*(table.play(e) for table, e in zip(tables, episodes, strict=True)))
     for table in tables:
         await table.close()
-    under_way = []
+    round_trips = []
     for played in episodes:
         for line in read_events(Path(played.log)).lines:
             if "of" in (at := line.timing):
-                under_way.append((at["seen"] - at["made"] + at["arrived"] - at["sent"]) / NS * 1_000)
-    return endings, under_way
+                round_trips.append((at["seen"] - at["made"] + at["arrived"] - at["sent"]) / NS_PER_SECOND * 1_000)
+    return endings, round_trips
 
 
-async def hung_agents(folder: Path) -> list[float]:
-    """Seconds from the end of the time of an agent that hangs until nothing is left of it."""
+async def measure_hanging_agents(folder: Path) -> list[float]:
+    """Seconds from the timeout of a hanging agent until its processes are gone."""
     table = EpisodeTable(with_arguments("proctor.agents.envs.catch", "Catch"), HANGING, "step", folder / "process.log")
     overshoots = []
     for number in range(HUNG):
         await table.prepare()
         started = time.perf_counter()
-        ending = await table.play(structs.replace(episode(folder, number, "step"), timeout=HUNG_SECONDS))
+        ending = await table.play(structs.replace(make_episode(folder, number, "step"), timeout=HUNG_SECONDS))
         overshoots.append(time.perf_counter() - started - HUNG_SECONDS)
         assert ending.outcome is EpisodeOutcome.AGENT_HANG
     await table.close()
     return overshoots
 
 
-def clocks(folder: Path, evaluations: int) -> dict[str, Any]:
-    endings, under_way = asyncio.run(realtime(folder, evaluations))
-    cuts = statistics.quantiles(under_way, n=20)
+def measure_clocks(folder: Path, evaluations: int) -> dict[str, Any]:
+    endings, round_trips = asyncio.run(play_realtime(folder, evaluations))
+    cuts = statistics.quantiles(round_trips, n=20)
     return {
         "ticks": sum(e.length for e in endings),
         "late_ticks": sum(e.late_ticks for e in endings),
@@ -122,17 +122,17 @@ def clocks(folder: Path, evaluations: int) -> dict[str, Any]:
         "late_actions": sum(e.late for e in endings),
         "dropped_actions": sum(e.dropped for e in endings),
         "won": sum(bool(e.success) for e in endings),
-        "overhead_ms": {"p50": statistics.median(under_way), "p95": cuts[-1], "max": max(under_way)},
+        "overhead_ms": {"p50": statistics.median(round_trips), "p95": cuts[-1], "max": max(round_trips)},
     }
 
 
 def main() -> None:
     rounds = []
     for number in range(ROUNDS):
-        say(f"steps, round {number + 1} of {ROUNDS}")
+        print_status(f"steps, round {number + 1} of {ROUNDS}")
         with tempfile.TemporaryDirectory() as folder:
-            bare_steps, bare_seconds = bare_loop()
-            steps, played, seconds = asyncio.run(step_mode(Path(folder)))
+            bare_steps, bare_seconds = run_bare_loop()
+            steps, played, seconds = asyncio.run(play_steps(Path(folder)))
         assert steps == bare_steps
         rounds.append(
             {
@@ -143,14 +143,14 @@ def main() -> None:
             }
         )
     step = {key: statistics.median(one[key] for one in rounds) for key in rounds[0]}
-    say("agents that hang")
+    print_status("hanging agents")
     with tempfile.TemporaryDirectory() as folder:
-        overshoots = asyncio.run(hung_agents(Path(folder)))
+        overshoots = asyncio.run(measure_hanging_agents(Path(folder)))
     timed = {}
     for evaluations in (1, EVALUATIONS):
-        say(f"realtime, {evaluations} at once")
+        print_status(f"realtime, {evaluations} at once")
         with tempfile.TemporaryDirectory() as folder:
-            timed[evaluations] = clocks(Path(folder), evaluations)
+            timed[evaluations] = measure_clocks(Path(folder), evaluations)
     results = {
         "python": platform.python_version(),
         "cores": os.cpu_count(),
@@ -165,10 +165,14 @@ def main() -> None:
     target.write_text(json.dumps(before | {"worlds": results}, indent=2) + "\n")
     one, many = timed[1], timed[EVALUATIONS]
     rows = [
-        ("step mode: added to an action, in play", "≤ 50 µs", f"{short(step['overhead_us'])} µs"),
-        (f"CartPole, {EPISODES} episodes in all, against a bare loop", "≤ 2×", f"{step['ratio']:.2f}×"),
-        (f"a hung agent is gone after its time, median of {HUNG}", "≤ 0.2 s", f"{statistics.median(overshoots):.2f} s"),
-        ("realtime over HTTP: added to an action, p50", "≤ 2 ms", f"{one['overhead_ms']['p50']:.2f} ms"),
+        ("step mode: overhead per action", "≤ 50 µs", f"{short(step['overhead_us'])} µs"),
+        (f"CartPole, {EPISODES} episodes, against a bare loop", "≤ 2×", f"{step['ratio']:.2f}×"),
+        (
+            f"a hanging agent is gone after its timeout, median of {HUNG}",
+            "≤ 0.2 s",
+            f"{statistics.median(overshoots):.2f} s",
+        ),
+        ("realtime over HTTP: overhead per action, p50", "≤ 2 ms", f"{one['overhead_ms']['p50']:.2f} ms"),
         (f"the same, {EVALUATIONS} at once", "", f"{many['overhead_ms']['p50']:.2f} ms"),
         (f"late ticks, {EVALUATIONS} at once", "0", f"{many['late_ticks']} of {many['ticks']:,}"),
     ]

@@ -1,34 +1,34 @@
-// An episode: its film, and below it what happened when. A click on an event goes there in the film.
+// An episode: its video and its events. A click on an event seeks in the video.
 
 const EVENTS_SHOWN = 2000;
 const FRAME = /\/frame-\d+\.png$/;
 
 class Episode {
   constructor(data, run, folder, files) {
-    this.film = files.find((name) => name.endsWith(".mp4") || name.endsWith(".webm"));
+    this.videoName = files.find((name) => name.endsWith(".mp4") || name.endsWith(".webm"));
     this.log = files.find((name) => name.endsWith("events.jsonl"));
     this.node = element("div", { class: "episode" });
     this.aside = element("div", { class: "happened" });
-    if (this.film) {
+    if (this.videoName) {
       this.video = element("video", {
         controls: true,
         preload: "auto",
         muted: true,
-        src: data.file(run, this.film),
-        "aria-label": `Film of ${folder}`,
+        src: data.file(run, this.videoName),
+        "aria-label": `Video of ${folder}`,
         tabindex: "0",
       });
-      this.node.classList.add("filmed");
+      this.node.classList.add("with-video");
       this.node.append(this.video);
     }
     this.node.append(this.aside);
-    const rest = files.filter((name) => name !== this.film);
+    const rest = files.filter((name) => name !== this.videoName);
     const links = (names) =>
-      names.flatMap((name, place) => [
-        place ? ", " : "",
+      names.flatMap((name, index) => [
+        index ? ", " : "",
         link(data.file(run, name), { target: "_blank", rel: "noopener" }, name.split("/").at(-1)),
       ]);
-    // Those that a model was shown may be hundreds.
+    // A model may have been shown hundreds of frames.
     const frames = rest.filter((name) => FRAME.test(name));
     const others = rest.filter((name) => !FRAME.test(name));
     this.files = element(
@@ -80,7 +80,7 @@ class Episode {
         ? element(
             "p",
             { class: "soft" },
-            leftOut ? `${count(leftOut)} pictures that the agent took are left out.` : "",
+            leftOut ? `${count(leftOut)} frames that the agent captured are left out.` : "",
             more,
           )
         : "",
@@ -88,7 +88,7 @@ class Episode {
     if (this.video) this.video.addEventListener("timeupdate", () => this.follow());
   }
 
-  // A lane for each key that was held or action that was taken, a mark for all else.
+  // A lane for each key and action, and one lane for all other events.
   lanes(events) {
     const names = [...new Set(events.map((event) => event.lane).filter(Boolean))].sort().slice(0, 12);
     const share = (time) => `${(100 * Math.min(Math.max(time, 0), this.length)) / (this.length || 1)}%`;
@@ -113,18 +113,18 @@ class Episode {
     ];
   }
 
-  // The film ends with the episode; when exactly it began, nobody knows.
-  filmOffset() {
+  // The video ends with the episode; its exact start is unknown.
+  videoOffset() {
     return Number.isFinite(this.video.duration) ? Math.max(0, this.video.duration - this.length) : 0;
   }
 
   jump(at) {
     if (!this.video) return;
-    this.video.currentTime = at + this.filmOffset();
+    this.video.currentTime = at + this.videoOffset();
   }
 
   follow() {
-    const share = (this.video.currentTime - this.filmOffset()) / (this.length || 1);
+    const share = (this.video.currentTime - this.videoOffset()) / (this.length || 1);
     this.playhead.style.setProperty("--at", String(Math.min(Math.max(share, 0), 1)));
   }
 }

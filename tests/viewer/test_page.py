@@ -1,6 +1,6 @@
-"""The results page in a real browser, over a store with runs of all families: opened, clicked through, typed at."""
+"""The results page in Chromium, over a store with runs of all families."""
 
-# ruff: noqa: E402 - where something is missing, the reason for the skip comes before the imports
+# ruff: noqa: E402 - requirements are checked before the imports that need them
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if CHROMIUM is None:
 
 from msgspec.structs import replace
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
-from test_viewer_server import Viewer
 
 import proctor
 from conftest import Stalling
 from helpers.results_store import CUT_OFF, HOSTILE, make_record, make_run
+from helpers.viewer import ViewerProcess
 from proctor.core.errors import ProctorError
 from proctor.core.types import Record
 from proctor.store import open_store
 from proctor.viewer.assets import page_files
 
 DEADLINE = 120_000  # milliseconds
-expect.set_options(timeout=DEADLINE)  # much more than is ever needed, on a machine that has other work too
+expect.set_options(timeout=DEADLINE)  # much more than needed
 LONG = 20_000
 FIRST, SECOND, LONGEST, EVIL, REASONING = (f"20260101-00000{number}-aaaaaa" for number in range(5))
 PROGRAMS = """
@@ -66,12 +66,12 @@ class Own(Task):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    """Made-up runs and real ones; where slow tests are run, of all families."""
+    """A store with made-up runs and real ones; with slow tests, of all families."""
     root = tmp_path_factory.mktemp("view")
-    place = str(root / "store")
+    store_path = str(root / "store")
     for model in ("scripted/oracle", "scripted/random"):
-        proctor.evaluate("shapes/count", model, limit=30, store=place, group_by=["shapes"], tags=["nightly"])
-    store = open_store(place)
+        proctor.evaluate("shapes/count", model, limit=30, store=store_path, group_by=["shapes"], tags=["nightly"])
+    store = open_store(store_path)
     make_run(
         store, FIRST, 60, lambda i: make_record(i, float(i % 2) if i else None), candidate="made/first", tags=["a"]
     )
@@ -90,42 +90,40 @@ def folder(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
     )
     if any(item.path == request.path and item.get_closest_marker("slow") for item in request.session.items):
         make_run(store, LONGEST, LONG, lambda i: make_record(i, float(i % 4 > 0)), task="made/long")
-        add_families(root, place)
+        add_families(root, store_path)
     store.close()
     return root
 
 
-def add_families(root: Path, place: str) -> None:
-    """All before the browser is started, whose loop would be in the way."""
+def add_families(root: Path, store_path: str) -> None:
+    """Adds runs; before the browser starts, because its event loop prevents `evaluate`."""
     (root / "own.py").write_text(PROGRAMS)
     proctor.evaluate(
-        "shapes/existence", "scripted/random", limit=5, modality="image", few_shot=1, shots="other", store=place
+        "shapes/existence", "scripted/random", limit=5, modality="image", few_shot=1, shots="other", store=store_path
     )
-    proctor.evaluate("agents/catch", agent="random", limit=2, store=place)
+    proctor.evaluate("agents/catch", agent="random", limit=2, store=store_path)
     try:
-        proctor.evaluate(f"{root / 'own.py'}:Own", "scripted/oracle", allow_code_execution=True, store=place)
+        proctor.evaluate(f"{root / 'own.py'}:Own", "scripted/oracle", allow_code_execution=True, store=store_path)
     except ProctorError:
-        shutil.rmtree(
-            root / "own.py", ignore_errors=True
-        )  # a machine that holds no programs: the test of them is skipped
+        shutil.rmtree(root / "own.py", ignore_errors=True)  # no sandbox here: the test of programs is skipped
 
 
 @pytest.fixture(scope="module")
-def film(folder: Path) -> str:
-    """A run with a film; it is there before the browser, whose loop would be in the way."""
+def videos(folder: Path) -> str:
+    """A store with a video; made before the browser starts."""
     needs.program("Xvfb", "xvfb")
     needs.program("ffmpeg", "ffmpeg")
     needs.module("pygame", "desktop")
     player = "proctor.agents.games.hexagon.window_players:ReferenceAgent"
     command = [sys.executable, "-m", "proctor", "run", "agents/hexagon", "--agent", player, "--episodes", "1", "-q"]
-    settings = ["--set", "timeout=3", "--set", "survive=1", "--store", str(folder / "films")]
+    settings = ["--set", "timeout=3", "--set", "survive=1", "--store", str(folder / "videos")]
     subprocess.run([*command, *settings], check=True, capture_output=True, timeout=600)
-    return str(folder / "films")
+    return str(folder / "videos")
 
 
 @pytest.fixture(scope="module")
-def viewer(folder: Path) -> Iterator[Viewer]:
-    viewer = Viewer("--store", str(folder / "store"))
+def viewer(folder: Path) -> Iterator[ViewerProcess]:
+    viewer = ViewerProcess("--store", str(folder / "store"))
     yield viewer
     assert viewer.stop() == 0
 
@@ -146,17 +144,17 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
     context.close()
 
 
-class Watched:
-    """A page of which nothing may go wrong unseen, and nothing may ask another machine."""
+class WatchedPage:
+    """A page that records errors and requests; `check` allows none to other hosts."""
 
     def __init__(self, page: Page, url: str) -> None:
         self.page, self.url = page, url
-        self.troubles: list[str] = []
+        self.errors: list[str] = []
         self.requests: list[str] = []
         page.set_default_timeout(DEADLINE)
-        page.on("console", lambda message: self.troubles.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: self.troubles.append(str(error)))
-        page.on("dialog", lambda dialog: self.troubles.append(f"a dialog: {dialog.message}"))
+        page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("dialog", lambda dialog: self.errors.append(f"a dialog: {dialog.message}"))
         page.on("request", lambda request: self.requests.append(request.url))
 
     def open(self, address: str = "#/") -> Page:
@@ -165,17 +163,17 @@ class Watched:
         return self.page
 
     def check(self) -> None:
-        assert self.troubles == []
+        assert self.errors == []
         own = urlsplit(self.url)[:2]
         assert {urlsplit(url)[:2] for url in self.requests if not url.startswith("data:")} <= {own}
 
 
 @pytest.fixture
-def watch(context: BrowserContext) -> Iterator[Callable[[str], Watched]]:
-    watched: list[Watched] = []
+def watch(context: BrowserContext) -> Iterator[Callable[[str], WatchedPage]]:
+    watched: list[WatchedPage] = []
 
-    def watch(url: str) -> Watched:
-        watched.append(Watched(context.new_page(), url))
+    def watch(url: str) -> WatchedPage:
+        watched.append(WatchedPage(context.new_page(), url))
         return watched[-1]
 
     yield watch
@@ -184,7 +182,7 @@ def watch(context: BrowserContext) -> Iterator[Callable[[str], Watched]]:
 
 
 @pytest.fixture
-def view(watch: Callable[[str], Watched], viewer: Viewer) -> Watched:
+def view(watch: Callable[[str], WatchedPage], viewer: ViewerProcess) -> WatchedPage:
     return watch(viewer.url)
 
 
@@ -193,7 +191,7 @@ def rows(page: Page) -> Locator:
 
 
 def scroll_to(page: Page, share: float) -> int:
-    """Scrolls a table of so many rows, and says which of them is then in the middle, once it is drawn."""
+    """Scrolls a table of LONG rows and returns the index of the row in the middle."""
     middle = page.evaluate(
         """([share, n]) => {
             scrollTo(0, share * document.body.scrollHeight);
@@ -218,7 +216,7 @@ def run_of(page: Page, task: str, candidate: str = "") -> str:
 # -- the list of runs ---------------------------------------------------------------------------------
 
 
-def test_runs_are_listed_with_their_results(view: Watched) -> None:
+def test_list_shows_runs_with_results(view: WatchedPage) -> None:
     page = view.open()
     expect(page).to_have_title("Runs – Proctor")
     expect(page.locator(".summary")).to_have_text(re.compile(r"^\d+ runs$"))
@@ -230,7 +228,7 @@ def test_runs_are_listed_with_their_results(view: Watched) -> None:
 
 
 @pytest.mark.slow
-def test_runs_are_filtered_and_the_address_holds_it(view: Watched) -> None:
+def test_filter_of_runs_is_in_the_address(view: WatchedPage) -> None:
     page = view.open()
     page.get_by_label("Task").select_option("shapes/count")
     expect(rows(page)).to_have_count(2)
@@ -252,7 +250,7 @@ def test_runs_are_filtered_and_the_address_holds_it(view: Watched) -> None:
 # -- a run --------------------------------------------------------------------------------------------
 
 
-def test_a_run_shows_what_came_out(view: Watched) -> None:
+def test_run_page_shows_metrics_and_outcomes(view: WatchedPage) -> None:
     page = view.open(f"#/run/{FIRST}")
     expect(page.locator("h1")).to_contain_text("made/sums")
     expect(page.locator(".results")).to_contain_text("accuracy")
@@ -265,7 +263,7 @@ def test_a_run_shows_what_came_out(view: Watched) -> None:
     expect(page.locator(".actions pre")).to_contain_text('"model": "made/first"')
 
 
-def test_outputs_that_were_cut_off_are_counted_apart_and_announced(view: Watched) -> None:
+def test_truncated_outputs_are_counted_and_noted(view: WatchedPage) -> None:
     page = view.open(f"#/run/{REASONING}")
     expect(page.locator(".notice")).to_have_text(
         "25.0 % of the outputs (10 of 40) ended by length before an answer: raise --max-tokens (it was 64)."
@@ -280,7 +278,7 @@ def test_outputs_that_were_cut_off_are_counted_apart_and_announced(view: Watched
     ]
     chips.filter(has_text="truncated").click()
     expect(page.locator(".found")).to_have_text("10 found")
-    expect(rows(page).first.locator(".mark")).to_have_attribute("aria-label", "cut off before an answer")
+    expect(rows(page).first.locator(".mark")).to_have_attribute("aria-label", "truncated")
     rows(page).first.locator("a.opens").click()
     expect(page.locator(".verdict-panel.truncated")).to_contain_text("reached its most tokens before an answer")
     expect(page.get_by_text("ended by")).to_be_visible()
@@ -290,31 +288,31 @@ def test_outputs_that_were_cut_off_are_counted_apart_and_announced(view: Watched
 
 
 @pytest.mark.slow
-def test_samples_are_filtered(view: Watched) -> None:
+def test_samples_are_filtered_by_outcome_and_search(view: WatchedPage) -> None:
     page = view.open(f"#/run/{FIRST}")
-    found = page.locator(".found")
+    matches = page.locator(".found")
     for name, n in (("failed", 29), ("passed", 30), ("errors", 1)):
         page.locator(".outcomes").get_by_role("button", name=name).click()
-        expect(found).to_have_text(f"{n} found")
+        expect(matches).to_have_text(f"{n} found")
     expect(rows(page)).to_contain_text("made-0")
     assert "outcome=error" in page.url
     page.locator(".outcomes").get_by_role("button", name="all").click()
     search = page.get_by_label("Search in prompts")
     search.fill("What is 1")
-    expect(found).to_have_text("11 found")
+    expect(matches).to_have_text("11 found")
     search.fill("WHAT level:hard odd:0")
-    expect(found).to_have_text("10 found")
+    expect(matches).to_have_text("10 found")
     search.fill('"level:hard"')
-    expect(found).to_have_text("0 found")
+    expect(matches).to_have_text("0 found")
     page.get_by_label("starred").check()
-    expect(found).to_have_text("0 found")
+    expect(matches).to_have_text("0 found")
     page.reload()
     expect(page.get_by_label("starred")).to_be_checked()
     expect(search).to_have_value('"level:hard"')
 
 
 @pytest.mark.slow
-def test_a_long_table_scrolls(view: Watched) -> None:
+def test_long_table_scrolls(view: WatchedPage) -> None:
     page = view.open(f"#/run/{LONGEST}")
     expect(page.locator(".found")).to_have_text("20,000 records")
     assert page.locator(".rows .row").count() < 100, "only the rows in sight are there"
@@ -335,41 +333,41 @@ def test_a_long_table_scrolls(view: Watched) -> None:
 # -- a sample -----------------------------------------------------------------------------------------
 
 
-def test_a_sample_shows_question_answer_and_verdict(view: Watched) -> None:
+def test_sample_page_shows_prompt_output_and_verdict(view: WatchedPage) -> None:
     page = view.open(f"#/run/{FIRST}/2")
     expect(page.locator("h1")).to_have_text("made-2")
     expect(page.locator(".verdict-panel")).to_contain_text("wrong")
     expect(page.locator(".verdict-panel")).to_contain_text("not the sum")
-    expect(page.locator(".message.system")).to_contain_text("You are sitting an exam.")
+    expect(page.locator(".message.system")).to_contain_text("Answer with a number.")
     expect(page.locator(".message.user")).to_contain_text("What is 2 + 2?")
     expect(page.locator(".verdict-panel")).to_contain_text("20 in, 3 out")
     expect(page.locator(".verdict-panel")).to_contain_text("0.0001")
     expect(page.locator(".verdict-panel")).to_contain_text("450 ms")
-    page.get_by_text("The whole record").click()
+    page.get_by_text("Record as JSON").click()
     expect(page.locator(".more pre").last).to_contain_text('"id": "made-2"')
     view.open(f"#/run/{FIRST}/0")
     expect(page.locator(".verdict-panel")).to_contain_text("ModelError: the server did not answer")
 
 
 @pytest.mark.slow
-def test_a_canvas_is_drawn_and_pictures_are_shown(view: Watched) -> None:
+def test_sample_page_shows_drawing_and_images(view: WatchedPage) -> None:
     page = view.open()
     run = run_of(page, "shapes/count", "scripted/random")
     view.open(f"#/run/{run}/3")
     expect(page.locator(".canvas img")).to_be_visible()
-    assert page.locator(".canvas img").evaluate("picture => picture.naturalWidth") > 100
+    assert page.locator(".canvas img").evaluate("image => image.naturalWidth") > 100
     view.open()
     run = run_of(page, "shapes/existence")
     view.open(f"#/run/{run}/1")
     expect(page.locator(".message.user")).to_have_count(2)  # a worked example before the question
     expect(page.locator(".message.assistant .role").first).to_have_text("assistant")
     for number in range(2):
-        assert page.locator(".message.user img").nth(number).evaluate("picture => picture.naturalWidth") > 100
+        assert page.locator(".message.user img").nth(number).evaluate("image => image.naturalWidth") > 100
     expect(page.locator(".canvas")).to_have_count(0)
 
 
 @pytest.mark.slow
-def test_a_program_is_shown_with_its_verdict(view: Watched, folder: Path) -> None:
+def test_sample_page_shows_program_with_verdict(view: WatchedPage, folder: Path) -> None:
     if not (folder / "own.py").exists():
         pytest.skip("this machine cannot contain programs")
     page = view.open()
@@ -384,7 +382,7 @@ def test_a_program_is_shown_with_its_verdict(view: Watched, folder: Path) -> Non
 
 
 @pytest.mark.slow
-def test_an_episode_of_a_world_has_its_steps(view: Watched) -> None:
+def test_sample_page_shows_steps_of_an_episode(view: WatchedPage) -> None:
     page = view.open()
     run = run_of(page, "agents/catch")
     view.open(f"#/run/{run}/0")
@@ -397,8 +395,8 @@ def test_an_episode_of_a_world_has_its_steps(view: Watched) -> None:
 
 
 @pytest.mark.slow
-def test_a_film_plays_and_events_lead_into_it(watch: Callable[[str], Watched], film: str) -> None:
-    viewer = Viewer("--store", film)
+def test_video_plays_and_events_seek(watch: Callable[[str], WatchedPage], videos: str) -> None:
+    viewer = ViewerProcess("--store", videos)
     try:
         view = watch(viewer.url)
         page = view.open("#/run/latest/0")
@@ -410,19 +408,19 @@ def test_a_film_plays_and_events_lead_into_it(watch: Callable[[str], Watched], f
         press.click()
         at = _when(video, "seeked", "!video.seeking && video.currentTime")
         minutes, _, rest = press.locator(".figure").inner_text().partition(":")
-        assert abs(at - (60 * int(minutes) + float(rest))) < 3, "the film began a moment before the log"
+        assert abs(at - (60 * int(minutes) + float(rest))) < 3, "the video began a moment before the log"
         assert page.locator(".lane-name", has_text="SPACE").is_visible()
-        parts = [url for url in view.requests if url.endswith("film.mp4")]
+        parts = [url for url in view.requests if url.endswith(".mp4")]
         assert parts
     finally:
         assert viewer.stop() == 0
 
 
-def _when(video: Locator, event: str, found: str) -> float:
-    """What is found at a film, now or after an event."""
+def _when(video: Locator, event: str, expression: str) -> float:
+    """The value of an expression about the video, now or after the event."""
     seen = video.evaluate(
         f"""video => new Promise((resolve) => {{
-            const look = () => {{ const found = {found}; if (found) resolve(found); return found; }};
+            const look = () => {{ const value = {expression}; if (value) resolve(value); return value; }};
             if (!look()) video.addEventListener("{event}", look);
         }})"""
     )
@@ -432,7 +430,7 @@ def _when(video: Locator, event: str, found: str) -> float:
 # -- by keyboard --------------------------------------------------------------------------------------
 
 
-def test_the_keyboard_is_enough(view: Watched) -> None:
+def test_page_works_with_the_keyboard(view: WatchedPage) -> None:
     page = view.open()
     page.keyboard.press("Tab")
     expect(page.locator(".skip")).to_be_focused()
@@ -478,7 +476,7 @@ def test_the_keyboard_is_enough(view: Watched) -> None:
 
 
 @pytest.mark.slow
-def test_the_way_back_leads_to_the_same_place(view: Watched) -> None:
+def test_back_restores_the_scroll_position(view: WatchedPage) -> None:
     page = view.open(f"#/run/{LONGEST}")
     middle = scroll_to(page, 0.3)
     row, name = row_at(page, middle), f"made-{middle}"
@@ -493,7 +491,7 @@ def test_the_way_back_leads_to_the_same_place(view: Watched) -> None:
 # -- several runs -------------------------------------------------------------------------------------
 
 
-def test_runs_are_compared(view: Watched) -> None:
+def test_comparison_page(view: WatchedPage) -> None:
     page = view.open("#/?task=made%2Fsums")
     for name in ("made/first", "made/second"):
         rows(page).filter(has_text=name).get_by_role("checkbox").check()
@@ -519,13 +517,13 @@ def test_runs_are_compared(view: Watched) -> None:
 
 
 @pytest.mark.slow
-def test_other_exams_are_not_compared(view: Watched) -> None:
+def test_comparison_of_different_tasks_is_refused(view: WatchedPage) -> None:
     page = view.open(f"#/compare/{FIRST}/{EVIL}")
-    expect(page.locator(".notice")).to_contain_text("different exams")
+    expect(page.locator(".notice")).to_contain_text("different tasks")
 
 
 @pytest.mark.slow
-def test_leaderboards_and_plots(view: Watched) -> None:
+def test_leaderboards_and_plots(view: WatchedPage) -> None:
     page = view.open("#/tasks")
     page.get_by_role("link", name="shapes/count").click()
     board = page.locator(".board").first
@@ -538,7 +536,7 @@ def test_leaderboards_and_plots(view: Watched) -> None:
     page.get_by_role("button", name="Plots").click()
     for number in range(page.locator(".plots img").count()):
         plot = page.locator(".plots img").nth(number)
-        assert plot.evaluate("picture => picture.naturalWidth") > 100
+        assert plot.evaluate("image => image.naturalWidth") > 100
         assert len(plot.get_attribute("alt") or "") > 20
 
 
@@ -546,26 +544,26 @@ def test_leaderboards_and_plots(view: Watched) -> None:
 
 
 @pytest.mark.slow
-def test_samples_are_reviewed(watch: Callable[[str], Watched], folder: Path) -> None:
-    viewer = Viewer("--store", str(folder / "store"), "--review", "anna")
+def test_sample_is_reviewed(watch: Callable[[str], WatchedPage], folder: Path) -> None:
+    viewer = ViewerProcess("--store", str(folder / "store"), "--review", "anna")
     try:
         page = watch(viewer.url).open(f"#/run/{SECOND}/3")
         page.get_by_role("button", name="Star").click()
         expect(page.get_by_role("button", name="Starred")).to_have_attribute("aria-pressed", "true")
         page.get_by_text("Comment or score as anna").click()
         page.get_by_label("Comment", exact=True).fill(HOSTILE.replace("\0", ""))
-        page.get_by_role("button", name="Keep it").click()
+        page.get_by_role("button", name="Save", exact=True).click()
         expect(page.locator(".reviews")).to_contain_text("<script>window.hacked")
         page.get_by_text("Comment or score as anna").click()
         page.get_by_label("Score, from 0 to 1").fill("0.5")
         page.keyboard.press("Enter")
-        expect(page.locator(".reviews")).to_contain_text("would score 0.500")
+        expect(page.locator(".reviews")).to_contain_text("scored 0.500")
         expect(page.locator(".verdict-panel")).to_contain_text("0")
         expect(page.locator(".verdict-panel .badge")).to_contain_text("wrong")
         assert page.evaluate("window.hacked") is None
         page.locator(".crumbs a").click()
         expect(page.locator(".results .metrics").first).to_contain_text("0.667")
-        page.get_by_text("Count the scores of people (1)").click()
+        page.get_by_text("With people's scores (1)").click()
         expect(page.locator(".reviewed")).to_contain_text("0.675")
         expect(page.locator(".reviewed")).to_contain_text("anna 1")
         page.get_by_label("starred").check()
@@ -576,7 +574,7 @@ def test_samples_are_reviewed(watch: Callable[[str], Watched], folder: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_reader_cannot_review(view: Watched) -> None:
+def test_read_only_page_has_no_review_forms(view: WatchedPage) -> None:
     page = view.open(f"#/run/{SECOND}/4")
     expect(page.locator(".star-button")).to_have_count(0)
     expect(page.locator(".review-forms")).to_have_count(0)
@@ -586,7 +584,7 @@ def test_a_reader_cannot_review(view: Watched) -> None:
 
 
 @pytest.mark.slow
-def test_a_live_run_appears_and_grows(view: Watched, folder: Path, adding: str, stalling: Stalling) -> None:
+def test_live_run_appears_and_grows(view: WatchedPage, folder: Path, adding: str, stalling: Stalling) -> None:
     page = view.open()
     server = stalling(6)
     command = [sys.executable, "-m", "proctor", "run", adding, "--model", "openai/m", "--base-url", server.url, "-q"]
@@ -607,18 +605,18 @@ def test_a_live_run_appears_and_grows(view: Watched, folder: Path, adding: str, 
 
 
 @pytest.mark.slow
-def test_a_page_without_its_server_says_so(context: BrowserContext, folder: Path) -> None:
-    viewer = Viewer("--store", str(folder / "store"))
-    page = Watched(context.new_page(), viewer.url).open()
+def test_page_reports_a_lost_server(context: BrowserContext, folder: Path) -> None:
+    viewer = ViewerProcess("--store", str(folder / "store"))
+    page = WatchedPage(context.new_page(), viewer.url).open()
     assert viewer.stop() == 0
     expect(page.locator(".live")).to_contain_text("does not answer")
     expect(rows(page).first).to_be_visible()
 
 
-# -- texts that would like to be more -----------------------------------------------------------------
+# -- hostile texts ------------------------------------------------------------------------------------
 
 
-def test_hostile_texts_stay_texts(view: Watched) -> None:
+def test_hostile_texts_stay_text(view: WatchedPage) -> None:
     page = view.open()
     run = run_of(page, "made/evil")
     for address in (f"#/run/{run}", f"#/run/{run}/0", f"#/run/{run}/1", "#/tasks/made%2Fevil", "#/?q=%3Cscript%3E"):
@@ -634,17 +632,17 @@ def test_hostile_texts_stay_texts(view: Watched) -> None:
 
 
 @pytest.mark.slow
-def test_an_unknown_run_is_told_in_words(context: BrowserContext, viewer: Viewer) -> None:
-    watched = Watched(context.new_page(), viewer.url)
+def test_unknown_run_has_an_error_message(context: BrowserContext, viewer: ViewerProcess) -> None:
+    watched = WatchedPage(context.new_page(), viewer.url)
     for name in ("1999", "%E0%A4%A"):
         page = watched.open(f"#/run/{name}")
         expect(page.locator(".notice")).to_contain_text(name)
 
 
-# -- every page, in every form ------------------------------------------------------------------------
+# -- all pages ---------------------------------------------------------------------------------------
 
 
-def every_page(page: Page, view: Watched) -> list[str]:
+def every_page(page: Page, view: WatchedPage) -> list[str]:
     view.open()
     shapes, catch = run_of(page, "shapes/count", "scripted/random"), run_of(page, "agents/catch")
     return [
@@ -663,7 +661,7 @@ def every_page(page: Page, view: Watched) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_fits_a_phone(view: Watched, scheme: Literal["light", "dark"]) -> None:
+def test_pages_fit_a_phone(view: WatchedPage, scheme: Literal["light", "dark"]) -> None:
     page = view.page
     page.set_viewport_size({"width": 360, "height": 740})
     page.emulate_media(color_scheme=scheme)
@@ -682,7 +680,7 @@ def test_every_page_fits_a_phone(view: Watched, scheme: Literal["light", "dark"]
 
 
 @pytest.mark.slow
-def test_everything_has_a_name(view: Watched) -> None:
+def test_controls_have_accessible_names(view: WatchedPage) -> None:
     page = view.page
     for address in every_page(page, view):
         view.open(address)
@@ -696,9 +694,7 @@ def test_everything_has_a_name(view: Watched) -> None:
 
 
 @pytest.mark.slow
-def test_an_export_shows_the_same_without_a_server(
-    watch: Callable[[str], Watched], folder: Path, tmp_path: Path
-) -> None:
+def test_export_works_without_a_server(watch: Callable[[str], WatchedPage], folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     names = [FIRST, SECOND, EVIL]
     store = open_store(str(folder / "store"), mode="read")
@@ -725,8 +721,8 @@ def test_an_export_shows_the_same_without_a_server(
 
 
 @pytest.mark.slow
-def test_every_value_of_the_metadata_finds_its_samples(watch: Callable[[str], Watched], tmp_path: Path) -> None:
-    """Whatever it is, and however its key is written; in an export, too."""
+def test_metadata_links_find_their_samples(watch: Callable[[str], WatchedPage], tmp_path: Path) -> None:
+    """Any value under any key, also in an export."""
     held = {
         "ratio": 1.0,
         "large": 1e16,
@@ -736,18 +732,18 @@ def test_every_value_of_the_metadata_finds_its_samples(watch: Callable[[str], Wa
         "ключ": "да",
         "no": False,
     }
-    place, run = str(tmp_path / "store"), FIRST
+    store_path, run = str(tmp_path / "store"), FIRST
 
     def awkward(index: int) -> Record:
         record = make_record(index, 1.0)
         metadata = record.sample.metadata | (held if index else dict.fromkeys(held, "other"))
         return replace(record, sample=replace(record.sample, metadata=metadata))
 
-    store = open_store(place)
+    store = open_store(store_path)
     make_run(store, run, 3, awkward)
     store.close()
-    viewer = Viewer("--store", place)
-    command = [sys.executable, "-m", "proctor", "view", "--store", place, "--export", str(tmp_path / "out")]
+    viewer = ViewerProcess("--store", store_path)
+    command = [sys.executable, "-m", "proctor", "view", "--store", store_path, "--export", str(tmp_path / "out")]
     subprocess.run(command, check=True, capture_output=True, timeout=300)
     for url in (viewer.url, (tmp_path / "out" / "index.html").as_uri()):
         view = watch(url)
@@ -761,8 +757,8 @@ def test_every_value_of_the_metadata_finds_its_samples(watch: Callable[[str], Wa
 # -- colours ------------------------------------------------------------------------------------------
 
 
-def test_colours_can_be_read() -> None:
-    """A contrast of at least 4.5 between all texts and the grounds they stand on."""
+def test_colours_have_enough_contrast() -> None:
+    """A contrast of at least 4.5 between text and background."""
     css = page_files()["page.css"][1].decode()
     light, dark = (dict(re.findall(r"--([\w-]+): (#\w{6})", part)) for part in css.split("@media")[:2])
     for palette in (light, light | dark):
@@ -780,6 +776,6 @@ def _contrast(one: str, other: str) -> float:
 
 
 def _luminance(colour: str) -> float:
-    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    parts = [int(colour[store_path : store_path + 2], 16) / 255 for store_path in (1, 3, 5)]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue

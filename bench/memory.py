@@ -1,6 +1,6 @@
-"""How much memory the harness holds while it judges: `FILE WORKERS N` judges N programs, those of FILE again and again.
+"""Resident memory while judging: `FILE WORKERS N` judges N programs, those of FILE repeatedly.
 
-The verdicts are dropped, so that whatever grows is the pool's.
+Verdicts are dropped, so that only the pool can grow.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from judge import program
 from proctor.sandbox import Limits, Program, open_sandbox
+from proctor_programs import program
 
-EVERY = 100  # programs between two looks
+EVERY = 100  # programs between two measurements
 
 
 def resident_mib() -> float:
@@ -38,7 +38,7 @@ async def judge_all(programs: Iterator[Program], workers: int) -> list[float]:
                 seen.append(resident_mib())
 
     async with await open_sandbox(workers=workers) as pool, asyncio.TaskGroup() as group:
-        for _ in range(2 * workers):  # so that no worker waits for the next
+        for _ in range(2 * workers):  # so that no worker is idle
             group.create_task(judge_next())
     return seen
 

@@ -1,6 +1,6 @@
-"""A model server that knows HumanEval by heart and takes its time: started by code_family.py as a process of its own.
+"""A model server that returns HumanEval's solutions after a fixed latency, for code_family.py.
 
-Prints its port. `/v1/stats` says how many requests were in its hands on average, from the first to the last.
+Prints its port. `/v1/stats` returns the average number of requests in progress.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from aiohttp import web
 from proctor.code import get_task
 
 
-class Server:
+class SolutionServer:
     def __init__(self, latency: float) -> None:
         rows = get_task("humaneval").rows()
         self._solutions = {row["prompt"].strip(): row["prompt"] + row["canonical_solution"] for row in rows}
         self._latency = latency
         self._numbers = itertools.count()
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
-        self._in_hand, self._most, self._held, self._first, self._last = 0, 0, 0.0, 0.0, 0.0
+    def reset(self) -> None:
+        self._active, self._most, self._held, self._first, self._last = 0, 0, 0.0, 0.0, 0.0
 
     def _count(self, change: int) -> None:
         now = time.monotonic()
         self._first = self._first or now
-        self._held += self._in_hand * (now - (self._last or now))
-        self._in_hand += change
-        self._most = max(self._most, self._in_hand)
+        self._held += self._active * (now - (self._last or now))
+        self._active += change
+        self._most = max(self._most, self._active)
         self._last = now
 
     async def answer(self, request: web.Request) -> web.Response:
@@ -39,21 +39,21 @@ class Server:
         self._count(+1)
         await asyncio.sleep(self._latency)
         self._count(-1)
-        begun = prompt.partition("```python\n")[2].removesuffix("\n```")
-        # No two answers are the same, so that each has to be run.
-        text = f"```python\n{self._solutions[begun]}\n# {next(self._numbers)}\n```"
+        problem = prompt.partition("```python\n")[2].removesuffix("\n```")
+        # Outputs differ, so that each is executed.
+        text = f"```python\n{self._solutions[problem]}\n# {next(self._numbers)}\n```"
         choice = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
         return web.json_response({"choices": [choice], "usage": {"prompt_tokens": 1, "completion_tokens": 1}})
 
     async def stats(self, request: web.Request) -> web.Response:
         seconds = self._last - self._first
-        told = {"most": self._most, "mean": self._held / seconds if seconds else 0.0, "seconds": seconds}
-        self.forget()
-        return web.json_response(told)
+        stats = {"most": self._most, "mean": self._held / seconds if seconds else 0.0, "seconds": seconds}
+        self.reset()
+        return web.json_response(stats)
 
 
 async def serve(latency: float) -> None:
-    server = Server(latency)
+    server = SolutionServer(latency)
     app = web.Application()
     app.router.add_post("/v1/chat/completions", server.answer)
     app.router.add_get("/v1/stats", server.stats)

@@ -1,4 +1,4 @@
-"""The policies of the bench of worlds."""
+"""Policies for agent_envs.py."""
 
 from __future__ import annotations
 

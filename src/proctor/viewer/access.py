@@ -1,4 +1,4 @@
-"""Who may ask: only someone who knows the token, by a name that is really this machine's, from this page."""
+"""Access control: requests need the token, a host name of this machine and, to write, the same origin."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from proctor.viewer.assets import POLICY
 
-# Trusted types: the browser itself refuses to read HTML out of a text, whatever the page's scripts might try.
+# Trusted types: the browser refuses to parse text as HTML.
 _POLICY = POLICY | {
     "frame-ancestors": "'none'",
     "require-trusted-types-for": "'script'",
@@ -28,45 +28,43 @@ HEADERS = {
     "X-Frame-Options": "DENY",
     "Cache-Control": "no-cache",
 }
-STRANGER = (
-    "This address has no token, or an old one. Use the address that `proctor view` printed when it was started.\n"
-)
+NO_TOKEN = "This address has no token, or an old one. Use the address that `proctor view` printed.\n"
 
 
-class Guard:
+class AccessControl:
     def __init__(self, host: str) -> None:
         self.token = secrets.token_urlsafe(24)
         self._names = {"localhost", host.lower(), socket.gethostname().lower()}
 
     def cookie_name(self, request: web.Request) -> str:
-        """Cookies know no ports: two pages on one machine must not take each other's."""
+        """Cookies ignore ports, so that the port is part of the name."""
         return f"proctor-{request.url.port}"
 
     def middleware(self) -> Middleware:
         @web.middleware
-        async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
-            if not self._is_own_name(request):
-                raise web.HTTPForbidden(text="This server does not go by that name.\n")
-            if not self._is_known(request):
-                raise web.HTTPUnauthorized(text=STRANGER)
-            if request.method not in ("GET", "HEAD") and not _is_from_the_page(request):
-                raise web.HTTPForbidden(text="Only the page itself may write.\n")
+        async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+            if not self._is_local_name(request):
+                raise web.HTTPForbidden(text="Unknown host name: use the address that `proctor view` printed.\n")
+            if not self._has_token(request):
+                raise web.HTTPUnauthorized(text=NO_TOKEN)
+            if request.method not in ("GET", "HEAD") and not _is_same_origin(request):
+                raise web.HTTPForbidden(text="Only the page may write reviews.\n")
             return await handler(request)
 
-        return guarded
+        return check
 
-    def welcome(self, request: web.Request, response: web.StreamResponse) -> None:
-        """From now on the browser brings the token by itself, to this page alone."""
+    def set_cookie(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Stores the token in a cookie, which the browser sends only to this page."""
         if "token" in request.query:
             name = self.cookie_name(request)
             response.set_cookie(name, self.token, httponly=True, samesite="Strict", path="/")
 
-    def _is_known(self, request: web.Request) -> bool:
-        told = request.query.get("token") or request.cookies.get(self.cookie_name(request), "")
-        return hmac.compare_digest(told.encode(errors="replace"), self.token.encode())
+    def _has_token(self, request: web.Request) -> bool:
+        token = request.query.get("token") or request.cookies.get(self.cookie_name(request), "")
+        return hmac.compare_digest(token.encode(errors="replace"), self.token.encode())
 
-    def _is_own_name(self, request: web.Request) -> bool:
-        """Any other site may have its name lead here and then ask as if it were this one; an address it cannot fake."""
+    def _is_local_name(self, request: web.Request) -> bool:
+        """Refuses foreign names, which DNS rebinding could point here; an IP address cannot be rebound."""
         name = (request.url.host or "").lower()
         if name in self._names:
             return True
@@ -77,7 +75,7 @@ class Guard:
         return True
 
 
-def _is_from_the_page(request: web.Request) -> bool:
+def _is_same_origin(request: web.Request) -> bool:
     origin = urlsplit(request.headers.get("Origin", ""))
     own = bool(origin.netloc) and origin.netloc == request.headers.get("Host")
     return own and request.content_type == "application/json"
