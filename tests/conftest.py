@@ -21,7 +21,7 @@ from helpers.leaks import Snapshot
 from helpers.sandbox_room import Judge, Room
 from proctor import Record, evaluate
 from proctor.cli.main import main
-from proctor.core.errors import HopelessRunError
+from proctor.core.errors import TooManyErrorsError
 from proctor.store import open_store
 
 if TYPE_CHECKING:
@@ -308,7 +308,7 @@ def failing_run() -> FailingRun:
     """Runs an exam in which nothing can be scored: what it says, and the records it leaves."""
 
     def run(*arguments: Any, **options: Any) -> tuple[str, list[Record]]:
-        with pytest.raises(HopelessRunError) as caught:
+        with pytest.raises(TooManyErrorsError) as caught:
             evaluate(*arguments, **options)
         assert caught.value.run is not None
         assert caught.value.run.status == "failed"

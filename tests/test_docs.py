@@ -156,7 +156,7 @@ def test_the_commands_of_the_code_guide_run(tmp_path: Path, proctor: Command, co
 def test_the_shapes_guide_lists_every_task_with_its_settings(name: str) -> None:
     text = (ROOT / "docs" / "shapes.md").read_text()
     (row,) = (line for line in text.splitlines() if line.startswith(f"| `{name}` "))
-    schema = msgspec.json.schema(registry.task_class(name).Settings)
+    schema = msgspec.json.schema(registry.load_task_class(name).Settings)
     for key, field in next(iter(schema["$defs"].values()))["properties"].items():
         if "minimum" in field:
             assert f"`{key}` {field['minimum']}–{field['maximum']}" in row
@@ -173,7 +173,7 @@ def test_the_python_of_the_shapes_guide_runs() -> None:
 def test_the_shapes_guide_names_the_tasks_without_pictures(name: str) -> None:
     text = (ROOT / "docs" / "shapes.md").read_text()
     (line,) = (line for line in text.splitlines() if "have no picture to show" in line)
-    without = not create_task(registry.task_class(name), name, {}).has_pictures()
+    without = not create_task(registry.load_task_class(name), name, {}).has_pictures()
     assert (f"`{name.removeprefix('shapes/')}`" in line) == without
 
 

@@ -21,8 +21,8 @@ from proctor.analysis.figures import KINDS, Figure, make_figure
 from proctor.analysis.plots import Curves, Histograms, Scores, Spreads
 from proctor.analysis.report import Report
 from proctor.cli.main import main
-from proctor.core.errors import HopelessRunError, UsageError
-from proctor.core.options import differing, non_default_options
+from proctor.core.errors import TooManyErrorsError, UsageError
+from proctor.core.options import differing_options, non_default_options
 from proctor.core.types import Run
 from proctor.metrics.passing import count_tries, pass_at_k
 from proctor.store import open_store
@@ -240,7 +240,7 @@ def test_what_cannot_be_plotted_is_said(store: Store) -> None:
 
 
 def test_a_run_without_a_score(store: Store, adding: str) -> None:
-    with pytest.raises(HopelessRunError) as caught:
+    with pytest.raises(TooManyErrorsError) as caught:
         package.evaluate(adding, RANDOM, limit=3)
     run = caught.value.run
     assert run is not None
@@ -331,7 +331,7 @@ def test_an_old_run_did_not_say_which_settings_were_usual() -> None:
     run = exam(settings={"shapes": 7})
     old = msgspec.structs.replace(run, provenance={}, config={"settings": run.config["settings"]})
     assert non_default_options(old) == {"shapes": 7, "description": "coordinates"}
-    assert differing([old, run]) == ["limit", "max_tokens"], "which of these it had, it did not say either"
+    assert differing_options([old, run]) == ["limit", "max_tokens"], "which of these it had, it did not say either"
 
 
 # -- notebooks --------------------------------------------------------------------------------

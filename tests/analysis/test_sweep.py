@@ -321,7 +321,7 @@ def test_from_python(sized: str) -> None:
 
 
 def test_from_python_with_a_class(sized: str) -> None:
-    assert len(package.sweep(registry.task_class(sized), "scripted/oracle", "size", [1, 9]).points) == 2
+    assert len(package.sweep(registry.load_task_class(sized), "scripted/oracle", "size", [1, 9]).points) == 2
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_resume_with_the_file_of_the_run(proctor: Command, tmp_path: Path) -> No
     proctor("run", "--config", "exam.toml")
     assert proctor("resume", "latest", "--config", "exam.toml").returncode == 0
     (tmp_path / "exam.toml").write_text('tasks = ["shapes/*"]\nmodel = "scripted/oracle"\nlimit = 3\n')
-    assert "limit was 2, now 3" in proctor("resume", "latest", "--config", "exam.toml").stderr
+    assert "limit 2 → 3" in proctor("resume", "latest", "--config", "exam.toml").stderr
 
 
 def test_export_by_ending(proctor: Command, adding: str) -> None:
@@ -242,7 +242,7 @@ def test_resume_on_the_command_line(proctor: Command, adding: str) -> None:
     assert proctor("resume", "latest", "--quiet").returncode == 0
     refused = proctor("resume", "latest", "--seed", "5")
     assert refused.returncode == 2
-    assert "seed was 0, now 5" in refused.stderr
+    assert "seed 0 → 5" in refused.stderr
 
 
 @pytest.mark.parametrize("kind", ["task", pytest.param("shapes", marks=pytest.mark.slow), "code"])

@@ -114,8 +114,8 @@ def test_bad_toml_values(proctor: Command, tmp_path: Path, content: str, said: s
     [
         ("def __init__(self, x): pass", "cannot be created: TypeError", 2),
         ("Settings = dict", "Settings must be a class that extends msgspec.Struct", 2),
-        ("version = 1", "its version is a text", 2),
-        ("def count(self, config): return 'x'", "count must give a number or None, not 'x'", 1),
+        ("version = 1", "version must be a str", 2),
+        ("def count(self, config): return 'x'", "count must return a number or None, not 'x'", 1),
         ("def count(self, config): raise ValueError('a\\nb')", "cannot count its samples: ValueError: a b", 1),
         ("def samples(self, config): return None", "failed to make the sample after index -1: TypeError", 1),
         ("def tally(self): return None", "failed to sum up", 1),
@@ -135,7 +135,7 @@ def test_a_fault_of_our_own_is_one_sentence_too(proctor: Command, tmp_path: Path
     )
     done = proctor("show", "mine.py:Mine")
     assert done.returncode == 1
-    assert "ValueError: hm. PROCTOR_TRACEBACK=1 shows where." in done.stderr
+    assert "ValueError: hm. PROCTOR_TRACEBACK=1 shows the traceback." in done.stderr
     assert len(done.stderr.splitlines()) == 1
     with pytest.raises(ValueError, match="hm"):  # which the interpreter shows with its traceback
         proctor("show", "mine.py:Mine", PROCTOR_TRACEBACK="1")

@@ -15,7 +15,7 @@ import proctor
 from conftest import Command, Serve, right_sum
 from proctor.core.budget import Budget
 from proctor.core.config import build_config
-from proctor.core.errors import OutOfBudgetError, TransientModelError, UsageError
+from proctor.core.errors import BudgetExhaustedError, TransientModelError, UsageError
 from proctor.core.evaluation import resume
 from proctor.core.types import Usage
 from proctor.models.base import read_completion, read_response
@@ -276,7 +276,7 @@ def test_a_paid_run_says_before_what_it_may_cost(adding: str, serve: Serve, proc
     assert done.stderr.splitlines()[0] == estimate
     assert "cost 0.6000 of about 0.6000" in done.stderr.splitlines()[-1]
     short = proctor("run", adding, *flags, "--max-cost", "0.5", "--max-tokens", "5")
-    limit = "at most about 0.5900, more than the limit of 0.5, at which the run stops if it comes to that"
+    limit = "at most about 0.5900, more than the limit of 0.5, at which the run stops"
     assert limit in short.stderr
     unknown = proctor("run", adding, *flags, "--until-ci", "0.2")
     assert "estimate: for every 1,000 samples with about" in unknown.stderr
@@ -313,17 +313,17 @@ def test_nothing_begins_unless_it_fits_beside_all_that_is_under_way() -> None:
         begun: list[int] = []
 
         async def ask(number: int, used: int, most: int = 40) -> None:
-            async with budget.reserved(lambda: Usage(0, most)):
+            async with budget.reserve(lambda: Usage(0, most)):
                 begun.append(number)
                 await asyncio.sleep(0)
                 budget.use(Usage(0, used))
 
         await asyncio.gather(ask(0, 40), ask(1, 10), ask(2, 10), ask(3, 10))
         assert begun == [0, 1, 2, 3], "70 used: the later ones had to wait for the earlier"
-        assert not budget.ended
-        with pytest.raises(OutOfBudgetError, match="token limit: 70 of 100 used"):
+        assert not budget.exhausted
+        with pytest.raises(BudgetExhaustedError, match="token limit: 70 of 100 used"):
             await ask(4, 1)
-        with pytest.raises(OutOfBudgetError):
+        with pytest.raises(BudgetExhaustedError):
             await ask(5, 1, most=1)  # once it has ended, it has ended
 
     asyncio.run(scene())

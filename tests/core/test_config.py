@@ -3,7 +3,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from proctor.core.config import FIELDS, OPERATIONAL, RunConfig, build_config, changed_keys, load_toml
+from proctor.core.config import FIELDS, OPERATIONAL, RunConfig, build_config, changed_options, load_toml
 from proctor.core.errors import UsageError
 
 BASE = {"task": "shapes/existence", "model": "scripted/oracle"}
@@ -71,7 +71,7 @@ def test_missing_toml(tmp_path: Path) -> None:
 def test_changed_keys_leave_out_what_cannot_change_a_result() -> None:
     old = msgspec.to_builtins(build_config(BASE))
     new = msgspec.to_builtins(build_config(BASE | {"seed": 1, "concurrency": 2, "temperature": 1, "timeout": 5}))
-    assert changed_keys(old, new) == ["seed", "temperature"]
+    assert changed_options(old, new) == ["seed", "temperature"]
 
 
 def test_every_field_is_described_and_operational_ones_exist() -> None:

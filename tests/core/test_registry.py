@@ -11,7 +11,7 @@ from proctor.shapes.tasks.existence import ExistenceTask
 
 
 def test_built_in() -> None:
-    assert registry.task_class("shapes/existence") is ExistenceTask
+    assert registry.load_task_class("shapes/existence") is ExistenceTask
 
 
 def test_wildcard() -> None:
@@ -27,19 +27,19 @@ def test_did_you_mean(typo: str) -> None:
 
 
 def test_file(adding: str) -> None:
-    cls = registry.task_class(adding)
+    cls = registry.load_task_class(adding)
     assert cls.__name__ == "Adding"
-    assert registry.task_class(adding.removesuffix(":Adding")).__name__ == "Adding", "a lone class needs no name"
+    assert registry.load_task_class(adding.removesuffix(":Adding")).__name__ == "Adding", "a lone class needs no name"
 
 
 def test_file_may_import_its_neighbours(task_file: TaskFile) -> None:
     path = task_file("from adding import Adding\nclass Mine(Adding): pass")
-    assert registry.task_class(f"{path}:Mine").__name__ == "Mine"
+    assert registry.load_task_class(f"{path}:Mine").__name__ == "Mine"
 
 
 def test_a_class_can_be_found_again_by_its_name(adding: str) -> None:
-    cls = registry.task_class(adding)
-    assert registry.task_class(registry.name_of(cls)).__qualname__ == cls.__qualname__
+    cls = registry.load_task_class(adding)
+    assert registry.load_task_class(registry.find_task_name(cls)).__qualname__ == cls.__qualname__
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_class_can_be_found_again_by_its_name(adding: str) -> None:
         (
             "from proctor import Task\nclass Mine(Task):\n    def samples(self, config): pass",
             "Mine",
-            "it must define score_text(sample, text), or judge",
+            "it must define score_text(sample, text) or judge",
         ),
         ("class Mine: pass", "Mine", "not a task"),
         ("from proctor import Task\nclass Mine(Task): pass", "Mien", "no class 'Mien'; did you mean Mine?"),
@@ -62,14 +62,14 @@ def test_a_class_can_be_found_again_by_its_name(adding: str) -> None:
 def test_bad_files_are_one_sentence(task_file: TaskFile, source: str, name: str, said: str) -> None:
     path = task_file(source)
     with pytest.raises(UsageError) as caught:
-        registry.task_class(f"{path}:{name}" if name else str(path))
+        registry.load_task_class(f"{path}:{name}" if name else str(path))
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_missing_file() -> None:
     with pytest.raises(UsageError, match=r"No task file nowhere\.py"):
-        registry.task_class("nowhere.py:Mine")
+        registry.load_task_class("nowhere.py:Mine")
 
 
 def test_entry_point_of_an_installed_package(tmp_path: Path, adding: str) -> None:
@@ -84,8 +84,8 @@ def test_entry_point_of_an_installed_package(tmp_path: Path, adding: str) -> Non
     (site / "acme_exams.py").write_text(Path(adding.removesuffix(":Adding")).read_text())
     code = (
         "from proctor.core import registry\n"
-        "print(registry.task_class('acme/adding').__name__, registry.expand('acme/*'))\n"
-        "try: registry.task_class('acme/broken')\n"
+        "print(registry.load_task_class('acme/adding').__name__, registry.expand('acme/*'))\n"
+        "try: registry.load_task_class('acme/broken')\n"
         "except Exception as e: print(type(e).__name__, e)"
     )
     done = subprocess.run(

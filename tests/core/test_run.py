@@ -11,8 +11,8 @@ import proctor
 from conftest import FailingRun, ModelServer, Serve, TaskFile, right_sum
 from proctor import RunConfig, Sample, Score, Task
 from proctor.core import registry
-from proctor.core.errors import HopelessRunError, TaskError, UsageError
-from proctor.core.task import average
+from proctor.core.errors import TaskError, TooManyErrorsError, UsageError
+from proctor.core.task import average_scores
 from proctor.shapes.tasks.existence import ExistenceTask
 from proctor.store import open_store
 
@@ -93,8 +93,8 @@ def test_a_failed_sample_is_a_record_and_never_a_wrong_answer(task_file: TaskFil
 @pytest.mark.parametrize(
     ("returned", "type_", "said"),
     [
-        ("0.5", "TypeError", "must give a Score, not 0.5"),
-        ("None", "TypeError", "must give a Score, not None"),
+        ("0.5", "TypeError", "must return a Score, not 0.5"),
+        ("None", "TypeError", "must return a Score, not None"),
         ("Score(1.0, 'correct', object())", "TypeError", "Encoding objects of type object"),
         ("Score(1.0, outcome=3)", "ValidationError", "Expected `str`, got `int`"),
         ("Score(float('nan'))", "ValueError", "between 0 and 1"),
@@ -281,8 +281,8 @@ def test_one_failed_completion_calls_off_the_others(adding: str, serve: Serve) -
 
 def test_completions_without_a_value_are_not_averaged_away() -> None:
     scores = [Score(1), Score(None, "sandbox error", why="no room"), Score(0)]
-    assert average(scores) == Score(None, "sandbox error", [None, None, None], "no room")
-    assert average([Score(1), Score(0)]).value == 0.5
+    assert average_scores(scores) == Score(None, "sandbox error", [None, None, None], "no room")
+    assert average_scores([Score(1), Score(0)]).value == 0.5
 
 
 def test_outcomes_follow_from_the_value_and_two_are_reserved() -> None:
@@ -297,7 +297,7 @@ def test_a_task_of_the_catalog_given_as_a_class_keeps_its_name() -> None:
 
 
 def test_one_task_at_a_time() -> None:
-    with pytest.raises(UsageError, match=rf"stands for {len(registry.expand('shapes/*'))} tasks"):
+    with pytest.raises(UsageError, match=rf"matches {len(registry.expand('shapes/*'))} tasks"):
         proctor.evaluate("shapes/*", "scripted/oracle")
 
 
@@ -350,7 +350,7 @@ class Endless(Task):
 
 def test_samples_are_taken_lazily_and_a_hopeless_run_stops() -> None:
     Endless.made = 0
-    with pytest.raises(HopelessRunError, match="20 failed samples of 20; the last: RuntimeError: always"):
+    with pytest.raises(TooManyErrorsError, match="20 failed samples of 20; the last: RuntimeError: always"):
         proctor.evaluate(Endless, "scripted/oracle", concurrency=4)
     assert Endless.made <= 28
     (run,) = open_store().runs()
@@ -360,7 +360,7 @@ def test_samples_are_taken_lazily_and_a_hopeless_run_stops() -> None:
 
 
 def test_max_errors() -> None:
-    with pytest.raises(HopelessRunError, match="after 3 failed"):
+    with pytest.raises(TooManyErrorsError, match="after 3 failed"):
         proctor.evaluate(Endless, "scripted/oracle", max_errors=3, concurrency=1)
 
 
@@ -445,7 +445,7 @@ def test_settings_are_checked_and_stored_in_full(tmp_path: Path) -> None:
 
 
 def test_a_task_given_as_a_class(adding: str) -> None:
-    report = proctor.evaluate(registry.task_class(adding), "scripted/oracle")
+    report = proctor.evaluate(registry.load_task_class(adding), "scripted/oracle")
     assert report.run.task == adding
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import proctor
 from conftest import Command, FailingRun, Serve, TaskFile, right_sum
 from proctor.analysis.report import Report, truncation_notice
-from proctor.core.errors import HopelessRunError, ModelError, UsageError
+from proctor.core.errors import ModelError, TooManyErrorsError, UsageError
 from proctor.core.evaluation import resume
 from proctor.core.reasoning import reasoning_is_open
 from proctor.core.task import mark_truncated
@@ -368,7 +368,7 @@ def test_a_run_from_before_is_resumed_with_the_tokens_it_began_with(adding: str,
 def test_a_run_from_before_is_not_resumed_with_other_tokens(adding: str, serve: Serve) -> None:
     server = serve(right_sum)
     old = store_an_old_run(adding, server.url)
-    with pytest.raises(UsageError, match="max_tokens was 64, now 8192"):
+    with pytest.raises(UsageError, match="max_tokens 64 → 8192"):
         resume(old.id, {"max_tokens": 8_192})
     assert len(server.requests) == 2
 
@@ -383,7 +383,7 @@ def test_a_resumed_run_keeps_the_tokens_whatever_the_server_says_now(
         return web.json_response({}, status=400) if ill.is_set() and number > 1 else right_sum(body, number)
 
     server = serve(answer)
-    with pytest.raises(HopelessRunError):
+    with pytest.raises(TooManyErrorsError):
         proctor.evaluate(adding, "openai/m", base_url=server.url, limit=4, max_errors=1, concurrency=1)
     ill.clear()
     monkeypatch.setattr("proctor.models.providers.openai.REASONING_TOKENS", 100)

@@ -27,7 +27,7 @@ def raise_version(monkeypatch: pytest.MonkeyPatch) -> Raise:
     """The task changes: from here on it has another version."""
 
     def change() -> None:
-        task_class = registry.task_class(TASK)
+        task_class = registry.load_task_class(TASK)
         monkeypatch.setattr(task_class, "version", f"{task_class.version}.changed")
 
     return change
@@ -48,7 +48,7 @@ def test_a_run_of_the_old_version_is_not_resumed(raise_version: Raise) -> None:
     old = exam(generation_only=True).run
     raise_version()
     with pytest.raises(
-        UsageError, match=rf"begun with version {old.version} of {TASK}, now it is {old.version}\.changed"
+        UsageError, match=rf"used version {old.version} of {TASK}, which is now version {old.version}\.changed"
     ):
         resume(old.id, {"generation_only": False})
 

@@ -315,7 +315,7 @@ def test_precisions_that_make_no_sense(adding: str) -> None:
     with pytest.raises(UsageError, match="without judging no score gets known"):
         build_config({"task": "t", "model": "m", "until_ci": 0.1, "generation_only": True})
     run = proctor.evaluate(adding, "scripted/oracle", until_ci=0.1).run
-    with pytest.raises(UsageError, match=r"until_ci was 0.1, now 0.05"):
+    with pytest.raises(UsageError, match=r"until_ci 0.1 → 0.05"):
         resume(run.id, {"until_ci": 0.05})
 
 

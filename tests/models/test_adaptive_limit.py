@@ -104,7 +104,7 @@ def test_a_server_that_takes_all_is_given_all() -> None:
     run_at_once(ask(door, 6_000))
     assert door.places == MOST
     assert max(server.crowds) == MOST
-    assert door.findings() == {"concurrency": {"settled": MOST, "most": MOST, "pushbacks": 0}}
+    assert door.provenance() == {"concurrency": {"settled": MOST, "most": MOST, "pushbacks": 0}}
 
 
 class Queueing(Server):
@@ -233,8 +233,8 @@ def test_pushbacks_are_those_of_the_run() -> None:
     first = gateway(server)
     run_at_once(ask(first, 200))
     second = gateway(server)
-    assert first.findings()["concurrency"]["pushbacks"] == server.refused > 0
-    assert second.findings()["concurrency"]["pushbacks"] == 0
+    assert first.provenance()["concurrency"]["pushbacks"] == server.refused > 0
+    assert second.provenance()["concurrency"]["pushbacks"] == 0
 
 
 def test_a_place_is_not_lost_with_a_request_that_is_called_off() -> None:

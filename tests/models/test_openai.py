@@ -15,7 +15,7 @@ from aiohttp import web
 
 import proctor
 from conftest import FailingRun, Serve, right_sum
-from proctor.core.errors import RefusedByModelError, UsageError
+from proctor.core.errors import RequestRefusedError, UsageError
 from proctor.models.adaptive_limit import ServerLimit
 from proctor.store import open_store
 
@@ -237,7 +237,7 @@ def test_contents_of_all_kinds(adding: str, serve: Serve, message: dict[str, obj
 
 def test_a_redirect_is_refused_because_it_would_drop_the_prompt(adding: str, serve: Serve) -> None:
     server = serve(lambda body, number: web.Response(status=302, headers={"Location": "http://elsewhere/v1"}))
-    with pytest.raises(RefusedByModelError, match="redirected to http://elsewhere/v1"):
+    with pytest.raises(RequestRefusedError, match="redirected to http://elsewhere/v1"):
         proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1)
 
 
@@ -269,7 +269,7 @@ def test_what_will_never_work_stops_the_run_at_once(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     server = serve(lambda body, number: error(status, f"bad key {KEY}"))
-    with pytest.raises(RefusedByModelError, match=said) as caught:
+    with pytest.raises(RequestRefusedError, match=said) as caught:
         proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1000, concurrency=2)
     assert len(server.requests) <= 4
     assert KEY not in str(caught.value)
@@ -301,7 +301,7 @@ def test_an_unreachable_server(adding: str) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
-        with pytest.raises(RefusedByModelError, match="Cannot reach the model server"):
+        with pytest.raises(RequestRefusedError, match="Cannot reach the model server"):
             proctor.evaluate(adding, "openai/m", base_url=url)
     assert open_store().runs() == []
 

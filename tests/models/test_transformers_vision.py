@@ -459,7 +459,7 @@ def test_an_exam_that_begins_without_pictures_is_decoded_in_slots(
     ("name", "foreseen"), [("shapes/existence", True), ("code/starter", True), ("agents/hexagon", False)]
 )
 def test_only_what_is_in_the_samples_can_be_foreseen(name: str, foreseen: bool) -> None:
-    assert create_task(registry.task_class(name), name, {}).asks_its_inputs == foreseen
+    assert create_task(registry.load_task_class(name), name, {}).asks_its_inputs == foreseen
 
 
 def test_a_model_that_was_saved_without_its_processor_reads(folders: Callable[[str], Path], tmp_path: Path) -> None:

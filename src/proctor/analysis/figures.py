@@ -26,7 +26,7 @@ from proctor.analysis.plots import (
 from proctor.analysis.plots.scores import scores_of
 from proctor.analysis.report import Report
 from proctor.core.errors import UnknownNameError, UsageError
-from proctor.core.options import differing, result_options, written
+from proctor.core.options import differing_options, format_options, result_options
 from proctor.core.types import Metric, Record, Run
 from proctor.metrics.passing import count_tries, estimates
 from proctor.metrics.statistics import score_mean
@@ -188,10 +188,10 @@ def _labels(runs: Sequence[Run]) -> list[str]:
     for i, name in enumerate(names):
         alike.setdefault(name, []).append(i)
     for places in alike.values():
-        apart = differing([runs[i] for i in places])
+        apart = differing_options([runs[i] for i in places])
         for i in places if len(places) > 1 else ():
             found = {key: value for key, value in result_options(runs[i]).items() if key in apart}
-            names[i] += f" ({written(found) or runs[i].id})"
+            names[i] += f" ({format_options(found) or runs[i].id})"
     return names if len(set(names)) == len(names) else [f"{n} · {run.id}" for n, run in zip(names, runs, strict=True)]
 
 

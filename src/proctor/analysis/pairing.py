@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from proctor.core.config import FIELDS
 from proctor.core.errors import NotComparableError
-from proctor.core.loading import is_file
+from proctor.core.loading import is_task_file
 from proctor.core.types import Run
 from proctor.store.store import Store
 from proctor.store.types import Values
@@ -127,7 +127,7 @@ def _refuse_other_exams(first: Run, second: Run) -> None:
             f"{both}: between version {first.version} and version {second.version} of {first.task} its samples or its "
             "scores changed. Run the older one again."
         )
-    if is_file(first.task) and first.provenance.get("task_source") != second.provenance.get("task_source"):
+    if is_task_file(first.task) and first.provenance.get("task_source") != second.provenance.get("task_source"):
         raise NotComparableError(f"{both}: the file of {first.task} changed in between. Run the older one again.")
     ours, theirs = first.config.get("settings", {}), second.config.get("settings", {})
     changed = [key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key)]

@@ -20,13 +20,15 @@ from proctor.cli.output import print_json
 from proctor.core import registry
 from proctor.core.types import Finding, Probe
 
-PROBED = 100_000  # samples looked at, unless it is said
+PROBE_SAMPLES = 100_000  # samples looked at, unless it is said
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tasks", nargs="+", metavar="TASK", help="task names, wildcards or file.py:Class")
     parser.add_argument(
-        "-n", type=int, help=f"samples to look at (default: {CHECKED}, or a whole data set; {PROBED:,} with --probes)"
+        "-n",
+        type=int,
+        help=f"samples to look at (default: {CHECKED}, or a whole data set; {PROBE_SAMPLES:,} with --probes)",
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--probes", action="store_true", help="look for shortcuts, by guessers that see too little")
@@ -41,11 +43,11 @@ def call(args: argparse.Namespace) -> int:
     results: dict[str, Sequence[Finding | Probe]] = {}
     for name in names:
         if args.probes:
-            results[name] = probe_task(name, settings, PROBED if args.n is None else args.n, args.seed, data)
+            results[name] = probe_task(name, settings, PROBE_SAMPLES if args.n is None else args.n, args.seed, data)
         else:
             results[name] = check_task(name, settings, args.n, args.seed, data)
         if not args.json:
-            lines = [f"  {'ok  ' if found.holds else 'FAIL'}  {_say(found)}" for found in results[name]]
+            lines = [f"  {'ok  ' if found.holds else 'FAIL'}  {_describe(found)}" for found in results[name]]
             print(f"{name}:", *lines, *_best_guesser(results[name]), sep="\n", flush=True)
     if args.json:
         print_json({name: [_verdict(found) for found in result] for name, result in results.items()})
@@ -56,7 +58,7 @@ def _verdict(found: Finding | Probe) -> dict[str, Any]:
     return {"holds": found.holds, **msgspec.to_builtins(found)}
 
 
-def _say(found: Finding | Probe) -> str:
+def _describe(found: Finding | Probe) -> str:
     if isinstance(found, Finding):
         claim = f"{found.claim}: {found.seen}" if found.seen else found.claim
         return claim if found.holds else f"{claim}\n        {found.fault}"

@@ -29,9 +29,9 @@ WIDTH = 110
 INDENT = " " * 26
 # How each container engine says its version; Docker's command is of no use without its service, Podman has none.
 VERSIONS = {"docker": "{{.Server.Version}}", "podman": "{{.Client.Version}}"}
-WINDOW_MODULES = ("Xlib", "mss", "pygame", "rapidocr")
+DESKTOP_MODULES = ("Xlib", "mss", "pygame", "rapidocr")
 PAUSED = "windows that wait while an agent thinks"
-PATIENCE = 5.0  # seconds for a container engine to answer
+ENGINE_TIMEOUT = 5.0  # seconds for a container engine to answer
 
 
 class Symptom(Struct, frozen=True):
@@ -163,7 +163,7 @@ def _reasoning_gym() -> Symptom:
 
 def _desktop() -> Iterator[Symptom]:
     """What agents need for windows."""
-    missing = [module for module in WINDOW_MODULES if importlib.util.find_spec(module) is None]
+    missing = [module for module in DESKTOP_MODULES if importlib.util.find_spec(module) is None]
     if missing:
         cure = "Needed for exams in windows: pip install 'proctor[desktop]'"
         yield Symptom("windows", False, f"not installed: {', '.join(missing)}", cure)
@@ -228,7 +228,7 @@ async def _engine(name: str) -> Symptom:
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(ENGINE_TIMEOUT):
             said, complaint = await asking.communicate()
     except TimeoutError:
         asking.kill()

@@ -17,7 +17,7 @@ from proctor.core.errors import UsageError
 from proctor.core.task import create_task, take_samples
 from proctor.formats.data_files import format_of, shard_of, with_pictures, write_data
 
-PERIOD = 10.0  # seconds between two lines of progress
+PROGRESS_SECONDS = 10.0  # seconds between two lines of progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,11 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def call(args: argparse.Namespace) -> int:
-    name = registry.single(args.task)
+    name = registry.expand_one(args.task)
     options = {"settings": parse_settings(getattr(args, "settings", [])), "seed": args.seed, "few_shot": args.few_shot}
     options |= {"shots": getattr(args, "shots", "same"), "data": getattr(args, "data", None)}
     config = build_config({"task": name, "model": "scripted/oracle", "limit": args.n} | options)
-    task = create_task(registry.task_class(name), name, config.settings, data=config.data)
+    task = create_task(registry.load_task_class(name), name, config.settings, data=config.data)
     n = task.count(config)
     if n is None:  # only the samples themselves tell
         n = sum(1 for _ in take_samples(task, config))
@@ -74,10 +74,10 @@ class _Counted:
         return time.monotonic() - self._started
 
     def __iter__(self) -> Iterator[bytes]:
-        next_line = PERIOD
+        next_line = PROGRESS_SECONDS
         for piece in self._lines:
             yield piece
             self.done += piece.count(b"\n")
             if not self._quiet and self.seconds >= next_line:
-                next_line = self.seconds + PERIOD
+                next_line = self.seconds + PROGRESS_SECONDS
                 print(f"  {self.done:,} of {self._total:,}", file=sys.stderr, flush=True)

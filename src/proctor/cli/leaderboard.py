@@ -13,7 +13,7 @@ from proctor.analysis.leaderboard import RankedCandidate, Ranking, rank_runs
 from proctor.cli.options import add_store_flag
 from proctor.cli.output import print_json
 from proctor.core.errors import UsageError
-from proctor.core.options import written
+from proctor.core.options import format_options
 from proctor.store import open_store
 
 
@@ -44,7 +44,7 @@ def _means(pattern: str, task: str) -> bool:
 
 
 def _shown(board: Ranking) -> str:
-    settings = f" · {written(board.non_default_options)}" if board.non_default_options else ""
+    settings = f" · {format_options(board.non_default_options)}" if board.non_default_options else ""
     samples = f"{board.samples:,} sample{'' if board.samples == 1 else 's'}"
     rows = [["rank", "ranks", "candidate", board.metric, "95 % interval", "n", "date", "run"]]
     rows += [_row(entry) for entry in board.entries]
@@ -63,7 +63,7 @@ def _row(entry: RankedCandidate) -> list[str]:
     metric = entry.metric
     interval = "" if metric.low is None or metric.high is None else f"{metric.low:.3f} – {metric.high:.3f}"
     ranks = (entry.best_rank, entry.worst_rank)
-    how = f" ({written(entry.options)})" if entry.options else ""
+    how = f" ({format_options(entry.options)})" if entry.options else ""
     more = f" (best of {entry.runs})" if entry.runs > 1 else ""
     errors = f" (+{entry.errors} failed)" if entry.errors else ""
     return [

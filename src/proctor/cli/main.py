@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from proctor import __version__
-from proctor.cli.output import say
+from proctor.cli.output import print_message
 from proctor.core.errors import ProctorError, UnknownNameError, UsageError, did_you_mean
 
 # Summaries stand here so that the help needs no verb's module.
@@ -80,10 +80,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except ProctorError as error:
-        say(str(error))
+        print_message(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        say("stopped. `proctor list runs` shows the run; `proctor resume latest` goes on.")
+        print_message("stopped. `proctor list runs` shows the run; `proctor resume latest` goes on.")
         sys.stdout.flush()
         # All is stored. An embedded model may be in the middle of an answer that nobody waits for any more.
         os._exit(1)
@@ -92,12 +92,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:
         _forget_stdout()
-        say(f"{error}.")
+        print_message(f"{error}.")
         return 1
     except Exception as error:
         if os.environ.get("PROCTOR_TRACEBACK"):
             raise
-        say(f"a fault of the program or of a task: {type(error).__name__}: {error}. PROCTOR_TRACEBACK=1 shows where.")
+        print_message(
+            f"unexpected error in Proctor or in a task: {type(error).__name__}: {error}. "
+            "PROCTOR_TRACEBACK=1 shows the traceback."
+        )
         return 1
 
 

@@ -20,7 +20,7 @@ ALIASES = {
     "tags": ("--tag",),
     "max_length": ("--max-length-generation",),
 }
-CONTAINMENT = ("sandbox", "workers", "unsafe")
+SANDBOX_OPTIONS = ("sandbox", "workers", "unsafe")
 GROUPS = {
     "exam": (
         "model",
@@ -69,7 +69,7 @@ GROUPS = {
         "agent_frames",
     ),
     "running": ("concurrency", "timeout", "retries", "max_errors", "generation_only"),
-    "programs": ("allow_code_execution", "program_timeout", *CONTAINMENT),
+    "programs": ("allow_code_execution", "program_timeout", *SANDBOX_OPTIONS),
     "results": ("store", "tags", "out"),
 }
 
@@ -102,7 +102,7 @@ def add_shots_flag(parser: argparse.ArgumentParser) -> None:
 
 def add_program_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("programs")
-    for name in CONTAINMENT:
+    for name in SANDBOX_OPTIONS:
         _add_flag(group, name)
 
 

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 
-def say(text: str) -> None:
+def print_message(text: str) -> None:
     """One line on stderr, whatever an error message brought along."""
     print(f"proctor: {' '.join(text.split())}", file=sys.stderr)
 

@@ -78,7 +78,7 @@ class Tracker:
 
 
 class ProgressDisplay(Observer):
-    def planned(self, estimate: str) -> None:
+    def estimated(self, estimate: str) -> None:
         print(estimate, file=sys.stderr, flush=True)
 
 

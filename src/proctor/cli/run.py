@@ -23,13 +23,13 @@ from proctor.cli.options import (
     add_window_flags,
     given_options,
 )
-from proctor.cli.output import print_json, say
+from proctor.cli.output import print_json, print_message
 from proctor.cli.progress import open_display
 from proctor.core import registry
 from proctor.core.budget import Budget
 from proctor.core.config import RunConfig, build_config
 from proctor.core.errors import MissingDataError, ProctorError, SettingError, UsageError
-from proctor.core.evaluation import budget_of, evaluate
+from proctor.core.evaluation import create_budget, evaluate
 from proctor.core.task import create_task
 from proctor.integrations.bigcode import flags as bigcode
 from proctor.store import store_url
@@ -90,7 +90,7 @@ def _configuration(name: str, options: dict[str, Any], named: bool) -> RunConfig
     """None for a task without pictures that only a wildcard means, where pictures are wanted."""
     config = build_config(options | {"task": name})
     try:
-        create_task(registry.task_class(name), name, config.settings, config.modality, config.data)
+        create_task(registry.load_task_class(name), name, config.settings, config.modality, config.data)
     except SettingError as error:
         if named or error.setting != "modality":
             raise
@@ -102,7 +102,7 @@ def _configuration(name: str, options: dict[str, Any], named: bool) -> RunConfig
 def _sweep(names: list[str], options_of: dict[str, dict[str, Any]], named: set[str]) -> tuple[list[RunConfig], str]:
     (table, *_) = [options.pop("sweep") for options in options_of.values()]
     sweep = read_sweep(table)
-    tasks = {name: registry.task_class(name) for name in names}
+    tasks = {name: registry.load_task_class(name) for name in names}
     # Who names a task means all its points; a wildcard means the tasks and values that go together.
     configurations, left_out = plan_runs(sweep, tasks, options_of, lenient=tasks.keys() - named)
     for why in left_out:
@@ -113,11 +113,11 @@ def _sweep(names: list[str], options_of: dict[str, dict[str, Any]], named: set[s
 def _run_all(configurations: list[RunConfig], swept: str, args: argparse.Namespace) -> tuple[list[Report], int]:
     reports: list[Report] = []
     code = 0
-    budget = budget_of(configurations[0]) if configurations else Budget()
+    budget = create_budget(configurations[0]) if configurations else Budget()
     for number, config in enumerate(configurations, 1):
-        if budget.ended:
+        if budget.exhausted:
             left = ", ".join(dict.fromkeys(config.task for config in configurations[number - 1 :]))
-            say(f"not begun ({budget.reason}): {left}.")
+            print_message(f"not begun ({budget.reason}): {left}.")
             return reports, max(code, OUT_OF_BUDGET)
         if swept and not args.quiet:
             where = f"{config.task} at {swept}={config.settings[swept]}"
@@ -126,7 +126,7 @@ def _run_all(configurations: list[RunConfig], swept: str, args: argparse.Namespa
             with open_display(args.quiet) as display:
                 reports.append(evaluate(**msgspec.structs.asdict(config), observer=display, budget=budget))
         except ProctorError as error:
-            say(str(error))
+            print_message(str(error))
             code = max(code, error.exit_code)
             if error.run is not None:
                 reports.append(Report(error.run, store_url(config.store)))

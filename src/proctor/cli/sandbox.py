@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.cli.options import CONTAINMENT, add_program_flags
+from proctor.cli.options import SANDBOX_OPTIONS, add_program_flags
 from proctor.cli.output import print_json
 from proctor.core import machine
 from proctor.core.config import RunConfig, build_config
@@ -25,13 +25,13 @@ from proctor.sandbox.languages import LANGUAGES, Language, find_language
 from proctor.sandbox.program import Limits, Program
 from proctor.sandbox.verdict import Mode, Verdict
 
-WORTH = {
+TESTING_MODES = {
     Mode.SPLIT: "split: they ran in a process apart from the program",
     Mode.IN_PROCESS: "in-process: they ran beside the program, which could have faked a pass",
     Mode.NONE: "none: the exit status decided",
 }
 
-LARGEST = 10**9
+MAX_LIMIT = 10**9
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +70,7 @@ def call(args: argparse.Namespace) -> int:
 
 def _config(args: argparse.Namespace) -> RunConfig:
     """The options that this verb shares with runs, which also have a task and a model."""
-    flags = {name: value for name, value in vars(args).items() if name in CONTAINMENT}
+    flags = {name: value for name, value in vars(args).items() if name in SANDBOX_OPTIONS}
     return build_config({"task": "none", "model": "none", **flags})
 
 
@@ -141,7 +141,7 @@ def _lines(file: str, verdict: Verdict) -> Iterator[str]:
     yield f"{file}: {verdict.outcome}"
     for name, value in (
         ("why", verdict.detail),
-        ("tests", WORTH[verdict.testing]),
+        ("tests", TESTING_MODES[verdict.testing]),
         ("level", verdict.level),
         (
             "used",
@@ -166,8 +166,8 @@ def _visible(text: str) -> str:
 def _positive(kind: Callable[[str], Any]) -> Callable[[str], Any]:
     def read(text: str) -> Any:
         value = kind(text)
-        if not 0 < value < LARGEST:
-            raise argparse.ArgumentTypeError(f"expected a number above 0 and below {LARGEST:,}, got {text}")
+        if not 0 < value < MAX_LIMIT:
+            raise argparse.ArgumentTypeError(f"expected a number above 0 and below {MAX_LIMIT:,}, got {text}")
         return value
 
     read.__name__ = kind.__name__

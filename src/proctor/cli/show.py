@@ -73,7 +73,7 @@ def _show_task(args: argparse.Namespace) -> int:
     from proctor.core.errors import UsageError
     from proctor.core.task import create_task, take_samples
 
-    name = registry.single(args.name)
+    name = registry.expand_one(args.name)
     config = build_config(
         {
             "task": name,
@@ -88,7 +88,7 @@ def _show_task(args: argparse.Namespace) -> int:
             "data": getattr(args, "data", None),
         }
     )
-    task = create_task(registry.task_class(name), name, config.settings, config.modality, config.data)
+    task = create_task(registry.load_task_class(name), name, config.settings, config.modality, config.data)
     sample = next(take_samples(task, config), None)
     if sample is None:
         raise UsageError(f"{name} has no sample with index {args.index}.")

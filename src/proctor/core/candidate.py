@@ -1,4 +1,4 @@
-"""The contract of whoever sits an exam."""
+"""The contract of a candidate: a model or an agent that answers samples."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from proctor.core.types import Sample
 
 class Candidate(ABC):
     name: str
-    # Requests that it works at together: so many reach it at once, whatever --concurrency says. Known once prepared.
+    # The requests that it processes at once, also if --concurrency allows more.
+    # Final after `prepare`.
     places: int = 1
-    gathers: bool = False  # it works faster at requests that come at the same moment than at one after the other
+    batches: bool = False  # faster if requests arrive together than one after the other
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:  # noqa: B027
-        """Called once before the first sample: load weights, reach the server, look the exam over."""
+        """Called once before the first sample: loads weights, contacts the server, reads samples."""
 
     def identity(self) -> dict[str, str]:
-        """All that could change an answer besides the request: file hash, server, endpoint."""
+        """Everything besides the request that could change an answer: file hash, server, endpoint."""
         return {"model": self.name}
 
-    def findings(self) -> dict[str, Any]:
-        """What it found out while it worked, for the provenance of the run."""
+    def provenance(self) -> dict[str, Any]:
+        """Facts about the session for the provenance of the run."""
         return {}
 
     async def close(self) -> None:  # noqa: B027

@@ -16,9 +16,9 @@ from msgspec import Meta, Struct
 from proctor.core.errors import UsageError, did_you_mean
 from proctor.core.types import FimFamily, Modality, ShotSource
 
-MOST = 10**12  # far more than can be asked; an index must fit into the store's 64 bits
-Count = Annotated[int, Meta(ge=0, le=MOST)]
-Positive = Annotated[int, Meta(ge=1, le=MOST)]
+MAX_COUNT = 10**12  # far more than can be asked; an index must fit into the store's 64 bits
+Count = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
+Positive = Annotated[int, Meta(ge=1, le=MAX_COUNT)]
 
 
 class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -250,8 +250,8 @@ OPERATIONAL = frozenset(
         "api_key_env",
     }
 )
-UNITS = {"s": 1, "m": 60, "h": 3600}
-REMOTE = ("http://", "https://")  # how the address of an agent on another machine begins
+TIME_UNITS = {"s": 1, "m": 60, "h": 3600}
+URL_PREFIXES = ("http://", "https://")  # how the address of an agent on another machine begins
 PATH_OPTIONS = frozenset({"store", "out"})
 FIELDS = {field.name: field for field in msgspec.structs.fields(RunConfig)}
 
@@ -311,7 +311,7 @@ def build_config(options: Mapping[str, Any]) -> RunConfig:
 def _check_agent(config: RunConfig) -> None:
     if config.isolate_agent and not config.agent:
         raise UsageError("isolate_agent: a model runs elsewhere and has nothing here: leave it out.")
-    if config.isolate_agent and config.agent.startswith(REMOTE):
+    if config.isolate_agent and config.agent.startswith(URL_PREFIXES):
         raise UsageError("isolate_agent: an agent on another machine has nothing here: leave it out.")
     for key in ("agent_network", "agent_gpu", "agent_files", "agent_env"):
         if getattr(config, key) and not config.isolate_agent:
@@ -328,9 +328,9 @@ def user_path(text: str) -> Path:
 
 def _seconds(text: str) -> float:
     """Seconds from 90s, 30m or 2h."""
-    number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
+    number, unit = (text[:-1], text[-1]) if text[-1:] in TIME_UNITS else (text, "s")
     try:
-        return float(number) * UNITS[unit]
+        return float(number) * TIME_UNITS[unit]
     except ValueError:
         raise UsageError(f"time_limit: expected seconds, or a time like 90s, 30m or 2h, got {text!r}.") from None
 
@@ -384,14 +384,14 @@ def load_toml(path: str | Path) -> dict[str, Any]:
     return options
 
 
-def stored_form(config: RunConfig) -> dict[str, Any]:
+def to_stored(config: RunConfig) -> dict[str, Any]:
     """The configuration as it is kept with a run: without places, which mean nothing elsewhere."""
     built: dict[str, Any] = msgspec.to_builtins(config)
     return {key: value for key, value in built.items() if key not in PATH_OPTIONS}
 
 
-def changed_keys(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def changed_options(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Which options differ between two stored configurations, of those that could change a result."""
     # An option that is newer than the old run had its default then.
-    old, new = (stored_form(build_config({k: v for k, v in c.items() if k in FIELDS})) for c in (old, new))
+    old, new = (to_stored(build_config({k: v for k, v in c.items() if k in FIELDS})) for c in (old, new))
     return sorted(key for key in old if key not in OPERATIONAL and old[key] != new[key])

@@ -13,8 +13,8 @@ from proctor.core.types import Run
 # Who was asked what is said elsewhere, and where a model is to be had is no property of the run.
 _TOLD_ELSEWHERE = frozenset({"task", "model", "agent", "settings", "base_url", "api", "price_input", "price_output"})
 _OPTIONS = [name for name in FIELDS if name not in OPERATIONAL | PATH_OPTIONS | _TOLD_ELSEWHERE]
-CHANGED = "changed_settings"  # in the provenance: names of the settings that were not the task's defaults
-FILLED = "filled_options"  # in the provenance: names of the options that nobody gave, set by task and model
+CHANGED_SETTINGS = "changed_settings"  # in the provenance: names of the settings that were not the task's defaults
+FILLED_OPTIONS = "filled_options"  # in the provenance: names of the options that nobody gave, set by task and model
 
 
 def result_options(run: Run) -> dict[str, Any]:
@@ -26,8 +26,8 @@ def result_options(run: Run) -> dict[str, Any]:
 def non_default_options(run: Run) -> dict[str, Any]:
     """Those that were not the defaults, as far as that was noted; how many samples there were is seen anyway."""
     settings = run.config.get("settings", {})
-    changed = run.provenance.get(CHANGED, settings)
-    told = {"limit", *run.provenance.get(FILLED, ())}
+    changed = run.provenance.get(CHANGED_SETTINGS, settings)
+    told = {"limit", *run.provenance.get(FILLED_OPTIONS, ())}
     options = {name: run.config[name] for name in _OPTIONS if name in run.config and name not in told}
     return {
         **{name: value for name, value in settings.items() if name in changed},
@@ -35,14 +35,14 @@ def non_default_options(run: Run) -> dict[str, Any]:
     }
 
 
-def differing(runs: Sequence[Run]) -> list[str]:
+def differing_options(runs: Sequence[Run]) -> list[str]:
     """The names of those in which the runs are not all alike."""
     found = [result_options(run) for run in runs]
     names = dict.fromkeys(name for one in found for name in one)
     return [name for name in names if any(one.get(name) != found[0].get(name) for one in found)]
 
 
-def changed_settings(settings: Mapping[str, Any], kind: type[msgspec.Struct]) -> list[str]:
+def non_default_settings(settings: Mapping[str, Any], kind: type[msgspec.Struct]) -> list[str]:
     """Which of these are not the defaults of the settings of this kind."""
     defaults = {}
     for field in msgspec.structs.fields(kind):
@@ -53,7 +53,7 @@ def changed_settings(settings: Mapping[str, Any], kind: type[msgspec.Struct]) ->
     return [name for name, value in settings.items() if name not in defaults or defaults[name] != value]
 
 
-def written(found: Mapping[str, Any]) -> str:
+def format_options(found: Mapping[str, Any]) -> str:
     """shapes=7, description=coordinates"""
     return ", ".join(
         f"{name}={value if isinstance(value, str) else msgspec.json.encode(value).decode()}"

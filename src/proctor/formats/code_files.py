@@ -14,8 +14,8 @@ import msgspec
 from proctor.analysis.report import Report
 from proctor.core import registry
 from proctor.core.config import build_config
-from proctor.core.evaluation import run_to_end
-from proctor.core.loading import is_file
+from proctor.core.evaluation import run_async
+from proctor.core.loading import is_task_file
 from proctor.core.task import create_task
 from proctor.core.types import Metric
 from proctor.models.providers.generations import write_generations, write_json
@@ -42,13 +42,13 @@ _NO_NAME = re.compile(r"[^\w.,+-]+")
 
 def _short_name(task: str) -> str:
     """Without its family or folder; the variants of one file never share a name, whether they run together or not."""
-    if not is_file(task):
+    if not is_task_file(task):
         return task.rpartition("/")[2]
-    return _NO_NAME.sub("-", registry.variant(task)) or _stem(task)
+    return _NO_NAME.sub("-", registry.task_variant(task)) or _stem(task)
 
 
 def _long_name(task: str) -> str:
-    if not is_file(task):
+    if not is_task_file(task):
         return task.replace("/", "_")
     return f"{_stem(task)}_{_NO_NAME.sub('-', task.rpartition(':')[2])}" if ":" in task else _stem(task)
 
@@ -66,9 +66,11 @@ def path_for(template: str, name: str) -> Path:
 def save_generations(report: Report, path: Path) -> None:
     """What was judged, or would be: a list of texts for each problem; an empty one where there was no answer."""
     config = build_config(report.run.config)
-    task = create_task(registry.task_class(config.task), config.task, config.settings, config.modality, config.data)
+    task = create_task(
+        registry.load_task_class(config.task), config.task, config.settings, config.modality, config.data
+    )
     # Nothing is judged here, so that there is no sandbox.
-    run_to_end(task.open(msgspec.structs.replace(config, generation_only=True)))
+    run_async(task.open(msgspec.structs.replace(config, generation_only=True)))
     found: dict[int, list[str]] = {}
     try:
         for record in report.records():
@@ -76,7 +78,7 @@ def save_generations(report: Report, path: Path) -> None:
             with suppress(Exception):  # what the task could not judge, it may not be able to read now
                 texts += task.generations(record)
     finally:
-        run_to_end(task.close())
+        run_async(task.close())
     write_generations(
         path,
         _in_order(found, config.limit_start),

@@ -28,7 +28,7 @@ class Gateway(Model):
     def __init__(
         self, model: Model, config: RunConfig, cache: ResponseCache | None = None, budget: Budget | None = None
     ) -> None:
-        self.name, self.gathers = model.name, model.gathers
+        self.name, self.batches = model.name, model.batches
         self._model = model
         self._cache = cache
         self._budget = budget or Budget()
@@ -54,7 +54,7 @@ class Gateway(Model):
     def identity(self) -> dict[str, str]:
         return self._model.identity()
 
-    def findings(self) -> dict[str, Any]:
+    def provenance(self) -> dict[str, Any]:
         if not self._model.server:
             return {}
         limit = self._limit
@@ -75,7 +75,7 @@ class Gateway(Model):
         return self._priced(output)
 
     async def _try_within_budget(self, request: Request) -> Output:
-        async with self._budget.reserved(lambda: self._most(request)):
+        async with self._budget.reserve(lambda: self._most(request)):
             output = await self._try(request)
             used = output.usage.input_tokens
             if self._model.server and used + output.usage.output_tokens == 0:
@@ -97,7 +97,7 @@ class Gateway(Model):
             try:
                 async with self._limit.place():
                     if attempt == 1:
-                        self._budget.refuse_if_ended()  # the time may have come while it waited for its place
+                        self._budget.raise_if_exhausted()  # the time may have come while it waited for its place
                     output = await self._model.generate(request)
             except TransientModelError as error:
                 if error.retry_after is not None:

@@ -12,7 +12,7 @@ from proctor.analysis.leaderboard import rank_runs
 from proctor.analysis.report import truncation_notice
 from proctor.analysis.reviews import count_reviews
 from proctor.core.errors import NotComparableError, UsageError
-from proctor.core.options import differing, result_options, written
+from proctor.core.options import differing_options, format_options, result_options
 from proctor.core.types import TRUNCATED, UNPARSED, Record, Run
 from proctor.store.reviews import StoredReviews
 from proctor.store.store import Store
@@ -171,11 +171,11 @@ def told_apart(runs: Sequence[Run]) -> dict[str, str]:
         by_task[run.task].append(run)
     found: dict[str, str] = {}
     for alike in by_task.values():
-        names = set(differing(alike)) - TOLD_IN_THE_LIST
+        names = set(differing_options(alike)) - TOLD_IN_THE_LIST
         several = len({run.version for run in alike}) > 1
         for run in alike:
             told = {name: value for name, value in result_options(run).items() if name in names} if names else {}
-            found[run.id] = written({"version": run.version, **told} if several else told)
+            found[run.id] = format_options({"version": run.version, **told} if several else told)
     return found
 
 

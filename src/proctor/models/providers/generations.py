@@ -93,8 +93,8 @@ class PartialGenerations(Model):
     def identity(self) -> dict[str, str]:
         return self._model.identity() | {"generations": self._sha256}
 
-    def findings(self) -> dict[str, Any]:
-        return self._model.findings()
+    def provenance(self) -> dict[str, Any]:
+        return self._model.provenance()
 
     async def generate(self, request: Request) -> Output:
         texts = self._texts.get(request.sample.index, [])
@@ -107,7 +107,7 @@ class PartialGenerations(Model):
 
     def _copy_traits(self) -> None:
         """Those of the model, of which some are known only when it is prepared."""
-        for trait in ("blind", "gathers", "in_process", "places", "reasoning_tokens", "server", "usual_api"):
+        for trait in ("blind", "batches", "in_process", "places", "reasoning_tokens", "server", "usual_api"):
             setattr(self, trait, getattr(self._model, trait))
 
 

@@ -11,9 +11,9 @@ import msgspec
 from proctor.core.config import RunConfig
 from proctor.core.errors import ModelError, UsageError
 from proctor.core.types import Output, Sample
-from proctor.distributed.actor import Labour, Node
+from proctor.distributed.actor import Node, RemoteWorker
 from proctor.distributed.cluster import capacity
-from proctor.distributed.pool import ActorPool, LostError
+from proctor.distributed.pool import ActorPool, WorkerLostError
 from proctor.models.base import Model, Request
 
 Api = Literal["chat", "completions"]
@@ -44,25 +44,25 @@ class ClusterModel(Model):
 
     def __init__(self, model: Model, config: RunConfig, opener: Opener) -> None:
         """``model`` is the one that a copy opens by ``opener``; here it is only looked at."""
-        self.name, self.blind, self.usual_api, self.gathers = model.name, model.blind, model.usual_api, model.gathers
+        self.name, self.blind, self.usual_api, self.batches = model.name, model.blind, model.usual_api, model.batches
         self._identity = model.identity()
         self._known = False
         self._copies, cpus, gpus = _placement(config)
         at_once = max(model.places, LEAST_AT_ONCE)
         self.places = self._copies * at_once
         alone = msgspec.structs.replace(config, engine="local", ray_address=None)
-        self._crew = ActorPool(
+        self._pool = ActorPool(
             partial(_Copy, opener, alone),
             self._copies,
             cpus=cpus,
             gpus=gpus,
-            most=at_once,
+            max_jobs=at_once,
             paced=False,
-            welcome=self._welcome,
+            on_open=self._on_open,
         )
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
-        await self._crew.open()
+        await self._pool.open()
         self.refuse_pictures(samples)
 
     def identity(self) -> dict[str, str]:
@@ -70,14 +70,14 @@ class ClusterModel(Model):
 
     async def generate(self, request: Request) -> Output:
         try:
-            return await self._crew.do(request)
-        except LostError as error:
+            return await self._pool.run(request)
+        except WorkerLostError as error:
             raise ModelError(str(error)) from None
 
     async def close(self) -> None:
-        await self._crew.close()
+        await self._pool.close()
 
-    def _welcome(self, node: Node, opened: _Opened) -> None:
+    def _on_open(self, node: Node, opened: _Opened) -> None:
         identity = opened.identity
         if self._known and identity != self._identity:
             changed = ", ".join(sorted(key for key in identity if identity[key] != self._identity.get(key)))
@@ -85,8 +85,8 @@ class ClusterModel(Model):
         self._known = True
         self._identity, self.usual_api, self.blind = identity, opened.usual_api, opened.blind
         self.reasoning_tokens = opened.reasoning_tokens
-        self._crew.most = max(opened.places, LEAST_AT_ONCE)
-        self.places = self._copies * self._crew.most
+        self._pool.max_jobs = max(opened.places, LEAST_AT_ONCE)
+        self.places = self._copies * self._pool.max_jobs
 
 
 def _placement(config: RunConfig) -> _Placement:
@@ -102,17 +102,17 @@ def _placement(config: RunConfig) -> _Placement:
     return _Placement(max(1, ours // cpus), cpus, 0)
 
 
-class _Copy(Labour[Request, Output]):
+class _Copy(RemoteWorker[Request, Output]):
     def __init__(self, opener: Opener, config: RunConfig) -> None:
         self._model = opener(config)
 
     async def open(self) -> _Opened:
         model = self._model
         await model.prepare(lambda: ())
-        self.at_once = model.places
+        self.max_concurrency = model.places
         return _Opened(model.identity(), model.usual_api, model.reasoning_tokens, model.blind, model.places)
 
-    async def do(self, item: Request) -> Output:
+    async def process(self, item: Request) -> Output:
         return await self._model.generate(item)
 
     async def close(self) -> None:

@@ -33,7 +33,7 @@ class Transformers(Model):
     """Requests that arrive together, or while others are under way, are decoded together."""
 
     in_process = True
-    gathers = True
+    batches = True
 
     def __init__(self, name: str, config: RunConfig, foreseen: bool) -> None:
         self.name = f"hf/{name}"

@@ -38,7 +38,7 @@ class Vllm(Model):
     """vLLM puts requests into batches itself: each is handed over as it comes."""
 
     in_process = True
-    gathers = True
+    batches = True
     blind = "a model of vllm/ is given text only"
 
     def __init__(self, name: str, config: RunConfig) -> None:
