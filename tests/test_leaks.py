@@ -59,7 +59,7 @@ def open_file() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("leave", [child, orphan, thread, listening_socket, open_file])
-def test_what_is_left_is_found_and_named(
+def test_leaks_are_named(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, leave: Callable[[], AbstractContextManager[str]]
 ) -> None:
     before = Snapshot()
@@ -70,9 +70,7 @@ def test_what_is_left_is_found_and_named(
     assert before.new_since(request.node.nodeid) == []
 
 
-def test_processes_of_others_are_not_this_tests(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_foreign_processes_are_no_leaks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     before = Snapshot()
     monkeypatch.setenv("PYTEST_CURRENT_TEST", "tests/test_other.py::test_other (call)")
     with orphan() as named:

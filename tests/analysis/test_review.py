@@ -36,7 +36,7 @@ def test_star_comment_and_score(run: Run, proctor: Command) -> None:
     assert first == "add-7: wrong 0.000"
     assert [line.split("  ")[-2:] for line in lines] == [
         ["ann", "starred it"],
-        ["ann", "said: a typo of ours"],
+        ["ann", "commented: a typo of ours"],
         ["ann", "scored it 1.000"],
     ]
     store = open_store(mode="read")
@@ -49,7 +49,7 @@ def test_star_comment_and_score(run: Run, proctor: Command) -> None:
     assert score is not None
     assert score.value == 0
     done = proctor("review", "latest", "7", "--unstar", PROCTOR_AUTHOR="bob")
-    assert "bob  took the star away" in done.stdout
+    assert "bob  removed the star" in done.stdout
     listed = json.loads(proctor("review", "latest", "--json").stdout)
     assert [review["author"] for review in listed["reviews"]] == ["ann", "ann", "ann", "bob"]
     assert proctor("review", "latest").stdout.startswith("add-7: wrong 0.000\n  ")
@@ -129,9 +129,9 @@ def test_epochs_are_reviewed_one_by_one(adding: str, proctor: Command) -> None:
     ("words", "told"),
     [
         (["--star"], "Which sample?"),
-        (["add-0", "--score", "1.5"], "a score lies between 0 and 1, not 1.5"),
+        (["add-0", "--score", "1.5"], "a score must be between 0 and 1, not 1.5"),
         (["add-0", "--star", "--author", "e\x1bve"], "one line of at most 100 letters"),
-        (["add-0", "--score", "nan"], "a score lies between 0 and 1, not nan"),
+        (["add-0", "--score", "nan"], "a score must be between 0 and 1, not nan"),
         (["add-0", "--score", "good"], "invalid float value"),
         (["add-0", "--star", "--unstar"], "not allowed with argument"),
         (["nothing", "--star"], "has no sample 'nothing'"),

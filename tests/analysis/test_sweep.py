@@ -174,8 +174,8 @@ def test_a_wildcard_leaves_out_what_does_not_go_together(proctor: Command) -> No
     assert values["shapes/transitivity"] == [48, 7]
     assert values["shapes/shuffle_tracking"] == [3, 48, 7]
     notes = done.stderr.splitlines()
-    assert "note: left out: shapes/transitivity: setting shapes: expected int >= 5, got 3." in notes
-    assert "note: left out: shapes/existence: setting shapes: expected int <= 47, got 48." in notes
+    assert "note: skipped: shapes/transitivity: setting shapes: expected int >= 5, got 3." in notes
+    assert "note: skipped: shapes/existence: setting shapes: expected int <= 47, got 48." in notes
     assert len(notes) == sum(3 - len(points) for points in values.values()), "one for each point"
 
 
@@ -185,7 +185,7 @@ def test_a_wildcard_leaves_out_tasks_without_the_setting(proctor: Command) -> No
     assert tasks == [name for name in registry.expand("shapes/*") if name.endswith("_tracking")]
     left_out = set(registry.expand("shapes/*")) - set(tasks)
     notes = done.stderr.splitlines()
-    assert {note.removeprefix("note: left out: ").split()[0] for note in notes} == left_out
+    assert {note.removeprefix("note: skipped: ").split()[0] for note in notes} == left_out
     assert len(notes) == len(left_out), "one for each task"
 
 

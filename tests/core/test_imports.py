@@ -92,7 +92,7 @@ def test_no_upward_import() -> None:
     assert upward == set()
 
 
-def test_no_cycle() -> None:
+def test_no_import_cycle() -> None:
     done: set[str] = set()
 
     def visit(name: str, path: tuple[str, ...]) -> None:

@@ -10,34 +10,34 @@ from proctor.core.errors import UsageError
 from proctor.shapes.tasks.existence import ExistenceTask
 
 
-def test_built_in() -> None:
+def test_built_in_tasks_are_registered() -> None:
     assert registry.load_task_class("shapes/existence") is ExistenceTask
 
 
-def test_wildcard() -> None:
+def test_wildcard_expands_to_tasks() -> None:
     assert "shapes/existence" in registry.expand("shapes/*")
     with pytest.raises(UsageError, match="No task matches 'shapez/"):
         registry.expand("shapez/*")
 
 
 @pytest.mark.parametrize("typo", ["shapes/existance", "existance", "shape/existence", "Existence"])
-def test_did_you_mean(typo: str) -> None:
+def test_typo_suggests_the_nearest_task(typo: str) -> None:
     with pytest.raises(UsageError, match="did you mean shapes/existence"):
         registry.expand(typo)
 
 
-def test_file(adding: str) -> None:
+def test_task_loads_from_a_file(adding: str) -> None:
     cls = registry.load_task_class(adding)
     assert cls.__name__ == "Adding"
     assert registry.load_task_class(adding.removesuffix(":Adding")).__name__ == "Adding", "a lone class needs no name"
 
 
-def test_file_may_import_its_neighbours(task_file: TaskFile) -> None:
+def test_task_file_imports_files_beside_it(task_file: TaskFile) -> None:
     path = task_file("from adding import Adding\nclass Mine(Adding): pass")
     assert registry.load_task_class(f"{path}:Mine").__name__ == "Mine"
 
 
-def test_a_class_can_be_found_again_by_its_name(adding: str) -> None:
+def test_task_name_loads_the_same_class(adding: str) -> None:
     cls = registry.load_task_class(adding)
     assert registry.load_task_class(registry.find_task_name(cls)).__qualname__ == cls.__qualname__
 
@@ -67,7 +67,7 @@ def test_bad_files_are_one_sentence(task_file: TaskFile, source: str, name: str,
     assert "\n" not in str(caught.value)
 
 
-def test_missing_file() -> None:
+def test_missing_task_file_is_named() -> None:
     with pytest.raises(UsageError, match=r"No task file nowhere\.py"):
         registry.load_task_class("nowhere.py:Mine")
 
@@ -105,14 +105,14 @@ def _without_reasoning_gym(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_without_reasoning_gym")
 @pytest.mark.parametrize("name", ["reasoning-gym/chain_sum", "reasoning-gym/*"])
-def test_a_family_whose_extra_is_not_installed(proctor: Command, name: str) -> None:
+def test_family_without_its_extra_names_the_extra(proctor: Command, name: str) -> None:
     done = proctor("run", name, "--model", "scripted/oracle")
     said = "proctor: reasoning-gym/NAME needs the extra 'reasoning-gym': pip install 'proctor[reasoning-gym]'\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 
 @pytest.mark.usefixtures("_without_reasoning_gym")
-def test_the_other_families_do_not_need_it(proctor: Command) -> None:
+def test_other_families_work_without_the_extra(proctor: Command) -> None:
     listed = proctor("list", "tasks")
     assert listed.returncode == 0, listed.stderr
     assert "shapes/existence" in listed.stdout

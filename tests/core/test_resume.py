@@ -61,7 +61,7 @@ def stored() -> int:
 @pytest.mark.parametrize(
     "answered", [17, *(pytest.param(number, marks=pytest.mark.slow) for number in (0, 1, 44, LIMIT - 1))]
 )
-def test_killed_while_the_model_answers(
+def test_run_killed_during_requests_resumes(
     adding: str, stalling: Stalling, answered: int, monkeypatch: pytest.MonkeyPatch, each_store: str
 ) -> None:
     """The server answers some requests and then no more; what was answered is in the store when the kill comes."""
@@ -88,7 +88,7 @@ def test_killed_while_the_model_answers(
 
 
 @pytest.mark.parametrize("seen", [1_000, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 20_000))])
-def test_killed_while_writing_at_full_speed(task_file: TaskFile, seen: int) -> None:
+def test_run_killed_during_writes_resumes(task_file: TaskFile, seen: int) -> None:
     """The exam has no end before the kill, however late that comes."""
     path = task_file(
         """
@@ -114,9 +114,7 @@ def test_killed_while_writing_at_full_speed(task_file: TaskFile, seen: int) -> N
     assert [record.sample.index for record in report.records()] == list(range(total))
 
 
-def test_an_answer_that_was_stored_is_judged_without_asking_again(
-    task_file: TaskFile, serve: Serve, each_store: str
-) -> None:
+def test_stored_output_is_judged_without_a_new_request(task_file: TaskFile, serve: Serve, each_store: str) -> None:
     """Killed in the middle of judging: the outputs are there already."""
     path = task_file(
         """
@@ -151,7 +149,7 @@ def test_an_answer_that_was_stored_is_judged_without_asking_again(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
-def test_stopped_by_hand(adding: str, stalling: Stalling, number: int, each_store: str) -> None:
+def test_interrupted_run_resumes(adding: str, stalling: Stalling, number: int, each_store: str) -> None:
     server = stalling(10)
     process = start("run", adding, "--model", "openai/m", "--base-url", server.url, "--limit", "30")
     until(lambda: len(server.requests) > 10 and stored() >= 10, process)
@@ -163,7 +161,7 @@ def test_stopped_by_hand(adding: str, stalling: Stalling, number: int, each_stor
     assert resume("latest", {}).run.n == 30
 
 
-def test_failed_samples_are_tried_again(adding: str, serve: Serve, each_store: str) -> None:
+def test_resume_retries_failed_samples(adding: str, serve: Serve, each_store: str) -> None:
     ill = threading.Event()
     ill.set()
 
@@ -183,7 +181,7 @@ def test_failed_samples_are_tried_again(adding: str, serve: Serve, each_store: s
     assert len(server.requests) in (15 + 20, 16 + 20), "one more may have been under way when the fifth failed"
 
 
-def test_completions_that_were_stored_are_not_asked_for_again(adding: str, serve: Serve, each_store: str) -> None:
+def test_resume_requests_only_missing_completions(adding: str, serve: Serve, each_store: str) -> None:
     """Of the seven completions of the only sample the fifth fails: the first four are kept."""
     ill = threading.Event()
     ill.set()
@@ -219,7 +217,7 @@ def _requests_of_a_whole_run(adding: str, serve: Serve) -> list[dict[str, Any]]:
     return server.requests
 
 
-def test_a_changed_configuration_is_refused_by_name(adding: str, each_store: str) -> None:
+def test_resume_refuses_changed_options_by_name(adding: str, each_store: str) -> None:
     run_id = proctor.evaluate(adding, "scripted/oracle", limit=5).run.id
     with pytest.raises(UsageError) as caught:
         resume(run_id, {"temperature": 0.5, "seed": 3, "concurrency": 2})
@@ -228,13 +226,13 @@ def test_a_changed_configuration_is_refused_by_name(adding: str, each_store: str
     assert resume(run_id, {"concurrency": 2, "timeout": 5}).run.n == 5
 
 
-def test_changed_settings_are_refused() -> None:
+def test_resume_refuses_changed_settings() -> None:
     run_id = proctor.evaluate("shapes/existence", "scripted/oracle", limit=2).run.id
     with pytest.raises(UsageError, match=r"configuration changed \(settings"):
         resume(run_id, {"settings": {"shapes": 4}})
 
 
-def test_a_changed_task_is_refused(task_file: TaskFile, proctor: Command) -> None:
+def test_resume_refuses_a_changed_task(task_file: TaskFile, proctor: Command) -> None:
     source = "from adding import *\nclass Mine(Adding):\n    {}\n"
     path = task_file(source.format("pass"))
     assert proctor("run", f"{path}:Mine", "--model", "scripted/oracle", "-q").returncode == 0
@@ -247,7 +245,7 @@ def test_a_changed_task_is_refused(task_file: TaskFile, proctor: Command) -> Non
     assert open_store().run("latest").status == "done", "a refusal changes nothing"
 
 
-def test_changed_data_are_refused(task_file: TaskFile, tmp_path: Path, each_store: str) -> None:
+def test_resume_refuses_changed_data(task_file: TaskFile, tmp_path: Path, each_store: str) -> None:
     path = task_file(
         """
         from pathlib import Path
@@ -267,7 +265,7 @@ def test_changed_data_are_refused(task_file: TaskFile, tmp_path: Path, each_stor
     assert open_store().run("latest").status == "done", "a refusal changes nothing"
 
 
-def test_an_option_that_is_newer_than_the_run(adding: str, each_store: str) -> None:
+def test_resume_accepts_options_newer_than_the_run(adding: str, each_store: str) -> None:
     """A run stored before an option existed had its default."""
     run = proctor.evaluate(adding, "scripted/oracle", limit=5).run
     store = open_store()
@@ -277,7 +275,7 @@ def test_an_option_that_is_newer_than_the_run(adding: str, each_store: str) -> N
         resume(run.id, {"api": "completions"})
 
 
-def test_a_server_that_cannot_describe_its_model_for_once(adding: str, serve: Serve) -> None:
+def test_resume_accepts_a_server_without_model_description(adding: str, serve: Serve) -> None:
     server = serve(right_sum)
     run = proctor.evaluate(adding, "openai/m", base_url=server.url).run
     store = open_store()
@@ -291,7 +289,7 @@ def test_a_server_that_cannot_describe_its_model_for_once(adding: str, serve: Se
             assert resume(run.id, {}).run.n == 10
 
 
-def test_a_failed_judgement_costs_no_new_answer(task_file: TaskFile, serve: Serve) -> None:
+def test_resume_judges_stored_outputs_after_a_scoring_error(task_file: TaskFile, serve: Serve) -> None:
     path = task_file(
         """
         import os
@@ -321,7 +319,7 @@ def test_resume_inside_a_running_loop(adding: str) -> None:
     assert asyncio.run(notebook()).run.n == 10
 
 
-def test_a_changed_model_file_is_refused(adding: str, tmp_path: Path) -> None:
+def test_resume_refuses_a_changed_model_file(adding: str, tmp_path: Path) -> None:
     rows = [{"id": f"add-{i}", "outputs": [{"text": str(2 * i)}]} for i in range(10)]
     replay = tmp_path / "replay.jsonl"
     replay.write_text("\n".join(map(json.dumps, rows)))
@@ -331,7 +329,7 @@ def test_a_changed_model_file_is_refused(adding: str, tmp_path: Path) -> None:
         resume(run_id, {})
 
 
-def test_a_done_run_has_nothing_left_to_do(adding: str, serve: Serve, each_store: str) -> None:
+def test_resume_of_a_complete_run_makes_no_request(adding: str, serve: Serve, each_store: str) -> None:
     server = serve(right_sum)
     first = proctor.evaluate(adding, "openai/m", base_url=server.url)
     again = resume(first.run.id, {})
@@ -339,7 +337,7 @@ def test_a_done_run_has_nothing_left_to_do(adding: str, serve: Serve, each_store
     assert again.metrics == first.metrics
 
 
-def test_a_run_in_progress_cannot_be_resumed_beside_it(adding: str, stalling: Stalling, each_store: str) -> None:
+def test_running_run_cannot_be_resumed(adding: str, stalling: Stalling, each_store: str) -> None:
     server = stalling(0)
     process = start("run", adding, "--model", "openai/m", "--base-url", server.url)
     until(lambda: server.requests, process)

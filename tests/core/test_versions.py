@@ -44,7 +44,7 @@ def both(raise_version: Raise) -> tuple[Run, Run]:
     return old, exam().run
 
 
-def test_a_run_of_the_old_version_is_not_resumed(raise_version: Raise) -> None:
+def test_resume_refuses_an_old_task_version(raise_version: Raise) -> None:
     old = exam(generation_only=True).run
     raise_version()
     with pytest.raises(
@@ -53,24 +53,24 @@ def test_a_run_of_the_old_version_is_not_resumed(raise_version: Raise) -> None:
         resume(old.id, {"generation_only": False})
 
 
-def test_versions_are_not_compared(both: tuple[Run, Run], proctor: Command) -> None:
+def test_compare_refuses_different_versions(both: tuple[Run, Run], proctor: Command) -> None:
     old, new = both
     with pytest.raises(NotComparableError, match=f"between version {old.version} and version {new.version}"):
         package.compare(old.id, new.id)
     assert proctor("compare", old.id, new.id, "--shared", "--by-id").returncode == 2
 
 
-def test_each_version_has_a_leaderboard_of_its_own(both: tuple[Run, Run], proctor: Command) -> None:
+def test_each_version_has_a_leaderboard(both: tuple[Run, Run], proctor: Command) -> None:
     boards = json.loads(proctor("leaderboard", "--json").stdout)["boards"]
     assert [(board["version"], len(board["entries"])) for board in boards] == [(run.version, 1) for run in both]
 
 
-def test_the_list_of_runs_tells_the_versions_apart(both: tuple[Run, Run]) -> None:
+def test_list_of_runs_shows_versions(both: tuple[Run, Run]) -> None:
     assert told_apart(both) == {run.id: f"version={run.version}" for run in both}
     assert told_apart(both[:1]) == {both[0].id: ""}
 
 
-def test_each_version_has_a_curve_of_its_own(raise_version: Raise) -> None:
+def test_each_version_has_a_curve(raise_version: Raise) -> None:
     sizes: list[dict[str, Any]] = [{"shapes": 3}, {"shapes": 5}]
     reports = [exam(settings=settings) for settings in sizes]
     raise_version()

@@ -437,7 +437,7 @@ def test_missing_ray_names_the_extra(adding: str, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("option", [{"ray_address": "auto"}, {"model_cpus": 2}])
 def test_cluster_options_need_engine_ray(adding: str, option: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="say --engine ray"):
+    with pytest.raises(UsageError, match="add --engine ray"):
         evaluate(adding, "scripted/oracle", **option)
 
 

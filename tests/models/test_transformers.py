@@ -728,7 +728,7 @@ def test_both_quantizations(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "why"),
-    [({"devices": 2}, "leave out --devices"), ({"engine": "ray"}, "on a Ray cluster each copy of a model has one GPU")],
+    [({"devices": 2}, "remove --devices"), ({"engine": "ray"}, "on a Ray cluster each copy of a model has one GPU")],
 )
 def test_a_model_is_spread_over_all_devices_or_has_copies(options: dict[str, Any], why: str) -> None:
     with pytest.raises(UsageError, match=f"device_map: .*{why}"):

@@ -10,21 +10,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from proctor.core.config import options_affecting
 from proctor.core.loading import is_task_file
 from proctor.core.options import non_default_options, result_options
 from proctor.core.types import Metric, Run
 from proctor.metrics.statistics import CONFIDENCE
 
-# How a candidate answers is its own affair; all else makes another exam.
-_ITS_OWN = frozenset(
-    {
-        *("temperature", "top_p", "top_k", "max_tokens", "max_length", "stop", "samples", "epochs"),
-        *("prefix", "instruction_tokens", "fim", "precision", "load_in_8bit", "load_in_4bit"),
-        *("revision", "trust_remote_code", "peft_model", "modeltype", "generations", "partial_generations"),
-    }
-)
-# What the samples themselves say, whose digest is compared.
-_IN_THE_SAMPLES = frozenset({"limit", "limit_start", "seed", "data"})
+# How a candidate answers; all other options define another ranking.
+_CANDIDATE_OPTIONS = options_affecting("candidate")
+_SAMPLE_OPTIONS = options_affecting("samples")  # the digest of the samples covers them
 
 
 class RankedCandidate(Struct, frozen=True):
@@ -70,7 +64,7 @@ def _exam(run: Run) -> str:
     same = {
         name: value
         for name, value in result_options(run).items()
-        if name not in _ITS_OWN and name not in _IN_THE_SAMPLES
+        if name not in _CANDIDATE_OPTIONS and name not in _SAMPLE_OPTIONS
     }
     digest = run.provenance.get("samples_sha256", "")
     # A file that was edited may mark otherwise, whatever its version says.
@@ -102,7 +96,7 @@ def _board(runs: Sequence[Run]) -> Ranking | None:
             created=run.created,
             run=run.id,
             runs=len(by_candidate[run.candidate]),
-            options={name: value for name, value in non_default_options(run).items() if name in _ITS_OWN},
+            options={name: value for name, value in non_default_options(run).items() if name in _CANDIDATE_OPTIONS},
         )
         for run, metric, (first, last) in zip(best, metrics, ranges, strict=True)
     ]
@@ -113,7 +107,9 @@ def _board(runs: Sequence[Run]) -> Ranking | None:
         version=run.version,
         metric=run.main_metric,
         settings=run.config.get("settings", {}),
-        non_default_options={name: value for name, value in non_default_options(run).items() if name not in _ITS_OWN},
+        non_default_options={
+            name: value for name, value in non_default_options(run).items() if name not in _CANDIDATE_OPTIONS
+        },
         samples=samples,
         digest=run.provenance.get("samples_sha256", ""),
         entries=entries,
