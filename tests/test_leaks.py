@@ -1,4 +1,4 @@
-"""What the tests' own fixture notices of what a test leaves open."""
+"""The fixture that fails tests with leaks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def child() -> Iterator[str]:
 
 @contextmanager
 def orphan() -> Iterator[str]:
-    """A process whose parent has ended: it is known by the test's name, which it has inherited."""
+    """A process without parent is found by the name of the test in its environment."""
     start = "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', sys.argv[1]]).pid)"
     with subprocess.Popen(
         [sys.executable, "-c", start, SLEEPER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

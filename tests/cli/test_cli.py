@@ -1,4 +1,4 @@
-"""The command line as a user meets it: its output and its exit code."""
+"""The command line: output and exit codes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_run_prints_a_report(proctor: Command) -> None:
     assert done.returncode == 0
     assert "accuracy" in done.stdout
     assert "95 % interval" in done.stdout
-    assert "50/50" in done.stderr, "progress goes to stderr, as plain lines when it is no terminal"
+    assert "50/50" in done.stderr, "progress goes to stderr, as plain lines without a terminal"
 
 
 def test_json_prints_only_the_report(proctor: Command) -> None:

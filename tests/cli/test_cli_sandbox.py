@@ -1,4 +1,4 @@
-"""`proctor sandbox` and what `proctor doctor` says of it, as a user meets them.
+"""`proctor sandbox`, and the checks of `proctor doctor` for it.
 
 The programs are harmless, so that they run with --unsafe also where nothing could hold them.
 """
@@ -28,7 +28,7 @@ ADD = "def add(a, b):\n    print('adding')\n    return a + b\n"
 
 @pytest.fixture
 def sandbox(proctor: Command, tmp_path: Path) -> Sandbox:
-    """Runs files, given by name and content, with further arguments; all else in a folder of its own."""
+    """Runs files, given by name and content, with further arguments, in a separate folder."""
 
     def run(files: dict[str, str], *arguments: str, programs: int = 1) -> subprocess.CompletedProcess[str]:
         for name, content in files.items():
@@ -119,7 +119,7 @@ def test_extension_of_every_language_is_known() -> None:
     from proctor.cli.sandbox import _language_of
 
     for language in LANGUAGES:
-        if language.name != "rust-test":  # tests in Rust are called like any other source
+        if language.name != "rust-test":  # its tests have the same extension as rust
             assert _language_of(language.file.replace("{public}", "Main")) is language
 
 
@@ -175,7 +175,7 @@ def _there(name: str) -> bool:
     return True
 
 
-# Machines that offer less: the same command behind a filter that refuses what they do not have
+# Less capable machines: the same command behind a filter that blocks their missing features
 
 LESS = """
 import os, sys
@@ -194,7 +194,7 @@ sys.exit(main(sys.argv[2:]))
 
 
 def without(what: str, *arguments: str, path: str = "") -> subprocess.CompletedProcess[str]:
-    """Run on a machine without bubblewrap and without something else."""
+    """Runs on a machine without bubblewrap and without another feature."""
     return subprocess.run(
         [sys.executable, "-c", LESS, what, *arguments],
         capture_output=True,
@@ -217,7 +217,7 @@ def test_program_does_not_run_without_isolation(tmp_path: Path) -> None:
     assert "  level   limits: limits" in done.stdout
 
 
-# The doctor
+# proctor doctor
 
 
 def test_doctor_names_level_and_languages(proctor: Command, contained: str) -> None:
@@ -250,7 +250,7 @@ def test_doctor_names_the_benefit_of_a_newer_kernel(contained: str) -> None:
 
 
 def test_doctor_checks_the_container_engines(proctor: Command, tmp_path: Path) -> None:
-    """One that answers, and one that is installed but does not."""
+    """One engine answers; the other is installed but does not answer."""
     for name, script in (("docker", "echo 'no service' >&2; exit 1"), ("podman", "echo 9.9")):
         engine = tmp_path / name
         engine.write_text(f"#!/bin/sh\n{script}\n")

@@ -1,4 +1,4 @@
-"""Bad input gets one clear sentence, exit 2, and nothing is lost."""
+"""Bad input gives one clear sentence and exit code 2, and loses nothing."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from conftest import Command
 ORACLE = ("--model", "scripted/oracle")
 
 
-def one_sentence(done: subprocess.CompletedProcess[str], *said: str, code: int = 2) -> None:
+def assert_one_sentence(done: subprocess.CompletedProcess[str], *parts: str, code: int = 2) -> None:
     assert done.returncode == code, done.stderr
     assert done.stdout == ""
     lines = done.stderr.strip().splitlines()
     assert len(lines) == 1, done.stderr
     assert lines[0].startswith("proctor: ")
     assert "Traceback" not in done.stderr
-    for part in said:
+    for part in parts:
         assert part in done.stderr
 
 
@@ -85,12 +85,14 @@ def one_sentence(done: subprocess.CompletedProcess[str], *said: str, code: int =
     ],
 )
 def test_bad_arguments_are_named(proctor: Command, arguments: list[str], said: list[str]) -> None:
-    one_sentence(proctor(*arguments), *said)
+    assert_one_sentence(proctor(*arguments), *said)
 
 
 def test_unknown_toml_key_is_named(proctor: Command, tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text("limt = 3\n")
-    one_sentence(proctor("run", "shapes/existence", *ORACLE, "--config", "run.toml"), "'limt'; did you mean limit?")
+    assert_one_sentence(
+        proctor("run", "shapes/existence", *ORACLE, "--config", "run.toml"), "'limt'; did you mean limit?"
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,7 @@ def test_unknown_toml_key_is_named(proctor: Command, tmp_path: Path) -> None:
 )
 def test_bad_toml_values_are_named(proctor: Command, tmp_path: Path, content: str, said: str) -> None:
     (tmp_path / "run.toml").write_text(content)
-    one_sentence(proctor("run", "shapes/existence", *ORACLE, "--config", "run.toml", "--set", "shapes=5"), said)
+    assert_one_sentence(proctor("run", "shapes/existence", *ORACLE, "--config", "run.toml", "--set", "shapes=5"), said)
 
 
 @pytest.mark.parametrize(
@@ -125,13 +127,13 @@ def test_incomplete_tasks_are_refused(
     proctor: Command, tmp_path: Path, adding: str, body: str, said: str, code: int
 ) -> None:
     (tmp_path / "mine.py").write_text(f"from adding import *\nclass Mine(Adding):\n    {body}\n")
-    one_sentence(proctor("run", "mine.py:Mine", *ORACLE, "--quiet"), said, code=code)
+    assert_one_sentence(proctor("run", "mine.py:Mine", *ORACLE, "--quiet"), said, code=code)
     assert "Traceback" not in proctor("show", "mine.py:Mine").stderr
     assert "Traceback" not in proctor("check", "mine.py:Mine").stderr
     assert proctor("list", "runs").returncode in (0, 2), "the store can be read whatever was run"
 
 
-def test_unexpected_error_is_one_sentence(proctor: Command, tmp_path: Path, adding: str) -> None:
+def test_unexpected_error_is_assert_one_sentence(proctor: Command, tmp_path: Path, adding: str) -> None:
     (tmp_path / "mine.py").write_text(
         "from adding import *\nclass Mine(Adding):\n    def gold(self, s): raise ValueError('hm')\n"
     )
@@ -139,7 +141,7 @@ def test_unexpected_error_is_one_sentence(proctor: Command, tmp_path: Path, addi
     assert done.returncode == 1
     assert "ValueError: hm. PROCTOR_TRACEBACK=1 shows the traceback." in done.stderr
     assert len(done.stderr.splitlines()) == 1
-    with pytest.raises(ValueError, match="hm"):  # which the interpreter shows with its traceback
+    with pytest.raises(ValueError, match="hm"):  # the interpreter prints the traceback
         proctor("show", "mine.py:Mine", PROCTOR_TRACEBACK="1")
 
 
@@ -147,10 +149,10 @@ def test_argument_that_is_not_utf8_is_refused() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "proctor", "run", b"\xff\xfe", *ORACLE], capture_output=True, text=True, check=False
     )
-    one_sentence(done, "is not valid UTF-8")
+    assert_one_sentence(done, "is not valid UTF-8")
 
 
-def test_full_output_device_is_one_sentence() -> None:
+def test_full_output_device_is_assert_one_sentence() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "proctor", "list"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
@@ -167,12 +169,12 @@ def test_ascii_terminal_shows_the_report(proctor_process: Command) -> None:
 def test_import_error_of_a_task_file_names_its_line(proctor: Command, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("import proctor\n1 / 0\n")
     done = proctor("run", "mine.py:Mine", *ORACLE)
-    one_sentence(done, "mine.py could not be imported: ZeroDivisionError: division by zero (line 2)")
+    assert_one_sentence(done, "mine.py could not be imported: ZeroDivisionError: division by zero (line 2)")
 
 
 def test_unwritable_store_is_named(proctor: Command, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    one_sentence(
+    assert_one_sentence(
         proctor("run", "shapes/existence", *ORACLE, "--store", "file/store"), "Cannot use the store file/store"
     )
 
@@ -180,11 +182,13 @@ def test_unwritable_store_is_named(proctor: Command, tmp_path: Path) -> None:
 def test_read_only_store_is_named(proctor: Command, tmp_path: Path) -> None:
     proctor("run", "shapes/existence", *ORACLE, "--limit", "2")
     if os.geteuid() == 0:
-        # Root may write anything but /proc, which no one may.
-        one_sentence(proctor("run", "shapes/existence", *ORACLE, "--store", "/proc/store"), "Cannot use the store")
+        # Root may write everywhere but in /proc.
+        assert_one_sentence(
+            proctor("run", "shapes/existence", *ORACLE, "--store", "/proc/store"), "Cannot use the store"
+        )
         return
     (tmp_path / "store").chmod(0o500)
-    one_sentence(proctor("run", "shapes/existence", *ORACLE), "Cannot use the store")
+    assert_one_sentence(proctor("run", "shapes/existence", *ORACLE), "Cannot use the store")
 
 
 def test_store_of_a_newer_version_is_refused(proctor: Command, tmp_path: Path) -> None:
@@ -192,7 +196,7 @@ def test_store_of_a_newer_version_is_refused(proctor: Command, tmp_path: Path) -
     db = sqlite3.connect(tmp_path / "store" / "runs.db")
     db.execute("PRAGMA user_version = 999")
     db.close()
-    one_sentence(proctor("run", "shapes/existence", *ORACLE), "newer proctor (store version 999")
+    assert_one_sentence(proctor("run", "shapes/existence", *ORACLE), "newer proctor (store version 999")
     db = sqlite3.connect(tmp_path / "store" / "runs.db")
     assert db.execute("SELECT count(*) FROM records").fetchone() == (2,)
     db.close()
@@ -203,13 +207,13 @@ def test_unreachable_server_is_named(proctor: Command) -> None:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
         done = proctor("run", "shapes/existence", "--model", "openai/m", "--base-url", url)
-    one_sentence(done, "Cannot reach the model server", "--base-url")
+    assert_one_sentence(done, "Cannot reach the model server", "--base-url")
 
 
 def test_unwritable_export_is_named(proctor: Command) -> None:
     proctor("run", "shapes/existence", *ORACLE, "--limit", "2")
-    one_sentence(proctor("export", "latest", "--out", "none/records.jsonl"), "Cannot write none/records.jsonl")
-    one_sentence(proctor("export", "2020"), "Unknown run '2020'")
+    assert_one_sentence(proctor("export", "latest", "--out", "none/records.jsonl"), "Cannot write none/records.jsonl")
+    assert_one_sentence(proctor("export", "2020"), "Unknown run '2020'")
 
 
 def test_run_with_too_many_errors_exits_with_1(proctor: Command, tmp_path: Path, adding: str) -> None:

@@ -1,4 +1,4 @@
-"""Budgets: a run stops before it uses too much, keeps what is under way, and goes on with more."""
+"""Budgets: a run stops before it exceeds a limit, keeps requests in flight, and resumes with more."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_token_limit_counts_earlier_sessions(adding: str, serve: Serve) -> None:
 
 
 def test_short_answers_return_their_reservation(adding: str, serve: Serve) -> None:
-    """Room for one long answer at a time, which all turn out to be short: they are asked one after the other."""
+    """The budget holds one maximal answer; short answers are requested one after the other."""
     server = serve(right_sum)
     report = proctor.evaluate(adding, "openai/m", base_url=server.url, max_tokens=1_000, max_tokens_total=1_200)
     assert (report.run.status, report.run.n) == ("done", 10)
@@ -76,7 +76,7 @@ def test_paid_completions_are_kept(adding: str, serve: Serve) -> None:
 
 
 def test_estimate_learns_from_longer_prompts(adding: str, serve: Serve) -> None:
-    """The server counts more tokens than the text suggests; after the first answer that is known."""
+    """The server counts more tokens than the estimate; the first answer corrects it."""
     from aiohttp import web
 
     def reply(body: dict[str, Any], number: int) -> Any:
@@ -141,7 +141,7 @@ def test_reported_token_counts_are_bounded(stated: object, counted: int | None) 
 
 
 class Clock:
-    """Stands still unless it is set."""
+    """A clock that only tests advance."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
@@ -152,7 +152,7 @@ def test_time_limit_keeps_requests_in_flight(adding: str, serve: Serve, monkeypa
     clock = Clock(monkeypatch)
 
     async def reply(body: dict[str, Any], number: int) -> str:
-        if number >= 4:  # the time is up as soon as eight are under way
+        if number >= 4:  # the time is up when eight are in flight
             if server.in_flight == 8:
                 clock.now = 1_001
                 server.gate.set()
@@ -168,7 +168,7 @@ def test_time_limit_keeps_requests_in_flight(adding: str, serve: Serve, monkeypa
     assert run.n == len(server.requests) == 12, "each that began was answered and scored"
     assert run.errors == 0
     assert report.to_dict()["budget"]["seconds"]["used"] == 1_001
-    open_store().save(msgspec.structs.replace(run, seconds=1_001.0))  # by the clock that stood still
+    open_store().save(msgspec.structs.replace(run, seconds=1_001.0))  # by the stopped clock
     assert resume(run.id, {}).run.n == run.n, "the seconds of earlier sittings count"
 
 
@@ -178,7 +178,7 @@ def test_time_limit_cancels_requests_after_the_grace_period(
     clock = Clock(monkeypatch)
 
     class EndsAtOnce(Budget):
-        """Its grace ends when it is told."""
+        """A budget whose grace period ends on request."""
 
         def deadline(self) -> asyncio.Timeout:
             assert super().deadline().when() is not None
@@ -320,6 +320,6 @@ def test_request_waits_for_reservations_in_flight() -> None:
         with pytest.raises(BudgetExhaustedError, match="token limit: 70 of 100 used"):
             await ask(4, 1)
         with pytest.raises(BudgetExhaustedError):
-            await ask(5, 1, most=1)  # once it has ended, it has ended
+            await ask(5, 1, most=1)  # an exhausted budget stays exhausted
 
     asyncio.run(scene())

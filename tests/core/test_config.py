@@ -1,9 +1,19 @@
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
 
-from proctor.core.config import FIELDS, OPERATIONAL, RunConfig, build_config, changed_options, load_toml
+from proctor.core.config import (
+    FIELDS,
+    Effect,
+    RunConfig,
+    build_config,
+    changed_options,
+    find_meta,
+    load_toml,
+    options_affecting,
+)
 from proctor.core.errors import UsageError
 
 BASE = {"task": "shapes/existence", "model": "scripted/oracle"}
@@ -75,6 +85,7 @@ def test_changed_options_ignore_operational_ones() -> None:
 
 
 def test_every_field_has_a_description_and_an_effect() -> None:
-    assert set(FIELDS) >= OPERATIONAL
+    assert {effect for name in FIELDS if (effect := (find_meta(name).extra or {})["affects"])} == set(get_args(Effect))
+    assert options_affecting(*get_args(Effect)) == set(FIELDS)
     schema = msgspec.json.schema(RunConfig)["$defs"]["RunConfig"]["properties"]
     assert [name for name, field in schema.items() if not field.get("description")] == []

@@ -1,4 +1,4 @@
-"""A task that runs programs: the core opens its sandbox, and notes with the run what held them."""
+"""Tasks that run programs: the core opens the sandbox and stores the isolation level."""
 
 from __future__ import annotations
 

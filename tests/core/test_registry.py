@@ -73,7 +73,7 @@ def test_missing_task_file_is_named() -> None:
 
 
 def test_entry_point_of_an_installed_package(tmp_path: Path, adding: str) -> None:
-    """A real installed distribution, seen by a fresh process."""
+    """A real installed distribution, in a new process."""
     site = tmp_path / "site"
     info = site / "acme_exams-1.0.dist-info"
     info.mkdir(parents=True)
@@ -98,7 +98,7 @@ def test_entry_point_of_an_installed_package(tmp_path: Path, adding: str) -> Non
 
 @pytest.fixture
 def _without_reasoning_gym(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if it were not installed; what imported it before is imported anew."""
+    """Hides the module, and imports its importers again."""
     monkeypatch.setitem(sys.modules, "reasoning_gym", None)
     monkeypatch.delitem(sys.modules, "proctor.integrations.reasoning_gym", raising=False)
 

@@ -1,4 +1,4 @@
-"""A run killed at any moment goes on to the same records as one that was never stopped."""
+"""A run that is killed and resumed has the same records as an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def start(*arguments: str) -> subprocess.Popen[bytes]:
 
 
 def plain(records: Any) -> list[dict[str, Any]]:
-    """Records without what no two runs have in common: the time they took."""
+    """Records without their times, which differ between runs."""
     rows = [msgspec.to_builtins(record) for record in records]
     for row in rows:
         del row["timing"]
@@ -41,7 +41,7 @@ def plain(records: Any) -> list[dict[str, Any]]:
 
 
 def until(condition: Callable[[], object], process: subprocess.Popen[bytes]) -> None:
-    """Looks again and again until it is so; the deadline is only the end of hope."""
+    """Polls a condition; fails after a long timeout."""
     deadline = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < deadline
@@ -64,7 +64,7 @@ def stored() -> int:
 def test_run_killed_during_requests_resumes(
     adding: str, stalling: Stalling, answered: int, monkeypatch: pytest.MonkeyPatch, each_store: str
 ) -> None:
-    """The server answers some requests and then no more; what was answered is in the store when the kill comes."""
+    """The server stops answering; the answers are in the store when the run is killed."""
     server = stalling(answered)
     process = start("run", adding, "--model", "openai/m", "--base-url", server.url, "--limit", str(LIMIT))
     until(lambda: len(server.requests) > answered and stored() >= answered, process)
@@ -73,7 +73,7 @@ def test_run_killed_during_requests_resumes(
     server.open_gate()
 
     assert stored() == answered
-    # Requests of the killed process may still be on their way; those of the resumed run are known by their key.
+    # Requests of the killed process may still arrive; the key identifies those of the resumed run.
     monkeypatch.setenv("OPENAI_API_KEY", "resumed")
     report = resume("latest", {})
     asked = sum(headers.get("Authorization") == "Bearer resumed" for headers in server.headers)
@@ -89,7 +89,7 @@ def test_run_killed_during_requests_resumes(
 
 @pytest.mark.parametrize("seen", [1_000, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 20_000))])
 def test_run_killed_during_writes_resumes(task_file: TaskFile, seen: int) -> None:
-    """The exam has no end before the kill, however late that comes."""
+    """The task has more samples than can finish before the kill."""
     path = task_file(
         """
         from pathlib import Path
@@ -115,7 +115,7 @@ def test_run_killed_during_writes_resumes(task_file: TaskFile, seen: int) -> Non
 
 
 def test_stored_output_is_judged_without_a_new_request(task_file: TaskFile, serve: Serve, each_store: str) -> None:
-    """Killed in the middle of judging: the outputs are there already."""
+    """Killed while judging: the outputs are stored."""
     path = task_file(
         """
         import asyncio, os
@@ -182,7 +182,7 @@ def test_resume_retries_failed_samples(adding: str, serve: Serve, each_store: st
 
 
 def test_resume_requests_only_missing_completions(adding: str, serve: Serve, each_store: str) -> None:
-    """Of the seven completions of the only sample the fifth fails: the first four are kept."""
+    """The fifth of seven completions fails: the first four are kept."""
     ill = threading.Event()
     ill.set()
 
@@ -203,7 +203,7 @@ def test_resume_requests_only_missing_completions(adding: str, serve: Serve, eac
     report = resume("latest", {})
     assert (report.run.n, report.run.errors) == (1, 0)
     whole = _requests_of_a_whole_run(adding, serve)
-    # A request whose line breaks on a busy machine is sent again.
+    # A request is retried if its connection breaks on a busy machine.
     asked, wanted = (
         list(dict.fromkeys(request["seed"] for request in part)) for part in (server.requests[before:], whole)
     )
@@ -266,7 +266,7 @@ def test_resume_refuses_changed_data(task_file: TaskFile, tmp_path: Path, each_s
 
 
 def test_resume_accepts_options_newer_than_the_run(adding: str, each_store: str) -> None:
-    """A run stored before an option existed had its default."""
+    """A run that predates an option has its default."""
     run = proctor.evaluate(adding, "scripted/oracle", limit=5).run
     store = open_store()
     store.save(msgspec.structs.replace(run, config={k: v for k, v in run.config.items() if k != "api"}))

@@ -216,7 +216,7 @@ def test_limit_holds_for_a_task_that_ignores_it() -> None:
 
 
 def test_judging_holds_no_request_slot(task_file: TaskFile, serve: Serve) -> None:
-    """While all judges wait, the next requests are made nevertheless."""
+    """The next requests start while all samples wait in judge()."""
     path = task_file(
         """
         import asyncio
@@ -267,7 +267,7 @@ def test_failed_completion_cancels_the_others(adding: str, serve: Serve) -> None
     async def reply(body: dict[str, Any], number: int) -> Any:
         if number == 0:
             return web.json_response({"error": {"message": "no"}}, status=400)
-        if body["messages"][-1]["content"].startswith("0+"):  # of the same sample: none of them is ever answered
+        if body["messages"][-1]["content"].startswith("0+"):  # the server never answers them
             await server.gate.wait()
         return right_sum(body, number)
 
@@ -329,7 +329,7 @@ def test_output_is_kept_after_a_scoring_error(task_file: TaskFile, failing_run: 
 
 
 class Endless(Task):
-    """Makes samples for ever, and counts them."""
+    """Yields samples without end, and counts them."""
 
     made = 0
 
@@ -396,7 +396,7 @@ def test_error_in_samples_stops_the_run(task_file: TaskFile) -> None:
 
 @pytest.fixture
 def crowd(serve: Serve) -> Crowd:
-    """A server that answers nobody until so many requests are in flight at once."""
+    """A server that answers only when this many requests are in flight."""
 
     def start(size: int) -> ModelServer:
         async def reply(body: dict[str, Any], number: int) -> Any:

@@ -1,4 +1,4 @@
-"""Outputs that ended by length before an answer: room to finish, an outcome of their own, and a notice."""
+"""Outputs that end by length before an answer: token limits, their outcome, and a notice."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_reasoning_parts_are_not_an_answer(serve: Serve) -> None:
 def test_text_that_ends_at_a_stop_string_is_not_truncated(
     adding: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """OpenAI itself takes four stop strings; the fifth is found when the output is there."""
+    """OpenAI accepts four stop strings; Proctor applies the fifth to the output."""
     server = serve(lambda body, number: reply("0;1"))
     monkeypatch.setattr("proctor.models.providers.openai.OPENAI_URL", server.url)
     monkeypatch.setenv("OPENAI_API_KEY", "key")
@@ -234,10 +234,10 @@ class Containing(Adding):
     [
         ("Judging", "The sum of", "truncated"),
         ("Unscored", "", "unscored"),
-        ("Containing", "The sum of", "wrong"),  # the task read it, and says nothing of an answer that is missing
+        ("Containing", "The sum of", "wrong"),  # the task parsed an answer
         ("Containing", "", "truncated"),
         ("Containing", f"{THINKING}</think>", "truncated"),
-        ("Containing", "<think>It is 0 or", "truncated"),  # the target is 0: mentioned on the way, not given
+        ("Containing", "<think>It is 0 or", "truncated"),  # the target is 0, which only the reasoning mentions
         ("Containing", "It is 0, since", "correct"),
     ],
 )
@@ -343,7 +343,7 @@ def test_replay_keeps_the_finish_reason(serve: Serve, proctor: Command) -> None:
 
 
 def store_an_old_run(adding: str, url: str) -> Run:
-    """As it was stored when the run did not record how many tokens a completion may have."""
+    """A run from a version that did not store max_tokens."""
     run = proctor.evaluate(adding, "openai/m", base_url=url, limit=2, max_tokens=64).run
     store = open_store()
     old = msgspec.structs.replace(run, config=run.config | {"max_tokens": None, "limit": 4}, total=4)

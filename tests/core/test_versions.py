@@ -1,4 +1,4 @@
-"""Runs of a task whose version changed: not resumed, and never taken for runs of the task as it is now."""
+"""Runs of a task whose version changed: never resumed, compared or ranked with new ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Raise = Callable[[], None]
 
 @pytest.fixture
 def raise_version(monkeypatch: pytest.MonkeyPatch) -> Raise:
-    """The task changes: from here on it has another version."""
+    """Changes the version of the task."""
 
     def change() -> None:
         task_class = registry.load_task_class(TASK)

@@ -312,7 +312,7 @@ def test_precisions_that_make_no_sense(adding: str) -> None:
     for wrong in (0, 0.5, -1, "narrow"):
         with pytest.raises(UsageError, match="until_ci"):
             build_config({"task": "t", "model": "m", "until_ci": wrong})
-    with pytest.raises(UsageError, match="without judging no score gets known"):
+    with pytest.raises(UsageError, match="until_ci: needs scores"):
         build_config({"task": "t", "model": "m", "until_ci": 0.1, "generation_only": True})
     run = proctor.evaluate(adding, "scripted/oracle", until_ci=0.1).run
     with pytest.raises(UsageError, match=r"until_ci 0.1 → 0.05"):
