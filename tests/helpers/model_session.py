@@ -10,7 +10,7 @@ from proctor.core.config import build_config
 from proctor.core.types import Output, Sample
 from proctor.models import open_model
 from proctor.models.base import Request
-from proctor.models.client import Gateway
+from proctor.models.client import ModelClient
 from proctor.models.inference.completion import Completion
 from proctor.models.inference.job import Job
 
@@ -31,8 +31,10 @@ def answered(engine: EngineThread, requests: Sequence[Request]) -> list[Completi
 class Session:
     """A model, prepared for an exam with such samples."""
 
-    def __init__(self, model: str, samples: Sequence[Sample] = (), foreseen: bool = False, **options: Any) -> None:
-        self.model: Gateway = open_model(build_config({"task": "t", "model": model} | options), foreseen=foreseen)
+    def __init__(self, model: str, samples: Sequence[Sample] = (), inputs_known: bool = False, **options: Any) -> None:
+        self.model: ModelClient = open_model(
+            build_config({"task": "t", "model": model} | options), inputs_known=inputs_known
+        )
         self.samples = samples
         self.runner = asyncio.Runner()
 

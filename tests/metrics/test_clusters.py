@@ -18,7 +18,7 @@ from proctor.code.results import Results
 from proctor.core.config import RunConfig
 from proctor.core.runner import sample_digest
 from proctor.core.types import Record, Sample, Score
-from proctor.metrics.passing import Passing
+from proctor.metrics.passing import PassAtK
 from proctor.metrics.statistics import clustered_mean, proportion, score_mean, student_mean
 from proctor.metrics.summary import MeanScore, summarise
 
@@ -80,8 +80,8 @@ def test_the_interval_covers_what_it_promises(groups: int) -> None:
     assert naive / 400 < 0.9
 
 
-@pytest.mark.parametrize("tally", [lambda: MeanScore("pass@1"), lambda: Passing([1])])
-def test_tallies_count_clusters(tally: Callable[[], MeanScore | Passing]) -> None:
+@pytest.mark.parametrize("tally", [lambda: MeanScore("pass@1"), lambda: PassAtK([1])])
+def test_tallies_count_clusters(tally: Callable[[], MeanScore | PassAtK]) -> None:
     """Variants that repeat each other must not make the interval narrower."""
     records = [record(10 * i + j, i % 2, f"problem {i}") for i in range(10) for j in range(10)]
     metrics, _ = summarise(records, tally, ())

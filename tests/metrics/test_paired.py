@@ -17,7 +17,7 @@ from proctor.metrics.paired import (
     Difference,
     bootstrap_interval,
     compare_pairs,
-    detectable,
+    detectable_difference,
     holm,
     least_spread,
     mcnemar,
@@ -399,7 +399,7 @@ def test_the_promised_power_is_there(difference: float, spread: float) -> None:
 
 @given(st.integers(20, 100_000), st.floats(0, 1), st.booleans())
 def test_what_can_be_detected_needs_that_many_pairs(n: int, spread: float, whole: bool) -> None:
-    found = known(detectable(n, spread, whole=whole))
+    found = known(detectable_difference(n, spread, whole=whole))
     assert pairs_needed(found, least_spread(found, spread, whole)) <= n
     if found > 1e-5:
         smaller = found * 0.999
@@ -407,7 +407,7 @@ def test_what_can_be_detected_needs_that_many_pairs(n: int, spread: float, whole
 
 
 def test_too_few_pairs_show_nothing() -> None:
-    assert detectable(2, 0.2, whole=True) is None
+    assert detectable_difference(2, 0.2, whole=True) is None
 
 
 def test_clusters_need_more() -> None:

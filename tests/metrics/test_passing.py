@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from proctor.core.types import Metric, Output, Record, Sample, SampleError, Score
-from proctor.metrics.passing import Passing, count_tries, mean_pass_at_k, pass_at_k, pass_hat_k
+from proctor.metrics.passing import PassAtK, count_passes, mean_pass_at_k, pass_at_k, pass_hat_k
 from proctor.metrics.summary import summarise
 
 # n tries, c of them passed, k drawn
@@ -65,7 +65,7 @@ def record(index: int, passed: str, epoch: int = 0) -> Record:
 
 
 def metrics_of(records: list[Record], *ks: int) -> dict[str, Metric]:
-    return summarise(records, (lambda: Passing(ks)) if ks else Passing, ())[0]
+    return summarise(records, (lambda: PassAtK(ks)) if ks else PassAtK, ())[0]
 
 
 def test_metrics_are_means_over_problems() -> None:
@@ -117,7 +117,7 @@ def test_nothing_judged() -> None:
 
 def test_no_draw_of_nothing() -> None:
     with pytest.raises(ValueError, match="k ≥ 1"):
-        Passing((0, 1))
+        PassAtK((0, 1))
 
 
 def test_tries_are_counted_from_stored_verdicts() -> None:
@@ -125,7 +125,7 @@ def test_tries_are_counted_from_stored_verdicts() -> None:
         return Record(Sample(str(index), index, "q"), epoch, (Output(""),) * outputs, score)
 
     counted = {"generations": ["a", "b", "c"], "metrics": {"pass@1": 2 / 3}, "trials": []}
-    found = count_tries(
+    found = count_passes(
         [
             record(0, Score(0.5, answer=[{"passed": True}, {"passed": False}]), 2),
             record(0, Score(1.0, answer=[{"passed": True}]), epoch=1),

@@ -18,8 +18,8 @@ from proctor.core.config import build_config
 from proctor.core.errors import UsageError
 from proctor.core.evaluation import resume
 from proctor.core.types import Metric, Record
-from proctor.metrics.passing import Passing
-from proctor.metrics.precision import NO_INTERVAL, Precision, SequentialTally, place_in_exam
+from proctor.metrics.passing import PassAtK
+from proctor.metrics.precision import NO_INTERVAL, PrecisionMonitor, SequentialTally, order_key
 from proctor.metrics.sequence import METHOD, ConfidenceSequence
 from proctor.metrics.statistics import proportion
 
@@ -135,7 +135,7 @@ def test_nothing_is_known_of_nothing() -> None:
 
 
 def test_quick_answers_wait_for_those_before_them() -> None:
-    precision = Precision(0.1, epochs=2)
+    precision = PrecisionMonitor(0.1, epochs=2)
     exam = precision.until_reached([Sample(str(index), index, "?") for index in (7, 3, 9)], {})
     assert [sample.index for sample in exam] == [7, 3, 9]
     precision.add(3, 1.0)
@@ -157,7 +157,7 @@ def judged(index: int, verdicts: list[bool]) -> Record:
 
 
 def test_no_other_metric_keeps_an_interval_that_does_not_hold() -> None:
-    tally = SequentialTally(Passing((1, 2)), "pass@1", 0.1, lambda index: -index)
+    tally = SequentialTally(PassAtK((1, 2)), "pass@1", 0.1, lambda index: -index)
     verdicts = [[True, index % 3 == 0] for index in range(30)]
     for index, pair in enumerate(verdicts):
         tally.add(judged(index, pair))
@@ -238,7 +238,7 @@ def test_a_given_data_set_is_asked_in_an_order_of_the_seed() -> None:
     metric = report.metrics["accuracy"]
     low, high = ends(metric)
     assert low <= 0.5 <= high, "not only the easy ones at its beginning"
-    first = sorted(range(2_000), key=lambda index: place_in_exam(index, 1, fixed=True))[: len(asked)]
+    first = sorted(range(2_000), key=lambda index: order_key(index, 1, fixed=True))[: len(asked)]
     assert asked == set(first)
     assert {
         r.sample.index for r in proctor.evaluate(Sorted, "scripted/oracle", until_ci=0.05, seed=2).records()

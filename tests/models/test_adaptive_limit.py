@@ -17,9 +17,9 @@ from helpers.virtual_time import run_at_once
 from proctor.core.config import build_config
 from proctor.core.errors import TransientModelError
 from proctor.core.types import Output, Sample
-from proctor.models.adaptive_limit import MOST, START, ServerLimit, limit_of
+from proctor.models.adaptive_limit import MAX_SLOTS, START_SLOTS, ServerLimit, limit_of
 from proctor.models.base import Model, Request, Sampling
-from proctor.models.client import Gateway
+from proctor.models.client import ModelClient
 
 REQUEST = Request("?", Sampling(max_tokens=1), 0, Sample("s", 0, "?"))
 
@@ -50,23 +50,23 @@ class Server(Model):
         await asyncio.sleep(self.random.uniform(0.5, 1.5))
 
 
-def gateway(model: Model, **options: object) -> Gateway:
-    return Gateway(model, build_config({"task": "t", "model": "m"} | options))
+def gateway(model: Model, **options: object) -> ModelClient:
+    return ModelClient(model, build_config({"task": "t", "model": "m"} | options))
 
 
-async def ask(door: Gateway, number: int) -> None:
-    """As a run does it: twice as many samples in hand as there are places."""
+async def ask(door: ModelClient, number: int) -> None:
+    """As a run does it: twice as many samples in hand as there are slots."""
     left = number
     workers: set[asyncio.Task[None]] = set()
 
     async def work() -> None:
         nonlocal left
-        while left > 0 and len(workers) <= 2 * door.places:
+        while left > 0 and len(workers) <= 2 * door.slots:
             left -= 1
             await door.generate(REQUEST)
 
     while left > 0:
-        while len(workers) < 2 * door.places:
+        while len(workers) < 2 * door.slots:
             workers.add(asyncio.create_task(work()))
         done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_COMPLETED, timeout=0.1)
         workers -= done
@@ -94,17 +94,17 @@ def test_it_finds_what_a_server_takes(at_once: int, retry_after: float | None) -
     assert server.answered == 100 * at_once + 500
     late = server.crowds[len(server.crowds) // 2 :]
     assert sum(late) / len(late) >= 0.6 * at_once, "it does not fall far below"
-    assert 0.7 * at_once <= door.places <= 1.2 * at_once + 1
-    assert server.refused <= 0.1 * server.answered + 2 * START, "nor does it run against the wall again and again"
+    assert 0.7 * at_once <= door.slots <= 1.2 * at_once + 1
+    assert server.refused <= 0.1 * server.answered + 2 * START_SLOTS, "nor does it run against the wall again and again"
 
 
 def test_a_server_that_takes_all_is_given_all() -> None:
     server = Server(10_000)
     door = gateway(server)
     run_at_once(ask(door, 6_000))
-    assert door.places == MOST
-    assert max(server.crowds) == MOST
-    assert door.findings() == {"concurrency": {"settled": MOST, "most": MOST, "pushbacks": 0}}
+    assert door.slots == MAX_SLOTS
+    assert max(server.crowds) == MAX_SLOTS
+    assert door.provenance() == {"concurrency": {"settled": MAX_SLOTS, "most": MAX_SLOTS, "pushbacks": 0}}
 
 
 class Queueing(Server):
@@ -123,7 +123,7 @@ def test_it_stops_where_more_requests_only_wait_longer() -> None:
     server = Queueing(30)
     door = gateway(server)
     run_at_once(ask(door, 6_000))
-    assert 30 <= door.places <= 60
+    assert 30 <= door.slots <= 60
     late = server.crowds[len(server.crowds) // 2 :]
     assert sum(late) / len(late) <= 60
 
@@ -137,7 +137,7 @@ def test_a_few_requests_do_not_make_it_grow() -> None:
             await asyncio.gather(*(door.generate(REQUEST) for _ in range(4)))
 
     run_at_once(scene())
-    assert door.places == START
+    assert door.slots == START_SLOTS
 
 
 def test_a_server_that_recovers_gets_more_again() -> None:
@@ -146,14 +146,14 @@ def test_a_server_that_recovers_gets_more_again() -> None:
 
     async def scene() -> int:
         await ask(door, 600)
-        low = door.places
+        low = door.slots
         server.at_once = 64
         await ask(door, 8_000)
         return low
 
     low = run_at_once(scene())
     assert low <= 6
-    assert door.places >= 40
+    assert door.slots >= 40
 
 
 class Hanging(Server):
@@ -172,7 +172,7 @@ def test_timeouts_push_back() -> None:
     door = gateway(server)
     run_at_once(ask(door, 1_000))
     assert server.answered == 1_000
-    assert door.places <= 7
+    assert door.slots <= 7
 
 
 class Failing(Server):
@@ -187,7 +187,7 @@ class Failing(Server):
 def test_other_failures_do_not() -> None:
     door = gateway(Failing(10_000), retries=50)
     run_at_once(ask(door, 5_000))
-    assert door.places >= 100
+    assert door.slots >= 100
 
 
 def test_all_who_ask_a_server_share_its_limit_and_its_pauses() -> None:
@@ -220,12 +220,12 @@ def test_all_who_ask_a_server_share_its_limit_and_its_pauses() -> None:
 
 def test_the_next_exam_goes_on_where_the_last_one_ended() -> None:
     limits = [limit_of("there", None)]
-    limits[0].places = 40
+    limits[0].slots = 40
     assert limit_of("there", None) is limits[0]
-    assert limit_of("there", None).places == 40
-    assert limit_of("there", 12).places == 12
-    assert limit_of("there", 100).places == 100
-    assert limit_of("elsewhere", 100).places == 100
+    assert limit_of("there", None).slots == 40
+    assert limit_of("there", 12).slots == 12
+    assert limit_of("there", 100).slots == 100
+    assert limit_of("elsewhere", 100).slots == 100
 
 
 def test_pushbacks_are_those_of_the_run() -> None:
@@ -233,16 +233,16 @@ def test_pushbacks_are_those_of_the_run() -> None:
     first = gateway(server)
     run_at_once(ask(first, 200))
     second = gateway(server)
-    assert first.findings()["concurrency"]["pushbacks"] == server.refused > 0
-    assert second.findings()["concurrency"]["pushbacks"] == 0
+    assert first.provenance()["concurrency"]["pushbacks"] == server.refused > 0
+    assert second.provenance()["concurrency"]["pushbacks"] == 0
 
 
 def test_a_place_is_not_lost_with_a_request_that_is_called_off() -> None:
     async def scene() -> None:
-        places = ServerLimit("there", 2, 2)
+        slots = ServerLimit("there", 2, 2)
 
         async def hold(release: asyncio.Event) -> None:
-            async with places.place():
+            async with slots.place():
                 await release.wait()
 
         for round_number in range(50):
@@ -255,14 +255,14 @@ def test_a_place_is_not_lost_with_a_request_that_is_called_off() -> None:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        async with asyncio.timeout(5), places.place(), places.place():
+        async with asyncio.timeout(5), slots.place(), slots.place():
             pass
 
     run_at_once(scene())
 
 
 def test_one_limit_for_event_loops_in_several_threads() -> None:
-    places = ServerLimit("there", 3, 3)
+    slots = ServerLimit("there", 3, 3)
     inside, most, lock = 0, 0, threading.Lock()
 
     async def ask_in_turn() -> None:
@@ -270,7 +270,7 @@ def test_one_limit_for_event_loops_in_several_threads() -> None:
 
         async def one() -> None:
             nonlocal inside, most
-            async with places.place():
+            async with slots.place():
                 with lock:
                     inside += 1
                     most = max(most, inside)
@@ -298,9 +298,9 @@ def refusal(status: int, **headers: str) -> web.Response:
 @pytest.fixture
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """How long they are is tested in virtual time."""
-    monkeypatch.setattr("proctor.models.client.FIRST_WAIT", 0.01)
-    monkeypatch.setattr("proctor.models.client.LONGEST_WAIT", 0.1)
-    monkeypatch.setattr("proctor.models.adaptive_limit.SHORTEST_QUIET", 0.01)
+    monkeypatch.setattr("proctor.models.client.FIRST_BACKOFF", 0.01)
+    monkeypatch.setattr("proctor.models.client.MAX_BACKOFF", 0.1)
+    monkeypatch.setattr("proctor.models.adaptive_limit.MIN_PAUSE", 0.01)
 
 
 @pytest.mark.parametrize(
@@ -333,8 +333,8 @@ def test_nothing_is_lost_or_doubled_at_a_server_that_refuses(
     assert set(answered.values()) == {1}
     found = report.run.provenance["concurrency"]
     assert found["pushbacks"] == len(server.requests) - 120 > 0
-    assert found["settled"] < START
-    assert f"concurrency    {found['settled']} of at most {MOST}, pushed back" in str(report)
+    assert found["settled"] < START_SLOTS
+    assert f"concurrency    {found['settled']} of at most {MAX_SLOTS}, pushed back" in str(report)
 
 
 @pytest.mark.usefixtures("short_waits")

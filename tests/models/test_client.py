@@ -12,7 +12,7 @@ from proctor.core.config import build_config
 from proctor.core.errors import TransientModelError
 from proctor.core.types import Output, Sample
 from proctor.models.base import Model, Request, Sampling
-from proctor.models.client import Gateway
+from proctor.models.client import ModelClient
 
 REQUEST = Request("?", Sampling(max_tokens=1), 0, Sample("s", 0, "?"))
 
@@ -36,8 +36,8 @@ class Flaky(Model):
         return Output("fine")
 
 
-def gateway(model: Model, **options: object) -> Gateway:
-    return Gateway(model, build_config({"task": "t", "model": "m"} | options))
+def gateway(model: Model, **options: object) -> ModelClient:
+    return ModelClient(model, build_config({"task": "t", "model": "m"} | options))
 
 
 def test_a_rate_limit_met_by_one_request_holds_back_the_others() -> None:
@@ -80,14 +80,14 @@ class Bucket(Model):
 
     name = "bucket"
 
-    def __init__(self, places: int, period: float) -> None:
-        self.places, self.period = places, period
+    def __init__(self, slots: int, period: float) -> None:
+        self.slots, self.period = slots, period
         self.opened, self.left = float("-inf"), 0
 
     async def generate(self, request: Request) -> Output:
         now = asyncio.get_running_loop().time()
         if now - self.opened >= self.period:
-            self.opened, self.left = now, self.places
+            self.opened, self.left = now, self.slots
         if self.left == 0:
             raise TransientModelError("rate limit", self.period)
         self.left -= 1
@@ -129,9 +129,9 @@ class Batching(Model):
 
     name = "batching"
 
-    def __init__(self, places: int) -> None:
-        self.places = places
-        self.full = asyncio.Barrier(places)
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+        self.full = asyncio.Barrier(slots)
 
     async def generate(self, request: Request) -> Output:
         await self.full.wait()
@@ -141,8 +141,8 @@ class Batching(Model):
 def test_a_model_that_works_at_several_requests_together_gets_them() -> None:
     async def scene() -> list[Output]:
         door = gateway(Batching(6), concurrency=1)
-        assert door.places == 6
+        assert door.slots == 6
         return await asyncio.gather(*(door.generate(REQUEST) for _ in range(12)))
 
     assert len(run_at_once(scene())) == 12
-    assert gateway(Flaky(0), concurrency=9).places == 9
+    assert gateway(Flaky(0), concurrency=9).slots == 9

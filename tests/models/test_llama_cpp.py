@@ -20,7 +20,7 @@ from proctor.core.errors import ModelError, UsageError
 from proctor.core.types import Message, Output, Prompt, Sample
 from proctor.models import open_model
 from proctor.models.base import Request, Sampling
-from proctor.models.client import Gateway
+from proctor.models.client import ModelClient
 from proctor.models.providers import llama_cpp
 from proctor.models.providers import smollm2 as weights
 
@@ -29,7 +29,7 @@ class Session:
     """The model with a loop to run it in."""
 
     def __init__(self, **options: object) -> None:
-        self.model: Gateway = open_model(build_config({"task": "t", "model": "smollm2"} | options))
+        self.model: ModelClient = open_model(build_config({"task": "t", "model": "smollm2"} | options))
         self.runner = asyncio.Runner()
         self.runner.run(self.model.prepare(list))
 
@@ -128,7 +128,7 @@ def spied(monkeypatch: pytest.MonkeyPatch, most: int = 100, meeting: threading.B
     """
     loaded: list[int] = []
 
-    class Spy(llama_cpp.Copy):
+    class Spy(llama_cpp.ModelCopy):
         def __init__(self, path: Path, threads: int, api: str) -> None:
             if len(loaded) == most:
                 raise UsageError("no room")
@@ -161,7 +161,7 @@ def test_without_room_for_another_copy_one_answers_all(
 
 
 @pytest.mark.parametrize(
-    ("weights_mib", "available", "at_once", "places", "cores"),
+    ("weights_mib", "available", "at_once", "slots", "cores"),
     [
         (100, 100_000, None, 4, [1]),  # a core for each of four
         (100, 100_000, 2, 2, [2]),
@@ -176,7 +176,7 @@ def test_how_many_copies(
     weights_mib: int,
     available: int,
     at_once: int | None,
-    places: int,
+    slots: int,
     cores: list[int],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -189,9 +189,9 @@ def test_how_many_copies(
     given: list[int] = []
     monkeypatch.setattr(llama_cpp, "Copy", lambda path, threads, api: given.append(threads))
     monkeypatch.setattr(llama_cpp, "resident_mib", lambda: 50 + 300 * len(given))
-    model = llama_cpp.Embedded("gguf/m", "chat", path, at_once)
+    model = llama_cpp.LlamaCppModel("gguf/m", "chat", path, at_once)
     asyncio.run(model.prepare(list))
-    assert (model.places, given) == (places, cores)
+    assert (model.slots, given) == (slots, cores)
 
 
 @pytest.mark.slow
@@ -199,7 +199,7 @@ def test_answers_do_not_depend_on_the_cores_of_a_copy() -> None:
     """Nor those to long prompts, whose parts are added up by several threads."""
     prompt = " ".join(f"{number} is a number, and so is {number * 7}." for number in range(60))
     path, request = weights.smollm2_path(), Request(prompt, Sampling(12, 1.0), 0, Sample("s", 0, prompt))
-    one, two, three = (llama_cpp.Copy(path, threads, "chat").answer(request) for threads in (1, 2, 3))
+    one, two, three = (llama_cpp.ModelCopy(path, threads, "chat").answer(request) for threads in (1, 2, 3))
     assert one.usage.input_tokens > 600
     assert one.text == two.text == three.text
 

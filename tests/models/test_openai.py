@@ -25,8 +25,8 @@ KEY = "sk-very-secret-key"
 @pytest.fixture(autouse=True)
 def _no_waits_between_tries(monkeypatch: pytest.MonkeyPatch) -> None:
     """How long they are is tested in test_gateway.py, in virtual time."""
-    monkeypatch.setattr("proctor.models.client.FIRST_WAIT", 0.001)
-    monkeypatch.setattr("proctor.models.adaptive_limit.SHORTEST_QUIET", 0.001)
+    monkeypatch.setattr("proctor.models.client.FIRST_BACKOFF", 0.001)
+    monkeypatch.setattr("proctor.models.adaptive_limit.MIN_PAUSE", 0.001)
 
 
 def error(status: int, message: str = "no", **headers: str) -> web.Response:

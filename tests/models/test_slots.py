@@ -24,16 +24,16 @@ from proctor.models.base import Request, Sampling
 from proctor.models.inference.completion import STRIDE, Completion
 from proctor.models.inference.job import Job
 from proctor.models.inference.prompt import TokenizedPrompt
-from proctor.models.inference.tokenization import Reader
+from proctor.models.inference.tokenization import PromptEncoder
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the backend does it, who here is not the first to load it
 torch = pytest.importorskip("torch", reason="the extra hf is not installed: pip install 'proctor[hf]'")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed: pip install 'proctor[hf]'")
 
 from proctor.models.inference import attention, sampler, stepper  # noqa: E402
-from proctor.models.inference.attention import DecodeStep, UnfitError  # noqa: E402
+from proctor.models.inference.attention import DecodeStep, UnsupportedModelError  # noqa: E402
 from proctor.models.inference.decoder import CausalDecoder  # noqa: E402
-from proctor.models.inference.engine import Engine, EngineThread  # noqa: E402
+from proctor.models.inference.engine import BatchEngine, EngineThread  # noqa: E402
 from proctor.models.inference.pages import PAGE, Layer, Pages  # noqa: E402
 from proctor.models.inference.slots import SlotEngine  # noqa: E402
 from proctor.models.inference.stepper import Stepper  # noqa: E402
@@ -65,12 +65,12 @@ def request(prompt: Prompt, **sampling: Any) -> Request:
 
 
 def in_slots(model: Any, tokenizer: Any, count: int, chat: bool = False) -> SlotEngine:
-    return SlotEngine("hf/tiny", Stepper(model, count), Reader(model, tokenizer, chat, causal=True).begin, count)
+    return SlotEngine("hf/tiny", Stepper(model, count), PromptEncoder(model, tokenizer, chat, causal=True).begin, count)
 
 
-def plainly(model: Any, tokenizer: Any, chat: bool = False) -> Engine:
-    reader = Reader(model, tokenizer, chat, causal=True)
-    return Engine("hf/tiny", CausalDecoder(model), reader.begin, 4)
+def plainly(model: Any, tokenizer: Any, chat: bool = False) -> BatchEngine:
+    reader = PromptEncoder(model, tokenizer, chat, causal=True)
+    return BatchEngine("hf/tiny", CausalDecoder(model), reader.begin, 4)
 
 
 def all_of(completion: Completion) -> tuple[list[int], str, str]:
@@ -194,7 +194,7 @@ def test_draws_on_a_device_are_those_of_the_completion(tokenizer: Any, seed: int
     completion.tokens = [0] * place if place < 100 else range(place)  # type: ignore[assignment]
     key = mix(seed)
     keys = torch.tensor([key - 2**64 if key >= 2**63 else key])
-    assert sampler.draw_numbers(keys, torch.tensor([place])).tolist() == [completion.draw()]
+    assert sampler.draw_uniform(keys, torch.tensor([place])).tolist() == [completion.draw()]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -320,7 +320,7 @@ def test_every_tensor_is_made_where_the_model_is(tokenizer: Any, monkeypatch: py
     model = make_model("Llama")
     with torch.device("meta"):
         elsewhere = Stepper(model, 3)
-    engine = SlotEngine("hf/tiny", elsewhere, Reader(model, tokenizer, False, True).begin, 3)
+    engine = SlotEngine("hf/tiny", elsewhere, PromptEncoder(model, tokenizer, False, True).begin, 3)
     assert [completion.tokens for completion in answered(engine, requests)] == expected
 
 
@@ -562,7 +562,7 @@ def test_close_breaks_off(endless: tuple[Any, Any]) -> None:
 def test_models_that_are_not_made_for_it(tokenizer: Any, kind: str, settings: dict[str, Any], reason: str) -> None:
     model = make_model(kind, **settings)
     before = model.config._attn_implementation
-    with pytest.raises(UnfitError, match=f"^{reason}$"):
+    with pytest.raises(UnsupportedModelError, match=f"^{reason}$"):
         Stepper(model, 2)
     assert model.config._attn_implementation == before
     (completion,) = answered(plainly(model, tokenizer), [request("dog")])
@@ -579,7 +579,7 @@ def test_a_model_whose_logits_come_out_differently() -> None:
         return out + 0.1 * out.mean(1, keepdim=True), weights
 
     model.model.layers[1].self_attn.forward = keep_something
-    with pytest.raises(UnfitError, match="its logits come out differently"):
+    with pytest.raises(UnsupportedModelError, match="its logits come out differently"):
         Stepper(model, 2)
 
 
@@ -604,7 +604,7 @@ def test_the_record_says_how_it_was_decoded(
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)  # also where there is one
     decoding, plain = asyncio.run(scene())
     assert decoding == "plain: there is no GPU"
-    monkeypatch.setattr("proctor.models.providers.transformers.FAST_DEVICES", {"cpu"})
+    monkeypatch.setattr("proctor.models.providers.transformers.SLOT_DEVICES", {"cpu"})
     assert asyncio.run(scene()) == (how, plain)
 
 
@@ -634,7 +634,7 @@ def test_a_copy_of_the_model_on_each_device(tmp_path: Path, tokenizer: Any, monk
     with pytest.raises(UsageError, match="--devices 2: there are 0 GPUs here"):
         asyncio.run(scene())
     monkeypatch.setattr("proctor.models.providers.transformers.find_devices", lambda count: ["cpu"] * count)
-    monkeypatch.setattr("proctor.models.providers.transformers.FAST_DEVICES", {"cpu"})
+    monkeypatch.setattr("proctor.models.providers.transformers.SLOT_DEVICES", {"cpu"})
     monkeypatch.setattr(SlotEngine, "_take_seat", noting)
     assert asyncio.run(scene()) == expected
     assert {len(engines) for engines in seated.values()} == {1}, "each prompt is read on one of them"

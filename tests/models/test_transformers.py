@@ -31,7 +31,7 @@ from proctor.models.inference.checkpoint import folder_digest
 from proctor.models.inference.completion import Completion
 from proctor.models.inference.job import Job
 from proctor.models.inference.prompt import TokenizedPrompt
-from proctor.models.inference.tokenization import Reader
+from proctor.models.inference.tokenization import PromptEncoder
 from proctor.models.providers.transformers import _why_no_slots
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the backend does it, who here is not the first to load it
@@ -39,8 +39,8 @@ torch = pytest.importorskip("torch", reason="the extra hf is not installed: pip 
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed: pip install 'proctor[hf]'")
 
 from proctor.models.inference.decoder import CausalDecoder, Decoder, Seq2SeqDecoder  # noqa: E402
-from proctor.models.inference.engine import Engine  # noqa: E402
-from proctor.models.inference.sampler import _chances, _draw  # noqa: E402
+from proctor.models.inference.engine import BatchEngine  # noqa: E402
+from proctor.models.inference.sampler import _draw_tokens, _probabilities  # noqa: E402
 
 PROMPTS = [
     "The quick",
@@ -94,12 +94,12 @@ def decoded(model: Any, tokenizer: Any, requests: Sequence[Request], batch_size:
     return answered(an_engine(model, tokenizer, batch_size), requests)
 
 
-def an_engine(model: Any, tokenizer: Any, batch_size: int, decoder: Decoder | None = None) -> Engine:
+def an_engine(model: Any, tokenizer: Any, batch_size: int, decoder: Decoder | None = None) -> BatchEngine:
     causal = not model.config.is_encoder_decoder
-    reader = Reader(model, tokenizer, chat=False, causal=causal)
+    reader = PromptEncoder(model, tokenizer, chat=False, causal=causal)
     if decoder is None:
         decoder = CausalDecoder(model) if causal else Seq2SeqDecoder(model, model.config.decoder_start_token_id)
-    return Engine("hf/tiny", decoder, reader.begin, batch_size)
+    return BatchEngine("hf/tiny", decoder, reader.begin, batch_size)
 
 
 class Spy:
@@ -173,15 +173,15 @@ def test_prompts_that_wait_are_read_together_and_finished_rows_are_not_carried_o
 @pytest.mark.parametrize("kind", ["Llama", "T5", slow("GPT2")])
 def test_every_tensor_is_made_where_the_model_is(tokenizer: Any, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in for a GPU: whatever is made without saying where has no numbers in it, and cannot be used."""
-    model, work = make_model(kind), Engine._work
+    model, work = make_model(kind), BatchEngine._work
     requests = [request(PROMPTS[i % 5], seed=i, max_tokens=3 + i, **[SAMPLED, {}][i % 2]) for i in range(8)]
     expected = [completion.tokens for completion in decoded(model, tokenizer, requests, 3)]
 
-    def work_elsewhere(engine: Engine) -> None:
+    def work_elsewhere(engine: BatchEngine) -> None:
         with torch.device("meta"):
             work(engine)
 
-    monkeypatch.setattr(Engine, "_work", work_elsewhere)
+    monkeypatch.setattr(BatchEngine, "_work", work_elsewhere)
     assert [completion.tokens for completion in decoded(model, tokenizer, requests, 3)] == expected
 
 
@@ -192,7 +192,7 @@ def test_chances_are_those_of_the_library() -> None:
     torch.manual_seed(0)
     logits = 5 * torch.randn(4, 300)
     settings = [Sampling(1, 0.7), Sampling(1, 1.3, top_k=7), Sampling(1, 1.0, top_p=0.6), Sampling(1, 0.5, 0.9, 40)]
-    ours = _chances(logits, settings)
+    ours = _probabilities(logits, settings)
     for row, each in enumerate(settings):
         warped = logits[row : row + 1] / each.temperature
         if each.top_k:
@@ -207,10 +207,10 @@ def test_chances_are_those_of_the_library() -> None:
 def test_draws_follow_the_chances() -> None:
     chances = torch.tensor([[0.0, 0.1, 0.0, 0.6, 0.3, 0.0]])
     draws = (torch.arange(10_000, dtype=torch.float64) + 0.5) / 10_000
-    counts = torch.bincount(_draw(chances.expand(10_000, -1), draws), minlength=6)
+    counts = torch.bincount(_draw_tokens(chances.expand(10_000, -1), draws), minlength=6)
     assert (counts - 10_000 * chances[0]).abs().max() <= 1
-    assert _draw(chances, torch.tensor([1 - 2**-52], dtype=torch.float64)).tolist() == [4]
-    assert _draw(chances, torch.tensor([0.0], dtype=torch.float64)).tolist() == [1]
+    assert _draw_tokens(chances, torch.tensor([1 - 2**-52], dtype=torch.float64)).tolist() == [4]
+    assert _draw_tokens(chances, torch.tensor([0.0], dtype=torch.float64)).tolist() == [1]
 
 
 def test_a_temperature_near_nothing_is_greedy(llama: Any, tokenizer: Any) -> None:
@@ -288,7 +288,7 @@ def test_bytes_that_never_become_a_character_are_not_lost(tokenizer: Any) -> Non
 @pytest.mark.parametrize("special", ["<fim_middle>", "<|im_end|>"])
 def test_a_special_token_is_not_shown_but_stops(llama: Any, tokenizer: Any, special: str) -> None:
     assert typed(tokenizer, f"the{special} dog").text == "the dog"
-    reader = Reader(llama, tokenizer, chat=False, causal=True)
+    reader = PromptEncoder(llama, tokenizer, chat=False, causal=True)
     completion = reader.begin(request("A", stop=(special,)))
     for token in tokenizer(f"the{special}")["input_ids"]:
         completion.add(token)
@@ -299,7 +299,7 @@ def test_a_special_token_with_a_space_of_its_tokenizer_stops(llama: Any) -> None
     """As Code Llama's ends of a middle are written."""
     tokenizer = make_tokenizer()
     tokenizer.add_special_tokens({"additional_special_tokens": ["\u2581<EOT>", "<｜end\u2581of\u2581sentence｜>"]})
-    reader = Reader(llama, tokenizer, chat=False, causal=True)
+    reader = PromptEncoder(llama, tokenizer, chat=False, causal=True)
     for stop, said in ((" <EOT>", "\u2581<EOT>"), ("<｜end\u2581of\u2581sentence｜>",) * 2):
         completion = reader.begin(request("A", stop=(stop,)))
         for token in tokenizer(f"the{said}")["input_ids"]:
@@ -310,7 +310,7 @@ def test_a_special_token_with_a_space_of_its_tokenizer_stops(llama: Any) -> None
 def test_every_end_that_a_model_has_is_one(tokenizer: Any) -> None:
     model = make_model("Llama")
     model.generation_config.eos_token_id = [2, 5]
-    reader = Reader(model, tokenizer, chat=False, causal=True)
+    reader = PromptEncoder(model, tokenizer, chat=False, causal=True)
     for end in (0, 2, 5):
         completion = reader.begin(request("A"))
         completion.add(tokenizer("dog")["input_ids"][0])
@@ -336,7 +336,7 @@ def test_the_space_after_the_prompt_is_kept() -> None:
 
 
 def test_limits_count_the_prompt(llama: Any, tokenizer: Any) -> None:
-    reader = Reader(llama, tokenizer, chat=False, causal=True)
+    reader = PromptEncoder(llama, tokenizer, chat=False, causal=True)
     length = len(reader.begin(request(PROMPTS[2])).prompt)
     (completion,) = decoded(llama, tokenizer, [request(PROMPTS[2], max_length=length + 2)], 1)
     assert len(completion.tokens) == 2
@@ -351,7 +351,7 @@ def test_limits_count_the_prompt(llama: Any, tokenizer: Any) -> None:
 
 
 def test_special_tokens_in_a_text_are_special(llama: Any, tokenizer: Any) -> None:
-    reader = Reader(llama, tokenizer, chat=False, causal=True)
+    reader = PromptEncoder(llama, tokenizer, chat=False, causal=True)
     prompt = reader.begin(request("<fim_prefix>def<fim_suffix>\n<fim_middle>")).prompt
     assert [token for token in prompt if token < 6] == [3, 4, 5]
 
@@ -362,20 +362,20 @@ def test_a_text_begins_once_and_is_left_open(llama: Any, tokenizer: Any) -> None
     closing = make_tokenizer(bos_token="<|im_start|>")
     ends = [("<|im_start|>", 1), (END, 0)]
     closing.backend_tokenizer.post_processor = TemplateProcessing(f"<|im_start|> $A {END}", None, ends)
-    reader = Reader(llama, closing, chat=False, causal=True)
+    reader = PromptEncoder(llama, closing, chat=False, causal=True)
     dog = tuple(tokenizer("dog")["input_ids"])
     assert reader.begin(request("dog")).prompt == (1, *dog)
     assert reader.begin(request("<|im_start|>dog")).prompt == (1, *dog)
     assert reader.begin(request(f"dog{END}")).prompt == (1, *dog, 0)
-    assert Reader(llama, closing, chat=False, causal=False).begin(request("dog")).prompt == (1, *dog, 0)
-    chat = Reader(llama, closing, chat=True, causal=True).begin(request("dog")).prompt
+    assert PromptEncoder(llama, closing, chat=False, causal=False).begin(request("dog")).prompt == (1, *dog, 0)
+    chat = PromptEncoder(llama, closing, chat=True, causal=True).begin(request("dog")).prompt
     assert chat[0] == 1
     assert chat.count(1) == 2, "one for each turn"
     assert chat[-1] != 0
 
 
 def test_from_nothing_a_model_can_begin(llama: Any, tokenizer: Any) -> None:
-    assert Reader(llama, tokenizer, chat=False, causal=True).begin(request("")).prompt == (0,)
+    assert PromptEncoder(llama, tokenizer, chat=False, causal=True).begin(request("")).prompt == (0,)
 
 
 @pytest.mark.parametrize(
@@ -393,13 +393,13 @@ def test_from_nothing_a_model_can_begin(llama: Any, tokenizer: Any) -> None:
     ],
 )
 def test_messages_go_through_the_chat_template(llama: Any, tokenizer: Any, prompt: Prompt, text: str) -> None:
-    reader = Reader(llama, tokenizer, chat=True, causal=True)
+    reader = PromptEncoder(llama, tokenizer, chat=True, causal=True)
     assert tokenizer.decode(reader.begin(request(prompt)).prompt) == text
 
 
 def test_a_prompt_that_the_template_refuses_is_an_error_of_the_sample(llama: Any) -> None:
     strict = make_tokenizer("{{ raise_exception('no system here') }}")
-    reader = Reader(llama, strict, chat=True, causal=True)
+    reader = PromptEncoder(llama, strict, chat=True, causal=True)
     with pytest.raises(ModelError, match="no system here"):
         reader.begin(request((Message("system", "Be."),)))
 
@@ -748,7 +748,7 @@ def test_a_model_that_accelerate_puts_where_it_belongs(folder: Path) -> None:
 def test_slots_need_all_of_a_model_on_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
     model = make_model("Llama")
     assert _why_no_slots(model) == "there is no GPU"
-    monkeypatch.setattr("proctor.models.providers.transformers.FAST_DEVICES", {"cpu"})
+    monkeypatch.setattr("proctor.models.providers.transformers.SLOT_DEVICES", {"cpu"})
     assert _why_no_slots(model) == ""
     model.hf_device_map = {"": 0}
     assert _why_no_slots(model) == ""
@@ -763,9 +763,9 @@ def test_how_many_are_made_at_once(
     folder: Path, monkeypatch: pytest.MonkeyPatch, fast: set[str], said: int | None, at_once: int
 ) -> None:
     """As many as suit the way of decoding, unless the run says it; and who leaves has a successor waiting."""
-    monkeypatch.setattr("proctor.models.providers.transformers.FAST_DEVICES", fast)
+    monkeypatch.setattr("proctor.models.providers.transformers.SLOT_DEVICES", fast)
     with Session(f"hf/{folder}", batch_size=said) as session:
-        assert session.model.places == 2 * at_once
+        assert session.model.slots == 2 * at_once
         assert session.ask(request("dog"))[0].usage.output_tokens > 0
 
 

@@ -24,18 +24,18 @@ from proctor.core.errors import ModelError, UsageError
 from proctor.core.task import create_task
 from proctor.core.types import Image, Message, Prompt, Sample, Text
 from proctor.models.base import Request, Sampling
-from proctor.models.inference.checkpoint import PROCESSOR_FILES, load, look_up
+from proctor.models.inference.checkpoint import PROCESSOR_FILES, load_checkpoint, look_up_model
 from proctor.models.inference.job import Job
-from proctor.models.inference.tokenization import READS_ONLY, Reader
+from proctor.models.inference.tokenization import TEXT_ONLY, PromptEncoder
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the backend does it, who here is not the first to load it
 torch = pytest.importorskip("torch", reason="the extra hf is not installed: pip install 'proctor[hf]'")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed: pip install 'proctor[hf]'")
 
 from proctor.models.inference.decoder import CausalDecoder  # noqa: E402
-from proctor.models.inference.engine import Engine, EngineThread  # noqa: E402
+from proctor.models.inference.engine import BatchEngine, EngineThread  # noqa: E402
 from proctor.models.inference.sequential import SequentialWorker  # noqa: E402
-from proctor.models.inference.trial import DIFFERENT, why_not_together  # noqa: E402
+from proctor.models.inference.trial import DIFFERENT_LOGITS, find_batching_obstacle  # noqa: E402
 
 TOGETHER = ["Llava", "Qwen2VL", "Qwen2_5_VL", "Qwen3VL", "Idefics3", "Gemma3"]
 ALONE = "Mllama"  # looks at its pictures from the side, by layers of their own
@@ -56,14 +56,14 @@ def asked(*parts: str | Image) -> tuple[Message, ...]:
 
 class Seer(NamedTuple):
     model: Any
-    reader: Reader
+    reader: PromptEncoder
     reason: str  # why its prompts cannot be decoded together
 
     def engine(self, batch_size: int) -> EngineThread:
         """As the backend chooses it."""
         if self.reason:
             return SequentialWorker("hf/tiny", self.model, self.reader.begin)
-        return Engine("hf/tiny", CausalDecoder(self.model), self.reader.begin, batch_size)
+        return BatchEngine("hf/tiny", CausalDecoder(self.model), self.reader.begin, batch_size)
 
 
 PROMPTS: list[Prompt] = [
@@ -94,7 +94,7 @@ def each(request: pytest.FixtureRequest, folders: Callable[[str], Path]) -> Seer
 
 @pytest.fixture(scope="module")
 def qwen(folders: Callable[[str], Path]) -> Seer:
-    """Pictures of different sizes have different numbers of tokens, and take up places of two dimensions."""
+    """Pictures of different sizes have different numbers of tokens, and take up slots of two dimensions."""
     return loaded(folders("Qwen2VL"))
 
 
@@ -105,9 +105,9 @@ def mllama(folders: Callable[[str], Path]) -> Seer:
 
 def loaded(folder: Path, chat: bool = True) -> Seer:
     config = build_config({"task": "t", "model": f"hf/{folder}"})
-    model, tokenizer, processor, _ = load(str(folder), look_up(str(folder), config), config, "cpu")
-    reader = Reader(model, tokenizer, chat, causal=True, processor=processor)
-    return Seer(model, reader, why_not_together(model, reader))
+    model, tokenizer, processor, _ = load_checkpoint(str(folder), look_up_model(str(folder), config), config, "cpu")
+    reader = PromptEncoder(model, tokenizer, chat, causal=True, processor=processor)
+    return Seer(model, reader, find_batching_obstacle(model, reader))
 
 
 def request(prompt: Prompt, **sampling: Any) -> Request:
@@ -261,7 +261,7 @@ def test_a_model_that_forgets_where_its_pictures_end_is_found_out(qwen: Seer, mo
 
     without_deltas.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
     monkeypatch.setattr(model, "forward", without_deltas)
-    assert why_not_together(model, reader) == DIFFERENT
+    assert find_batching_obstacle(model, reader) == DIFFERENT_LOGITS
 
 
 def test_one_that_does_not_even_fit_alone_fails_alone(mllama: Seer) -> None:
@@ -346,7 +346,7 @@ def test_a_picture_that_is_none(qwen: Seer) -> None:
 )
 def test_a_model_that_sees_can_be_blind(tmp_path: Path, template: str, chat: bool, reason: str) -> None:
     _, reader, reason_to_be_alone = loaded(save_vision_model("Llava", tmp_path, template), chat)
-    assert reader.blind == reason
+    assert reader.no_images_reason == reason
     with pytest.raises(ModelError, match=f"it cannot be shown pictures: {reason}"):
         reader.begin(request(PROMPTS[0]))
     assert "type" not in reader._tokenizer.decode(reader.begin(request(PROMPTS[4])).prompt)
@@ -404,7 +404,7 @@ def test_a_model_of_text_alone_is_refused_before_its_weights_are_loaded(tmp_path
     make_model("Llama").save_pretrained(tmp_path)
     make_tokenizer().save_pretrained(tmp_path)
     (tmp_path / "model.safetensors").unlink()
-    with pytest.raises(UsageError, match=f"cannot be shown pictures: {READS_ONLY}"):
+    with pytest.raises(UsageError, match=f"cannot be shown pictures: {TEXT_ONLY}"):
         proctor.evaluate("shapes/existence", f"hf/{tmp_path}", modality="image")
 
 
@@ -422,7 +422,7 @@ def test_a_model_that_sees_is_decoded_like_any_other_where_it_is_shown_nothing(
     requests = [request("The quick brown fox"), request("What is in the box? There are three red circles")]
     texts = []
     for fast, decoding in (((), "plain: there is no GPU"), (("cpu",), "slots without graphs")):
-        monkeypatch.setattr("proctor.models.providers.transformers.FAST_DEVICES", fast)
+        monkeypatch.setattr("proctor.models.providers.transformers.SLOT_DEVICES", fast)
         with Session(f"hf/{folders(kind)}", api="completions") as session:
             assert session.model.identity()["decoding"] == decoding
             texts.append([output.text for output in session.ask(*requests)])
@@ -434,17 +434,17 @@ def test_an_exam_that_begins_without_pictures_is_decoded_in_slots(
     folders: Callable[[str], Path], kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)  # also where there is a GPU
-    monkeypatch.setattr("proctor.models.providers.transformers.FAST_DEVICES", {"cpu"})
+    monkeypatch.setattr("proctor.models.providers.transformers.SLOT_DEVICES", {"cpu"})
     requests = [request("The quick brown fox"), request("What is in the box? There are three red circles")]
     text = [each.sample for each in requests]
     seen = request(asked(picture(40, 30), "What is this?"))
     texts = []
-    for samples, foreseen, decoding in (
+    for samples, inputs_known, decoding in (
         ([*text, seen.sample], True, "plain: it takes pictures"),
         (text, False, "plain: it takes pictures"),  # in a game pictures come later
         (text, True, "slots without graphs"),
     ):
-        with Session(f"hf/{folders(kind)}", samples, foreseen) as session:
+        with Session(f"hf/{folders(kind)}", samples, inputs_known) as session:
             assert session.model.identity()["decoding"] == decoding
             texts.append([output.text for output in session.ask(*requests)])
             if decoding.startswith("plain"):
@@ -456,10 +456,10 @@ def test_an_exam_that_begins_without_pictures_is_decoded_in_slots(
 
 
 @pytest.mark.parametrize(
-    ("name", "foreseen"), [("shapes/existence", True), ("code/starter", True), ("agents/hexagon", False)]
+    ("name", "inputs_known"), [("shapes/existence", True), ("code/starter", True), ("agents/hexagon", False)]
 )
-def test_only_what_is_in_the_samples_can_be_foreseen(name: str, foreseen: bool) -> None:
-    assert create_task(registry.task_class(name), name, {}).asks_its_inputs == foreseen
+def test_only_what_is_in_the_samples_can_be_foreseen(name: str, inputs_known: bool) -> None:
+    assert create_task(registry.task_class(name), name, {}).asks_its_inputs == inputs_known
 
 
 def test_a_model_that_was_saved_without_its_processor_reads(folders: Callable[[str], Path], tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_it_is_brought_up_to_date(old: Path, mode: Mode) -> None:
     assert len(list(store.records(run))) == 1499
     assert store.count(run, RecordFilter(text="2996")) == 1
     assert store.count(run, RecordFilter(metadata={"odd": "1"})) == 749
-    assert set(store.values(run).cluster) == {""}
+    assert set(store.columns(run).cluster) == {""}
     store.close()
 
 

@@ -20,7 +20,7 @@ from proctor import evaluate
 from proctor.core.errors import StoreError, StoreWriteError
 from proctor.core.evaluation import resume
 from proctor.core.types import Record, Run, Sample, Score
-from proctor.store import open_store, place_of
+from proctor.store import open_store, store_location
 from proctor.store.schema import SCHEMA_VERSION
 from proctor.store.types import RecordFilter
 from proctor.store.writer import Writer
@@ -139,7 +139,7 @@ def test_killed_while_writing_at_full_speed(adding: str, postgres: str) -> None:
 
 def test_the_holder_itself_is_not_taken_for_dead(postgres: str) -> None:
     store = open_store()
-    with store.hold(RUN.id):
+    with store.lock_run(RUN.id):
         assert store.status(RUN) == "running"
     assert store.status(RUN) == "killed"
 
@@ -186,17 +186,17 @@ def test_a_line_that_breaks_for_a_moment(postgres: str, postgres_server: Postgre
     """The writer connects again, and has the run to itself again."""
     store = open_store()
     store.save(RUN)
-    with store.hold(RUN.id), Writer(store, RUN) as writer:
+    with store.lock_run(RUN.id), Writer(store, RUN) as writer:
         writer.put(a_record(0), b"")
         end_sessions(postgres_server, postgres)
         writer.put(a_record(1), b"")
         other = open_store()
         while (1, 0) not in other.scored(RUN):
             pass
-        with pytest.raises(StoreError, match="still being worked on"), other.hold(RUN.id):
+        with pytest.raises(StoreError, match="still being worked on"), other.lock_run(RUN.id):
             pass
     assert [record.sample.index for record in store.records(RUN)] == [0, 1]
-    with other.hold(RUN.id):
+    with other.lock_run(RUN.id):
         pass
 
 
@@ -205,9 +205,9 @@ def test_a_run_that_another_process_took_over_meanwhile(postgres: str, postgres_
     store.save(RUN)
 
     def exam() -> None:
-        with store.hold(RUN.id), Writer(store, RUN) as writer:
+        with store.lock_run(RUN.id), Writer(store, RUN) as writer:
             end_sessions(postgres_server, postgres)
-            with open_store().hold(RUN.id):
+            with open_store().lock_run(RUN.id):
                 while True:
                     writer.put(a_record(0), b"")
 
@@ -239,7 +239,7 @@ def test_a_server_that_is_gone_is_told_in_a_sentence(own_server: PostgresServer)
     for ask in (store.runs, store.change_mark, lambda: store.status(RUN), lambda: store.artifacts(RUN, 0)):
         with pytest.raises((StoreError, StoreWriteError), match=r"postgresql://team@/exams.* failed: .*"):
             ask()
-    with pytest.raises(StoreError, match="Reading the store"), store.hold(RUN.id):
+    with pytest.raises(StoreError, match="Reading the store"), store.lock_run(RUN.id):
         pass
     own_server.start()
     assert store.runs() == []
@@ -262,11 +262,11 @@ def test_the_password_is_shown_nowhere(adding: str, postgres: str, proctor: Comm
         proctor("show", "20990101"),
     ]
     assert [done.returncode for done in said[:7]] == [0] * 7, said
-    assert json.loads(said[0].stdout)["runs"][0]["store"] == place_of(postgres)
+    assert json.loads(said[0].stdout)["runs"][0]["store"] == store_location(postgres)
     everything = "".join(done.stdout + done.stderr for done in said)
     everything += "".join(path.read_text() for path in out.iterdir())
     everything += open_store()._database.execute("SELECT string_agg(encode(body, 'escape'), '') FROM runs")[0][0]
-    assert place_of(postgres) in everything
+    assert store_location(postgres) in everything
     for secret in (PASSWORD, SPELT, "sesame"):
         assert secret not in everything
 
@@ -303,7 +303,7 @@ def test_a_newer_store_is_left_alone(postgres: str, proctor: Command) -> None:
 
 
 def test_the_doctor_asks_the_server(postgres: str, postgres_server: PostgresServer, proctor: Command) -> None:
-    assert f"{place_of(postgres)} answers" in " ".join(proctor("doctor").stdout.split())
+    assert f"{store_location(postgres)} answers" in " ".join(proctor("doctor").stdout.split())
     done = proctor("doctor", "--store", postgres_server.url("absent"))
     assert done.returncode == 1
     assert "does not exist" in " ".join(done.stdout.split())

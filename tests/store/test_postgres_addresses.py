@@ -9,7 +9,7 @@ import pytest
 
 from conftest import Command
 from proctor.core.errors import StoreError
-from proctor.store import open_store, place_of
+from proctor.store import open_store, store_location
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from proctor.store import open_store, place_of
     ],
 )
 def test_a_store_in_words(url: str, place: str) -> None:
-    assert place_of(url) == place
+    assert store_location(url) == place
 
 
 @pytest.mark.parametrize(

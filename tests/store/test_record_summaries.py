@@ -18,7 +18,7 @@ from proctor.core.types import Message, Output, Record, Run, Sample, SampleError
 from proctor.store import open_store
 from proctor.store.reviews import StoredReviews
 from proctor.store.store import Store
-from proctor.store.types import Neighbours, RecordFilter, RecordSummary, Review, Values
+from proctor.store.types import Neighbours, RecordColumns, RecordFilter, RecordSummary, Review
 from proctor.store.writer import Writer
 
 RUN = Run("20260101-000000-aaaaaa", "t", "1", "scripted/oracle", {"seed": 0, "tags": ["night"]}, {}, 0.0)
@@ -55,13 +55,13 @@ def store(each_store: str) -> Iterator[Store]:
 
 def places(store: Store, **wanted: Any) -> list[tuple[int, int]]:
     asked = RecordFilter(**wanted)
-    lines = store.lines(RUN, asked, 0, 100)
+    lines = store.summaries(RUN, asked, 0, 100)
     assert store.count(RUN, asked) == len(lines)
     return [(line.sample, line.epoch) for line in lines]
 
 
 def test_a_line_is_the_record_in_brief(store: Store) -> None:
-    first, second, third, *_, last = store.lines(RUN, RecordFilter(), 0, 100)
+    first, second, third, *_, last = store.summaries(RUN, RecordFilter(), 0, 100)
     assert first == RecordSummary(0, "s0", 0, "correct", 1.0, "Apple", "fruit", False, 0, 1.5, 15)
     assert second.answer == "100 %_ [sure]", "what was said, where nothing was understood"
     assert third.answer == '{"parts":[1,2]}'
@@ -69,9 +69,9 @@ def test_a_line_is_the_record_in_brief(store: Store) -> None:
 
 
 def test_lines_come_page_by_page(store: Store) -> None:
-    assert [line.sample for line in store.lines(RUN, RecordFilter(), 1, 2)] == [1, 1]
-    assert [line.sample for line in store.lines(RUN, RecordFilter(), 4, 2)] == [3]
-    assert store.lines(RUN, RecordFilter(), 5, 2) == []
+    assert [line.sample for line in store.summaries(RUN, RecordFilter(), 1, 2)] == [1, 1]
+    assert [line.sample for line in store.summaries(RUN, RecordFilter(), 4, 2)] == [3]
+    assert store.summaries(RUN, RecordFilter(), 5, 2) == []
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_neighbours(store: Store) -> None:
 
 
 def test_values_are_columns(store: Store) -> None:
-    values = store.values(RUN)
+    values = store.columns(RUN)
     assert values.sample == (0, 1, 1, 2, 3)
     assert values.epoch == (0, 0, 1, 0, 0)
     assert values.sample_id == ("s0", "s1", "s1", "s2", "s3")
@@ -141,7 +141,7 @@ def test_values_are_columns(store: Store) -> None:
     assert values.outcome == ("correct", "unparsed", "partly", "error", "answered")
     assert values.digest == tuple(sample_digest(record.sample) for record in RECORDS)
     assert values.cluster == ("fruit", "", "", "", "")
-    assert store.values(msgspec.structs.replace(RUN, id="other")) == Values()
+    assert store.columns(msgspec.structs.replace(RUN, id="other")) == RecordColumns()
 
 
 def test_one_record(store: Store) -> None:
@@ -202,7 +202,7 @@ def test_stars_and_comments_are_seen_in_lines(store: Store) -> None:
     review(store, "comment", "really?")
     review(store, "comment", "no", author="bob")
     review(store, "comment", "hm", sample=1)
-    line = store.lines(RUN, RecordFilter(), 0, 1)[0]
+    line = store.summaries(RUN, RecordFilter(), 0, 1)[0]
     assert (line.starred, line.comments) == (True, 2)
     assert places(store, starred=True) == [(0, 0)]
     assert places(store, commented=True) == [(0, 0), (1, 0)]

@@ -102,7 +102,7 @@ def test_more_than_the_backlog_can_hold(store: Store, monkeypatch: pytest.Monkey
     run = make_run()
     store.save(run)
     monkeypatch.setattr("proctor.store.writer.BATCH", 200)
-    monkeypatch.setattr("proctor.store.writer.BACKLOG", 1000)
+    monkeypatch.setattr("proctor.store.writer.MAX_BACKLOG", 1000)
     with Writer(store, run) as writer:
         for index in range(3000):
             writer.put(make_record(index), b"")
@@ -137,12 +137,12 @@ def test_only_one_process_works_on_a_run(store: Store) -> None:
     run = make_run()
     with (
         closing(open_store(store.url)) as other,
-        store.hold(run.id),
+        store.lock_run(run.id),
         pytest.raises(StoreError, match="still being worked on"),
-        other.hold(run.id),
+        other.lock_run(run.id),
     ):
         pass
-    with store.hold(run.id):
+    with store.lock_run(run.id):
         pass
 
 
@@ -290,5 +290,5 @@ def test_a_number_is_found_however_it_is_written(store: Store, asked: str) -> No
     for index, held in enumerate((1, 1.0, "1", 10, 11, 0.1, "x")):
         record = Record(Sample(f"s{index}", index, "q", metadata={"n": held}), 0, (), Score(1.0))
         store.write(run, [(record, b"d")])
-    found = store.lines(run, RecordFilter(metadata={"n": asked}), 0, 10)
+    found = store.summaries(run, RecordFilter(metadata={"n": asked}), 0, 10)
     assert [line.sample for line in found] == [0, 1, 2]

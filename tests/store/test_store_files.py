@@ -50,7 +50,7 @@ def test_files_are_read_part_by_part(open_team_store: OpenStore) -> None:
     (folder / "000000-0-1" / "film.mp4").write_bytes(content)
     (folder / "000000-0-1" / "empty").touch()
     (folder / "000000-0-1" / os.fsdecode(b"odd-\xff")).touch()
-    with store.workplace(RUN):
+    with store.working_folder(RUN):
         pass
     assert not folder.exists(), "the copy is enough"
     assert store.artifacts(RUN, 0) == ["000000-0-1/empty", "000000-0-1/film.mp4", "000000-0-1/odd-?"]
@@ -74,7 +74,7 @@ def test_files_are_there_with_their_record(open_team_store: OpenStore) -> None:
     """Not only at the end: others look on, and the machine may die."""
     store, other = open_team_store(), open_team_store()
     store.save(RUN)
-    with store.workplace(RUN) as folder, Writer(store, RUN) as writer:
+    with store.working_folder(RUN) as folder, Writer(store, RUN) as writer:
         for index in (0, 1):
             (folder / f"{index:06}-0-1").mkdir(parents=True)
             (folder / f"{index:06}-0-1" / "events.jsonl").write_text(f"of {index}")
@@ -94,14 +94,14 @@ def test_a_run_goes_on_on_another_machine(
     """Of a sample that was played but not judged, the files come along."""
     store = open_team_store()
     store.save(RUN)
-    with store.workplace(RUN) as folder, Writer(store, RUN) as writer:
+    with store.working_folder(RUN) as folder, Writer(store, RUN) as writer:
         for index in (0, 1):
             (folder / f"{index:06}-0-1").mkdir(parents=True)
             (folder / f"{index:06}-0-1" / "events.jsonl").write_text(f"of {index}")
         writer.put(a_record(0), b"")
         writer.put(msgspec.structs.replace(a_record(1), score=None), b"")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
-    with open_team_store().workplace(RUN) as folder:
+    with open_team_store().working_folder(RUN) as folder:
         assert folder.is_relative_to(tmp_path / "elsewhere")
         assert [path.name for path in folder.iterdir()] == ["000001-0-1"], "what is scored is not needed any more"
         assert (folder / "000001-0-1" / "events.jsonl").read_text() == "of 1"

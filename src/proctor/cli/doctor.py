@@ -23,7 +23,7 @@ from proctor.cli.options import add_store_flag
 from proctor.cli.output import print_json
 from proctor.core import machine
 from proctor.core.errors import StoreError
-from proctor.store import is_server, open_database, place_of, store_url
+from proctor.store import is_server, open_database, store_location, store_url
 
 WIDTH = 110
 INDENT = " " * 26
@@ -97,7 +97,7 @@ def _store(store: str | None) -> Symptom:
             open_database(url, "read").close()
         except StoreError as error:
             return Symptom("store", False, str(error), "Name another with --store or PROCTOR_STORE.", needed=True)
-        return Symptom("store", True, f"{place_of(url)} answers")
+        return Symptom("store", True, f"{store_location(url)} answers")
     return _writable(
         "store",
         Path(url),

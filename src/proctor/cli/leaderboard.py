@@ -34,7 +34,7 @@ def call(args: argparse.Namespace) -> int:
         return 0
     if not boards:
         wanted = f" of {args.task}" if args.task else ""
-        raise UsageError(f"No run{wanted} in {store.place} was done to its end. `proctor list runs` shows all.")
+        raise UsageError(f"No run{wanted} in {store.location} was done to its end. `proctor list runs` shows all.")
     print("\n\n".join(_shown(board) for board in boards))
     return 0
 

@@ -12,8 +12,10 @@ from proctor.core.types import Sample
 class Candidate(ABC):
     name: str
     # Requests that it works at together: so many reach it at once, whatever --concurrency says. Known once prepared.
-    places: int = 1
-    gathers: bool = False  # it works faster at requests that come at the same moment than at one after the other
+    slots: int = 1
+    batches_requests: bool = (
+        False  # it works faster at requests that come at the same moment than at one after the other
+    )
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:  # noqa: B027
         """Called once before the first sample: load weights, reach the server, look the exam over."""
@@ -22,7 +24,7 @@ class Candidate(ABC):
         """All that could change an answer besides the request: file hash, server, endpoint."""
         return {"model": self.name}
 
-    def findings(self) -> dict[str, Any]:
+    def provenance(self) -> dict[str, Any]:
         """What it found out while it worked, for the provenance of the run."""
         return {}
 

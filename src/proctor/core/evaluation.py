@@ -127,7 +127,7 @@ async def _start(task_class: type[Task], config: RunConfig, observer: Observer, 
             created=time.time(),
             total=None if count is None else count * config.epochs,
         )
-        with store.hold(run.id):
+        with store.lock_run(run.id):
             return await _execute(run, task, config, store, out, observer, budget)
     finally:
         store.close()
@@ -161,7 +161,7 @@ async def _resume(run_id: str, overrides: Mapping[str, Any], observer: Observer)
     store = open_store(overrides.get("store"), "write")
     try:
         run_id = store.run(run_id).id
-        with store.hold(run_id):
+        with store.lock_run(run_id):
             run = store.run(run_id)  # read again: only now is nobody else at work on it
             stored = {key: value for key, value in run.config.items() if key in FIELDS}
             settings = stored["settings"] | overrides.get("settings", {})  # what is not given is what it was
@@ -223,7 +223,7 @@ async def _sit(
             provenance |= {FILLED: sorted({*filled, *provenance.get(FILLED, ())})}
         run = msgspec.structs.replace(run, status="running", reason="", provenance=provenance)
         store.save(run)
-        with store.workplace(run) as task.artifacts:
+        with store.working_folder(run) as task.artifacts:
             async with opened(task, config):
                 if judging:
                     run = _with_sandbox(run, task.sandbox.level)
@@ -248,7 +248,7 @@ async def _sit(
 
 def _model_defaults(config: RunConfig, task: Task, model: Model) -> dict[str, Any]:
     """The options that were left to the model. They are stored, so that a resumed run has the same."""
-    filled: dict[str, Any] = {} if config.api else {"api": model.usual_api}
+    filled: dict[str, Any] = {} if config.api else {"api": model.default_api}
     if config.max_tokens is None and config.max_length is None:
         filled["max_tokens"] = max(task.max_tokens, model.reasoning_tokens)
     return filled
@@ -267,7 +267,7 @@ def _seldom_collecting() -> Iterator[None]:
 
 def _open_candidate(config: RunConfig, budget: Budget, task: Task) -> Candidate:
     if config.model:
-        return open_model(config, budget, foreseen=task.asks_its_inputs)
+        return open_model(config, budget, inputs_known=task.asks_its_inputs)
     opener: Callable[[str], Candidate] = import_object(AGENTS)
     return opener(config.agent)
 

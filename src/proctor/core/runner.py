@@ -31,7 +31,7 @@ from proctor.core.errors import (
 )
 from proctor.core.task import Task, mark_truncated, take_samples
 from proctor.core.types import Output, Prompt, Record, Run, Sample, SampleError, Score, Status, Timing, Usage
-from proctor.metrics.precision import Precision, SequentialTally, place_in_exam
+from proctor.metrics.precision import PrecisionMonitor, SequentialTally, order_key
 from proctor.metrics.summary import Tally, summarise
 from proctor.store.store import Store
 from proctor.store.writer import Writer
@@ -77,7 +77,7 @@ async def run_samples(
 
     def close(status: Status, reason: str = "") -> Run:
         seconds = run.seconds + time.monotonic() - started
-        found = msgspec.structs.replace(run, provenance=run.provenance | candidate.findings() | budget.account())
+        found = msgspec.structs.replace(run, provenance=run.provenance | candidate.provenance() | budget.account())
         return close_run(found, task, config, store, status, reason, seconds)
 
     try:
@@ -112,7 +112,7 @@ class RunLoop:
         self._run, self._task, self._candidate, self._config, self._observer = run, task, candidate, config, observer
         self._budget = budget
         self.cut_short = False  # samples were left by the budget
-        self._precision = Precision(config.until_ci, config.epochs) if config.until_ci is not None else None
+        self._precision = PrecisionMonitor(config.until_ci, config.epochs) if config.until_ci is not None else None
         self._scored = store.scored(run)
         self._values = _known_values(store, run, self._scored) if config.until_ci is not None else {}
         self._answered = store.answered(run)
@@ -131,7 +131,7 @@ class RunLoop:
             while at_work < self._samples_at_once():
                 at_work += 1
                 workers.create_task(work(workers))
-                if not self._candidate.gathers:
+                if not self._candidate.batches_requests:
                     break  # the next is hired by this one: of those who begin together none is served before the last
 
         async def work(workers: asyncio.TaskGroup) -> None:
@@ -187,7 +187,7 @@ class RunLoop:
         if self._precision is None:
             return samples
         if self._task.fixed:
-            samples = sorted(samples, key=lambda sample: place_in_exam(sample.index, self._config.seed, fixed=True))
+            samples = sorted(samples, key=lambda sample: order_key(sample.index, self._config.seed, fixed=True))
         return self._precision.until_reached(samples, self._values)
 
     def _note(self, record: Record) -> None:
@@ -281,7 +281,7 @@ def close_run(
     def tally() -> Tally:
         if config.until_ci is None:
             return task.tally()
-        place = partial(place_in_exam, seed=config.seed, fixed=task.fixed)
+        place = partial(order_key, seed=config.seed, fixed=task.fixed)
         return SequentialTally(task.tally(), task.metric, config.until_ci, place)
 
     try:
@@ -365,6 +365,6 @@ def _is_being_cancelled() -> bool:
 
 def _known_values(store: Store, run: Run, scored: Container[tuple[int, int]]) -> dict[tuple[int, int], float | None]:
     """Of those that have been scored, by sample and epoch."""
-    columns = store.values(run)
+    columns = store.columns(run)
     rows = zip(columns.sample, columns.epoch, columns.value, strict=True)
     return {(sample, epoch): value for sample, epoch, value in rows if (sample, epoch) in scored}

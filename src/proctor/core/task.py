@@ -87,8 +87,8 @@ class Task(ABC):
 
     def samples_at_once(self, candidate: Candidate, config: RunConfig) -> int:
         """How many samples are examined at once; asked again and again, since places may come and go."""
-        judged = self.sandbox.places if self.executes and not config.generation_only else 0
-        return max(candidate.places, judged) * SAMPLES_PER_SLOT
+        judged = self.sandbox.slots if self.executes and not config.generation_only else 0
+        return max(candidate.slots, judged) * SAMPLES_PER_SLOT
 
     async def open(self, config: RunConfig) -> None:  # noqa: B027
         """Called once before the first sample is asked: the place to start what asking and judging need."""

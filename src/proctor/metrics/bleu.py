@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypedDict
 
-from proctor.metrics.pairs import paired
+from proctor.metrics.pairs import pair_up
 
 MAX_ORDER = 4
 
@@ -42,7 +42,7 @@ def bleu(
     tokenizer: Tokenizer | None = None,
 ) -> BleuScore:
     """Papineni et al. 2002, equal to Hugging Face's metric "bleu". References are one or several per prediction."""
-    pairs = paired(predictions, references)
+    pairs = pair_up(predictions, references)
     return bleu_of((overlap(prediction, expected, max_order, tokenizer) for prediction, expected in pairs), smooth)
 
 

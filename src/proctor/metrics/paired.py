@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 ALPHA = 0.05
 POWER = 0.8
-FEW_UNITS = 16  # so many can be flipped in all ways: 65,536 of them
-MOST_KINDS = 100  # kinds of units that are drawn one by one; with more, a sum over them is normal
+MAX_EXACT_UNITS = 16  # so many can be flipped in all ways: 65,536 of them
+MAX_KINDS = 100  # kinds of units that are drawn one by one; with more, a sum over them is normal
 DIGITS, EQUAL = 12, 1e-12  # sums that differ less are equal: 0.1 + 0.2 is 0.3
 
 
@@ -127,7 +127,7 @@ def tango_interval(gained: int, lost: int, n: int, confidence: float = CONFIDENC
         variance = n * (2 * share + difference * (1 - difference))
         return (gained - lost - n * difference) ** 2 > z * z * variance
 
-    return _edge(refused, estimate, -1.0), _edge(refused, estimate, 1.0)
+    return _bisect(refused, estimate, -1.0), _bisect(refused, estimate, 1.0)
 
 
 # -- any scores, and clusters ---------------------------------------------------------------------
@@ -145,9 +145,9 @@ def sign_flip(totals: Floats | Sequence[float], seed: int = 0) -> float:
     sizes, counts = np.unique(np.abs(values[values != 0]), return_counts=True)
     if sizes.size == 0:
         return 1.0
-    if sizes.size > MOST_KINDS:
+    if sizes.size > MAX_KINDS:
         return math.erfc(observed / math.sqrt(2 * float((counts * sizes**2).sum())))
-    if counts.sum() <= FEW_UNITS:
+    if counts.sum() <= MAX_EXACT_UNITS:
         sums = np.zeros(1)
         for size in np.repeat(sizes, counts):
             sums = np.concatenate([sums + size, sums - size])
@@ -180,11 +180,11 @@ def bootstrap_interval(
     totals = np.round(np.concatenate([totals, [largest, -largest]]), DIGITS)
     sizes = np.concatenate([sizes, np.full(2, sizes.mean())])
     units = totals.size
-    values, weights, counts = _kinds(totals, sizes)
+    values, weights, counts = _group_equal(totals, sizes)
     # Which run is the first must not matter: it is always the same side that is drawn.
     turned = _is_mirrored(values, weights, counts)
     if turned:
-        values, weights, counts = _kinds(-totals, sizes)
+        values, weights, counts = _group_equal(-totals, sizes)
     drawn = np.random.default_rng(seed).multinomial(units, counts / units, RESAMPLES)
     estimates = (drawn @ values) / (drawn @ weights)
     reach = student_t_quantile((1 + confidence) / 2, units - 1) * math.sqrt(units / (units - 1))
@@ -200,7 +200,7 @@ def _interval(totals: Floats, sizes: Floats, stderr: float, confidence: float, s
         z = NormalDist().inv_cdf((1 + confidence) / 2)
         unseen = z * z / (totals.size + z * z)
         return mean - (1 + mean) * unseen, mean + (1 - mean) * unseen, "unseen"
-    if _kinds(totals, sizes)[0].size > MOST_KINDS:
+    if _group_equal(totals, sizes)[0].size > MAX_KINDS:
         half = student_t_quantile((1 + confidence) / 2, totals.size - 1) * stderr
         return max(-1.0, mean - half), min(1.0, mean + half), "student-t"
     low, high = bootstrap_interval(totals, sizes, confidence=confidence, seed=seed)
@@ -225,7 +225,7 @@ def _robust_stderr(totals: Floats, sizes: Floats) -> float:
     return math.sqrt(units / (units - 1) * float((residuals**2).sum())) / float(sizes.sum())
 
 
-def _kinds(totals: Floats, sizes: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
+def _group_equal(totals: Floats, sizes: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
     """Total and size of each kind of unit, in order, and how many of them there are."""
     kinds, counts = np.unique(totals + 1j * sizes, return_counts=True)  # as one number: ten times as fast as by rows
     return kinds.real, kinds.imag, counts
@@ -269,13 +269,13 @@ def pairs_needed(
     return math.ceil(design * (root / d) ** 2 - 1e-9)
 
 
-def detectable(n: int, spread: float, *, whole: bool, design: float = 1.0) -> float | None:
+def detectable_difference(n: int, spread: float, *, whole: bool, design: float = 1.0) -> float | None:
     """The least difference that n pairs would show, if runs disagree so much; None if they would show none at all."""
 
     def seen(difference: float) -> bool:
         return pairs_needed(difference, least_spread(difference, spread, whole), design=design) <= n
 
-    return _edge(lambda d: not seen(d), 1.0, 1e-6) if seen(1.0) else None
+    return _bisect(lambda d: not seen(d), 1.0, 1e-6) if seen(1.0) else None
 
 
 def least_spread(difference: float, spread: float, whole: bool) -> float:
@@ -313,7 +313,7 @@ def _quantiles(alpha: float, power: float) -> tuple[float, float]:
     return NormalDist().inv_cdf(1 - alpha / 2), NormalDist().inv_cdf(power)
 
 
-def _edge(refused: Callable[[float], bool], inside: float, outside: float) -> float:
+def _bisect(refused: Callable[[float], bool], inside: float, outside: float) -> float:
     """Where refusal begins on the way from a number that is not refused; the end of the way, where none is."""
     if not refused(outside):
         return outside

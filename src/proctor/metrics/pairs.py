@@ -8,7 +8,7 @@ from typing import TypeVar
 Reference = TypeVar("Reference")
 
 
-def paired(predictions: Sequence[str], references: Sequence[Reference]) -> list[tuple[str, Reference]]:
+def pair_up(predictions: Sequence[str], references: Sequence[Reference]) -> list[tuple[str, Reference]]:
     """One reference to one prediction, and at least one of both: a figure over none would be made up."""
     if len(predictions) != len(references):
         raise ValueError(f"{len(predictions)} predictions, but references for {len(references)}")

@@ -10,7 +10,7 @@ from statistics import fmean
 from proctor.core.types import Metric, Record
 from proctor.metrics.statistics import score_mean
 
-TRIES = (1, 10, 100)
+DEFAULT_KS = (1, 10, 100)
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
@@ -52,7 +52,7 @@ def _check(n: int, c: int, k: int) -> None:
         raise ValueError(f"k lies between 1 and the number of tries, {n}; it is {k}")
 
 
-def count_tries(records: Iterable[Record]) -> dict[int, tuple[int, int]]:
+def count_passes(records: Iterable[Record]) -> dict[int, tuple[int, int]]:
     """By problem, how many tries there were and how many of them passed; nothing of what was not passed or failed.
 
     A score whose answer lists no verdicts is one try, if it is the score of one output: of several epochs, pass@k
@@ -60,14 +60,14 @@ def count_tries(records: Iterable[Record]) -> dict[int, tuple[int, int]]:
     """
     found: dict[int, tuple[int, int]] = {}
     for record in records:
-        tries = _tries(record)
+        tries = _count_record(record)
         if tries is not None:
             before = found.get(record.sample.index, (0, 0))
             found[record.sample.index] = before[0] + tries[0], before[1] + tries[1]
     return found
 
 
-def _tries(record: Record) -> tuple[int, int] | None:
+def _count_record(record: Record) -> tuple[int, int] | None:
     if record.score is None:
         return None
     answer = record.score.answer
@@ -81,13 +81,13 @@ def _tries(record: Record) -> tuple[int, int] | None:
     return None
 
 
-class Passing:
+class PassAtK:
     """pass@k and pass^k over problems, whose tries may be the outputs of one record, or of several epochs.
 
     The score's answer lists the outputs' verdicts, as dictionaries with the key "passed".
     """
 
-    def __init__(self, ks: Sequence[int] = TRIES) -> None:
+    def __init__(self, ks: Sequence[int] = DEFAULT_KS) -> None:
         if any(k < 1 for k in ks):
             raise ValueError(f"pass@k needs at least one try, k ≥ 1; not {min(ks)}")
         self._ks = sorted({1, *ks})

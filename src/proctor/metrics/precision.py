@@ -16,7 +16,7 @@ NO_INTERVAL = "no interval: the number of samples was not fixed"
 _SHUFFLE = name_key("order of a fixed exam")
 
 
-def place_in_exam(index: int, seed: int, fixed: bool) -> int:
+def order_key(index: int, seed: int, fixed: bool) -> int:
     """Where a sample comes. A given data set may be sorted, by difficulty for example: it is shuffled by the seed.
 
     A generated exam is taken as it comes: each of its samples is drawn anew.
@@ -24,7 +24,7 @@ def place_in_exam(index: int, seed: int, fixed: bool) -> int:
     return mix(_SHUFFLE, seed, index) if fixed else index
 
 
-class Precision:
+class PrecisionMonitor:
     """Watches the scores of a run in the order of its exam.
 
     Whatever is answered sooner waits here for what comes before it: were samples counted as they come back, quick
@@ -94,11 +94,11 @@ class SequentialTally:
         metrics = {name: _without_interval(metric) for name, metric in self._tally.metrics().items()}
         own = metrics.get(self._name)
         # A metric of that name may be counted otherwise, over all texts together for example.
-        same = own is not None and _close(own.value, mean.value)
+        same = own is not None and _is_close(own.value, mean.value)
         return metrics | {self._name if same else "score": mean}
 
 
-def _close(one: float | None, other: float | None) -> bool:
+def _is_close(one: float | None, other: float | None) -> bool:
     return one == other or (one is not None and other is not None and math.isclose(one, other, abs_tol=1e-9))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import fmean
 
-from proctor.metrics.pairs import paired
+from proctor.metrics.pairs import pair_up
 
 Words = list[str]
 Tokenizer = Callable[[str], Words]
@@ -25,10 +25,10 @@ def rouge(
 
     Theirs are medians of a bootstrap, which differ a little from time to time; these are means.
     """
-    pairs = paired(predictions, references)
+    pairs = pair_up(predictions, references)
     scores = {
         name: [
-            max(_score(name, prediction, reference, tokenizer or words) for reference in _several(expected))
+            max(_score(name, prediction, reference, tokenizer or words) for reference in _as_references(expected))
             for prediction, expected in pairs
         ]
         for name in rouge_types or ("rouge1", "rouge2", "rougeL", "rougeLsum")
@@ -41,7 +41,7 @@ def words(text: str) -> Words:
     return re.findall(r"[a-z0-9]+", text.lower())
 
 
-def _several(references: str | Sequence[str]) -> Sequence[str]:
+def _as_references(references: str | Sequence[str]) -> Sequence[str]:
     return [references] if isinstance(references, str) else references
 
 
@@ -64,7 +64,7 @@ def _same_runs(prediction: Words, reference: Words, length: int) -> float:
 
 
 def _same_order(prediction: Words, reference: Words) -> float:
-    return _f_measure(len(_common_places(reference, prediction)), len(prediction), len(reference))
+    return _f_measure(len(_common_positions(reference, prediction)), len(prediction), len(reference))
 
 
 def _by_sentences(prediction: list[Words], reference: list[Words]) -> float:
@@ -73,7 +73,7 @@ def _by_sentences(prediction: list[Words], reference: list[Words]) -> float:
     lengths = sum(map(len, prediction)), sum(map(len, reference))
     shared = 0
     for sentence in reference:
-        places = set().union(*(_common_places(sentence, other) for other in prediction))
+        places = set().union(*(_common_positions(sentence, other) for other in prediction))
         for word in (sentence[place] for place in sorted(places)):
             if unused[word] > 0:
                 unused[word] -= 1
@@ -85,7 +85,7 @@ def _sentences(text: str, tokenize: Tokenizer) -> list[Words]:
     return [tokenize(line) for line in text.split("\n") if line]
 
 
-def _common_places(one: Words, other: Words) -> list[int]:
+def _common_positions(one: Words, other: Words) -> list[int]:
     """Places in the first text of the longest sequence of words that both have in this order."""
     lengths = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
     for i, word in enumerate(one, 1):

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 METHOD = "betting confidence sequence"
-MOST_STAKED = 0.5  # of a gambler's capital, on one sample
+MAX_STAKE = 0.5  # of a gambler's capital, on one sample
 FIRST_LOOK = 8
 LOOKS = 50  # a look at the interval each time the number of samples has grown by a fiftieth
-EXACTNESS = 1e-3  # of the ends, in half widths; they err outwards
+TOLERANCE = 1e-3  # of the ends, in half widths; they err outwards
 
 
 class ConfidenceSequence:
@@ -93,10 +93,10 @@ class ConfidenceSequence:
         import numpy as np
 
         def is_out(mean: float) -> bool:
-            staked = np.minimum(stakes, MOST_STAKED / mean)
+            staked = np.minimum(stakes, MAX_STAKE / mean)
             return float(times @ np.log1p(staked * (scores - mean))) >= self._to_exclude
 
-        high, exactness = 1.0, EXACTNESS * self.half_width
+        high, exactness = 1.0, TOLERANCE * self.half_width
         if not is_out(low + exactness):
             return low
         while high - low > exactness:

@@ -60,13 +60,13 @@ def summarise(
                     tallies[value] = new_tally()
                 tallies[value].add(record)
     return overall.metrics(), {
-        key: {value: tallies[value].metrics() for value in sorted(tallies, key=natural)}
+        key: {value: tallies[value].metrics() for value in sorted(tallies, key=natural_key)}
         for key, tallies in groups.items()
         if tallies
     }
 
 
-def natural(value: str) -> tuple[float, str]:
+def natural_key(value: str) -> tuple[float, str]:
     """Numbers in their order before words in theirs: 2 comes before 10."""
     try:
         return float(value), value

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 from proctor.core.extras import import_extra
-from proctor.metrics.pairs import paired
+from proctor.metrics.pairs import pair_up
 
 
 class SacreBleuScore(TypedDict):
@@ -42,7 +42,7 @@ def exact_match(
             text = re.sub(expression, "", text)
         return (text.lower() if ignore_case else text).translate(ignored_characters)
 
-    matches = [essence(prediction) == essence(reference) for prediction, reference in paired(predictions, references)]
+    matches = [essence(prediction) == essence(reference) for prediction, reference in pair_up(predictions, references)]
     return {"exact_match": sum(matches) / len(matches)}
 
 
@@ -95,7 +95,7 @@ def corpus_bleu(
     """sacreBLEU, from 0 to 100, with the names of Hugging Face's metric "sacrebleu"; tokens are 13a's by default."""
     sacrebleu = import_extra("sacrebleu", "corpus_bleu()", "sacrebleu")
 
-    candidates, expected = zip(*paired(predictions, references), strict=True)
+    candidates, expected = zip(*pair_up(predictions, references), strict=True)
     several = [[reference] if isinstance(reference, str) else reference for reference in expected]
     if len(set(map(len, several))) > 1:
         raise ValueError("sacreBLEU needs the same number of references for every prediction")

@@ -12,18 +12,18 @@ from proctor.core.errors import TransientModelError
 
 logger = logging.getLogger(__name__)
 
-START, MOST = 16, 256  # places at first, and in the end, unless --concurrency says it
+START_SLOTS, MAX_SLOTS = 16, 256  # slots at first, and in the end, unless --concurrency says it
 GROWTH = 1.5  # from window to window, until the server pushes back for the first time
-STEP = 1.05  # the same afterwards, by one place at least
-CUT = 0.75  # what is left of the places when it pushes back
-WINDOW = 16  # answers by which a number of places is judged, at least; and at least one for each place
-TELLING = 1.25  # growth whose effect can be told from chance
-GAIN = 0.2  # of the growth in places, the share that must be seen in answers per second
-SLACK = 0.1  # share of the answers after which nobody waited for the place: above it, the places are not the limit
-PATIENCE = 10  # windows that pass before a ceiling is tried again
-SHORTEST_QUIET = 0.5  # seconds
-LONG_QUIET = 10.0  # seconds of a pause that are worth a word
-SPREAD = 1.0  # seconds over which requests come back after a pause, at most
+SLOW_GROWTH = 1.05  # the same afterwards, by one place at least
+CUT = 0.75  # what is left of the slots when it pushes back
+WINDOW = 16  # answers by which a number of slots is judged, at least; and at least one for each place
+MEASURABLE_GROWTH = 1.25  # growth whose effect can be told from chance
+MIN_GAIN = 0.2  # of the growth in slots, the share that must be seen in answers per second
+MAX_SLACK = 0.1  # share of the answers after which nobody waited for the place: above it, the slots are not the limit
+CEILING_WINDOWS = 10  # windows that pass before a ceiling is tried again
+MIN_PAUSE = 0.5  # seconds
+LOGGED_PAUSE = 10.0  # seconds of a pause that are worth a word
+MAX_JITTER = 1.0  # seconds over which requests come back after a pause, at most
 
 
 class ServerLimit:
@@ -36,16 +36,16 @@ class ServerLimit:
 
     def __init__(self, name: str, start: int, most: int) -> None:
         self.name = name
-        self.places = start
+        self.slots = start
         self.most = most
         self.pushbacks = 0
         self._in_flight = 0
         self._waiting: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
         self._lock = threading.Lock()
-        self._ceiling = float("inf")  # places that were too many
+        self._ceiling = float("inf")  # slots that were too many
         self._patience = 0  # windows passed just below the ceiling
         self._cut_at = float("-inf")
-        self._base: tuple[int, float] | None = None  # a smaller number of places, and its answers per second
+        self._base: tuple[int, float] | None = None  # a smaller number of slots, and its answers per second
         self._quiet_until = float("-inf")
         self._open_window()
 
@@ -59,7 +59,7 @@ class ServerLimit:
         try:
             while (wait := self._quiet_until - (now := _now())) > 0:  # noqa: ASYNC110 - a pause, not a signal
                 # Not all at the same moment, or the server would have to push back again.
-                await asyncio.sleep(wait + random.uniform(0, min(wait, SPREAD)))
+                await asyncio.sleep(wait + random.uniform(0, min(wait, MAX_JITTER)))
         except BaseException:
             self._leave()
             raise
@@ -74,11 +74,11 @@ class ServerLimit:
         finally:
             self._leave()
 
-    # -- places -------------------------------------------------------------------------------
+    # -- slots -------------------------------------------------------------------------------
 
     async def _enter(self) -> None:
         with self._lock:
-            if self._in_flight < self.places and not self._waiting:
+            if self._in_flight < self.slots and not self._waiting:
                 self._in_flight += 1
                 return
             loop = asyncio.get_running_loop()
@@ -102,55 +102,55 @@ class ServerLimit:
             self._hand_out()
 
     def _hand_out(self) -> None:
-        while self._waiting and self._in_flight < self.places:
+        while self._waiting and self._in_flight < self.slots:
             loop, turn = self._waiting.popleft()
             if loop.is_closed():
                 continue
             self._in_flight += 1
             if loop is asyncio.get_running_loop():
-                _give(turn)
+                _grant(turn)
             else:
-                loop.call_soon_threadsafe(_give, turn)
+                loop.call_soon_threadsafe(_grant, turn)
 
     # -- their number -------------------------------------------------------------------------
 
     def _open_window(self) -> None:
-        """A window is as many answers as there are places, until all are of this number, and then those that count."""
+        """A window is as many answers as there are slots, until all are of this number, and then those that count."""
         self._answers = self._slack = 0
         self._warm_at = 0.0
 
     def _count_answer(self) -> None:
         with self._lock:
             self._answers += 1
-            counted = self._answers - self.places
+            counted = self._answers - self.slots
             if counted == 0:
                 self._warm_at, self._slack = _now(), 0
-            elif counted >= max(WINDOW, self.places):
-                self._judge(counted / max(1e-9, _now() - self._warm_at), self._slack > SLACK * counted)
+            elif counted >= max(WINDOW, self.slots):
+                self._judge(counted / max(1e-9, _now() - self._warm_at), self._slack > MAX_SLACK * counted)
                 self._open_window()
                 self._hand_out()
 
     def _judge(self, rate: float, idle: bool) -> None:
-        """At the end of a window: more places, fewer, or the same."""
+        """At the end of a window: more slots, fewer, or the same."""
         if idle:
             self._base = None
             return
-        now = (self.places, rate)
+        now = (self.slots, rate)
         if self._base is None:
             self._base = now
-        elif self.places >= TELLING * self._base[0]:
-            if _worthwhile(self._base, now):
+        elif self.slots >= MEASURABLE_GROWTH * self._base[0]:
+            if _is_worthwhile(self._base, now):
                 self._base = now
             else:
-                self.places = self._base[0]
-                self._ceiling, self._patience = self.places + 1, 0
+                self.slots = self._base[0]
+                self._ceiling, self._patience = self.slots + 1, 0
                 return
-        if self.places + 1 < self._ceiling:
-            grown = max(self.places + 1, int(self.places * (STEP if self.pushbacks else GROWTH)))
-            self.places = int(min(grown, self.most, self._ceiling - 1))
+        if self.slots + 1 < self._ceiling:
+            grown = max(self.slots + 1, int(self.slots * (SLOW_GROWTH if self.pushbacks else GROWTH)))
+            self.slots = int(min(grown, self.most, self._ceiling - 1))
         else:
             self._patience += 1
-            if self._patience >= PATIENCE:
+            if self._patience >= CEILING_WINDOWS:
                 self._ceiling = float("inf")
 
     def _push_back(self, begun: float) -> None:
@@ -158,9 +158,9 @@ class ServerLimit:
             self.pushbacks += 1
             if begun <= self._cut_at:
                 return  # one of those that were under way together: they are one sign
-            crowd = min(self.places, self._in_flight)
+            crowd = min(self.slots, self._in_flight)
             self._ceiling, self._patience = max(2, crowd), 0
-            self.places = max(1, int(crowd * CUT))
+            self.slots = max(1, int(crowd * CUT))
             self._base = None
             self._cut_at = _now()
             self._open_window()
@@ -169,8 +169,8 @@ class ServerLimit:
 
     def keep_quiet(self, seconds: float) -> None:
         """The server asked for a pause: it is kept by everybody."""
-        seconds = max(seconds, SHORTEST_QUIET)
-        if seconds >= LONG_QUIET and _now() > self._quiet_until:
+        seconds = max(seconds, MIN_PAUSE)
+        if seconds >= LOGGED_PAUSE and _now() > self._quiet_until:
             logger.warning("%s asks to wait %.0f s (rate limit)", self.name, seconds)
         self._quiet_until = max(self._quiet_until, _now() + seconds)
 
@@ -194,14 +194,14 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _give(turn: asyncio.Future[None]) -> None:
+def _grant(turn: asyncio.Future[None]) -> None:
     if not turn.done():
         turn.set_result(None)
 
 
-def _worthwhile(before: tuple[int, float], now: tuple[int, float]) -> bool:
-    """Whether more places brought more answers per second, and not only longer waits for each."""
-    return now[1] / before[1] - 1 >= GAIN * (now[0] / before[0] - 1)
+def _is_worthwhile(before: tuple[int, float], now: tuple[int, float]) -> bool:
+    """Whether more slots brought more answers per second, and not only longer waits for each."""
+    return now[1] / before[1] - 1 >= MIN_GAIN * (now[0] / before[0] - 1)
 
 
 SERVERS: dict[str, ServerLimit] = {}  # for as long as the process lives: the next exam goes on where this one ends
@@ -209,9 +209,9 @@ SERVERS: dict[str, ServerLimit] = {}  # for as long as the process lives: the ne
 
 def limit_of(server: str, concurrency: int | None) -> ServerLimit:
     """The one limit of this server. Who says a concurrency gets it from the start, as long as the server takes it."""
-    most = concurrency or MOST
-    limit = SERVERS.setdefault(server, ServerLimit(server, concurrency or START, most))
+    most = concurrency or MAX_SLOTS
+    limit = SERVERS.setdefault(server, ServerLimit(server, concurrency or START_SLOTS, most))
     if limit.most != most:  # the last word counts
         limit.most = most
-        limit.places = min(most, limit.places) if limit.pushbacks or concurrency is None else most
+        limit.slots = min(most, limit.slots) if limit.pushbacks or concurrency is None else most
     return limit

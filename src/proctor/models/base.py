@@ -16,13 +16,13 @@ from proctor.core.types import LENGTH, Image, Message, Output, Prompt, Sample, U
 TOKEN_LENGTH = 4  # characters, of English text
 MESSAGE_TOKENS = 8  # that a chat template puts around each message
 IMAGE_TOKENS = 1_000
-MOST_TOKENS = 2**31 - 1  # of one request: more is no number of tokens
+MAX_TOKENS = 2**31 - 1  # of one request: more is no number of tokens
 # The default of --max-tokens for chat models, which may reason before they answer: the most that common hosted models
 # take (those of DeepSeek and Qwen refuse more), and room for the reasoning that a question of these tasks needs.
 REASONING_TOKENS = 8_192
 # How servers of OpenAI's formats say that an output reached its most tokens.
-LENGTHS = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
-FILTERED = "the server's content filter kept the answer back"
+LENGTH_REASONS = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
+FILTER_MESSAGE = "the server's content filter kept the answer back"
 
 
 class Sampling(Struct, frozen=True):
@@ -81,7 +81,7 @@ def as_text(prompt: Prompt) -> str:
     """The prompt for an endpoint that completes text."""
     if isinstance(prompt, str):
         return prompt
-    if has_pictures(prompt):
+    if has_images(prompt):
         raise ModelError("a picture cannot be put into a prompt of plain text")
     return "\n\n".join(message.text for message in prompt)
 
@@ -95,12 +95,12 @@ def estimate_tokens(prompt: Prompt) -> int:
 
 
 def cut(completion: str, stop: Iterable[str]) -> str:
-    """The completion up to the first stop string in it, whichever that is."""
-    places = [place for word in stop if word and (place := completion.find(word)) >= 0]
-    return completion[: min(places)] if places else completion
+    """Cut a completion at the first stop string in it."""
+    positions = [start for word in stop if word and (start := completion.find(word)) >= 0]
+    return completion[: min(positions)] if positions else completion
 
 
-def has_pictures(prompt: Prompt) -> bool:
+def has_images(prompt: Prompt) -> bool:
     return not isinstance(prompt, str) and any(message.images for message in prompt)
 
 
@@ -118,7 +118,7 @@ def read_completion(reply: Any, seconds: float) -> Output:
         output = Output(
             text=text or "",
             usage=Usage(_tokens(usage.get("prompt_tokens")), _tokens(usage.get("completion_tokens"))),
-            finish=LENGTH if finish.lower() in LENGTHS else finish,
+            finish=LENGTH if finish.lower() in LENGTH_REASONS else finish,
             seconds=seconds,
         )
     except (KeyError, IndexError, TypeError, ValueError, OverflowError, AttributeError) as error:
@@ -128,13 +128,13 @@ def read_completion(reply: Any, seconds: float) -> Output:
         raise TransientModelError(f"the server failed in the middle of its answer: {choice.get('error') or finish}")
     if finish == "content_filter":
         # Not the model's answer, so neither right nor wrong.
-        raise ModelError(FILTERED)
+        raise ModelError(FILTER_MESSAGE)
     return output
 
 
 def _tokens(stated: Any) -> int:
     """A number that can be added up and stored, whatever a server says."""
-    return min(max(0, int(stated or 0)), MOST_TOKENS)
+    return min(max(0, int(stated or 0)), MAX_TOKENS)
 
 
 def read_response(reply: Any, seconds: float) -> Output:
@@ -155,7 +155,7 @@ def read_response(reply: Any, seconds: float) -> Output:
     if failure or status == "failed":
         raise TransientModelError(f"the server failed in the middle of its answer: {failure or status}")
     if filtered:
-        raise ModelError(FILTERED)
+        raise ModelError(FILTER_MESSAGE)
     if any(part["type"] == "refusal" for part in parts):
         raise ModelError("the model refused to answer")
     return output
@@ -165,9 +165,9 @@ class Model(Candidate):
     """Answers requests. A transient failure raises TransientModelError and is tried again."""
 
     in_process: bool = False  # computes where it is opened; else it only talks to somebody
-    blind: str = ""  # why it cannot be shown pictures, where it cannot; known once prepared
-    server: str = ""  # whose places it shares with all other models there; empty for a model in this process
-    usual_api: Literal["chat", "completions"] = "chat"  # how it is asked unless a run says it; known once prepared
+    no_images_reason: str = ""  # why it cannot be shown pictures, where it cannot; known once prepared
+    server: str = ""  # whose slots it shares with all other models there; empty for a model in this process
+    default_api: Literal["chat", "completions"] = "chat"  # how it is asked unless a run says it; known once prepared
     # Tokens that a completion gets at least, unless a run says --max-tokens: a chat model may reason before it answers.
     # 0 where the length of an answer is enough; known once prepared.
     reasoning_tokens: int = 0
@@ -175,10 +175,10 @@ class Model(Candidate):
     @abstractmethod
     async def generate(self, request: Request) -> Output: ...
 
-    def refuse_pictures(self, samples: Callable[[], Iterable[Sample]]) -> None:
+    def refuse_images(self, samples: Callable[[], Iterable[Sample]]) -> None:
         """Ends the run before it begins, if the exam shows pictures and they cannot be seen."""
-        first = next(iter(samples()), None) if self.blind else None
-        if first is not None and has_pictures(first.input):
+        first = next(iter(samples()), None) if self.no_images_reason else None
+        if first is not None and has_images(first.input):
             raise UsageError(
-                f"{self.name} cannot be shown pictures: {self.blind}. Use --modality text, or another model."
+                f"{self.name} cannot be shown pictures: {self.no_images_reason}. Use --modality text, or another model."
             )

@@ -19,7 +19,7 @@ from proctor.models.base import Request
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1  # raised when requests are sent differently, so that old responses are not taken for new ones
+REQUEST_FORMAT = 1  # raised when requests are sent differently, so that old responses are not taken for new ones
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS responses (
@@ -40,9 +40,9 @@ class ResponseCache:
             raise StoreError(f"Cannot open the response cache {path}: {error}. Run without --cache.") from None
 
     def get(self, identity: dict[str, str], request: Request) -> Output | None:
-        question = _question(identity, request)
+        question = _encode_request(identity, request)
         with self._tolerant():
-            found = self._db.execute("SELECT request, output FROM responses WHERE key = ?", (_key(question),))
+            found = self._db.execute("SELECT request, output FROM responses WHERE key = ?", (_hash(question),))
             row = found.fetchone()
             # The whole question is compared, not its hash alone.
             if row is not None and row[0] == question:
@@ -51,11 +51,11 @@ class ResponseCache:
         return None
 
     def put(self, identity: dict[str, str], request: Request, output: Output) -> None:
-        question = _question(identity, request)
+        question = _encode_request(identity, request)
         with self._tolerant():
             self._db.execute(
                 "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?)",
-                (_key(question), question, msgspec.json.encode(output), time.time()),
+                (_hash(question), question, msgspec.json.encode(output), time.time()),
             )
 
     @contextmanager
@@ -84,13 +84,13 @@ def _connect(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _question(identity: dict[str, str], request: Request) -> bytes:
+def _encode_request(identity: dict[str, str], request: Request) -> bytes:
     # The sample itself is left out on purpose: a model sees the prompt alone.
-    parts: tuple[Any, ...] = (FORMAT, identity, request.prompt, request.sampling, request.number)
+    parts: tuple[Any, ...] = (REQUEST_FORMAT, identity, request.prompt, request.sampling, request.number)
     if request.schema is not None:
         parts += (request.schema,)
     return msgspec.json.encode(parts, order="sorted")
 
 
-def _key(question: bytes) -> bytes:
+def _hash(question: bytes) -> bytes:
     return hashlib.sha256(question).digest()

@@ -14,52 +14,52 @@ from proctor.core.budget import Budget
 from proctor.core.config import RunConfig
 from proctor.core.errors import TransientModelError, UsageError
 from proctor.core.types import Output, Sample, Usage
-from proctor.models.adaptive_limit import START, ServerLimit, limit_of
+from proctor.models.adaptive_limit import START_SLOTS, ServerLimit, limit_of
 from proctor.models.base import Model, Request, estimate_tokens
 from proctor.models.cache import ResponseCache
 
-FIRST_WAIT = 0.5  # seconds before the second try; doubled before each further one
-LONGEST_WAIT = 60.0
-CAUTION = 4.0  # how many times longer than estimated a prompt may be, as long as no answer has told
-PATIENCE = 900.0  # seconds that one request may wait for rate limits to end, all together
+FIRST_BACKOFF = 0.5  # seconds before the second try; doubled before each further one
+MAX_BACKOFF = 60.0
+UNCALIBRATED_FACTOR = 4.0  # how many times longer than estimated a prompt may be, as long as no answer has told
+RATE_LIMIT_TIMEOUT = 900.0  # seconds that one request may wait for rate limits to end, all together
 
 
-class Gateway(Model):
+class ModelClient(Model):
     def __init__(
         self, model: Model, config: RunConfig, cache: ResponseCache | None = None, budget: Budget | None = None
     ) -> None:
-        self.name, self.gathers = model.name, model.gathers
+        self.name, self.batches_requests = model.name, model.batches_requests
         self._model = model
         self._cache = cache
         self._budget = budget or Budget()
         self._stretch: float | None = None  # how many times longer than estimated a prompt has turned out to be
-        self._concurrency = config.concurrency or START
+        self._concurrency = config.concurrency or START_SLOTS
         self._limit = limit_of(model.server, config.concurrency) if model.server else self._own_limit()
         self._pushbacks_before = self._limit.pushbacks  # by exams before this one
         self._retries = config.retries
         self._prices = (config.price_input, config.price_output)
 
     @property
-    def places(self) -> int:  # type: ignore[override]  # they come and go
-        return self._limit.places
+    def slots(self) -> int:  # type: ignore[override]  # they come and go
+        return self._limit.slots
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
         # Where it is known already, before weights are fetched or a server is asked.
-        self._model.refuse_pictures(samples)
+        self._model.refuse_images(samples)
         await self._model.prepare(samples)
-        self.usual_api, self.reasoning_tokens = self._model.usual_api, self._model.reasoning_tokens
+        self.default_api, self.reasoning_tokens = self._model.default_api, self._model.reasoning_tokens
         if not self._model.server:
             self._limit = self._own_limit()
 
     def identity(self) -> dict[str, str]:
         return self._model.identity()
 
-    def findings(self) -> dict[str, Any]:
+    def provenance(self) -> dict[str, Any]:
         if not self._model.server:
             return {}
         limit = self._limit
         pushbacks = limit.pushbacks - self._pushbacks_before
-        return {"concurrency": {"settled": limit.places, "most": limit.most, "pushbacks": pushbacks}}
+        return {"concurrency": {"settled": limit.slots, "most": limit.most, "pushbacks": pushbacks}}
 
     async def close(self) -> None:
         if self._cache is not None:
@@ -92,7 +92,7 @@ class Gateway(Model):
     async def _try(self, request: Request) -> Output:
         attempt = 1
         clock = asyncio.get_running_loop().time
-        patience = clock() + PATIENCE
+        patience = clock() + RATE_LIMIT_TIMEOUT
         while True:
             try:
                 async with self._limit.place():
@@ -108,7 +108,7 @@ class Gateway(Model):
                     continue
                 if attempt > self._retries:
                     raise
-                longest = min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 1))
+                longest = min(MAX_BACKOFF, FIRST_BACKOFF * 2 ** (attempt - 1))
                 await asyncio.sleep(random.uniform(longest / 2, longest))
                 attempt += 1
             else:
@@ -118,13 +118,13 @@ class Gateway(Model):
                 return msgspec.structs.replace(output, attempts=attempt) if attempt > 1 else output
 
     def _own_limit(self) -> ServerLimit:
-        """Of a model in this process, whose places may become known only when it is prepared."""
-        places = max(self._concurrency, self._model.places)
-        return ServerLimit(self.name, places, places)
+        """Of a model in this process, whose slots may become known only when it is prepared."""
+        slots = max(self._concurrency, self._model.slots)
+        return ServerLimit(self.name, slots, slots)
 
     def _most(self, request: Request) -> Usage:
         """The most that a request may use, as far as the length of its prompt can be estimated."""
-        stretch = CAUTION if self._stretch is None else self._stretch
+        stretch = UNCALIBRATED_FACTOR if self._stretch is None else self._stretch
         length = math.ceil(estimate_tokens(request.prompt) * stretch)
         return price(Usage(length, request.sampling.max_tokens), *self._prices)
 

@@ -170,7 +170,7 @@ class _StoredFile(io.RawIOBase):
                 (skipped + 1, len(buffer), self._run_id, self._name, number),
             )
         except self._database.failure as error:
-            raise OSError(self._database.told(error)) from None
+            raise OSError(self._database.describe_error(error)) from None
         if not rows:
             raise OSError(f"{self._name} has been stored anew while it was read")
         read = bytes(rows[0][0])

@@ -22,7 +22,7 @@ class Database(ABC):
     dialect: ClassVar[dict[str, str]]
 
     url: str  # opens the same store again, from any working directory; may hold a password
-    place: str  # the store in words, for people
+    location: str  # the store in words, for people
     mode: Mode
     artifacts: Artifacts
 
@@ -75,16 +75,16 @@ class Database(ABC):
         """Whether the connection had been lost, and is there again with all that was held through it."""
         return False
 
-    def told(self, error: Exception) -> str:
+    def describe_error(self, error: Exception) -> str:
         """A failure of the driver in words that may be shown."""
         return str(error)
 
     @abstractmethod
-    def hold(self, run_id: str) -> AbstractContextManager[bool]:
+    def lock_run(self, run_id: str) -> AbstractContextManager[bool]:
         """Whether the run is this process's alone, as long as the context or the process lasts."""
 
     @abstractmethod
-    def is_held(self, run_id: str) -> bool: ...
+    def is_locked(self, run_id: str) -> bool: ...
 
     @abstractmethod
     def close(self) -> None: ...

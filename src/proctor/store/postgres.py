@@ -34,7 +34,7 @@ LOCK_TIMEOUT = 5  # seconds in which a busy server notices that the process whic
 MIGRATION = int.from_bytes(b"proctor")  # the key of the lock under which tables change
 
 
-class Postgres(Database):
+class PostgresDatabase(Database):
     failure = psycopg.Error
     dialect: ClassVar[dict[str, str]] = {
         "blob": "BYTEA",
@@ -48,7 +48,7 @@ class Postgres(Database):
     def __init__(self, url: str, mode: Mode = "create") -> None:
         super().__init__()
         self.url = url
-        self.place = place_of_server(url)
+        self.location = server_location(url)
         self.mode = mode
         self.artifacts = ArtifactTable(self)
         self._held: set[str] = set()
@@ -56,7 +56,7 @@ class Postgres(Database):
         try:
             self._connect()
         except psycopg.Error as error:
-            raise StoreError(f"Cannot use the store {self.place}: {self.told(error)}.") from None
+            raise StoreError(f"Cannot use the store {self.location}: {self.describe_error(error)}.") from None
 
     def _connect(self) -> None:
         given = conninfo_to_dict(self.url)
@@ -75,7 +75,7 @@ class Postgres(Database):
         # Whoever forgets to close a store leaves no session behind on the server.
         weakref.finalize(self, db.close)
 
-    def told(self, error: Exception) -> str:
+    def describe_error(self, error: Exception) -> str:
         """The driver's first line, without the password that a server or library might repeat."""
         text = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         password = conninfo_to_dict(self.url).get("password")
@@ -83,12 +83,12 @@ class Postgres(Database):
 
     def _execute(self, sql: str, values: Sequence[Any]) -> list[Row]:
         with self._db.cursor(binary=True) as cursor:
-            cursor.execute(_marked(sql), _storable(values))
+            cursor.execute(_to_psycopg(sql), _storable(values))
             return cursor.fetchall() if cursor.description else []
 
     def _execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         with self._db.cursor() as cursor:
-            cursor.executemany(_marked(sql), [_storable(row) for row in rows])
+            cursor.executemany(_to_psycopg(sql), [_storable(row) for row in rows])
 
     def _transaction(self) -> AbstractContextManager[Any]:
         return self._db.transaction()
@@ -134,7 +134,7 @@ class Postgres(Database):
         return True
 
     @contextmanager
-    def hold(self, run_id: str) -> Iterator[bool]:
+    def lock_run(self, run_id: str) -> Iterator[bool]:
         """The server lets go of what was held through a connection that has ended."""
         if not self._take(run_id):
             yield False
@@ -145,19 +145,19 @@ class Postgres(Database):
         finally:
             self._held.discard(run_id)
             with suppress(psycopg.Error):
-                self.execute("SELECT pg_advisory_unlock(?)", (_key(run_id),))
+                self.execute("SELECT pg_advisory_unlock(?)", (_lock_key(run_id),))
 
     def _take(self, run_id: str) -> bool:
         try:
             with self.transaction():
                 self.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}s'")
-                self.execute("SELECT pg_advisory_lock(?)", (_key(run_id),))
+                self.execute("SELECT pg_advisory_lock(?)", (_lock_key(run_id),))
         except psycopg.errors.LockNotAvailable:
             return False
         return True
 
-    def is_held(self, run_id: str) -> bool:
-        key = _key(run_id)
+    def is_locked(self, run_id: str) -> bool:
+        key = _lock_key(run_id)
         held = self.execute(
             "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1 "
             "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
@@ -170,7 +170,7 @@ class Postgres(Database):
         self._db.close()
 
 
-def place_of_server(url: str) -> str:
+def server_location(url: str) -> str:
     """The address without password and options; refuses one from which a password could not be told apart."""
     try:
         parts = urlsplit(url)
@@ -193,12 +193,12 @@ def place_of_server(url: str) -> str:
     return f"postgresql://{user}{f'[{host}]' if ':' in host else host}{port}/{database}"
 
 
-def _key(run_id: str) -> int:
+def _lock_key(run_id: str) -> int:
     """The number of a run's lock, in the 63 bits that need no sign."""
     return int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:8]) >> 1
 
 
-def _marked(sql: str) -> bytes:
+def _to_psycopg(sql: str) -> bytes:
     return sql.replace("?", "%s").encode()
 
 

@@ -12,7 +12,7 @@ from proctor.store.types import RecordKey, Review
 REVIEWED = "reviewed"  # the outcome of a record that a person scored
 
 
-def rescored(record: Record, review: Review) -> Record:
+def apply_review(record: Record, review: Review) -> Record:
     """The record with a person's score instead of its own, which is told with the reason."""
     score = record.score
     was = "not scored" if score is None or score.value is None else f"{score.value:g}"

@@ -9,7 +9,7 @@ import msgspec
 
 from proctor.core.types import Record
 from proctor.store.database import Database
-from proctor.store.search import searched_row
+from proctor.store.search import search_row
 
 BATCH = 1_000
 
@@ -31,7 +31,7 @@ def migrate(database: Database, version: int) -> None:
 
 def _fill_searched(database: Database) -> None:
     for batch in _bodies(database):
-        rows = [searched_row(run, msgspec.json.decode(body, type=Record)) for run, body in batch]
+        rows = [search_row(run, msgspec.json.decode(body, type=Record)) for run, body in batch]
         database.execute_many("INSERT INTO searched (run, sample, epoch, words, metadata) VALUES (?, ?, ?, ?, ?)", rows)
 
 

@@ -11,17 +11,17 @@ import msgspec
 from proctor.core.types import Record
 from proctor.store.types import RecordFilter
 
-MARK = "\x1f"  # stands before and after each pair of metadata
+SEPARATOR = "\x1f"  # stands before and after each pair of metadata
 NUMBER = re.compile(r"-?\d{1,300}(\.\d{1,300})?([eE][-+]?\d{1,3})?", re.ASCII)
 
 
-def searched_row(run_id: str, record: Record) -> tuple[str, int, int, str, str]:
+def search_row(run_id: str, record: Record) -> tuple[str, int, int, str, str]:
     """The row of a record in the table `searched`."""
-    metadata = MARK.join([_pair(key, value) for key, value in record.sample.metadata.items()])
-    return (run_id, record.sample.index, record.epoch, searched_words(record), f"{MARK}{metadata}{MARK}")
+    metadata = SEPARATOR.join([_pair(key, value) for key, value in record.sample.metadata.items()])
+    return (run_id, record.sample.index, record.epoch, search_text(record), f"{SEPARATOR}{metadata}{SEPARATOR}")
 
 
-def searched_words(record: Record) -> str:
+def search_text(record: Record) -> str:
     """Id, prompt, answers, and why they were judged so or not at all."""
     sample, score, error = record.sample, record.score, record.error
     prompt = [sample.input] if isinstance(sample.input, str) else [message.text for message in sample.input]
@@ -30,20 +30,20 @@ def searched_words(record: Record) -> str:
         parts += [as_text(score.answer), score.why]
     if error is not None:
         parts += [error.type, error.message]
-    return searched_form("\n".join(parts))
+    return fold_text("\n".join(parts))
 
 
-def searched_form(text: str) -> str:
+def fold_text(text: str) -> str:
     """Alike for upper and lower case. No database takes a NUL in a text."""
     return text.casefold().replace("\0", "")
 
 
-def searched_pairs(key: str, value: str) -> list[str]:
+def metadata_terms(key: str, value: str) -> list[str]:
     """What may be found in the metadata of a record that has this value there: a number is written in several ways."""
     forms = [value]
     if NUMBER.fullmatch(value) and math.isfinite(number := float(value)):
         forms += [as_text(number), str(int(number))] if number.is_integer() else [as_text(number)]
-    return [f"{MARK}{_pair(key, form)}{MARK}" for form in dict.fromkeys(forms)]
+    return [f"{SEPARATOR}{_pair(key, form)}{SEPARATOR}" for form in dict.fromkeys(forms)]
 
 
 def conditions_on_words(wanted: RecordFilter) -> tuple[list[str], list[str]]:
@@ -51,9 +51,9 @@ def conditions_on_words(wanted: RecordFilter) -> tuple[list[str], list[str]]:
     conditions, values = [], []
     if wanted.text:
         conditions.append("{find}(words, ?) > 0")
-        values.append(searched_form(wanted.text))
+        values.append(fold_text(wanted.text))
     for key, value in wanted.metadata.items():
-        pairs = searched_pairs(key, value)
+        pairs = metadata_terms(key, value)
         conditions.append(f"({' OR '.join(['{find}(metadata, ?) > 0'] * len(pairs))})")
         values += pairs
     return conditions, values
@@ -72,18 +72,18 @@ def conditions_on_outcome(outcome: str) -> tuple[list[str], list[str]]:
             return ["outcome = ?"], [outcome]
 
 
-def searched_key(key: str) -> str:
+def metadata_key(key: str) -> str:
     """What is found in the metadata of a record that has any value there."""
-    return f"{MARK}{_pair(key, '')}"
+    return f"{SEPARATOR}{_pair(key, '')}"
 
 
 def value_after(key: str, metadata: str) -> str:
     """The value of a searched key that is there."""
-    return metadata.partition(key)[2].partition(MARK)[0]
+    return metadata.partition(key)[2].partition(SEPARATOR)[0]
 
 
 def _pair(key: str, value: Any) -> str:
-    return f"{key}={as_text(value)}".replace("\0", "").replace(MARK, "")
+    return f"{key}={as_text(value)}".replace("\0", "").replace(SEPARATOR, "")
 
 
 def as_text(value: Any) -> str:

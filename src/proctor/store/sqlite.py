@@ -17,11 +17,11 @@ from proctor.core.errors import StoreError
 from proctor.store.artifacts import ArtifactFolder
 from proctor.store.database import Database, Mode, Row
 
-MOST_VALUES = 999  # of one statement, in every version of SQLite
+MAX_VALUES = 999  # of one statement, in every version of SQLite
 LOCK_TIMEOUT = 60.0  # seconds to wait for other writers, whose batches take milliseconds
 
 
-class Sqlite(Database):
+class SqliteDatabase(Database):
     failure = sqlite3.Error
     dialect: ClassVar[dict[str, str]] = {
         "blob": "BLOB",
@@ -37,7 +37,7 @@ class Sqlite(Database):
         self.folder = folder
         self.path = folder / "runs.db"
         self.url = str(folder.absolute())
-        self.place = str(folder)
+        self.location = str(folder)
         self.mode = mode
         self.artifacts = ArtifactFolder(folder / "artifacts")
         if mode != "create" and not self.path.exists():
@@ -59,7 +59,7 @@ class Sqlite(Database):
         # Many rows in one statement: the driver lets go of the interpreter for each, and after each waits for the
         # threads that took it. With a row in each, a busy thread would keep the writer from writing.
         before, marks, after = re.split(r"(?<=VALUES )(\([?, ]+\))", sql)
-        at_once = MOST_VALUES // marks.count("?")
+        at_once = MAX_VALUES // marks.count("?")
         for start in range(0, len(rows), at_once):
             part = rows[start : start + at_once]
             self._db.execute(before + ", ".join([marks] * len(part)) + after, [value for row in part for value in row])
@@ -104,7 +104,7 @@ class Sqlite(Database):
             raise FileNotFoundError("the store was removed or replaced")
 
     @contextmanager
-    def hold(self, run_id: str) -> Iterator[bool]:
+    def lock_run(self, run_id: str) -> Iterator[bool]:
         """The system lets go of a killed process's lock."""
         path = self.folder / "locks" / run_id
         try:
@@ -122,7 +122,7 @@ class Sqlite(Database):
                 with suppress(OSError):
                     path.unlink()
 
-    def is_held(self, run_id: str) -> bool:
+    def is_locked(self, run_id: str) -> bool:
         try:
             with (self.folder / "locks" / run_id).open() as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

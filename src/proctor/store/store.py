@@ -16,42 +16,42 @@ from proctor.core.config import MOST
 from proctor.core.errors import StoreError, StoreWriteError, UnknownNameError, UsageError
 from proctor.core.types import Output, Record, Run
 from proctor.store.database import Database, Row
-from proctor.store.reviews import StoredReviews, rescored
+from proctor.store.reviews import StoredReviews, apply_review
 from proctor.store.schema import SCHEMA_VERSION, migrate
 from proctor.store.search import (
     as_text,
     conditions_on_outcome,
     conditions_on_words,
-    searched_key,
-    searched_row,
+    metadata_key,
+    search_row,
     value_after,
 )
-from proctor.store.types import Neighbours, RecordFilter, RecordKey, RecordSummary, Review, Values
+from proctor.store.types import Neighbours, RecordColumns, RecordFilter, RecordKey, RecordSummary, Review
 
 T = TypeVar("T")
 
 BATCH = 1_000  # records that are fetched at once
-ANSWER = 200  # letters of an answer in a line
-REMEMBERED = 8  # questions whose answers are kept until something changes
+ANSWER_LENGTH = 200  # letters of an answer in a line
+CACHED_SEARCHES = 8  # questions whose answers are kept until something changes
 
 _encode = msgspec.json.Encoder().encode
 _decode_record = msgspec.json.Decoder(Record).decode
 _decode_run = msgspec.json.Decoder(Run).decode
-_decode_opinion = msgspec.json.Decoder(bool | float | str).decode
+_decode_review_body = msgspec.json.Decoder(bool | float | str).decode
 
 
-class _Judged(Struct):
+class _ScoreBrief(Struct):
     answer: Any
 
 
-class _Brief(Struct):
+class _RecordBrief(Struct):
     """What a line shows of a record's body; the rest is not even read."""
 
     outputs: tuple[Output, ...] = ()
-    score: _Judged | None = None
+    score: _ScoreBrief | None = None
 
 
-_decode_brief = msgspec.json.Decoder(_Brief).decode
+_decode_brief = msgspec.json.Decoder(_RecordBrief).decode
 
 
 class Store:
@@ -65,8 +65,8 @@ class Store:
             self._migrate()
         except database.failure as error:
             database.close()
-            told = database.told(error)
-            raise StoreError(f"Cannot use the store {self.place}: {told}. Name another with --store.") from None
+            told = database.describe_error(error)
+            raise StoreError(f"Cannot use the store {self.location}: {told}. Name another with --store.") from None
         except BaseException:
             database.close()
             raise
@@ -77,9 +77,9 @@ class Store:
         return self._database.url
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The store in words, for people."""
-        return self._database.place
+        return self._database.location
 
     def close(self) -> None:
         self._database.close()
@@ -88,13 +88,13 @@ class Store:
         version = self._database.version()
         if version > SCHEMA_VERSION:
             raise StoreError(
-                f"The store {self.place} was written by a newer proctor (store version {version}, this one knows "
+                f"The store {self.location} was written by a newer proctor (store version {version}, this one knows "
                 f"{SCHEMA_VERSION}): upgrade with pip install -U proctor, or name another store."
             )
         if version == SCHEMA_VERSION:
             return
         if version == 0 and self._database.mode != "create":
-            raise StoreError(f"Nothing is in the store {self.place} yet: its first run is just being begun.")
+            raise StoreError(f"Nothing is in the store {self.location} yet: its first run is just being begun.")
         try:
             with self._database.migration():
                 # Asked again under the lock: another process may have been faster.
@@ -103,9 +103,9 @@ class Store:
         except (self._database.failure, msgspec.MsgspecError) as error:
             if version == 0:
                 raise
-            told = self._database.told(error)
+            told = self._database.describe_error(error)
             raise StoreError(
-                f"The store {self.place} was written by an older proctor (store version {version}, now it is "
+                f"The store {self.location} was written by an older proctor (store version {version}, now it is "
                 f"{SCHEMA_VERSION}) and could not be brought up to date: {told}. Use it once where it may be written."
             ) from None
 
@@ -118,7 +118,9 @@ class Store:
         try:
             yield
         except self._database.failure as error:
-            raise StoreError(f"Reading the store {self.place} failed: {self._database.told(error)}.") from None
+            raise StoreError(
+                f"Reading the store {self.location} failed: {self._database.describe_error(error)}."
+            ) from None
 
     def _write(self, work: Callable[[], object]) -> None:
         """Does the work in one transaction."""
@@ -131,7 +133,9 @@ class Store:
             self._persistently(transact)
             self._database.check()
         except (self._database.failure, OSError) as error:
-            raise StoreWriteError(f"Writing to {self.place} failed: {self._database.told(error)}.") from None
+            raise StoreWriteError(
+                f"Writing to {self.location} failed: {self._database.describe_error(error)}."
+            ) from None
 
     def _persistently(self, work: Callable[[], T]) -> T:
         """Once more, when only the connection had been lost."""
@@ -183,11 +187,11 @@ class Store:
         return found[0]
 
     @contextmanager
-    def hold(self, run_id: str) -> Iterator[None]:
+    def lock_run(self, run_id: str) -> Iterator[None]:
         """Only one process at a time works on a run; a killed one lets go."""
         with ExitStack() as stack:
             with self._reading():
-                held = stack.enter_context(self._database.hold(run_id))
+                held = stack.enter_context(self._database.lock_run(run_id))
             if not held:
                 raise StoreError(f"Run {run_id} is still being worked on by another process.")
             yield
@@ -197,7 +201,7 @@ class Store:
         if run.status != "running":
             return run.status
         with self._reading():
-            held = self._persistently(lambda: self._database.is_held(run.id))
+            held = self._persistently(lambda: self._database.is_locked(run.id))
         return "running" if held else "killed"
 
     # -- records, whole -----------------------------------------------------------------------
@@ -207,7 +211,7 @@ class Store:
         rows, searched = [], []
         for record, digest in records:
             rows.append(_row(run.id, record, digest))
-            searched.append(searched_row(run.id, record))
+            searched.append(search_row(run.id, record))
 
         def work() -> None:
             self._database.execute_many(
@@ -224,7 +228,7 @@ class Store:
             )
 
         # The files first: a record that is there has all that it needs to be gone on with elsewhere.
-        starts = tuple(_files_of(row[1], row[2]) for row in rows)
+        starts = tuple(_artifact_prefix(row[1], row[2]) for row in rows)
         self._with_files(lambda: self._database.artifacts.keep(run.id, starts))
         self._write(work)
 
@@ -240,7 +244,7 @@ class Store:
             for sample, epoch, body in rows:
                 record = _decode_record(body)
                 given = scores.get((sample, epoch))
-                yield rescored(record, given[-1]) if given else record
+                yield apply_review(record, given[-1]) if given else record
             last = rows[-1][:2]
 
     def record(self, run: Run, sample: int, epoch: int = 0) -> Record:
@@ -298,26 +302,26 @@ class Store:
         counts.pop("answered", 0)
         return sum(counts.values()), errors
 
-    def values(self, run: Run) -> Values:
+    def columns(self, run: Run) -> RecordColumns:
         rows = self._read(
             "SELECT sample, sample_id, epoch, outcome, value, digest, cluster FROM records WHERE run = ? "
             "ORDER BY sample, epoch",
             (run.id,),
         )
-        return Values(*zip(*rows, strict=True)) if rows else Values()
+        return RecordColumns(*zip(*rows, strict=True)) if rows else RecordColumns()
 
     def metadata(self, run: Run, key: str) -> dict[int, str]:
         """The value that samples have for a metadata key, as text, by their index."""
         rows = self._read(
             "SELECT sample, metadata FROM searched WHERE run = ? AND {find}(metadata, ?) > 0",
-            (run.id, mark := searched_key(key)),
+            (run.id, mark := metadata_key(key)),
         )
         return {sample: value_after(mark, metadata) for sample, metadata in rows}
 
     def count(self, run: Run, wanted: RecordFilter) -> int:
         return len(self._find(run, wanted))
 
-    def lines(self, run: Run, wanted: RecordFilter, start: int, limit: int) -> list[RecordSummary]:
+    def summaries(self, run: Run, wanted: RecordFilter, start: int, limit: int) -> list[RecordSummary]:
         """Some of the wanted records in the order of the exam, beginning with the one at `start`."""
         places = self._find(run, wanted)[start : start + limit]
         if not places:
@@ -329,7 +333,7 @@ class Store:
             "JOIN records r ON r.run = ? AND r.sample = page.sample AND r.epoch = page.epoch",
             (*(number for place in places for number in place), run.id),
         )
-        return [_line(row, opinions) for row in sorted(rows)]
+        return [_summarise(row, opinions) for row in sorted(rows)]
 
     def neighbours(self, run: Run, wanted: RecordFilter, sample: int, epoch: int) -> Neighbours:
         places = self._find(run, wanted)
@@ -348,7 +352,7 @@ class Store:
             self._found_at = mark
         question = (run.id, _encode(wanted))
         if question not in self._found:
-            if len(self._found) == REMEMBERED:
+            if len(self._found) == CACHED_SEARCHES:
                 del self._found[next(iter(self._found))]
             self._found[question] = self._search(run, wanted)
         return self._found[question]
@@ -380,11 +384,11 @@ class Store:
         return self._database.artifacts.folder(run.id)
 
     @contextmanager
-    def workplace(self, run: Run) -> Iterator[Path]:
+    def working_folder(self, run: Run) -> Iterator[Path]:
         """The same, for as long as somebody works on the run: with what is stored of unfinished samples."""
         unfinished = self._read("SELECT sample, epoch FROM records WHERE run = ? AND state != 'scored'", (run.id,))
         if unfinished:
-            starts = tuple(_files_of(sample, epoch) for sample, epoch in unfinished)
+            starts = tuple(_artifact_prefix(sample, epoch) for sample, epoch in unfinished)
             self._with_files(lambda: self._database.artifacts.fetch(run.id, starts))
         try:
             yield self.artifact_folder(run)
@@ -398,12 +402,12 @@ class Store:
         try:
             return self._persistently(work)
         except (self._database.failure, OSError) as error:
-            told = self._database.told(error)
-            raise StoreWriteError(f"Copying files of the run to or from {self.place} failed: {told}.") from None
+            told = self._database.describe_error(error)
+            raise StoreWriteError(f"Copying files of the run to or from {self.location} failed: {told}.") from None
 
     def artifacts(self, run: Run, sample: int, epoch: int = 0) -> list[str]:
         """The files of all attempts at a sample, as names within the run."""
-        return self._with_files(lambda: self._database.artifacts.names(run.id, (_files_of(sample, epoch),)))
+        return self._with_files(lambda: self._database.artifacts.names(run.id, (_artifact_prefix(sample, epoch),)))
 
     def open_artifact(self, run: Run, name: str) -> tuple[int, BinaryIO]:
         """The size of a file, and the file."""
@@ -418,7 +422,7 @@ class Store:
             (run.id,),
         )
         return [
-            Review(run_id, sample, epoch, author, kind, _decode_opinion(body), created)
+            Review(run_id, sample, epoch, author, kind, _decode_review_body(body), created)
             for run_id, sample, epoch, author, kind, body, created in rows
         ]
 
@@ -443,12 +447,12 @@ class Store:
         return review
 
 
-def _files_of(sample: int, epoch: int) -> str:
+def _artifact_prefix(sample: int, epoch: int) -> str:
     """How the folders of all attempts at a sample begin."""
     return f"{sample:06}-{epoch}-"
 
 
-def _line(row: Row, opinions: StoredReviews) -> RecordSummary:
+def _summarise(row: Row, opinions: StoredReviews) -> RecordSummary:
     sample, epoch, sample_id, outcome, value, cluster, body = row
     brief = _decode_brief(body)
     answer = as_text(brief.score.answer) if brief.score else ""
@@ -460,7 +464,7 @@ def _line(row: Row, opinions: StoredReviews) -> RecordSummary:
         epoch=epoch,
         outcome=outcome,
         value=value,
-        answer=" ".join(answer[:ANSWER].split()),
+        answer=" ".join(answer[:ANSWER_LENGTH].split()),
         cluster=cluster,
         starred=(sample, epoch) in opinions.stars,
         comments=len(opinions.comments.get((sample, epoch), ())),

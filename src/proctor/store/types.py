@@ -44,7 +44,7 @@ class Neighbours(Struct, frozen=True):
     after: RecordKey | None
 
 
-class Values(Struct, frozen=True):
+class RecordColumns(Struct, frozen=True):
     """All records of a run as columns of equal length, in the order of the exam."""
 
     sample: tuple[int, ...] = ()

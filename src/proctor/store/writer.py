@@ -9,9 +9,9 @@ from proctor.core.errors import StoreWriteError
 from proctor.core.types import Record, Run
 from proctor.store.store import Store
 
-PERIOD = 0.25  # seconds from a finished sample to its commit, at most, while the disk keeps up
+COMMIT_INTERVAL = 0.25  # seconds from a finished sample to its commit, at most, while the disk keeps up
 BATCH = 500  # records that are written without waiting for the period
-BACKLOG = 10_000  # records that may wait; a faster exam waits for the disk
+MAX_BACKLOG = 10_000  # records that may wait; a faster exam waits for the disk
 
 
 class Writer:
@@ -47,7 +47,7 @@ class Writer:
             waiting = len(self._waiting)
             if waiting == BATCH:
                 self._changed.notify_all()
-            while len(self._waiting) >= BACKLOG and not self._failure:
+            while len(self._waiting) >= MAX_BACKLOG and not self._failure:
                 self._changed.wait()
 
     def _raise_failure(self) -> None:
@@ -61,7 +61,7 @@ class Writer:
             while True:
                 with self._changed:
                     if not self._closing and len(self._waiting) < BATCH:
-                        self._changed.wait(PERIOD)
+                        self._changed.wait(COMMIT_INTERVAL)
                     batch, self._waiting = self._waiting, {}
                     closing = self._closing
                     self._changed.notify_all()

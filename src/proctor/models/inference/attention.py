@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
-from proctor.models.inference.memory import sent
+from proctor.models.inference.memory import to_device
 from proctor.models.inference.pages import PAGE, Layer, Pages
 
 attend_by_kernel: Any  # None where Triton, which comes with torch for a GPU, is not there
@@ -27,14 +27,14 @@ try:
 except ImportError:
     attend_by_kernel = None
 
-NAME = "proctor_pages"
+ATTENTION_NAME = "proctor_pages"
 
 
-class UnfitError(Exception):
+class UnsupportedModelError(Exception):
     """The model does something in its attention that is not known here."""
 
 
-class Pass(ABC):
+class AttentionPass(ABC):
     @abstractmethod
     def attend(
         self, layer: int, query: Tensor, key: Tensor, value: Tensor, scaling: float, window: int | None
@@ -42,17 +42,17 @@ class Pass(ABC):
         """From [rows, heads, tokens, width], with fewer heads of keys and values: [rows, tokens, heads, width]."""
 
 
-_here = threading.local()
+_current_pass = threading.local()
 
 
 @contextmanager
-def under(current: Pass) -> Iterator[None]:
+def attending_with(current: AttentionPass) -> Iterator[None]:
     """What a model attends to on this thread."""
-    _here.current = current
+    _current_pass.current = current
     try:
         yield
     finally:
-        del _here.current
+        del _current_pass.current
 
 
 def _attend(
@@ -68,10 +68,10 @@ def _attend(
 ) -> tuple[Tensor, None]:
     for name in ("softcap", "s_aux", "position_bias", "head_mask"):
         if others.get(name) is not None:
-            raise UnfitError(f"its attention has {name}")
+            raise UnsupportedModelError(f"its attention has {name}")
     if attention_mask is not None:
-        raise UnfitError("its attention has a mask of its own")
-    current: Pass = _here.current
+        raise UnsupportedModelError("its attention has a mask of its own")
+    current: AttentionPass = _current_pass.current
     width = query.shape[-1]
     return (
         current.attend(
@@ -82,10 +82,10 @@ def _attend(
 
 
 # No mask is registered under the name, so none is made: which token sees which is known here.
-AttentionInterface.register(NAME, _attend)
+AttentionInterface.register(ATTENTION_NAME, _attend)
 
 
-class Look(Pass):
+class LayerProbe(AttentionPass):
     """One row, of which nothing is kept: finds out what a model's layers are."""
 
     def __init__(self) -> None:
@@ -96,14 +96,14 @@ class Look(Pass):
         self, layer: int, query: Tensor, key: Tensor, value: Tensor, scaling: float, window: int | None
     ) -> Tensor:
         if layer in self.layers:
-            raise UnfitError("a layer attends more than once")
+            raise UnsupportedModelError("a layer attends more than once")
         self.layers[layer] = Layer(key.shape[1], key.shape[-1], value.shape[-1], key.dtype)
         if window is not None:
             self.windows.add(window)
         return _causal(query, key, value, scaling, window).transpose(1, 2)
 
 
-class Reading(Pass):
+class Prefill(AttentionPass):
     """Prompts one after the other in one row; their keys and values go into pages."""
 
     def __init__(self, pages: Pages, device: torch.device, prompts: Sequence[tuple[Sequence[int], list[int]]]) -> None:
@@ -116,10 +116,13 @@ class Reading(Pass):
         starts = lengths.cumsum(0) - lengths
         most = max(len(numbers) for _, numbers in prompts)
         table = torch.tensor([[*numbers, *[0] * (most - len(numbers))] for _, numbers in prompts], device="cpu")
-        self._rows, self.positions = sent(rows, device), sent(positions, device)
+        self._rows, self.positions = to_device(rows, device), to_device(positions, device)
         # Where the tokens of a prompt lie in the row; behind its end it does not matter.
-        self._packed = sent(torch.where(inside, starts[:, None] + place, 0), device)
-        self._numbers, self._offsets = sent(table[rows, positions // PAGE], device), sent(positions % PAGE, device)
+        self._packed = to_device(torch.where(inside, starts[:, None] + place, 0), device)
+        self._numbers, self._offsets = (
+            to_device(table[rows, positions // PAGE], device),
+            to_device(positions % PAGE, device),
+        )
 
     def attend(
         self, layer: int, query: Tensor, key: Tensor, value: Tensor, scaling: float, window: int | None
@@ -134,7 +137,7 @@ class Reading(Pass):
         return tensor[0][:, self._packed].transpose(0, 1)
 
 
-class DecodeStep(Pass):
+class DecodeStep(AttentionPass):
     """One new token for every row: its key and value are stored, and it sees all that the row has."""
 
     def __init__(self, pages: Pages, tables: Tensor, shared: Tensor, own: Tensor) -> None:
@@ -168,8 +171,8 @@ class DecodeStep(Pass):
         groups = query.shape[1] // keys.shape[1]
         out = scaled_dot_product_attention(
             query,
-            _repeated(self._gathered(keys), groups),
-            _repeated(self._gathered(values), groups),
+            _repeat_heads(self._gathered(keys), groups),
+            _repeat_heads(self._gathered(values), groups),
             attn_mask=visible[:, None, None],
             scale=scaling,
         )
@@ -182,7 +185,7 @@ class DecodeStep(Pass):
 
 def _causal(query: Tensor, key: Tensor, value: Tensor, scaling: float, window: int | None) -> Tensor:
     groups = query.shape[1] // key.shape[1]
-    key, value = _repeated(key, groups), _repeated(value, groups)
+    key, value = _repeat_heads(key, groups), _repeat_heads(value, groups)
     length = query.shape[2]
     if window is None or length <= window:
         return scaled_dot_product_attention(query, key, value, is_causal=True, scale=scaling)
@@ -191,6 +194,6 @@ def _causal(query: Tensor, key: Tensor, value: Tensor, scaling: float, window: i
     return scaled_dot_product_attention(query, key, value, attn_mask=(age >= 0) & (age < window), scale=scaling)
 
 
-def _repeated(tensor: Tensor, groups: int) -> Tensor:
+def _repeat_heads(tensor: Tensor, groups: int) -> Tensor:
     """Not every kernel knows heads that share their keys."""
     return tensor if groups == 1 else tensor.repeat_interleave(groups, 1)

@@ -18,11 +18,11 @@ from proctor.core.machine import available_mib
 
 PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
 PRECISIONS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
-HUB_PATIENCE = 10.0  # seconds for the hub to answer; after that, what is on this machine must do
+HUB_TIMEOUT = 10.0  # seconds for the hub to answer; after that, what is on this machine must do
 
 # What decides an answer. A training run leaves more in its folder, and a README may change.
-TELLING = frozenset({".json", ".jinja", ".model", ".txt", ".py", ".safetensors", ".bin"})
-WHOLE = 2**20  # bytes at the start of a file that are all looked at
+HASHED_SUFFIXES = frozenset({".json", ".jinja", ".model", ".txt", ".py", ".safetensors", ".bin"})
+HEAD_BYTES = 2**20  # bytes at the start of a file that are all looked at
 STRIDE, BLOCK = 2**22, 2**12  # after them, one block in every stride
 
 
@@ -40,7 +40,7 @@ class Source(NamedTuple):
     commit: str  # of what lies on the hub
 
 
-class Plan(NamedTuple):
+class ModelPlan(NamedTuple):
     """What is known of a model before its weights are fetched."""
 
     source: Source
@@ -57,26 +57,26 @@ def find_devices(count: int) -> list[str]:
     return found[:count] or ["cpu"]
 
 
-def look_up(name: str, config: RunConfig) -> Plan:
+def look_up_model(name: str, config: RunConfig) -> ModelPlan:
     _, transformers = _import_libraries()
     _refuse_missing_extras(config)
-    source = _find(name, config.revision)
+    source = _find_source(name, config.revision)
     causal = config.modeltype == "causal"
-    with _explained(name):
+    with _explaining_errors(name):
         settings = transformers.AutoConfig.from_pretrained(
             source.place, trust_remote_code=config.trust_remote_code, **source.options
         )
     if settings.is_encoder_decoder == causal:
         cure = "seq2seq" if causal else "causal"
         raise UsageError(f"hf/{name} is no {config.modeltype} model: use --modeltype {cure}.")
-    return Plan(source, settings, causal and type(settings) in transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING)
+    return ModelPlan(source, settings, causal and type(settings) in transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING)
 
 
-def load(name: str, plan: Plan, config: RunConfig, device: str) -> Checkpoint:
+def load_checkpoint(name: str, plan: ModelPlan, config: RunConfig, device: str) -> Checkpoint:
     torch, transformers = _import_libraries()
     source = plan.source
     options = source.options | {"trust_remote_code": config.trust_remote_code}
-    with _explained(name), _without_progress_bars(transformers):
+    with _explaining_errors(name), _without_progress_bars(transformers):
         processor = _load_processor(plan, options, transformers) if plan.sees else None
         if processor is None:
             tokenizer = transformers.AutoTokenizer.from_pretrained(source.place, **options)
@@ -86,7 +86,7 @@ def load(name: str, plan: Plan, config: RunConfig, device: str) -> Checkpoint:
         if config.api == "chat" and not tokenizer.chat_template:
             raise UsageError(f"hf/{name} has no chat template: use --api completions.")
         placement = _placement(config, device, torch, transformers)
-        model, found = _kind(config, processor, transformers).from_pretrained(
+        model, found = _auto_class(config, processor, transformers).from_pretrained(
             source.place,
             dtype=getattr(torch, PRECISIONS[config.precision]) if config.precision else "auto",
             output_loading_info=True,
@@ -100,7 +100,7 @@ def load(name: str, plan: Plan, config: RunConfig, device: str) -> Checkpoint:
             model = model.to(device)
     adapter = "none"
     if config.peft_model:
-        model, adapter = _adapted(model, config.peft_model)
+        model, adapter = _merge_adapter(model, config.peft_model)
     identity = {
         "model": f"hf/{name}",
         "commit": source.commit,
@@ -111,17 +111,17 @@ def load(name: str, plan: Plan, config: RunConfig, device: str) -> Checkpoint:
         "runtime": _versions("torch", "transformers", "tokenizers"),
     }
     if processor is not None:
-        identity["pictures"] = _describe_sight(processor.image_processor)
+        identity["pictures"] = _describe_image_processor(processor.image_processor)
     return Checkpoint(model.eval(), tokenizer, processor, identity)
 
 
-def _kind(config: RunConfig, processor: Any, transformers: Any) -> Any:
+def _auto_class(config: RunConfig, processor: Any, transformers: Any) -> Any:
     if processor is not None:
         return transformers.AutoModelForImageTextToText
     return transformers.AutoModelForCausalLM if config.modeltype == "causal" else transformers.AutoModelForSeq2SeqLM
 
 
-def _load_processor(plan: Plan, options: dict[str, Any], transformers: Any) -> Any:
+def _load_processor(plan: ModelPlan, options: dict[str, Any], transformers: Any) -> Any:
     """What makes tokens and numbers of a prompt with pictures; None where there is nothing for pictures."""
     try:
         processor = transformers.AutoProcessor.from_pretrained(plan.source.place, **options)
@@ -129,7 +129,7 @@ def _load_processor(plan: Plan, options: dict[str, Any], transformers: Any) -> A
         kind = transformers.PROCESSOR_MAPPING.get(type(plan.settings), None)
         if "torchvision" not in str(error).lower() or kind is None or "video_processor" not in kind.get_attributes():
             raise
-        return _load_without_films(kind, plan.source.place, options, transformers)
+        return _load_without_video(kind, plan.source.place, options, transformers)
     except OSError:
         if any((Path(plan.source.place) / name).exists() for name in PROCESSOR_FILES):
             raise
@@ -137,7 +137,7 @@ def _load_processor(plan: Plan, options: dict[str, Any], transformers: Any) -> A
     return processor if hasattr(processor, "image_processor") else None
 
 
-def _load_without_films(kind: Any, place: str, options: dict[str, Any], transformers: Any) -> Any:
+def _load_without_video(kind: Any, place: str, options: dict[str, Any], transformers: Any) -> Any:
     """A processor less its part for films: that part needs torchvision, and nobody is shown any here."""
 
     class Processor(kind):  # type: ignore[misc]
@@ -153,7 +153,7 @@ def _load_without_films(kind: Any, place: str, options: dict[str, Any], transfor
     return Processor.from_args_and_dict(parts, settings)
 
 
-def _describe_sight(image_processor: Any) -> str:
+def _describe_image_processor(image_processor: Any) -> str:
     """Libraries that resize a picture do not agree on every pixel."""
     name = type(image_processor).__name__
     libraries = ["pillow"] if name.endswith("Pil") or not _installed("torchvision") else ["pillow", "torchvision"]
@@ -205,7 +205,7 @@ def _placement(config: RunConfig, device: str, torch: Any, transformers: Any) ->
     return placement
 
 
-def _find(name: str, revision: str | None) -> Source:
+def _find_source(name: str, revision: str | None) -> Source:
     folder = user_path(name)
     if folder.is_dir():
         return Source(str(folder), {}, folder_digest(folder), "")
@@ -221,7 +221,7 @@ def _find_on_hub(name: str, revision: str | None) -> Source:
 
     away = ""
     try:
-        huggingface_hub.HfApi().model_info(name, revision=revision, timeout=HUB_PATIENCE)
+        huggingface_hub.HfApi().model_info(name, revision=revision, timeout=HUB_TIMEOUT)
     except errors.GatedRepoError:
         raise UsageError(
             f"The hub gives {name} only to those it knows: ask for access there, and `hf auth login`."
@@ -242,12 +242,12 @@ def _find_on_hub(name: str, revision: str | None) -> Source:
     return Source(name, {"revision": commit, "local_files_only": bool(away)}, "", commit)
 
 
-def _adapted(model: Any, name: str) -> tuple[Any, str]:
+def _merge_adapter(model: Any, name: str) -> tuple[Any, str]:
     """The model with the adapter worked into its weights, and what identifies the adapter."""
     import huggingface_hub
     import peft
 
-    with _explained(name):
+    with _explaining_errors(name):
         folder = user_path(name)
         if not folder.is_dir():
             folder = Path(huggingface_hub.snapshot_download(name))
@@ -256,7 +256,7 @@ def _adapted(model: Any, name: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def _explained(name: str) -> Iterator[None]:
+def _explaining_errors(name: str) -> Iterator[None]:
     """Loading runs the code of others, which fails in all manners; a user is told in one sentence."""
     try:
         yield
@@ -294,12 +294,12 @@ def folder_digest(folder: Path) -> str:
     """
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()):
-        if path.suffix in TELLING and path.is_file():
+        if path.suffix in HASHED_SUFFIXES and path.is_file():
             size = path.stat().st_size
             digest.update(f"{path.name}\0{size}\0".encode())
             with path.open("rb") as file:
-                digest.update(file.read(WHOLE))
-                for place in (*range(WHOLE, size, STRIDE), max(WHOLE, size - BLOCK)):
+                digest.update(file.read(HEAD_BYTES))
+                for place in (*range(HEAD_BYTES, size, STRIDE), max(HEAD_BYTES, size - BLOCK)):
                     file.seek(place)
                     digest.update(file.read(BLOCK))
     return digest.hexdigest()

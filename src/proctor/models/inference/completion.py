@@ -11,7 +11,7 @@ from proctor.models.inference.prompt import TokenizedPrompt
 
 CONTEXT = 8  # tokens of the prompt that the text is read with: some tokenizers drop a space at the very start
 STRIDE = 8  # tokens that `take` lets come before it looks for stop strings
-UNFINISHED = "\ufffd"  # what a tokenizer makes of bytes that are not yet a character
+INCOMPLETE_CHARACTER = "\ufffd"  # what a tokenizer makes of bytes that are not yet a character
 
 
 class Completion:
@@ -104,7 +104,7 @@ class Completion:
         start, end = self._known
         before = self._decode(self._read[start:end])
         now = self._decode(self._read[start:])
-        if now == before or (now.endswith(UNFINISHED) and not to_the_end):
+        if now == before or (now.endswith(INCOMPLETE_CHARACTER) and not to_the_end):
             return False
         self._known = end, len(self._read)
         length = len(self.text)

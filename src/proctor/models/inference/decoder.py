@@ -20,7 +20,7 @@ from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 from transformers.modeling_outputs import BaseModelOutput
 
 from proctor.core.errors import UsageError
-from proctor.models.inference.prompt import Pictures, TokenizedPrompt
+from proctor.models.inference.prompt import ImageInputs, TokenizedPrompt
 
 
 class Decoder(ABC):
@@ -106,7 +106,7 @@ class CausalDecoder(Decoder):
         filled = [(0,) * (columns - len(prompt.tokens)) + prompt.tokens for prompt in prompts]
         shifts = [0] * len(prompts)
         pictures = prompts[0].pictures
-        seen = as_inputs(pictures, self._model) if pictures is not None else {}
+        seen = as_model_inputs(pictures, self._model) if pictures is not None else {}
         output = self._step(filled, lengths, columns, None, shifts, **seen)
         cache = getattr(output, "past_key_values", None)
         if not hasattr(cache, "reorder_cache"):
@@ -129,24 +129,24 @@ class CausalDecoder(Decoder):
     ) -> Any:
         device = self._model.device
         starts = columns - torch.tensor(lengths, device=device)[:, None]
-        places = torch.arange(columns, device=device)[None]
+        indices = torch.arange(columns, device=device)[None]
         inputs = {
             "input_ids": torch.tensor(tokens, device=device),
-            "attention_mask": (places >= starts).long(),
+            "attention_mask": (indices >= starts).long(),
             "past_key_values": cache,
             "use_cache": True,
             **self._last_only,
             **seen,
         }
         if self._takes_positions and not seen:  # where the tokens of a picture stand is for the model to say
-            positions = (places - starts).clamp(min=0)[:, -len(tokens[0]) :]
+            positions = (indices - starts).clamp(min=0)[:, -len(tokens[0]) :]
             if any(shifts):
                 positions = positions + torch.tensor(shifts, device=device)[:, None]
             inputs["position_ids"] = positions
         return self._model(**inputs)
 
 
-def as_inputs(pictures: Pictures, model: Any) -> dict[str, Any]:
+def as_model_inputs(pictures: ImageInputs, model: Any) -> dict[str, Any]:
     """The tensors where the model is, and with numbers of its kind."""
     return {
         name: value.to(model.device, model.dtype if value.is_floating_point() else value.dtype)
@@ -213,11 +213,11 @@ class Rows:
             if isinstance(layer, DynamicSlidingWindowLayer):
                 layer.cumulative_length = self.columns
                 width = min(self.columns, layer.sliding_window - 1)
-            layer.keys = torch.cat([_aligned(each.keys, width) for each in layers])
-            layer.values = torch.cat([_aligned(each.values, width) for each in layers])
+            layer.keys = torch.cat([_align_right(each.keys, width) for each in layers])
+            layer.values = torch.cat([_align_right(each.values, width) for each in layers])
 
 
-def _aligned(block: Tensor, width: int) -> Tensor:
+def _align_right(block: Tensor, width: int) -> Tensor:
     """The block with so many columns, cut or filled up on the left."""
     missing = width - block.shape[-2]
     return pad(block, (0, 0, missing, 0)) if missing > 0 else block[..., -missing:, :]
@@ -246,7 +246,7 @@ class Seq2SeqDecoder(Decoder):
         device = self._model.device
         distinct = list(dict.fromkeys(prompts))
         columns = max(len(prompt.tokens) for prompt in distinct)
-        # Filled up on the right: an encoder may count its places from the left.
+        # Filled up on the right: an encoder may count its positions from the left.
         rows = [prompt.tokens + (0,) * (columns - len(prompt.tokens)) for prompt in distinct]
         filled = torch.tensor(rows, device=device)
         lengths = torch.tensor([len(prompt.tokens) for prompt in distinct], device=device)[:, None]

@@ -15,8 +15,8 @@ from proctor.models.base import Request
 from proctor.models.inference.completion import Completion
 from proctor.models.inference.decoder import Decoder
 from proctor.models.inference.job import Job
-from proctor.models.inference.memory import ran_out_of_memory, release
-from proctor.models.inference.sampler import choose
+from proctor.models.inference.memory import is_out_of_memory, release_memory
+from proctor.models.inference.sampler import choose_tokens
 
 logger = logging.getLogger(__name__)
 
@@ -67,9 +67,9 @@ class EngineThread(ABC):
         try:
             self._advance()
         except Exception as error:
-            if ran_out_of_memory(error):
+            if is_out_of_memory(error):
                 return False
-            self._fail_all(as_failure(error))
+            self._fail_all(to_model_error(error))
         return True
 
     def _take_arrived(self) -> bool:
@@ -123,7 +123,7 @@ class EngineThread(ABC):
         """Lets go of everything."""
 
 
-def as_failure(error: Exception) -> Exception:
+def to_model_error(error: Exception) -> Exception:
     """What becomes of a completion when the libraries fail."""
     if isinstance(error, ProctorError):
         return error
@@ -132,12 +132,12 @@ def as_failure(error: Exception) -> Exception:
     return failure
 
 
-def too_large(job: Job) -> ModelError:
+def too_large_error(job: Job) -> ModelError:
     tokens = len(job.completion.prompt) + len(job.completion.tokens)
     return ModelError(f"{tokens} tokens do not fit into memory, even alone")
 
 
-class Engine(EngineThread):
+class BatchEngine(EngineThread):
     """Rows of a decoder, which come and go between two tokens."""
 
     def __init__(self, name: str, decoder: Decoder, begin: Callable[[Request], Completion], batch_size: int) -> None:
@@ -166,7 +166,7 @@ class Engine(EngineThread):
             self._step()
 
     def _seat(self) -> None:
-        """Gives free places in the batch to those who wait."""
+        """Gives free slots in the batch to those who wait."""
         if not self._waiting or not self._decoder.open or len(self._batch) >= self._most:
             return
         self._waiting = deque(job for job in self._waiting if job.wanted)
@@ -179,13 +179,13 @@ class Engine(EngineThread):
             self._decoder.admit([job.completion.passage for job in fresh], waiting)
 
     def _step(self) -> None:
-        tokens = choose(self._decoder.logits, [job.completion for job in self._batch])
+        tokens = choose_tokens(self._decoder.logits, [job.completion for job in self._batch])
         going = []
         for row, (job, token) in enumerate(zip(self._batch, tokens, strict=True)):
             try:
                 job.completion.add(token)
             except Exception as error:  # of its text alone: the others are none the worse for it
-                job.fail(as_failure(error))
+                job.fail(to_model_error(error))
             if job.completion.finish:
                 job.succeed()
             elif job.wanted:
@@ -196,10 +196,10 @@ class Engine(EngineThread):
     def _halve(self) -> None:
         """The half of the batch begins anew, the rest waits."""
         self._decoder.clear()
-        release()
+        release_memory()
         if len(self._batch) == 1:
             job = self._batch.pop()
-            job.fail(too_large(job))
+            job.fail(too_large_error(job))
             return
         self._most = len(self._batch) // 2
         self._say_halved(len(self._batch), self._most)

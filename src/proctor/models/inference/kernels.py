@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-LEAST_TILE = 16  # rows and columns of the smallest product that the hardware has
+MIN_TILE = 16  # rows and columns of the smallest product that the hardware has
 ATTENTION_WARPS, ATTENTION_STAGES = 1, 3
 VOCABULARY_TILE, VOCABULARY_WARPS = 4_096, 8
 
@@ -61,12 +61,12 @@ def attend(
         value.stride(1),
         KV_HEADS=kv_heads,
         GROUP=group,
-        GROUP_TILE=max(LEAST_TILE, triton.next_power_of_2(group)),
+        GROUP_TILE=max(MIN_TILE, triton.next_power_of_2(group)),
         PAGE=keys.shape[2],
         KEY_WIDTH=key_width,
-        KEY_TILE=max(LEAST_TILE, triton.next_power_of_2(key_width)),
+        KEY_TILE=max(MIN_TILE, triton.next_power_of_2(key_width)),
         VALUE_WIDTH=value_width,
-        VALUE_TILE=max(LEAST_TILE, triton.next_power_of_2(value_width)),
+        VALUE_TILE=max(MIN_TILE, triton.next_power_of_2(value_width)),
         WINDOWED=window is not None,
         PRECISION="ieee" if query.dtype == torch.float32 else "tf32",
         num_warps=ATTENTION_WARPS,

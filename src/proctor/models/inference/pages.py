@@ -11,11 +11,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from proctor.models.inference.memory import ran_out_of_memory, release
+from proctor.models.inference.memory import is_out_of_memory, release_memory
 
 PAGE = 32  # tokens
-RESERVE = 2**29  # bytes that are left for what a pass needs besides
-WASTE = 0  # the page of rows that are nobody's: written to, and never looked at
+RESERVED_BYTES = 2**29  # bytes that are left for what a pass needs besides
+PADDING_PAGE = 0  # the page of rows that are nobody's: written to, and never looked at
 
 
 class Layer(NamedTuple):
@@ -38,7 +38,7 @@ class Pages:
         self.full = False  # there is no memory for more
         self.count = 0
         self._resize(1)
-        self._free.remove(WASTE)
+        self._free.remove(PADDING_PAGE)
 
     @property
     def free(self) -> int:
@@ -84,15 +84,15 @@ class Pages:
     def _try(self, wanted: int) -> bool:
         """Whether there is memory for so many more, for the largest block twice while it is copied, and to spare."""
         largest = max(layer.heads * max(layer.key_width, layer.value_width) for layer in self._layers.values())
-        size = wanted * self.bytes_each + (self.count + wanted) * largest * PAGE * 4 + RESERVE
+        size = wanted * self.bytes_each + (self.count + wanted) * largest * PAGE * 4 + RESERVED_BYTES
         try:
             torch.empty(size, dtype=torch.uint8, device=self._device)
         except Exception as error:
-            if not ran_out_of_memory(error):
+            if not is_out_of_memory(error):
                 raise
             return False
         finally:
-            release()
+            release_memory()
         return True
 
     def _resize(self, count: int) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 
-class Pictures:
+class ImageInputs:
     """What a processor has made of the pictures of a prompt: tensors, by the names under which the model takes them."""
 
     def __init__(self, tensors: dict[str, Any]) -> None:
@@ -21,4 +21,4 @@ class TokenizedPrompt:
     """
 
     tokens: tuple[int, ...]
-    pictures: Pictures | None = None
+    pictures: ImageInputs | None = None

@@ -11,18 +11,18 @@ from proctor.core.random import SCRAMBLE, STEP
 from proctor.models.base import Sampling
 from proctor.models.inference.completion import Completion
 
-EVERYTHING = 2.0  # more than any sum of chances, whatever its rounding errors
+NO_TOP_P = 2.0  # more than any sum of chances, whatever its rounding errors
 
 
-def choose(logits: Tensor, completions: Sequence[Completion]) -> list[int]:
+def choose_tokens(logits: Tensor, completions: Sequence[Completion]) -> list[int]:
     """A token for each row: the likeliest at temperature 0, else one drawn."""
     tokens = logits.argmax(-1)
     drawing = [row for row, completion in enumerate(completions) if completion.sampling.temperature > 0]
     if drawing:
         rows = torch.tensor(drawing, device=logits.device)
-        chances = _chances(logits[rows].float(), [completions[row].sampling for row in drawing])
+        chances = _probabilities(logits[rows].float(), [completions[row].sampling for row in drawing])
         draws = [completions[row].draw() for row in drawing]
-        tokens[rows] = _draw(chances, torch.tensor(draws, dtype=torch.float64, device=logits.device))
+        tokens[rows] = _draw_tokens(chances, torch.tensor(draws, dtype=torch.float64, device=logits.device))
     chosen: list[int] = tokens.tolist()
     return chosen
 
@@ -32,51 +32,56 @@ def pick(logits: Tensor, temperature: Tensor, top_k: Tensor, top_p: Tensor, draw
 
     Without a limit top_k is the size of the vocabulary or more, and top_p is EVERYTHING.
     """
-    drawn = _draw(_cut(_heat(logits.float(), temperature), top_k, logits.shape[-1], top_p), draws)
+    drawn = _draw_tokens(
+        _truncate(_apply_temperature(logits.float(), temperature), top_k, logits.shape[-1], top_p), draws
+    )
     return torch.where(temperature > 0, drawn, logits.argmax(-1))
 
 
-def draw_numbers(keys: Tensor, places: Tensor) -> Tensor:
-    """What `Completion.draw` says, where keys (`mix(seed)`) and places lie: integers of 64 bits, signed."""
-    x = keys + places + _signed(STEP)
+def draw_uniform(keys: Tensor, positions: Tensor) -> Tensor:
+    """Compute `Completion.draw` on the device.
+
+    Keys (`mix(seed)`) and positions are signed 64-bit integers.
+    """
+    x = keys + positions + _to_signed(STEP)
     for shift, factor in SCRAMBLE:
-        x = (x ^ _shifted(x, shift)) * _signed(factor)
-    x = x ^ _shifted(x, 31)
-    return _shifted(x, 12).double() / 2**52
+        x = (x ^ _shift_right(x, shift)) * _to_signed(factor)
+    x = x ^ _shift_right(x, 31)
+    return _shift_right(x, 12).double() / 2**52
 
 
-def _signed(number: int) -> int:
-    """The number of the same 64 bits that a signed integer can be."""
+def _to_signed(number: int) -> int:
+    """Reinterpret an unsigned 64-bit integer as a signed one."""
     return number - 2**64 if number >= 2**63 else number
 
 
-def _shifted(x: Tensor, places: int) -> Tensor:
-    """To the right, as if there were no sign."""
-    return (x >> places) & (2 ** (64 - places) - 1)
+def _shift_right(x: Tensor, bits: int) -> Tensor:
+    """Shift to the right as an unsigned integer."""
+    return (x >> bits) & (2 ** (64 - bits) - 1)
 
 
-def _chances(logits: Tensor, settings: Sequence[Sampling]) -> Tensor:
+def _probabilities(logits: Tensor, settings: Sequence[Sampling]) -> Tensor:
     """The chance of every token: temperature first, then top_k, then top_p, as everybody does it."""
     device, size = logits.device, logits.shape[-1]
-    logits = _heat(logits, torch.tensor([each.temperature for each in settings], device=device))
+    logits = _apply_temperature(logits, torch.tensor([each.temperature for each in settings], device=device))
     ks = [min(each.top_k or size, size) for each in settings]
-    masses = [EVERYTHING if each.top_p in (None, 1.0) else each.top_p for each in settings]
-    return _cut(
+    masses = [NO_TOP_P if each.top_p in (None, 1.0) else each.top_p for each in settings]
+    return _truncate(
         logits,
         # What nobody asks for costs nothing.
         torch.tensor(ks, device=device) if min(ks) < size else None,
         max((k for k in ks if k < size), default=size),
-        torch.tensor(masses, dtype=torch.float64, device=device) if min(masses) < EVERYTHING else None,
+        torch.tensor(masses, dtype=torch.float64, device=device) if min(masses) < NO_TOP_P else None,
     )
 
 
-def _heat(logits: Tensor, temperature: Tensor) -> Tensor:
+def _apply_temperature(logits: Tensor, temperature: Tensor) -> Tensor:
     # The highest is taken off first, so that a temperature near 0 leaves zeros instead of what is not a number.
     logits = logits - logits.amax(-1, keepdim=True)
     return logits / temperature[:, None].to(logits.dtype)
 
 
-def _cut(logits: Tensor, top_k: Tensor | None, most: int, top_p: Tensor | None) -> Tensor:
+def _truncate(logits: Tensor, top_k: Tensor | None, most: int, top_p: Tensor | None) -> Tensor:
     """The chances without what top_k and top_p leave out; `most` is the greatest top_k that is a limit."""
     if top_k is not None:
         # Rows without a limit take the last of those that were looked for, and are let through.
@@ -94,7 +99,7 @@ def _cut(logits: Tensor, top_k: Tensor | None, most: int, top_p: Tensor | None) 
     return chances
 
 
-def _draw(chances: Tensor, draws: Tensor) -> Tensor:
+def _draw_tokens(chances: Tensor, draws: Tensor) -> Tensor:
     """The tokens are laid out side by side in the order of the vocabulary, each as wide as its chance.
 
     One number from [0, 1) points at one of them; a chance that is off by a rounding error moves that by as little.

@@ -13,12 +13,12 @@ from transformers import GenerationConfig
 from proctor.core.errors import ModelError
 from proctor.models.base import Request
 from proctor.models.inference.completion import Completion
-from proctor.models.inference.decoder import as_inputs
-from proctor.models.inference.engine import EngineThread, too_large
+from proctor.models.inference.decoder import as_model_inputs
+from proctor.models.inference.engine import EngineThread, too_large_error
 from proctor.models.inference.job import Job
-from proctor.models.inference.memory import release
+from proctor.models.inference.memory import release_memory
 from proctor.models.inference.prompt import TokenizedPrompt
-from proctor.models.inference.sampler import choose
+from proctor.models.inference.sampler import choose_tokens
 
 
 def generate(
@@ -42,7 +42,7 @@ def generate(
         model.generate(
             input_ids=tokens,
             attention_mask=torch.ones_like(tokens),
-            **(as_inputs(passage.pictures, model) if passage.pictures is not None else {}),
+            **(as_model_inputs(passage.pictures, model) if passage.pictures is not None else {}),
             generation_config=GenerationConfig(do_sample=False, max_new_tokens=most),
             logits_processor=[leave_one],
             stopping_criteria=[stop],
@@ -80,7 +80,7 @@ class SequentialWorker(EngineThread):
         completion = job.completion
 
         def pick(logits: Tensor) -> int:
-            (token,) = choose(logits, [completion])
+            (token,) = choose_tokens(logits, [completion])
             completion.add(token)
             return token
 
@@ -95,9 +95,9 @@ class SequentialWorker(EngineThread):
 
     def _halve(self) -> None:
         """There is no half of one."""
-        release()
+        release_memory()
         job = self._waiting.popleft()
-        job.fail(too_large(job))
+        job.fail(too_large_error(job))
 
     def _fail_all(self, error: Exception) -> None:
         self._waiting.popleft().fail(error)

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable
 
 from proctor.models.base import Request
 from proctor.models.inference.completion import Completion
-from proctor.models.inference.engine import EngineThread, as_failure, too_large
+from proctor.models.inference.engine import EngineThread, to_model_error, too_large_error
 from proctor.models.inference.job import Job
-from proctor.models.inference.memory import ran_out_of_memory, release
+from proctor.models.inference.memory import is_out_of_memory, release_memory
 from proctor.models.inference.pages import PAGE, pages_for
-from proctor.models.inference.stepper import Flight, PageAssignment, Seat, Stepper
+from proctor.models.inference.stepper import PageAssignment, PendingStep, RowStart, Stepper
 
-READ_TOGETHER = 8_192  # tokens of prompts
-FILLED_UP = 4  # times as many, with what makes all of them as long as the longest, for attention alone
-FORESEEN = 256  # tokens of a completion that memory is made for at once; more as they come
+MAX_PREFILL_TOKENS = 8_192  # tokens of prompts
+MAX_PADDING_FACTOR = 4  # times as many, with what makes all of them as long as the longest, for attention alone
+RESERVED_TOKENS = 256  # tokens of a completion that memory is made for at once; more as they come
 
 
 class SharedPrompt:
@@ -58,14 +58,14 @@ class SlotEngine(EngineThread):
     def __init__(self, name: str, stepper: Stepper, begin: Callable[[Request], Completion], slots: int) -> None:
         super().__init__(name, begin, slots)
         self._stepper, self._pages = stepper, stepper.pages
-        self._readable = READ_TOGETHER
+        self._readable = MAX_PREFILL_TOKENS
         self._vacant = list(reversed(range(slots)))
         self._waiting: deque[SlotRequest] = deque()
         self._prompts: dict[tuple[int, ...], SharedPrompt] = {}
         self._rows: dict[int, SlotRequest] = {}  # by slot, the longest seated first
-        self._seats: list[Seat] = []  # what the device is to be told with the next step
+        self._seats: list[RowStart] = []  # what the device is to be told with the next step
         self._entries: list[PageAssignment] = []
-        self._flights: deque[tuple[list[SlotRequest], Flight]] = deque()  # steps whose tokens were not looked at
+        self._flights: deque[tuple[list[SlotRequest], PendingStep]] = deque()  # steps whose tokens were not looked at
         self._thread.start()
 
     def _work(self) -> None:
@@ -110,7 +110,7 @@ class SlotEngine(EngineThread):
                 if not self._read():
                     if self._rows:
                         return  # until somebody leaves
-                    row.job.fail(too_large(row.job))
+                    row.job.fail(too_large_error(row.job))
             else:
                 self._waiting.popleft()
                 self._take_seat(row)
@@ -120,7 +120,7 @@ class SlotEngine(EngineThread):
         prompt = row.prompt
         prompt.users += 1
         self._rows[slot] = row
-        self._seats.append(Seat(slot, prompt.tokens[-1], len(prompt.tokens) - 1, row.job.completion.sampling))
+        self._seats.append(RowStart(slot, prompt.tokens[-1], len(prompt.tokens) - 1, row.job.completion.sampling))
         self._entries += [PageAssignment(slot, column, page) for column, page in enumerate(prompt.pages or ())]
         row.job.begin()
 
@@ -137,7 +137,7 @@ class SlotEngine(EngineThread):
                 continue
             more = needed + pages_for(length)
             longest = max(longest, length)
-            full = total + length > self._readable or (len(chosen) + 1) * longest > FILLED_UP * self._readable
+            full = total + length > self._readable or (len(chosen) + 1) * longest > MAX_PADDING_FACTOR * self._readable
             if chosen and (full or more > self._pages.free):
                 break
             if more > self._pages.free and not self._make_room(more):
@@ -150,7 +150,7 @@ class SlotEngine(EngineThread):
         if not self._try_to_read(chosen, pages):
             for taken in pages:
                 self._pages.give(taken)
-            release()
+            release_memory()
             self._readable = max(1, self._readable // 2)
             return len(chosen) > 1 and self._read()
         for prompt, taken in zip(chosen, pages, strict=True):
@@ -161,13 +161,13 @@ class SlotEngine(EngineThread):
         try:
             self._stepper.read([(prompt.read_part, taken) for prompt, taken in zip(prompts, pages, strict=True)])
         except Exception as error:
-            if ran_out_of_memory(error):
+            if is_out_of_memory(error):
                 return False
             if len(prompts) > 1:  # one of them may be to blame, for which the others are not to suffer
                 return all(self._try_to_read([prompt], [taken]) for prompt, taken in zip(prompts, pages, strict=True))
             for row in self._waiting:
                 if row.prompt in prompts:
-                    row.job.fail(as_failure(error))
+                    row.job.fail(to_model_error(error))
         return True
 
     # Going on
@@ -197,7 +197,7 @@ class SlotEngine(EngineThread):
                 self._leave(row)  # somebody else may sit there in the next step already
         return True
 
-    def _collect(self, rows: list[SlotRequest], flight: Flight) -> None:
+    def _collect(self, rows: list[SlotRequest], flight: PendingStep) -> None:
         for row, token in zip(rows, flight.tokens(), strict=True):
             if row.gone:
                 continue
@@ -205,7 +205,7 @@ class SlotEngine(EngineThread):
                 row.job.completion.take(token)
             except Exception as error:  # of its text alone: the others are none the worse for it
                 self._dismiss(row)
-                row.job.fail(as_failure(error))
+                row.job.fail(to_model_error(error))
             else:
                 if row.job.completion.finish:
                     self._dismiss(row)
@@ -254,22 +254,22 @@ class SlotEngine(EngineThread):
     def _foreseen(self) -> int:
         """Pages that full slots will need, those that there are not counted in."""
         rows = [*self._rows.values(), *self._waiting]
-        longest = max(pages_for(min(row.job.completion.room, FORESEEN)) for row in rows)
+        longest = max(pages_for(min(row.job.completion.room, RESERVED_TOKENS)) for row in rows)
         prompts = max(pages_for(len(prompt.tokens)) for prompt in self._prompts.values())
         return max(0, self._most * longest + pages_for(self._readable) + 2 * prompts - self._pages.count)
 
     def _halve(self) -> None:
         """The half that has come last begins anew; the others go on, for whom a step that broke off is made again."""
         self._stepper.forget_graphs()
-        release()
+        release_memory()
         if not self._rows:  # not even for what the first who waits would need
             if self._waiting:
-                self._waiting[0].job.fail(too_large(self._waiting[0].job))
+                self._waiting[0].job.fail(too_large_error(self._waiting[0].job))
             return
         if len(self._rows) == 1:
             (row,) = self._rows.values()
             self._dismiss(row)
-            row.job.fail(too_large(row.job))
+            row.job.fail(too_large_error(row.job))
             return
         self._most = len(self._rows) // 2
         self._say_halved(len(self._rows), self._most)

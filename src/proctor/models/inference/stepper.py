@@ -20,11 +20,18 @@ from torch import Tensor
 
 from proctor.core.random import mix
 from proctor.models.base import Sampling
-from proctor.models.inference.attention import NAME, DecodeStep, Look, Reading, UnfitError, under
-from proctor.models.inference.memory import ran_out_of_memory, sent
+from proctor.models.inference.attention import (
+    ATTENTION_NAME,
+    DecodeStep,
+    LayerProbe,
+    Prefill,
+    UnsupportedModelError,
+    attending_with,
+)
+from proctor.models.inference.memory import is_out_of_memory, to_device
 from proctor.models.inference.pages import Layer, Pages, pages_for
-from proctor.models.inference.sampler import EVERYTHING, draw_numbers, pick
-from proctor.models.inference.trial import DIFFERENT, same_logits
+from proctor.models.inference.sampler import NO_TOP_P, draw_uniform, pick
+from proctor.models.inference.trial import DIFFERENT_LOGITS, same_logits
 
 pick_by_kernel: Any  # None where Triton is not there
 try:
@@ -34,15 +41,15 @@ except ImportError:
 
 logger = logging.getLogger(__name__)
 
-FEWEST = 8  # rows of the smallest graph: fewer are no faster
-NARROWEST = 8  # pages that a row has room for at first
+MIN_GRAPH_ROWS = 8  # rows of the smallest graph: fewer are no faster
+MIN_TABLE_WIDTH = 8  # pages that a row has room for at first
 
 TOKEN, SHARED, OWN, KEY, TOP_K, TEMPERATURE, TOP_P = range(7)  # the numbers in a slot
 
-PROBE = 40, 7  # tokens of the sequences that a model is tried with: more than a page, and less
+PROBE_LENGTHS = 40, 7  # tokens of the sequences that a model is tried with: more than a page, and less
 
 
-class Seat(NamedTuple):
+class RowStart(NamedTuple):
     """A row that begins: after so many tokens that it shares comes the last of its prompt."""
 
     slot: int
@@ -58,10 +65,10 @@ class Seat(NamedTuple):
             self.token,
             self.shared,
             0,
-            _signed(mix(wanted.seed)),
+            _to_signed(mix(wanted.seed)),
             wanted.top_k or 2**31 - 1,
-            _bits(wanted.temperature),
-            _bits(EVERYTHING if everything else wanted.top_p or 0.0),
+            _float_bits(wanted.temperature),
+            _float_bits(NO_TOP_P if everything else wanted.top_p or 0.0),
         ]
 
 
@@ -73,7 +80,7 @@ class PageAssignment(NamedTuple):
     page: int
 
 
-class Flight:
+class PendingStep:
     """A step that was started. Its tokens come back by themselves; to ask for them is to wait."""
 
     def __init__(self, tokens: Tensor, count: int) -> None:
@@ -107,7 +114,7 @@ class Stepper:
     def _prepare(self, model: Any, slots: int) -> None:
         """Raises UnfitError when the model is not one for this, with the reason; then it is as it was."""
         self._model, self._slots = model, slots
-        _refuse(model)
+        _refuse_unsupported(model)
         # Of what is read only keys and values are of interest.
         accepted = inspect.signature(model.forward).parameters
         self._least = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
@@ -115,7 +122,7 @@ class Stepper:
         self._pick = pick_by_kernel if by_kernel else pick
         self._nobody = slots  # a slot that fills up the rows of a graph
         self._state = torch.zeros(slots + 1, TOP_P + 1, dtype=torch.int64, device=self._device)
-        self._tables = torch.zeros(slots + 1, NARROWEST, dtype=torch.int32, device=self._device)
+        self._tables = torch.zeros(slots + 1, MIN_TABLE_WIDTH, dtype=torch.int32, device=self._device)
         self._rows = torch.full((slots,), self._nobody, dtype=torch.int64, device=self._device)
         self._chosen = torch.zeros(slots, dtype=torch.int64, device=self._device)
         self._seated: list[int] = []  # the rows that the device was told last
@@ -125,25 +132,25 @@ class Stepper:
         own = model.config._attn_implementation
         expected = self._expected()
         try:
-            with _quietly():
-                model.set_attn_implementation(NAME)
+            with _silence_transformers():
+                model.set_attn_implementation(ATTENTION_NAME)
             self.pages = Pages(self._look(), self._device)
             self._try(expected)
         except Exception as error:
-            with _quietly():
+            with _silence_transformers():
                 model.set_attn_implementation(own)
-            if isinstance(error, UnfitError):
+            if isinstance(error, UnsupportedModelError):
                 raise
-            reason = "there is no memory to try" if ran_out_of_memory(error) else f"{type(error).__name__} in a trial"
-            raise UnfitError(reason) from error
+            reason = "there is no memory to try" if is_out_of_memory(error) else f"{type(error).__name__} in a trial"
+            raise UnsupportedModelError(reason) from error
 
     def read(self, prompts: Sequence[tuple[Sequence[int], list[int]]]) -> None:
         """Puts the keys and values of all these tokens into the pages that stand beside them."""
-        reading = Reading(self.pages, self._device, prompts)
+        reading = Prefill(self.pages, self._device, prompts)
         tokens = torch.tensor([token for each, _ in prompts for token in each], device="cpu")
-        with under(reading):
+        with attending_with(reading):
             self._model(
-                input_ids=sent(tokens, self._device)[None],
+                input_ids=to_device(tokens, self._device)[None],
                 position_ids=reading.positions[None],
                 use_cache=False,
                 **self._least,
@@ -172,7 +179,7 @@ class Stepper:
         self._graphs.clear()
         self._memory = None
 
-    def launch(self, rows: list[int], seats: Sequence[Seat], entries: Sequence[PageAssignment]) -> Flight:
+    def launch(self, rows: list[int], seats: Sequence[RowStart], entries: Sequence[PageAssignment]) -> PendingStep:
         """Starts a step for the rows in these slots, after the changes."""
         size = self._size(len(rows))
         self._tell(rows, size, seats, entries)
@@ -182,7 +189,7 @@ class Stepper:
             if size not in self._graphs:
                 self._record(size)
             self._graphs[size].replay()
-        return Flight(self._chosen, len(rows))
+        return PendingStep(self._chosen, len(rows))
 
     def sizes(self) -> list[int]:
         """All numbers of rows that there are graphs for."""
@@ -190,18 +197,18 @@ class Stepper:
 
     def _size(self, count: int) -> int:
         size = self._slots
-        while size // 2 >= max(count, FEWEST):
+        while size // 2 >= max(count, MIN_GRAPH_ROWS):
             size //= 2
         return size
 
-    def _tell(self, rows: list[int], size: int, seats: Sequence[Seat], entries: Sequence[PageAssignment]) -> None:
+    def _tell(self, rows: list[int], size: int, seats: Sequence[RowStart], entries: Sequence[PageAssignment]) -> None:
         filled = rows + [self._nobody] * (size - len(rows))
         changed = filled if filled != self._seated else []
         if not (changed or seats or entries):
             return
         numbers = [*changed, *(number for seat in seats for number in seat.numbers())]
         numbers += [number for entry in entries for number in entry]
-        told = sent(torch.tensor(numbers, dtype=torch.int64, device="cpu"), self._device)
+        told = to_device(torch.tensor(numbers, dtype=torch.int64, device="cpu"), self._device)
         first, second = len(changed), len(changed) + len(seats) * (TOP_P + 2)
         if changed:
             self._rows[:size] = told[:first]
@@ -217,14 +224,14 @@ class Stepper:
         rows = self._rows[:size]
         state = self._state[rows].t().contiguous()
         shared, own = state[SHARED], state[OWN]
-        with under(DecodeStep(self.pages, self._tables[rows], shared, own)):
+        with attending_with(DecodeStep(self.pages, self._tables[rows], shared, own)):
             output = self._model(input_ids=state[TOKEN, :, None], position_ids=(shared + own)[:, None], use_cache=False)
         return rows, state, output.logits[:, -1]
 
     def _step(self, size: int) -> None:
         rows, state, logits = self._forward(size)
         real = state.view(torch.float64)
-        draws = draw_numbers(state[KEY], state[OWN])
+        draws = draw_uniform(state[KEY], state[OWN])
         chosen = self._pick(logits, real[TEMPERATURE], state[TOP_K], real[TOP_P], draws)
         self._state[rows, TOKEN] = chosen
         self._state[rows, OWN] = state[OWN] + 1
@@ -251,8 +258,8 @@ class Stepper:
 
     def _probes(self) -> list[list[int]]:
         config = self._model.config.get_text_config()
-        longest = getattr(config, "max_position_embeddings", None) or max(PROBE)
-        return [[(7919 * i + 13) % config.vocab_size for i in range(min(length, longest))] for length in PROBE]
+        longest = getattr(config, "max_position_embeddings", None) or max(PROBE_LENGTHS)
+        return [[(7919 * i + 13) % config.vocab_size for i in range(min(length, longest))] for length in PROBE_LENGTHS]
 
     def _expected(self) -> list[Tensor]:
         """What the model itself says at the last two tokens of each probe."""
@@ -262,16 +269,16 @@ class Stepper:
         ]
 
     def _look(self) -> dict[int, Layer]:
-        look = Look()
+        look = LayerProbe()
         probe = torch.tensor(self._probes()[:1], device=self._device)
         positions = torch.arange(probe.shape[1], device=self._device)[None]
-        with under(look):
+        with attending_with(look):
             self._model(input_ids=probe, position_ids=positions, use_cache=False)
         config = self._model.config.get_text_config()
         if len(look.layers) != config.num_hidden_layers:
-            raise UnfitError("not all of its layers let their attention be chosen")
+            raise UnsupportedModelError("not all of its layers let their attention be chosen")
         if "sliding_attention" in (getattr(config, "layer_types", None) or ()) and not look.windows:
-            raise UnfitError("its attention does not say how far it looks back")
+            raise UnsupportedModelError("its attention does not say how far it looks back")
         return look.layers
 
     def _try(self, expected: list[Tensor]) -> None:
@@ -286,40 +293,40 @@ class Stepper:
             self.read([(probe[:-2], pages[:-1])])
             entries = [PageAssignment(0, column, page) for column, page in enumerate(pages)]
             for own in range(2):
-                seat = Seat(0, probe[own - 2], len(probe) - 2, Sampling(1))
+                seat = RowStart(0, probe[own - 2], len(probe) - 2, Sampling(1))
                 self._tell([0], self._size(1), [seat], entries)
                 self._state[0, OWN] = own
                 found = self._forward(self._size(1))[2][0]
                 if not same_logits(found, logits[own], self._model.dtype):
-                    raise UnfitError(DIFFERENT)
+                    raise UnsupportedModelError(DIFFERENT_LOGITS)
             self.pages.give(pages)
         if self.graphs:
             try:
                 self._record(self._size(1))
             except Exception as error:
-                if ran_out_of_memory(error):
+                if is_out_of_memory(error):
                     raise
                 self.graphs = False
                 self.forget_graphs()
                 logger.info("no graphs of %s: %s", type(self._model).__name__, error)
 
 
-def _refuse(model: Any) -> None:
+def _refuse_unsupported(model: Any) -> None:
     """What is known not to work, and a trial might not show."""
     config = model.config.get_text_config()
     if "position_ids" not in inspect.signature(model.forward).parameters:
-        raise UnfitError("it is not told where a token stands")
+        raise UnsupportedModelError("it is not told where a token stands")
     others = set(getattr(config, "layer_types", None) or ()) - {"full_attention", "sliding_attention"}
     if others:
-        raise UnfitError(f"it has layers of another kind: {', '.join(sorted(others))}")
+        raise UnsupportedModelError(f"it has layers of another kind: {', '.join(sorted(others))}")
     ropes = getattr(config, "rope_parameters", None) or {}
     for rope in (ropes, *(each for each in ropes.values() if isinstance(each, dict))):
         if rope.get("rope_type") in ("dynamic", "longrope"):
-            raise UnfitError("its positions depend on the longest text in the batch")
+            raise UnsupportedModelError("its positions depend on the longest text in the batch")
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def _silence_transformers() -> Iterator[None]:
     """The library warns where it cannot change something, which is found out here anyway."""
     before = transformers.utils.logging.get_verbosity()
     transformers.utils.logging.set_verbosity_error()
@@ -329,11 +336,11 @@ def _quietly() -> Iterator[None]:
         transformers.utils.logging.set_verbosity(before)
 
 
-def _bits(number: float) -> int:
+def _float_bits(number: float) -> int:
     """The integer of the same 64 bits: so all of a slot fits into one tensor."""
     bits: int = struct.unpack("<q", struct.pack("<d", number))[0]
     return bits
 
 
-def _signed(number: int) -> int:
+def _to_signed(number: int) -> int:
     return number - 2**64 if number >= 2**63 else number

@@ -10,25 +10,25 @@ from typing import Any
 
 from proctor.core.errors import ModelError
 from proctor.core.types import Image, Message, Prompt, Text
-from proctor.models.base import Request, as_text, has_pictures
+from proctor.models.base import Request, as_text, has_images
 from proctor.models.inference.completion import CONTEXT, Completion
-from proctor.models.inference.prompt import Pictures, TokenizedPrompt
+from proctor.models.inference.prompt import ImageInputs, TokenizedPrompt
 
-SPACE = "\u2581"  # as tokenizers write it: at the start of Code Llama's tokens, for example
-PROMPTS_KEPT = 256  # as tokens, for the next completion of the same
-SEEN_KEPT = 8  # the same with pictures, of which each may take tens of megabytes
-READS_ONLY = "it is a model of text alone"
+SPACE_MARKER = "\u2581"  # as tokenizers write it: at the start of Code Llama's tokens, for example
+PROMPT_CACHE_SIZE = 256  # as tokens, for the next completion of the same
+IMAGE_PROMPT_CACHE_SIZE = 8  # the same with pictures, of which each may take tens of megabytes
+TEXT_ONLY = "it is a model of text alone"
 
 
-class Reader:
+class PromptEncoder:
     """Makes of a request what a decoder needs: tokens, how many more there may be, and which of them are the end."""
 
     def __init__(self, model: Any, tokenizer: Any, chat: bool, causal: bool, processor: Any = None) -> None:
         """With a processor it is a model that sees, which is told what it sees by the names that its code has."""
         self._tokenizer, self._chat, self._causal, self._processor = tokenizer, chat, causal, processor
         self.sees = processor is not None
-        self._in_parts = chat and self.sees and _takes_parts(tokenizer)
-        self.blind = self._blindness()
+        self._in_parts = chat and self.sees and _template_takes_parts(tokenizer)
+        self.no_images_reason = self._blindness()
         self._names = frozenset(inspect.signature(model.forward).parameters) - {"input_ids", "attention_mask"}
         self._longest: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
         stated = model.generation_config.eos_token_id
@@ -36,12 +36,12 @@ class Reader:
         self._ends = frozenset({*stated, tokenizer.eos_token_id} - {None})
         # Those that are left out of a text can still be named as stop strings, their spaces as anybody writes them.
         named = [(token.content, number) for number, token in tokenizer.added_tokens_decoder.items()]
-        self._specials = dict([(content.replace(SPACE, " "), number) for content, number in named] + named)
+        self._specials = dict([(content.replace(SPACE_MARKER, " "), number) for content, number in named] + named)
         # Some tokenizers close every text, which is to be gone on with here.
         around = tokenizer("")["input_ids"]
         one_for_both = tokenizer.bos_token_id == tokenizer.eos_token_id and len(around) == 1
         self._closes = causal and around[-1:] == [tokenizer.eos_token_id] and not one_for_both
-        self._passages = lru_cache(SEEN_KEPT if self.sees else PROMPTS_KEPT)(self.read)
+        self._passages = lru_cache(IMAGE_PROMPT_CACHE_SIZE if self.sees else PROMPT_CACHE_SIZE)(self.read)
 
     def begin(self, request: Request) -> Completion:
         sampling = request.sampling
@@ -49,21 +49,21 @@ class Reader:
         prompt = passage.tokens
         room = min(
             sampling.max_tokens,
-            _left("max_length", sampling.max_length, prompt, shared=True),
+            _remaining_tokens("max_length", sampling.max_length, prompt, shared=True),
             # An encoder and its decoder have as much each.
-            _left("the model's context", self._longest, prompt, shared=self._causal),
+            _remaining_tokens("the model's context", self._longest, prompt, shared=self._causal),
         )
         ends = self._ends | {self._specials[stop] for stop in sampling.stop if stop in self._specials}
         before = prompt[-CONTEXT:] if self._causal else ()
         return Completion(passage, sampling, int(room), ends, self._tokenizer, before)
 
     def read(self, prompt: Prompt) -> TokenizedPrompt:
-        if not has_pictures(prompt):
+        if not has_images(prompt):
             return TokenizedPrompt(self._tokenize(prompt))
-        if self.blind:
-            raise ModelError(f"it cannot be shown pictures: {self.blind}")
+        if self.no_images_reason:
+            raise ModelError(f"it cannot be shown pictures: {self.no_images_reason}")
         text = self._in_template(prompt)
-        pictures = [_open_picture(image) for message in _messages(prompt) for image in message.images]
+        pictures = [_open_image(image) for message in _messages(prompt) for image in message.images]
         try:
             made = self._processor(
                 text=[text], images=[pictures], add_special_tokens=self._adds_specials(text), return_tensors="pt"
@@ -72,7 +72,7 @@ class Reader:
             raise ModelError(f"the processor does not take this prompt: {type(error).__name__}: {error}") from error
         return TokenizedPrompt(
             tuple(made["input_ids"][0].tolist()),
-            Pictures({name: value for name, value in made.items() if name in self._names}),
+            ImageInputs({name: value for name, value in made.items() if name in self._names}),
         )
 
     def _tokenize(self, prompt: Prompt) -> tuple[int, ...]:
@@ -121,7 +121,7 @@ class Reader:
 
     def _blindness(self) -> str:
         if not self.sees:
-            return READS_ONLY
+            return TEXT_ONLY
         if not self._chat:
             return "asked with --api completions it is given text only"
         return "" if self._in_parts else "its chat template has no place for them"
@@ -131,7 +131,7 @@ def _messages(prompt: Prompt) -> tuple[Message, ...]:
     return (Message("user", prompt),) if isinstance(prompt, str) else prompt
 
 
-def _takes_parts(tokenizer: Any) -> bool:
+def _template_takes_parts(tokenizer: Any) -> bool:
     """Whether a chat template goes through the parts of a message; one that does not shows them as they are."""
     word = "proctor"
     messages = [{"role": "user", "content": [{"type": "text", "text": word}]}]
@@ -142,7 +142,7 @@ def _takes_parts(tokenizer: Any) -> bool:
     return word in text and "'text'" not in text
 
 
-def _open_picture(image: Image) -> Any:
+def _open_image(image: Image) -> Any:
     from PIL import Image as Picture
     from PIL import ImageOps
 
@@ -153,7 +153,7 @@ def _open_picture(image: Image) -> Any:
         raise ModelError(f"a picture of the prompt cannot be read: {error}") from None
 
 
-def _left(name: str, limit: int | None, prompt: tuple[int, ...], shared: bool) -> float:
+def _remaining_tokens(name: str, limit: int | None, prompt: tuple[int, ...], shared: bool) -> float:
     """How many tokens a limit leaves for a completion."""
     if limit is None:
         return math.inf

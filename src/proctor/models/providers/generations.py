@@ -21,7 +21,7 @@ T = TypeVar("T")
 LOADED = "loaded"  # why an output ends that was made elsewhere
 
 
-class Note(Struct, frozen=True):
+class GenerationsNote(Struct, frozen=True):
     """What a file of generations belongs to; written beside it, because the list itself does not say."""
 
     task: str
@@ -50,10 +50,10 @@ class GenerationsModel(Model):
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
         """Finds out to which problems the lists belong."""
         note = _read_note(self._path, self._sha256)
-        if note is not None and _name_alone(note.task) != _name_alone(self._task):
+        if note is not None and _base_name(note.task) != _base_name(self._task):
             raise UsageError(
                 f"{self._path} has generations of {note.task}, not of {self._task}; if they are meant to be judged as "
-                f"such, remove {_note_beside(self._path)}."
+                f"such, remove {_note_path(self._path)}."
             )
         asked = [sample.index for sample in samples()]
         first = note.limit_start if note else asked[0] if len(self._texts) == len(asked) else 0
@@ -93,8 +93,8 @@ class PartialGenerations(Model):
     def identity(self) -> dict[str, str]:
         return self._model.identity() | {"generations": self._sha256}
 
-    def findings(self) -> dict[str, Any]:
-        return self._model.findings()
+    def provenance(self) -> dict[str, Any]:
+        return self._model.provenance()
 
     async def generate(self, request: Request) -> Output:
         texts = self._texts.get(request.sample.index, [])
@@ -107,7 +107,15 @@ class PartialGenerations(Model):
 
     def _copy_traits(self) -> None:
         """Those of the model, of which some are known only when it is prepared."""
-        for trait in ("blind", "gathers", "in_process", "places", "reasoning_tokens", "server", "usual_api"):
+        for trait in (
+            "no_images_reason",
+            "batches_requests",
+            "in_process",
+            "slots",
+            "reasoning_tokens",
+            "server",
+            "default_api",
+        ):
             setattr(self, trait, getattr(self._model, trait))
 
 
@@ -157,7 +165,7 @@ def _read_lists(path: Path, kind: type[T]) -> tuple[T, str]:
 def write_generations(path: Path, generations: list[list[str]], **note: Any) -> None:
     """With a note beside them, of which this is what the list cannot say."""
     sha256 = hashlib.sha256(write_json(path, generations)).hexdigest()
-    write_json(_note_beside(path), Note(problems=len(generations), sha256=sha256, **note))
+    write_json(_note_path(path), GenerationsNote(problems=len(generations), sha256=sha256, **note))
 
 
 def write_json(path: Path, content: Any, *, readable: bool = False) -> bytes:
@@ -172,19 +180,19 @@ def write_json(path: Path, content: Any, *, readable: bool = False) -> bytes:
     return written
 
 
-def _note_beside(path: Path) -> Path:
+def _note_path(path: Path) -> Path:
     return path.with_name(f"{path.stem}.note.json")
 
 
-def _read_note(path: Path, sha256: str) -> Note | None:
+def _read_note(path: Path, sha256: str) -> GenerationsNote | None:
     """None also where it is about another file that had this name."""
     try:
-        note = msgspec.json.decode(_note_beside(path).read_bytes(), type=Note)
+        note = msgspec.json.decode(_note_path(path).read_bytes(), type=GenerationsNote)
     except (OSError, msgspec.DecodeError):
         return None
     return note if note.sha256 == sha256 else None
 
 
-def _name_alone(task: str) -> str:
+def _base_name(task: str) -> str:
     """Without its family or folder, which may be called otherwise by now."""
     return task.rpartition("/")[2]

@@ -25,10 +25,10 @@ from proctor.models.providers.smollm2 import SHA256, fetch_smollm2, file_sha256
 logger = logging.getLogger(__name__)
 
 SMALL_MIB = 1_024  # weights of a model that one core computes nearly as fast as several do together
-MOST_COPIES = 16
+MAX_COPIES = 16
 
 
-class Embedded(Model):
+class LlamaCppModel(Model):
     """Answers as many requests at once as it has copies of the model.
 
     To compute several in one batch would be slower, and adds numbers in another order: an answer would depend on
@@ -36,7 +36,7 @@ class Embedded(Model):
     """
 
     in_process = True
-    blind = "embedded models read text only"
+    no_images_reason = "embedded models read text only"
 
     def __init__(self, name: str, api: str, path: Path | None = None, at_once: int | None = None) -> None:
         self.name = name
@@ -45,7 +45,7 @@ class Embedded(Model):
         self._at_once = at_once  # None: as many as the machine can do
         self._identity = {"model": name}
         self._cores = 1  # for each copy
-        self._idle: queue.SimpleQueue[Copy] = queue.SimpleQueue()
+        self._idle: queue.SimpleQueue[ModelCopy] = queue.SimpleQueue()
         self._may_grow = True  # further copies can be loaded, as far as is known
         # A thread for each copy: the event loop goes on while llama.cpp computes outside the GIL.
         self._threads: ThreadPoolExecutor | None = None
@@ -83,12 +83,12 @@ class Embedded(Model):
             "sha256": sha256,
             "runtime": f"xllamacpp {version('xllamacpp')}, plain attention",
         }
-        return ThreadPoolExecutor(self.places, thread_name_prefix="embedded-model")
+        return ThreadPoolExecutor(self.slots, thread_name_prefix="embedded-model")
 
-    def _load_first(self, path: Path) -> Copy:
+    def _load_first(self, path: Path) -> ModelCopy:
         """A core for each copy of a small model, as far as there is memory; all of them for that of a large one."""
         small = path.stat().st_size <= SMALL_MIB * 2**20
-        wanted = min(_cores(), self._at_once or MOST_COPIES, MOST_COPIES) if small else 1
+        wanted = min(_cores(), self._at_once or MAX_COPIES, MAX_COPIES) if small else 1
         before = resident_mib()
         copy = self._load_one(path, wanted)
         weight = max(1, resident_mib() - before)  # with room for all the context that the model was trained for
@@ -98,10 +98,10 @@ class Embedded(Model):
         del copy  # before the next is loaded
         return self._load_one(path, room)
 
-    def _load_one(self, path: Path, copies: int) -> Copy:
+    def _load_one(self, path: Path, copies: int) -> ModelCopy:
         """One of so many."""
-        self.places, self._cores = copies, max(1, _cores() // copies)
-        return Copy(path, self._cores, self._api)
+        self.slots, self._cores = copies, max(1, _cores() // copies)
+        return ModelCopy(path, self._cores, self._api)
 
     def _answer(self, request: Request) -> Output:
         idle, copy = self._idle, self._take()
@@ -112,21 +112,21 @@ class Embedded(Model):
         finally:
             idle.put(copy)
 
-    def _take(self) -> Copy:
+    def _take(self) -> ModelCopy:
         """A copy that nobody asks, else a new one: there are no more of them than threads."""
         assert self._path is not None
         with suppress(queue.Empty):
             return self._idle.get_nowait()
         if self._may_grow:
             try:
-                return Copy(self._path, self._cores, self._api)
+                return ModelCopy(self._path, self._cores, self._api)
             except (UsageError, MemoryError):  # the first could be loaded
                 self._may_grow = False
                 logger.warning("%s: another copy of the model could not be loaded", self.name)
         return self._idle.get()
 
 
-class Copy:
+class ModelCopy:
     """The model in memory. It answers one request at a time, with no memory of the last."""
 
     def __init__(self, path: Path, threads: int, api: str) -> None:

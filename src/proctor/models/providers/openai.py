@@ -30,19 +30,19 @@ from proctor.models.base import (
 )
 
 OPENAI_URL = "https://api.openai.com/v1"
-MOST_STOPS = 4  # that OpenAI takes; the servers compatible with it take any number
+MAX_STOPS = 4  # that OpenAI takes; the servers compatible with it take any number
 CONNECT_TIMEOUT = 15.0  # seconds: a host that does not even accept is not worth the whole timeout
 TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 OVERLOADED = frozenset({429, 503, 529})
 REFUSED = frozenset({401, 403, 404})
-UNFIT = frozenset({400, 413, 422})  # of a request that the server cannot take
+INVALID_REQUEST = frozenset({400, 413, 422})  # of a request that the server cannot take
 ABOUT_LENGTH = re.compile(r"max_(?:\w+_)?tokens|context[ _](?:length|size|window)|token count", re.IGNORECASE)
 CONTEXT_KEYS = ("max_model_len", "context_length", "context_window", "max_context_length")  # of a model's description
 JSON = {"Content-Type": "application/json"}
 PATHS = {"chat": "chat/completions", "completions": "completions", "responses": "responses"}
 
 
-class OpenAI(Model):
+class OpenAIModel(Model):
     url_option, api_option = "--base-url", "--api"  # what a user is told to look at
 
     def __init__(self, name: str, base_url: str | None, api: str, timeout: float, api_key_env: str) -> None:
@@ -51,7 +51,9 @@ class OpenAI(Model):
         self._url = (base_url or OPENAI_URL).rstrip("/")
         self.server = urlsplit(self._url).netloc
         self._api = api
-        self.blind = "the completions endpoint takes text only, unlike --api chat" if api == "completions" else ""
+        self.no_images_reason = (
+            "the completions endpoint takes text only, unlike --api chat" if api == "completions" else ""
+        )
         self._timeout = timeout
         self._key_env = api_key_env
         self._key = os.environ.get(api_key_env, "").strip()
@@ -61,7 +63,7 @@ class OpenAI(Model):
                 f"or give {self.url_option} for a server that needs none."
             )
         # OpenAI itself has renamed the field; the servers compatible with it mostly know the old name only.
-        self._most_stops = MOST_STOPS if base_url is None else None
+        self._most_stops = MAX_STOPS if base_url is None else None
         self._max_tokens_field = "max_completion_tokens" if base_url is None and api == "chat" else "max_tokens"
         self.reasoning_tokens = 0 if api == "completions" else REASONING_TOKENS
         self._answered = False  # once it has answered, a refusal concerns the one request
@@ -186,7 +188,7 @@ class OpenAI(Model):
             text = f"redirected to {response.headers.get('Location', 'nowhere')}, give that as {self.url_option}"
         if (response.status in REFUSED or 300 <= response.status < 400) and not self._answered:
             return self._refusal(response.status, text)
-        if response.status in UNFIT and ABOUT_LENGTH.search(text):
+        if response.status in INVALID_REQUEST and ABOUT_LENGTH.search(text):
             text += f" (the request asked for --max-tokens {request.sampling.max_tokens}: give fewer)"
         return ModelError(f"HTTP {response.status}: {text}")
 

@@ -19,8 +19,8 @@ from proctor.models.base import Model, Request
 Api = Literal["chat", "completions"]
 Opener = Callable[[RunConfig], Model]
 
-USUAL_CPUS = 4  # of a copy, where there is no GPU: more make a small model hardly faster
-LEAST_AT_ONCE = 2  # so that a copy has its next request when it has answered one
+DEFAULT_CPUS = 4  # of a copy, where there is no GPU: more make a small model hardly faster
+MIN_CONCURRENCY = 2  # so that a copy has its next request when it has answered one
 
 
 class _Placement(NamedTuple):
@@ -29,14 +29,14 @@ class _Placement(NamedTuple):
     gpus: int
 
 
-class _Opened(NamedTuple):
+class _ReplicaInfo(NamedTuple):
     """What is known of a copy once it is prepared."""
 
     identity: dict[str, str]
-    usual_api: Api
+    default_api: Api
     reasoning_tokens: int
-    blind: str
-    places: int
+    no_images_reason: str
+    slots: int
 
 
 class ClusterModel(Model):
@@ -44,15 +44,20 @@ class ClusterModel(Model):
 
     def __init__(self, model: Model, config: RunConfig, opener: Opener) -> None:
         """``model`` is the one that a copy opens by ``opener``; here it is only looked at."""
-        self.name, self.blind, self.usual_api, self.gathers = model.name, model.blind, model.usual_api, model.gathers
+        self.name, self.no_images_reason, self.default_api, self.batches_requests = (
+            model.name,
+            model.no_images_reason,
+            model.default_api,
+            model.batches_requests,
+        )
         self._identity = model.identity()
         self._known = False
         self._copies, cpus, gpus = _placement(config)
-        at_once = max(model.places, LEAST_AT_ONCE)
-        self.places = self._copies * at_once
+        at_once = max(model.slots, MIN_CONCURRENCY)
+        self.slots = self._copies * at_once
         alone = msgspec.structs.replace(config, engine="local", ray_address=None)
         self._crew = ActorPool(
-            partial(_Copy, opener, alone),
+            partial(_ModelReplica, opener, alone),
             self._copies,
             cpus=cpus,
             gpus=gpus,
@@ -63,7 +68,7 @@ class ClusterModel(Model):
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
         await self._crew.open()
-        self.refuse_pictures(samples)
+        self.refuse_images(samples)
 
     def identity(self) -> dict[str, str]:
         return self._identity
@@ -77,16 +82,16 @@ class ClusterModel(Model):
     async def close(self) -> None:
         await self._crew.close()
 
-    def _welcome(self, node: Node, opened: _Opened) -> None:
+    def _welcome(self, node: Node, opened: _ReplicaInfo) -> None:
         identity = opened.identity
         if self._known and identity != self._identity:
             changed = ", ".join(sorted(key for key in identity if identity[key] != self._identity.get(key)))
             raise UsageError(f"its copy of {self.name} is not that of the other nodes ({changed}).")
         self._known = True
-        self._identity, self.usual_api, self.blind = identity, opened.usual_api, opened.blind
+        self._identity, self.default_api, self.no_images_reason = identity, opened.default_api, opened.no_images_reason
         self.reasoning_tokens = opened.reasoning_tokens
-        self._crew.most = max(opened.places, LEAST_AT_ONCE)
-        self.places = self._copies * self._crew.most
+        self._crew.most = max(opened.slots, MIN_CONCURRENCY)
+        self.slots = self._copies * self._crew.most
 
 
 def _placement(config: RunConfig) -> _Placement:
@@ -98,19 +103,21 @@ def _placement(config: RunConfig) -> _Placement:
     if config.allow_code_execution and not config.generation_only:
         ours -= config.workers or there.cpus // 2
     ours = max(1, ours)
-    cpus = config.model_cpus or max(1, min(USUAL_CPUS, ours, there.largest))
+    cpus = config.model_cpus or max(1, min(DEFAULT_CPUS, ours, there.largest))
     return _Placement(max(1, ours // cpus), cpus, 0)
 
 
-class _Copy(Labour[Request, Output]):
+class _ModelReplica(Labour[Request, Output]):
     def __init__(self, opener: Opener, config: RunConfig) -> None:
         self._model = opener(config)
 
-    async def open(self) -> _Opened:
+    async def open(self) -> _ReplicaInfo:
         model = self._model
         await model.prepare(lambda: ())
-        self.at_once = model.places
-        return _Opened(model.identity(), model.usual_api, model.reasoning_tokens, model.blind, model.places)
+        self.at_once = model.slots
+        return _ReplicaInfo(
+            model.identity(), model.default_api, model.reasoning_tokens, model.no_images_reason, model.slots
+        )
 
     async def do(self, item: Request) -> Output:
         return await self._model.generate(item)

@@ -19,9 +19,9 @@ from proctor.core.reasoning import reasoning_is_open
 from proctor.core.types import Output, Sample, Usage
 from proctor.models.base import REASONING_TOKENS, Model, Request, as_messages, as_text
 
-MOST_PLACES = 4_096  # as many as --concurrency may ask for
+MAX_SLOTS = 4_096  # as many as --concurrency may ask for
 PRECISIONS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", None: "auto"}
-USUAL_BATCH = 256  # sequences at once
+DEFAULT_BATCH_SIZE = 256  # sequences at once
 CPU_CACHE_BYTES = 4 << 30  # most memory for keys and values on a CPU; VLLM_CPU_KVCACHE_SPACE overrides it
 # Unless the user has set them: no telemetry, no log among the results on standard output, an hour to load the model.
 ENVIRONMENT = {
@@ -30,22 +30,22 @@ ENVIRONMENT = {
     "VLLM_LOGGING_STREAM": "ext://sys.stderr",
     "VLLM_ENGINE_READY_TIMEOUT_S": "3600",
 }
-REASONING = "<think>"  # with which some chat templates begin an answer
-ELSEWHERE = ("load_in_8bit", "load_in_4bit", "peft_model", "device_map")  # what hf/ can and this cannot
+REASONING_TAG = "<think>"  # with which some chat templates begin an answer
+UNSUPPORTED_OPTIONS = ("load_in_8bit", "load_in_4bit", "peft_model", "device_map")  # what hf/ can and this cannot
 
 
-class Vllm(Model):
+class VllmModel(Model):
     """vLLM puts requests into batches itself: each is handed over as it comes."""
 
     in_process = True
-    gathers = True
-    blind = "a model of vllm/ is given text only"
+    batches_requests = True
+    no_images_reason = "a model of vllm/ is given text only"
 
     def __init__(self, name: str, config: RunConfig) -> None:
         self.name = f"vllm/{name}"
-        self._batch_size = config.batch_size or USUAL_BATCH
-        self.places = min(2 * self._batch_size, MOST_PLACES)
-        for option in ELSEWHERE:
+        self._batch_size = config.batch_size or DEFAULT_BATCH_SIZE
+        self.slots = min(2 * self._batch_size, MAX_SLOTS)
+        for option in UNSUPPORTED_OPTIONS:
             if getattr(config, option):
                 raise UsageError(f"{option}: vllm/ runs models as they are stored: use hf/{name} for this.")
         if config.modeltype != "causal":
@@ -80,12 +80,12 @@ class Vllm(Model):
         tokenizer = self._engine.get_tokenizer()
         self._tokenizer = await tokenizer if inspect.isawaitable(tokenizer) else tokenizer  # it depends on the version
         if not self._tokenizer.chat_template:
-            self.usual_api = "completions"
+            self.default_api = "completions"
         self._identity = {
             "model": self.name,
             "revision": config.revision or "",
             "precision": config.precision or "",
-            "api": config.api or self.usual_api,
+            "api": config.api or self.default_api,
             "runtime": f"vllm {vllm.__version__}",
         }
         if self._chat:
@@ -113,8 +113,8 @@ class Vllm(Model):
         made = last.outputs[0]
         usage = Usage(len(tokens), len(made.token_ids))
         text = made.text
-        if self._chat and prompt.rstrip().endswith(REASONING) and reasoning_is_open(REASONING + text):
-            text = REASONING + text  # without it, what the template began would be taken for an answer
+        if self._chat and prompt.rstrip().endswith(REASONING_TAG) and reasoning_is_open(REASONING_TAG + text):
+            text = REASONING_TAG + text  # without it, what the template began would be taken for an answer
         return Output(text, usage, made.finish_reason, time.perf_counter() - started)
 
     async def close(self) -> None:
