@@ -239,10 +239,10 @@ def test_pushbacks_are_those_of_the_run() -> None:
 
 def test_a_place_is_not_lost_with_a_request_that_is_called_off() -> None:
     async def scene() -> None:
-        slots = ServerLimit("there", 2, 2)
+        limit = ServerLimit("there", 2, 2)
 
         async def hold(release: asyncio.Event) -> None:
-            async with slots.place():
+            async with limit.slot():
                 await release.wait()
 
         for round_number in range(50):
@@ -255,14 +255,14 @@ def test_a_place_is_not_lost_with_a_request_that_is_called_off() -> None:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        async with asyncio.timeout(5), slots.place(), slots.place():
+        async with asyncio.timeout(5), limit.slot(), limit.slot():
             pass
 
     run_at_once(scene())
 
 
 def test_one_limit_for_event_loops_in_several_threads() -> None:
-    slots = ServerLimit("there", 3, 3)
+    limit = ServerLimit("there", 3, 3)
     inside, most, lock = 0, 0, threading.Lock()
 
     async def ask_in_turn() -> None:
@@ -270,7 +270,7 @@ def test_one_limit_for_event_loops_in_several_threads() -> None:
 
         async def one() -> None:
             nonlocal inside, most
-            async with slots.place():
+            async with limit.slot():
                 with lock:
                     inside += 1
                     most = max(most, inside)

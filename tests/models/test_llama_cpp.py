@@ -142,7 +142,7 @@ def spied(monkeypatch: pytest.MonkeyPatch, most: int = 100, meeting: threading.B
             self.is_new = False
             return super().answer(request)
 
-    monkeypatch.setattr(llama_cpp, "Copy", Spy)
+    monkeypatch.setattr(llama_cpp, "ModelCopy", Spy)
     return loaded
 
 
@@ -187,7 +187,7 @@ def test_how_many_copies(
     monkeypatch.setattr(llama_cpp, "available_mib", lambda: available)
     monkeypatch.setattr(llama_cpp, "file_sha256", lambda path: "")
     given: list[int] = []
-    monkeypatch.setattr(llama_cpp, "Copy", lambda path, threads, api: given.append(threads))
+    monkeypatch.setattr(llama_cpp, "ModelCopy", lambda path, threads, api: given.append(threads))
     monkeypatch.setattr(llama_cpp, "resident_mib", lambda: 50 + 300 * len(given))
     model = llama_cpp.LlamaCppModel("gguf/m", "chat", path, at_once)
     asyncio.run(model.prepare(list))

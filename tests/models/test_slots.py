@@ -65,12 +65,12 @@ def request(prompt: Prompt, **sampling: Any) -> Request:
 
 
 def in_slots(model: Any, tokenizer: Any, count: int, chat: bool = False) -> SlotEngine:
-    return SlotEngine("hf/tiny", Stepper(model, count), PromptEncoder(model, tokenizer, chat, causal=True).begin, count)
+    return SlotEngine("hf/tiny", Stepper(model, count), PromptEncoder(model, tokenizer, chat, causal=True).start, count)
 
 
 def plainly(model: Any, tokenizer: Any, chat: bool = False) -> BatchEngine:
-    reader = PromptEncoder(model, tokenizer, chat, causal=True)
-    return BatchEngine("hf/tiny", CausalDecoder(model), reader.begin, 4)
+    encoder = PromptEncoder(model, tokenizer, chat, causal=True)
+    return BatchEngine("hf/tiny", CausalDecoder(model), encoder.start, 4)
 
 
 def all_of(completion: Completion) -> tuple[list[int], str, str]:
@@ -181,7 +181,7 @@ def test_tokens_that_are_looked_at_together_make_the_same_text(
         if not one_by_one.finish:
             one_by_one.add(token)
         if not together.finish:
-            together.take(token)
+            together.add_deferred(token)
     assert all_of(one_by_one) == all_of(together)
 
 
@@ -250,7 +250,7 @@ def test_a_prompt_is_read_once_for_all_its_completions(tokenizer: Any) -> None:
     engine = in_slots(model, tokenizer, 3)
     spy = Spy(model)
     completions = answered(engine, [request(PROMPTS[2], seed=i, max_tokens=2 + i, **SAMPLED) for i in range(10)])
-    assert [shape for shape in spy.shapes if shape[1] > 1] == [(1, len(completions[0].prompt) - 1)]
+    assert [shape for shape in spy.shapes if shape[1] > 1] == [(1, len(completions[0].prompt_tokens) - 1)]
     assert len({completion.text for completion in completions}) == 10
 
 
@@ -259,8 +259,8 @@ def test_prompts_that_wait_are_read_together_in_one_row(tokenizer: Any) -> None:
     engine = in_slots(model, tokenizer, 2)
     spy = Spy(model)
     completions = answered(engine, [request(prompt, max_tokens=4) for prompt in PROMPTS])
-    assert len(completions[-1].prompt) > PAGE + 1
-    assert spy.shapes[0] == (1, sum(len(completion.prompt) - 1 for completion in completions))
+    assert len(completions[-1].prompt_tokens) > PAGE + 1
+    assert spy.shapes[0] == (1, sum(len(completion.prompt_tokens) - 1 for completion in completions))
     assert {width for _, width in spy.shapes[1:]} == {1}
 
 
@@ -320,7 +320,7 @@ def test_every_tensor_is_made_where_the_model_is(tokenizer: Any, monkeypatch: py
     model = make_model("Llama")
     with torch.device("meta"):
         elsewhere = Stepper(model, 3)
-    engine = SlotEngine("hf/tiny", elsewhere, PromptEncoder(model, tokenizer, False, True).begin, 3)
+    engine = SlotEngine("hf/tiny", elsewhere, PromptEncoder(model, tokenizer, False, True).start, 3)
     assert [completion.tokens for completion in answered(engine, requests)] == expected
 
 
@@ -333,7 +333,7 @@ def run_out() -> None:
 
 def scarce(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """Memory for so many pages."""
-    monkeypatch.setattr(Pages, "_try", lambda pages, wanted: pages.count + wanted <= most)
+    monkeypatch.setattr(Pages, "_fits", lambda pages, count: pages.count + count <= most)
 
 
 @pytest.mark.parametrize("most", [slow(9), 14, slow(20)])
@@ -366,7 +366,7 @@ def test_a_step_that_does_not_fit_is_halved_and_that_is_remembered(
     caplog.clear()
     assert [all_of(c) for c in answered(engine, requests)] == expected
     said = [record.getMessage() for record in caplog.records if record.name.startswith("proctor")]
-    assert said == ["hf/tiny: a batch of 16 does not fit into memory, going on with batches of 8"]
+    assert said == ["hf/tiny: a batch of 16 does not fit into memory, continuing with batches of 8"]
 
 
 def test_prompts_that_cannot_be_read_together_are_read_apart(tokenizer: Any) -> None:
@@ -616,11 +616,11 @@ def test_a_copy_of_the_model_on_each_device(tmp_path: Path, tokenizer: Any, monk
     requests = [request(PROMPTS[i % 6], seed=i, **SAMPLED) for i in range(12)]
     expected = [completion.text for completion in answered(plainly(model, tokenizer), requests)]
     seated: dict[str, set[int]] = {}
-    take_seat = SlotEngine._take_seat
+    start_row = SlotEngine._start_row
 
     def noting(engine: SlotEngine, row: Any) -> None:
         seated.setdefault(row.job.request.prompt, set()).add(id(engine))
-        take_seat(engine, row)
+        start_row(engine, row)
 
     async def scene() -> list[str]:
         config = build_config({"task": "t", "model": f"hf/{tmp_path}", "api": "completions", "devices": 2})
@@ -631,11 +631,11 @@ def test_a_copy_of_the_model_on_each_device(tmp_path: Path, tokenizer: Any, monk
         return [output.text for output in outputs]
 
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    with pytest.raises(UsageError, match="--devices 2: there are 0 GPUs here"):
+    with pytest.raises(UsageError, match="--devices 2: this machine has 0 GPUs"):
         asyncio.run(scene())
     monkeypatch.setattr("proctor.models.providers.transformers.find_devices", lambda count: ["cpu"] * count)
     monkeypatch.setattr("proctor.models.providers.transformers.SLOT_DEVICES", {"cpu"})
-    monkeypatch.setattr(SlotEngine, "_take_seat", noting)
+    monkeypatch.setattr(SlotEngine, "_start_row", noting)
     assert asyncio.run(scene()) == expected
     assert {len(engines) for engines in seated.values()} == {1}, "each prompt is read on one of them"
     assert len(set().union(*seated.values())) == 2

@@ -32,7 +32,7 @@ from proctor.models.inference.completion import Completion
 from proctor.models.inference.job import Job
 from proctor.models.inference.prompt import TokenizedPrompt
 from proctor.models.inference.tokenization import PromptEncoder
-from proctor.models.providers.transformers import _why_no_slots
+from proctor.models.providers.transformers import _find_slots_obstacle
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the backend does it, who here is not the first to load it
 torch = pytest.importorskip("torch", reason="the extra hf is not installed: pip install 'proctor[hf]'")
@@ -96,10 +96,10 @@ def decoded(model: Any, tokenizer: Any, requests: Sequence[Request], batch_size:
 
 def an_engine(model: Any, tokenizer: Any, batch_size: int, decoder: Decoder | None = None) -> BatchEngine:
     causal = not model.config.is_encoder_decoder
-    reader = PromptEncoder(model, tokenizer, chat=False, causal=causal)
+    encoder = PromptEncoder(model, tokenizer, chat=False, causal=causal)
     if decoder is None:
         decoder = CausalDecoder(model) if causal else Seq2SeqDecoder(model, model.config.decoder_start_token_id)
-    return BatchEngine("hf/tiny", decoder, reader.begin, batch_size)
+    return BatchEngine("hf/tiny", decoder, encoder.start, batch_size)
 
 
 class Spy:
@@ -153,7 +153,7 @@ def test_completions_of_one_prompt_share_its_reading(llama: Any, tokenizer: Any)
     requests = [request(prompt, seed=i, max_tokens=2 + i, **SAMPLED) for i in range(10)]
     with Spy(llama) as spy:
         completions = decoded(llama, tokenizer, requests, batch_size=3)
-    length = len(completions[0].prompt)
+    length = len(completions[0].prompt_tokens)
     assert [shape for shape in spy.shapes if shape[1] > 1] == [(1, length)]
     assert len({completion.text for completion in completions}) == 10
 
@@ -162,12 +162,12 @@ def test_prompts_that_wait_are_read_together_and_finished_rows_are_not_carried_o
     requests = [request(prompt, max_tokens=3 + 5 * i) for i, prompt in enumerate(PROMPTS)]
     with Spy(llama) as spy:
         completions = decoded(llama, tokenizer, requests, batch_size=4)
-    longest = max(len(completion.prompt) for completion in completions[:4])
+    longest = max(len(completion.prompt_tokens) for completion in completions[:4])
     assert spy.shapes[0] == (4, longest)
     # The last token of a completion is not read any more, and the fifth prompt came in for the first that was done.
     assert sum(rows for rows, width in spy.shapes if width == 1) == sum(len(c.tokens) - 1 for c in completions)
     assert max(rows for rows, width in spy.shapes if width == 1) == 4
-    assert [shape for shape in spy.shapes[1:] if shape[1] > 1] == [(1, len(completions[4].prompt))]
+    assert [shape for shape in spy.shapes[1:] if shape[1] > 1] == [(1, len(completions[4].prompt_tokens))]
 
 
 @pytest.mark.parametrize("kind", ["Llama", "T5", slow("GPT2")])
@@ -288,8 +288,8 @@ def test_bytes_that_never_become_a_character_are_not_lost(tokenizer: Any) -> Non
 @pytest.mark.parametrize("special", ["<fim_middle>", "<|im_end|>"])
 def test_a_special_token_is_not_shown_but_stops(llama: Any, tokenizer: Any, special: str) -> None:
     assert typed(tokenizer, f"the{special} dog").text == "the dog"
-    reader = PromptEncoder(llama, tokenizer, chat=False, causal=True)
-    completion = reader.begin(request("A", stop=(special,)))
+    encoder = PromptEncoder(llama, tokenizer, chat=False, causal=True)
+    completion = encoder.start(request("A", stop=(special,)))
     for token in tokenizer(f"the{special}")["input_ids"]:
         completion.add(token)
     assert (completion.text, completion.finish) == ("the", "stop")
@@ -299,9 +299,9 @@ def test_a_special_token_with_a_space_of_its_tokenizer_stops(llama: Any) -> None
     """As Code Llama's ends of a middle are written."""
     tokenizer = make_tokenizer()
     tokenizer.add_special_tokens({"additional_special_tokens": ["\u2581<EOT>", "<｜end\u2581of\u2581sentence｜>"]})
-    reader = PromptEncoder(llama, tokenizer, chat=False, causal=True)
+    encoder = PromptEncoder(llama, tokenizer, chat=False, causal=True)
     for stop, said in ((" <EOT>", "\u2581<EOT>"), ("<｜end\u2581of\u2581sentence｜>",) * 2):
-        completion = reader.begin(request("A", stop=(stop,)))
+        completion = encoder.start(request("A", stop=(stop,)))
         for token in tokenizer(f"the{said}")["input_ids"]:
             completion.add(token)
         assert (completion.text, completion.finish) == ("the", "stop")
@@ -310,9 +310,9 @@ def test_a_special_token_with_a_space_of_its_tokenizer_stops(llama: Any) -> None
 def test_every_end_that_a_model_has_is_one(tokenizer: Any) -> None:
     model = make_model("Llama")
     model.generation_config.eos_token_id = [2, 5]
-    reader = PromptEncoder(model, tokenizer, chat=False, causal=True)
+    encoder = PromptEncoder(model, tokenizer, chat=False, causal=True)
     for end in (0, 2, 5):
-        completion = reader.begin(request("A"))
+        completion = encoder.start(request("A"))
         completion.add(tokenizer("dog")["input_ids"][0])
         completion.add(end)
         assert completion.finish == "stop"
@@ -336,23 +336,23 @@ def test_the_space_after_the_prompt_is_kept() -> None:
 
 
 def test_limits_count_the_prompt(llama: Any, tokenizer: Any) -> None:
-    reader = PromptEncoder(llama, tokenizer, chat=False, causal=True)
-    length = len(reader.begin(request(PROMPTS[2])).prompt)
+    encoder = PromptEncoder(llama, tokenizer, chat=False, causal=True)
+    length = len(encoder.start(request(PROMPTS[2])).prompt_tokens)
     (completion,) = decoded(llama, tokenizer, [request(PROMPTS[2], max_length=length + 2)], 1)
     assert len(completion.tokens) == 2
     assert completion.finish == "length"
     with pytest.raises(ModelError, match=f"has {length} tokens and max_length is {length}"):
-        reader.begin(request(PROMPTS[2], max_length=length))
+        encoder.start(request(PROMPTS[2], max_length=length))
     with pytest.raises(ModelError, match=r"has \d{3} tokens and the model's context is 256"):
-        reader.begin(request("dog " * 300))
+        encoder.start(request("dog " * 300))
     nearly = "dog " * 100
     (completion,) = decoded(llama, tokenizer, [request(nearly, max_tokens=1_000)], 1)
-    assert len(completion.prompt) + len(completion.tokens) == 256
+    assert len(completion.prompt_tokens) + len(completion.tokens) == 256
 
 
 def test_special_tokens_in_a_text_are_special(llama: Any, tokenizer: Any) -> None:
-    reader = PromptEncoder(llama, tokenizer, chat=False, causal=True)
-    prompt = reader.begin(request("<fim_prefix>def<fim_suffix>\n<fim_middle>")).prompt
+    encoder = PromptEncoder(llama, tokenizer, chat=False, causal=True)
+    prompt = encoder.start(request("<fim_prefix>def<fim_suffix>\n<fim_middle>")).prompt_tokens
     assert [token for token in prompt if token < 6] == [3, 4, 5]
 
 
@@ -362,20 +362,20 @@ def test_a_text_begins_once_and_is_left_open(llama: Any, tokenizer: Any) -> None
     closing = make_tokenizer(bos_token="<|im_start|>")
     ends = [("<|im_start|>", 1), (END, 0)]
     closing.backend_tokenizer.post_processor = TemplateProcessing(f"<|im_start|> $A {END}", None, ends)
-    reader = PromptEncoder(llama, closing, chat=False, causal=True)
+    encoder = PromptEncoder(llama, closing, chat=False, causal=True)
     dog = tuple(tokenizer("dog")["input_ids"])
-    assert reader.begin(request("dog")).prompt == (1, *dog)
-    assert reader.begin(request("<|im_start|>dog")).prompt == (1, *dog)
-    assert reader.begin(request(f"dog{END}")).prompt == (1, *dog, 0)
-    assert PromptEncoder(llama, closing, chat=False, causal=False).begin(request("dog")).prompt == (1, *dog, 0)
-    chat = PromptEncoder(llama, closing, chat=True, causal=True).begin(request("dog")).prompt
+    assert encoder.start(request("dog")).prompt_tokens == (1, *dog)
+    assert encoder.start(request("<|im_start|>dog")).prompt_tokens == (1, *dog)
+    assert encoder.start(request(f"dog{END}")).prompt_tokens == (1, *dog, 0)
+    assert PromptEncoder(llama, closing, chat=False, causal=False).start(request("dog")).prompt_tokens == (1, *dog, 0)
+    chat = PromptEncoder(llama, closing, chat=True, causal=True).start(request("dog")).prompt_tokens
     assert chat[0] == 1
     assert chat.count(1) == 2, "one for each turn"
     assert chat[-1] != 0
 
 
 def test_from_nothing_a_model_can_begin(llama: Any, tokenizer: Any) -> None:
-    assert PromptEncoder(llama, tokenizer, chat=False, causal=True).begin(request("")).prompt == (0,)
+    assert PromptEncoder(llama, tokenizer, chat=False, causal=True).start(request("")).prompt_tokens == (0,)
 
 
 @pytest.mark.parametrize(
@@ -393,15 +393,15 @@ def test_from_nothing_a_model_can_begin(llama: Any, tokenizer: Any) -> None:
     ],
 )
 def test_messages_go_through_the_chat_template(llama: Any, tokenizer: Any, prompt: Prompt, text: str) -> None:
-    reader = PromptEncoder(llama, tokenizer, chat=True, causal=True)
-    assert tokenizer.decode(reader.begin(request(prompt)).prompt) == text
+    encoder = PromptEncoder(llama, tokenizer, chat=True, causal=True)
+    assert tokenizer.decode(encoder.start(request(prompt)).prompt_tokens) == text
 
 
 def test_a_prompt_that_the_template_refuses_is_an_error_of_the_sample(llama: Any) -> None:
     strict = make_tokenizer("{{ raise_exception('no system here') }}")
-    reader = PromptEncoder(llama, strict, chat=True, causal=True)
+    encoder = PromptEncoder(llama, strict, chat=True, causal=True)
     with pytest.raises(ModelError, match="no system here"):
-        reader.begin(request((Message("system", "Be."),)))
+        encoder.start(request((Message("system", "Be."),)))
 
 
 # Trouble
@@ -414,12 +414,12 @@ class Scarce(CausalDecoder):
         super().__init__(model)
         self._memory = tokens
 
-    def _step(self, tokens: Any, lengths: list[int], columns: int, cache: Any, *others: Any, **seen: Any) -> Any:
+    def _forward(self, tokens: Any, lengths: list[int], columns: int, cache: Any, *others: Any, **seen: Any) -> Any:
         if len(lengths) * columns > self._memory:
             if cache is not None:
                 cache.layers[0].keys = None  # as after a real one: some layers have the new token, others have not
             raise torch.OutOfMemoryError("CUDA out of memory.")
-        return super()._step(tokens, lengths, columns, cache, *others, **seen)
+        return super()._forward(tokens, lengths, columns, cache, *others, **seen)
 
 
 @pytest.mark.parametrize("memory", [slow(60), 130, slow(200)])
@@ -438,7 +438,7 @@ def test_a_batch_that_does_not_fit_is_halved(
     sizes = [8, 4, 2, 1]
     assert 1 <= len(said) <= 3
     for line, (size, half) in zip(said, pairwise(sizes), strict=False):
-        assert line == f"hf/tiny: a batch of {size} does not fit into memory, going on with batches of {half}"
+        assert line == f"hf/tiny: a batch of {size} does not fit into memory, continuing with batches of {half}"
 
 
 def fill_memory() -> None:
@@ -472,8 +472,8 @@ def test_a_model_with_memory_for_three_rows(
     assert [completion.text for completion in decoded(model, tokenizer, requests, 9)] == expected
     said = [record.getMessage() for record in caplog.records if record.name.startswith("proctor")]
     assert [line.partition("batch of ")[2] for line in said] == [
-        "9 does not fit into memory, going on with batches of 4",
-        "4 does not fit into memory, going on with batches of 2",
+        "9 does not fit into memory, continuing with batches of 4",
+        "4 does not fit into memory, continuing with batches of 2",
     ]
 
 
@@ -491,10 +491,10 @@ def test_a_prompt_that_does_not_even_fit_alone_fails_alone(llama: Any, tokenizer
 class Broken(CausalDecoder):
     """Fails at prompts of one token."""
 
-    def _read(self, prompts: Any) -> Any:
+    def _prefill(self, prompts: Any) -> Any:
         if len(prompts[0].tokens) == 1:
             raise IndexError("out of range")
-        return super()._read(prompts)
+        return super()._prefill(prompts)
 
 
 def test_whatever_goes_wrong_nobody_waits_for_ever(llama: Any, tokenizer: Any) -> None:
@@ -584,7 +584,9 @@ def test_a_model_in_a_folder_answers(folder: Path, llama: Any, tokenizer: Any) -
         identity = session.model.identity()
     expected = decoded(llama, tokenizer, [request(prompt) for prompt in PROMPTS], 5)
     assert [output.text for output in outputs] == [completion.text for completion in expected]
-    assert [output.usage.input_tokens for output in outputs] == [len(completion.prompt) for completion in expected]
+    assert [output.usage.input_tokens for output in outputs] == [
+        len(completion.prompt_tokens) for completion in expected
+    ]
     assert all(output.seconds > 0 for output in outputs)
     assert identity["files"] == folder_digest(folder)
     assert identity["dtype"] == "float32"
@@ -683,7 +685,7 @@ def test_without_a_chat_template(tmp_path: Path, llama: Any, caplog: pytest.LogC
     (record,) = report.records()
     assert isinstance(record.sample.input, str), "the code that was begun, and no word about it"
     (said,) = (record.getMessage() for record in caplog.records if record.name.startswith("proctor"))
-    assert "has no chat template, so it is asked with --api completions" in said
+    assert "has no chat template and is used with --api completions" in said
 
 
 def test_weights_that_are_missing_are_not_made_up(tmp_path: Path, llama: Any, tokenizer: Any) -> None:
@@ -747,13 +749,13 @@ def test_a_model_that_accelerate_puts_where_it_belongs(folder: Path) -> None:
 
 def test_slots_need_all_of_a_model_on_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
     model = make_model("Llama")
-    assert _why_no_slots(model) == "there is no GPU"
+    assert _find_slots_obstacle(model) == "there is no GPU"
     monkeypatch.setattr("proctor.models.providers.transformers.SLOT_DEVICES", {"cpu"})
-    assert _why_no_slots(model) == ""
+    assert _find_slots_obstacle(model) == ""
     model.hf_device_map = {"": 0}
-    assert _why_no_slots(model) == ""
+    assert _find_slots_obstacle(model) == ""
     model.hf_device_map = {"model.layers.0": 0, "model.layers.1": 1}
-    assert _why_no_slots(model) == "it lies on several devices"
+    assert _find_slots_obstacle(model) == "it lies on several devices"
 
 
 @pytest.mark.parametrize(

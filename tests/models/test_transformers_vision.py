@@ -54,16 +54,16 @@ def asked(*parts: str | Image) -> tuple[Message, ...]:
     return (Message("user", tuple(Text(part) if isinstance(part, str) else part for part in parts)),)
 
 
-class Seer(NamedTuple):
+class LoadedModel(NamedTuple):
     model: Any
-    reader: PromptEncoder
+    encoder: PromptEncoder
     reason: str  # why its prompts cannot be decoded together
 
     def engine(self, batch_size: int) -> EngineThread:
         """As the backend chooses it."""
         if self.reason:
-            return SequentialWorker("hf/tiny", self.model, self.reader.begin)
-        return BatchEngine("hf/tiny", CausalDecoder(self.model), self.reader.begin, batch_size)
+            return SequentialWorker("hf/tiny", self.model, self.encoder.start)
+        return BatchEngine("hf/tiny", CausalDecoder(self.model), self.encoder.start, batch_size)
 
 
 PROMPTS: list[Prompt] = [
@@ -88,26 +88,26 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         *(pytest.param(kind, marks=pytest.mark.slow) for kind in (ALONE, *TOGETHER) if kind != "Qwen2VL"),
     ],
 )
-def each(request: pytest.FixtureRequest, folders: Callable[[str], Path]) -> Seer:
+def each(request: pytest.FixtureRequest, folders: Callable[[str], Path]) -> LoadedModel:
     return loaded(folders(request.param))
 
 
 @pytest.fixture(scope="module")
-def qwen(folders: Callable[[str], Path]) -> Seer:
+def qwen(folders: Callable[[str], Path]) -> LoadedModel:
     """Pictures of different sizes have different numbers of tokens, and take up slots of two dimensions."""
     return loaded(folders("Qwen2VL"))
 
 
 @pytest.fixture(scope="module")
-def mllama(folders: Callable[[str], Path]) -> Seer:
+def mllama(folders: Callable[[str], Path]) -> LoadedModel:
     return loaded(folders(ALONE))
 
 
-def loaded(folder: Path, chat: bool = True) -> Seer:
+def loaded(folder: Path, chat: bool = True) -> LoadedModel:
     config = build_config({"task": "t", "model": f"hf/{folder}"})
     model, tokenizer, processor, _ = load_checkpoint(str(folder), look_up_model(str(folder), config), config, "cpu")
-    reader = PromptEncoder(model, tokenizer, chat, causal=True, processor=processor)
-    return Seer(model, reader, find_batching_obstacle(model, reader))
+    encoder = PromptEncoder(model, tokenizer, chat, causal=True, processor=processor)
+    return LoadedModel(model, encoder, find_batching_obstacle(model, encoder))
 
 
 def request(prompt: Prompt, **sampling: Any) -> Request:
@@ -159,46 +159,46 @@ class Spy:
 # Decoding
 
 
-def test_greedy_tokens_are_those_of_the_library_itself(each: Seer) -> None:
+def test_greedy_tokens_are_those_of_the_library_itself(each: LoadedModel) -> None:
     """Alone, in batches that are filled up again and again, and all at once."""
-    model, reader, _ = each
+    model, encoder, _ = each
     names = set(inspect.signature(model.forward).parameters)
     expected = []
     for prompt in PROMPTS:
-        inputs = as_the_library_reads(prompt, reader._processor)
+        inputs = as_the_library_reads(prompt, encoder._processor)
         inputs = {name: value for name, value in inputs.items() if name in names}
         tokens = inputs["input_ids"]
         theirs = model.generate(**inputs, max_new_tokens=12, do_sample=False)[0, tokens.shape[1] :]
         expected.append((tuple(tokens[0].tolist()), theirs.tolist()))
     for batch_size in (1, 2, 6):
         completions = answered(each.engine(batch_size), [request(prompt) for prompt in PROMPTS])
-        assert [(completion.prompt, completion.tokens) for completion in completions] == expected
+        assert [(completion.prompt_tokens, completion.tokens) for completion in completions] == expected
     assert len({tuple(tokens) for _, tokens in expected}) == len(PROMPTS)
 
 
-def test_what_else_is_in_the_batch_changes_nothing(each: Seer) -> None:
+def test_what_else_is_in_the_batch_changes_nothing(each: LoadedModel) -> None:
     requests = [request(PROMPTS[i % 6], seed=i // 2, max_tokens=2 + 5 * i % 13, **SAMPLED) for i in range(10)]
     alone, some, all_of_them = ([c.tokens for c in answered(each.engine(size), requests)] for size in (1, 3, 10))
     assert alone == some == all_of_them
 
 
-def test_equal_tokens_do_not_make_equal_pictures(qwen: Seer) -> None:
+def test_equal_tokens_do_not_make_equal_pictures(qwen: LoadedModel) -> None:
     colours = ["red", "blue", "yellow", "black"]
     prompts = [asked(picture(50, 50, colour), "What is in the box?") for colour in colours]
     completions = answered(qwen.engine(4), [request(prompt) for prompt in prompts])
-    assert len({completion.prompt for completion in completions}) == 1
+    assert len({completion.prompt_tokens for completion in completions}) == 1
     assert len({tuple(completion.tokens) for completion in completions}) == len(colours)
 
 
-def test_completions_of_one_prompt_share_its_reading(qwen: Seer) -> None:
+def test_completions_of_one_prompt_share_its_reading(qwen: LoadedModel) -> None:
     engine = qwen.engine(3)
     with Spy(qwen.model) as spy:
         completions = answered(engine, [request(PROMPTS[2], seed=i, max_tokens=2 + i, **SAMPLED) for i in range(8)])
-    assert [read for read in spy.read if read[1] > 1] == [(1, len(completions[0].prompt), True)]
+    assert [read for read in spy.read if read[1] > 1] == [(1, len(completions[0].prompt_tokens), True)]
     assert len({completion.text for completion in completions}) == 8
 
 
-def test_texts_are_read_together_and_pictures_one_by_one(qwen: Seer) -> None:
+def test_texts_are_read_together_and_pictures_one_by_one(qwen: LoadedModel) -> None:
     engine = qwen.engine(6)
     with Spy(qwen.model) as spy:
         answered(engine, [request(prompt) for prompt in PROMPTS])
@@ -206,24 +206,24 @@ def test_texts_are_read_together_and_pictures_one_by_one(qwen: Seer) -> None:
     assert (6, 1, False) in spy.read
 
 
-def test_stop_strings_and_limits(each: Seer) -> None:
+def test_stop_strings_and_limits(each: LoadedModel) -> None:
     (free,) = answered(each.engine(1), [request(PROMPTS[0])])
     stop = free.text[4:6]
     requests = [
         request(PROMPTS[0], stop=(stop,)),
-        request(PROMPTS[0], max_length=len(free.prompt) + 3),
+        request(PROMPTS[0], max_length=len(free.prompt_tokens) + 3),
     ]
     stopped, limited = answered(each.engine(2), requests)
     assert (stopped.text, stopped.finish) == (free.text[: free.text.index(stop)], "stop")
     assert (limited.tokens, limited.finish) == (free.tokens[:3], "length")
 
 
-def test_the_context_counts_what_a_picture_takes_up(qwen: Seer) -> None:
+def test_the_context_counts_what_a_picture_takes_up(qwen: LoadedModel) -> None:
     with pytest.raises(ModelError, match=r"has \d{3} tokens and the model's context is 512"):
-        qwen.reader.begin(request(asked(*[picture(100, 100)] * 40)))
+        qwen.encoder.start(request(asked(*[picture(100, 100)] * 40)))
 
 
-def test_a_batch_that_does_not_fit_is_halved(qwen: Seer, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_batch_that_does_not_fit_is_halved(qwen: LoadedModel, caplog: pytest.LogCaptureFixture) -> None:
     requests = [request(PROMPTS[i % 6], seed=i, **SAMPLED) for i in range(9)]
     expected = [completion.text for completion in answered(qwen.engine(9), requests)]
     engine = qwen.engine(9)
@@ -237,20 +237,20 @@ def test_a_batch_that_does_not_fit_is_halved(qwen: Seer, caplog: pytest.LogCaptu
     hook.remove()
     said = [record.getMessage() for record in caplog.records if record.name.startswith("proctor")]
     assert [line.partition("batch of ")[2] for line in said] == [
-        "9 does not fit into memory, going on with batches of 4",
-        "4 does not fit into memory, going on with batches of 2",
+        "9 does not fit into memory, continuing with batches of 4",
+        "4 does not fit into memory, continuing with batches of 2",
     ]
 
 
 # One at a time
 
 
-def test_a_trial_tells_who_can_be_decoded_together(each: Seer) -> None:
+def test_a_trial_tells_who_can_be_decoded_together(each: LoadedModel) -> None:
     assert bool(each.reason) == type(each.model).__name__.startswith(ALONE)
 
 
-def test_a_model_that_forgets_where_its_pictures_end_is_found_out(qwen: Seer, monkeypatch: Any) -> None:
-    model, reader, _ = qwen
+def test_a_model_that_forgets_where_its_pictures_end_is_found_out(qwen: LoadedModel, monkeypatch: Any) -> None:
+    model, encoder, _ = qwen
     forward = model.forward
 
     def without_deltas(*args: Any, **kwargs: Any) -> Any:
@@ -261,10 +261,10 @@ def test_a_model_that_forgets_where_its_pictures_end_is_found_out(qwen: Seer, mo
 
     without_deltas.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
     monkeypatch.setattr(model, "forward", without_deltas)
-    assert find_batching_obstacle(model, reader) == DIFFERENT_LOGITS
+    assert find_batching_obstacle(model, encoder) == DIFFERENT_LOGITS
 
 
-def test_one_that_does_not_even_fit_alone_fails_alone(mllama: Seer) -> None:
+def test_one_that_does_not_even_fit_alone_fails_alone(mllama: LoadedModel) -> None:
     model, engine = mllama.model, mllama.engine(4)
     assert isinstance(engine, SequentialWorker)
 
@@ -282,7 +282,7 @@ def test_one_that_does_not_even_fit_alone_fails_alone(mllama: Seer) -> None:
     engine.close()
 
 
-def test_a_failure_of_one_is_not_that_of_the_next(mllama: Seer) -> None:
+def test_a_failure_of_one_is_not_that_of_the_next(mllama: LoadedModel) -> None:
     engine = mllama.engine(1)
 
     def refuse(model: Any, args: Any, kwargs: dict[str, Any]) -> None:
@@ -299,7 +299,9 @@ def test_a_failure_of_one_is_not_that_of_the_next(mllama: Seer) -> None:
     engine.close()
 
 
-def test_an_answer_that_the_library_breaks_off_is_a_failure(mllama: Seer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_the_library_breaks_off_is_a_failure(
+    mllama: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("proctor.models.inference.sequential.generate", lambda *_: None)
     engine = mllama.engine(1)
     engine.submit([job := Job(request("dog"))])
@@ -308,7 +310,7 @@ def test_an_answer_that_the_library_breaks_off_is_a_failure(mllama: Seer, monkey
     engine.close()
 
 
-def test_who_has_gone_is_not_decoded_for_and_close_breaks_off(mllama: Seer) -> None:
+def test_who_has_gone_is_not_decoded_for_and_close_breaks_off(mllama: LoadedModel) -> None:
     engine = mllama.engine(1)
     with Spy(mllama.model) as spy:
         gone, after = Job(request(PROMPTS[0], max_tokens=450)), Job(request("fox", max_tokens=2))
@@ -332,24 +334,24 @@ def test_who_has_gone_is_not_decoded_for_and_close_breaks_off(mllama: Seer) -> N
 # Prompts
 
 
-def test_a_picture_that_is_none(qwen: Seer) -> None:
-    with pytest.raises(ModelError, match="a picture of the prompt cannot be read"):
-        qwen.reader.begin(request(asked(Image(b"not a picture"), "What?")))
+def test_a_picture_that_is_none(qwen: LoadedModel) -> None:
+    with pytest.raises(ModelError, match="an image of the prompt cannot be read"):
+        qwen.encoder.start(request(asked(Image(b"not a picture"), "What?")))
 
 
 @pytest.mark.parametrize(
     ("template", "chat", "reason"),
     [
-        (PICTURE_TEMPLATE, False, "asked with --api completions it is given text only"),
-        (TEMPLATE, True, "its chat template has no place for them"),
+        (PICTURE_TEMPLATE, False, "with --api completions it takes text only"),
+        (TEMPLATE, True, "its chat template does not support images"),
     ],
 )
 def test_a_model_that_sees_can_be_blind(tmp_path: Path, template: str, chat: bool, reason: str) -> None:
-    _, reader, reason_to_be_alone = loaded(save_vision_model("Llava", tmp_path, template), chat)
-    assert reader.no_images_reason == reason
+    _, encoder, reason_to_be_alone = loaded(save_vision_model("Llava", tmp_path, template), chat)
+    assert encoder.no_images_reason == reason
     with pytest.raises(ModelError, match=f"it cannot be shown pictures: {reason}"):
-        reader.begin(request(PROMPTS[0]))
-    assert "type" not in reader._tokenizer.decode(reader.begin(request(PROMPTS[4])).prompt)
+        encoder.start(request(PROMPTS[0]))
+    assert "type" not in encoder._tokenizer.decode(encoder.start(request(PROMPTS[4])).prompt_tokens)
     assert not reason_to_be_alone
 
 
@@ -371,7 +373,9 @@ def test_a_model_in_a_folder_answers(folders: Callable[[str], Path], kind: str, 
         identity = session.model.identity()
     expected = answered(loaded(folders(kind)).engine(6), requests)
     assert [output.text for output in outputs] == [completion.text for completion in expected]
-    assert [output.usage.input_tokens for output in outputs] == [len(completion.prompt) for completion in expected]
+    assert [output.usage.input_tokens for output in outputs] == [
+        len(completion.prompt_tokens) for completion in expected
+    ]
     assert identity["decoding"].startswith(decoding)
     assert "ImageProcessor" in identity["pictures"]
     assert "pillow" in identity["pictures"]
@@ -404,13 +408,13 @@ def test_a_model_of_text_alone_is_refused_before_its_weights_are_loaded(tmp_path
     make_model("Llama").save_pretrained(tmp_path)
     make_tokenizer().save_pretrained(tmp_path)
     (tmp_path / "model.safetensors").unlink()
-    with pytest.raises(UsageError, match=f"cannot be shown pictures: {TEXT_ONLY}"):
+    with pytest.raises(UsageError, match=f"does not take images: {TEXT_ONLY}"):
         proctor.evaluate("shapes/existence", f"hf/{tmp_path}", modality="image")
 
 
 def test_a_model_that_sees_asked_in_a_way_without_pictures_is_refused(folders: Callable[[str], Path]) -> None:
     folder = folders("Qwen2VL")
-    with pytest.raises(UsageError, match="cannot be shown pictures: asked with --api completions"):
+    with pytest.raises(UsageError, match="does not take images: with --api completions"):
         proctor.evaluate("shapes/existence", f"hf/{folder}", modality="image", api="completions")
 
 
@@ -450,7 +454,7 @@ def test_an_exam_that_begins_without_pictures_is_decoded_in_slots(
             if decoding.startswith("plain"):
                 assert session.ask(seen)
             else:
-                with pytest.raises(ModelError, match="cannot be shown pictures: the exam began without any"):
+                with pytest.raises(ModelError, match="does not take images: the first samples had none"):
                     session.ask(seen)
     assert texts[0] == texts[1] == texts[2]
 

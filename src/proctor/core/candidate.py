@@ -11,11 +11,9 @@ from proctor.core.types import Sample
 
 class Candidate(ABC):
     name: str
-    # Requests that it works at together: so many reach it at once, whatever --concurrency says. Known once prepared.
+    # Requests that it answers at once, whatever --concurrency says. Final once prepared.
     slots: int = 1
-    batches_requests: bool = (
-        False  # it works faster at requests that come at the same moment than at one after the other
-    )
+    batches_requests: bool = False  # answers requests that arrive together faster than one by one
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:  # noqa: B027
         """Called once before the first sample: load weights, reach the server, look the exam over."""
@@ -25,7 +23,7 @@ class Candidate(ABC):
         return {"model": self.name}
 
     def provenance(self) -> dict[str, Any]:
-        """What it found out while it worked, for the provenance of the run."""
+        """Facts that it measured while it ran, for the provenance of the run."""
         return {}
 
     async def close(self) -> None:  # noqa: B027
