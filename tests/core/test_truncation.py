@@ -126,7 +126,7 @@ def test_a_server_that_refuses_so_many_tokens_is_told_with_the_flag(
     server = serve(lambda body, number: web.json_response({"error": {"message": message}}, status=status))
     said, _ = failing_run(adding, "openai/m", base_url=server.url, limit=1)
     assert message in said
-    assert "asked for --max-tokens 8192: give fewer" in said
+    assert "had --max-tokens 8192: lower it" in said
 
 
 def test_other_refusals_do_not_speak_of_tokens(adding: str, serve: Serve, failing_run: FailingRun) -> None:

@@ -110,7 +110,7 @@ PROMPTS = ["Name three colours.", "What is two plus two?", "Tell me a story.", "
 def test_answers_do_not_depend_on_what_else_is_asked(
     smollm2: Session, temperature: float, prompts: list[str], tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(llama_cpp, "_cores", lambda: 3)  # copies of the model, which answer side by side
+    monkeypatch.setattr(llama_cpp, "_available_cores", lambda: 3)  # copies of the model, which answer side by side
     copies = spied(monkeypatch, meeting=threading.Barrier(3))
     session = Session()
     together = session.ask_at_once(prompts, max_tokens=tokens, temperature=temperature)
@@ -150,7 +150,7 @@ def spied(monkeypatch: pytest.MonkeyPatch, most: int = 100, meeting: threading.B
 def test_without_room_for_another_copy_one_answers_all(
     smollm2: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(llama_cpp, "_cores", lambda: 2)
+    monkeypatch.setattr(llama_cpp, "_available_cores", lambda: 2)
     spied(monkeypatch, most=1)
     session = Session()
     prompts = 2 * PROMPTS[:2]
@@ -183,7 +183,7 @@ def test_how_many_copies(
     path = tmp_path / "m.gguf"
     with path.open("wb") as file:
         file.truncate(weights_mib * 2**20)
-    monkeypatch.setattr(llama_cpp, "_cores", lambda: 4)
+    monkeypatch.setattr(llama_cpp, "_available_cores", lambda: 4)
     monkeypatch.setattr(llama_cpp, "available_mib", lambda: available)
     monkeypatch.setattr(llama_cpp, "file_sha256", lambda path: "")
     given: list[int] = []

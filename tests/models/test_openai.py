@@ -263,7 +263,7 @@ def test_a_null_content_is_an_empty_answer(adding: str, serve: Serve) -> None:
     assert (record.outputs[0].text, record.outputs[0].finish) == ("", "length")
 
 
-@pytest.mark.parametrize(("status", "said"), [(401, "refused the API key"), (403, "refused"), (404, "knows no model")])
+@pytest.mark.parametrize(("status", "said"), [(401, "refused the API key"), (403, "refused"), (404, "has no model")])
 def test_what_will_never_work_stops_the_run_at_once(
     adding: str, serve: Serve, monkeypatch: pytest.MonkeyPatch, status: int, said: str
 ) -> None:

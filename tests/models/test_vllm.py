@@ -198,7 +198,7 @@ def test_reasoning_that_the_template_begins_is_no_answer(
 
 def test_an_answer_that_was_given_up_is_no_answer(stand_in: StandIn, adding: str) -> None:
     stand_in.finish = "abort"
-    with pytest.raises(HopelessRunError, match="gave up in the middle"):
+    with pytest.raises(HopelessRunError, match="aborted its answer"):
         evaluate(adding, "vllm/name", limit=1, retries=0)
 
 

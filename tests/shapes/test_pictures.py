@@ -497,7 +497,7 @@ def test_embedded_models_take_no_pictures(proctor: Command, tmp_path: Path, mode
 def test_models_of_vllm_take_no_pictures(proctor: Command) -> None:
     done = proctor("run", "shapes/existence", "--model", "vllm/none", "--modality", "image")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert done.stderr.startswith("proctor: vllm/none does not take images: a model of vllm/ is given text only.")
+    assert done.stderr.startswith("proctor: vllm/none does not take images: vllm/ models take text only.")
 
 
 def test_a_picture_that_comes_later_is_an_error_of_its_sample(serve: Serve, task_file: TaskFile) -> None:

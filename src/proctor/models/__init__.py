@@ -1,4 +1,4 @@
-"""Model names and what they open: embedded, transformers, OpenAI-compatible, scripted."""
+"""Models by name: embedded, transformers, vLLM, OpenAI-compatible and scripted."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from proctor.models.client import ModelClient
 NAMES = {
     "smollm2": "embedded SmolLM2-135M-Instruct, runs on any CPU (extra: embedded)",
     "gguf/PATH": "any GGUF file, run in process by llama.cpp (extra: embedded)",
-    "hf/NAME": "a folder or a model of the hub, run in process by transformers (extra: hf); OWNER/NAME alone will do",
-    "vllm/NAME": "a folder or a model of the hub, run in process by vLLM (extra: vllm)",
+    "hf/NAME": "a folder or a model on the hub, run in process by transformers (extra: hf); hf/ may be left out",
+    "vllm/NAME": "a folder or a model on the hub, run in process by vLLM (extra: vllm)",
     "openai/NAME": "any OpenAI-compatible server; --base-url, key in $OPENAI_API_KEY",
-    "scripted/oracle": "always right: the top of the scale",
-    "scripted/blank": "answers nothing: the bottom of the scale",
-    "scripted/random": "guesses among the possible answers: chance",
-    "scripted/majority": "always the commonest answer",
+    "scripted/oracle": "answers with the target: the upper bound",
+    "scripted/blank": "answers with empty text: the lower bound",
+    "scripted/random": "guesses among the possible answers: chance level",
+    "scripted/majority": "answers with the most common target",
     "scripted/replay:FILE": "repeats the outputs of exported records",
-    "scripted/generations:FILE": "hands over generations made elsewhere: a JSON list of lists of programs",
+    "scripted/generations:FILE": "repeats generations of another harness: a JSON list of lists of programs",
 }
 
 PROVIDERS = tuple(dict.fromkeys(name.partition("/")[0] for name in NAMES if "/" in name))
-TYPO_SIMILARITY = 0.8  # so near to one of ours, a name before the slash is not somebody else's
+TYPO_SIMILARITY = 0.8  # a prefix this similar to a provider is a typo, not an owner on the hub
 
 
 def open_model(config: RunConfig, budget: Budget | None = None, inputs_known: bool = False) -> ModelClient:
-    """``inputs_known``: it will be asked the inputs of the samples that it is prepared for, and nothing else."""
+    """``inputs_known``: requests contain only inputs of the samples passed to `prepare`."""
     model = _open(config, inputs_known)
     if config.engine == "ray" and model.in_process:
         from proctor.models.providers.ray import ClusterModel
@@ -50,7 +50,7 @@ def open_model(config: RunConfig, budget: Budget | None = None, inputs_known: bo
 
 
 def _open(config: RunConfig, inputs_known: bool = False) -> Model:
-    # Each backend is imported only when it is asked for: most runs need one of them.
+    # A provider is imported only when it is used.
     family, _, rest = config.model.partition("/")
     if config.generations is not None:
         from proctor.models.providers.generations import GenerationsModel
