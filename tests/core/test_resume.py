@@ -343,7 +343,7 @@ def test_a_run_in_progress_cannot_be_resumed_beside_it(adding: str, stalling: St
     server = stalling(0)
     process = start("run", adding, "--model", "openai/m", "--base-url", server.url)
     until(lambda: server.requests, process)
-    with pytest.raises(StoreError, match="still being worked on"):
+    with pytest.raises(StoreError, match="in use by another process"):
         resume("latest", {})
     server.open_gate()
     assert process.wait(300) == 0

@@ -115,7 +115,7 @@ def test_retry_after_is_honoured(adding: str, serve: Serve, form: str, monkeypat
             return error(429, "slow down", **{"Retry-After": "1.5" if form == "seconds" else date})
         return right_sum(body, number)
 
-    monkeypatch.setattr(ServerLimit, "keep_quiet", note)
+    monkeypatch.setattr(ServerLimit, "pause", note)
     server = serve(reply)
     report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=6, concurrency=1)
     assert (report.run.n, len(server.requests)) == (6, 7)

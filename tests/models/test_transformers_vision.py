@@ -305,7 +305,7 @@ def test_an_answer_that_the_library_breaks_off_is_a_failure(
     monkeypatch.setattr("proctor.models.inference.sequential.generate", lambda *_: None)
     engine = mllama.engine(1)
     engine.submit([job := Job(request("dog"))])
-    with pytest.raises(ModelError, match="stopped before the answer had come to its end"):
+    with pytest.raises(ModelError, match="stopped before the completion ended"):
         job.future.result(600)
     engine.close()
 
@@ -349,7 +349,7 @@ def test_a_picture_that_is_none(qwen: LoadedModel) -> None:
 def test_a_model_that_sees_can_be_blind(tmp_path: Path, template: str, chat: bool, reason: str) -> None:
     _, encoder, reason_to_be_alone = loaded(save_vision_model("Llava", tmp_path, template), chat)
     assert encoder.no_images_reason == reason
-    with pytest.raises(ModelError, match=f"it cannot be shown pictures: {reason}"):
+    with pytest.raises(ModelError, match=f"the model does not take images: {reason}"):
         encoder.start(request(PROMPTS[0]))
     assert "type" not in encoder._tokenizer.decode(encoder.start(request(PROMPTS[4])).prompt_tokens)
     assert not reason_to_be_alone

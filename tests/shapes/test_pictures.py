@@ -518,7 +518,7 @@ def test_a_picture_that_comes_later_is_an_error_of_its_sample(serve: Serve, task
     (failed,) = (record for record in report.records() if record.error)
     assert failed.sample.index == 3
     assert failed.error is not None
-    assert failed.error.message == "a picture cannot be put into a prompt of plain text"
+    assert failed.error.message == "a plain-text prompt cannot contain an image"
 
 
 def test_scripted_candidates_work_with_pictures() -> None:

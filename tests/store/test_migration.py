@@ -1,4 +1,4 @@
-"""Stores that an older proctor wrote are brought up to date by whoever opens them first."""
+"""Migration: stores of older versions are migrated when they are first opened."""
 
 import hashlib
 import sqlite3
@@ -101,7 +101,7 @@ def test_one_that_may_only_be_read_says_so(old: Path, tmp_path: Path) -> None:
     done = subprocess.run(["unshare", "-rm", "bash", "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "written by an older proctor (store version 1, now it is 2)" in done.stderr
-    assert "Use it once where it may be written." in done.stderr
+    assert "Open it once where it is writable." in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert version(old) == 1
 
@@ -122,6 +122,6 @@ def test_a_failure_in_the_middle_leaves_it_as_it_was(old: Path) -> None:
     db.execute("UPDATE records SET body = 'no record' WHERE sample = 1400")
     db.commit()
     db.close()
-    with pytest.raises(StoreError, match="could not be brought up to date"):
+    with pytest.raises(StoreError, match="could not be migrated"):
         open_store(str(old))
     assert version(old) == 1

@@ -92,7 +92,7 @@ def test_two_processes_bring_it_up_to_date_at_once(postgres: str, monkeypatch: p
     from proctor.store import schema
 
     monkeypatch.setattr(schema, "SCHEMA_VERSION", 1)
-    monkeypatch.setattr(schema, "STEPS", schema.STEPS[:1])
+    monkeypatch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
     monkeypatch.setattr("proctor.store.store.SCHEMA_VERSION", 1)
     old = open_store()
     body = msgspec.json.encode(RUN)
@@ -121,7 +121,7 @@ def test_a_killed_process_holds_nothing_any_more(adding: str, postgres: str, sta
     store = open_store(mode="read")
     run = store.run("latest")
     assert store.status(run) == "running"
-    with pytest.raises(StoreError, match="still being worked on"):
+    with pytest.raises(StoreError, match="in use by another process"):
         resume(run.id, {})
     kill(process)
     server.open_gate()
@@ -168,7 +168,7 @@ def test_a_server_that_is_killed_in_the_middle_of_a_run(
     assert process.returncode == 1
     assert len(said.splitlines()) == 1, said
     assert said.startswith("proctor: Writing to postgresql://team@")
-    assert "What was stored before stays. When the cause is mended: proctor resume 20" in said
+    assert "Stored records are kept. After fixing the cause: proctor resume 20" in said
     assert PASSWORD not in said
     assert SPELT not in said
     with pytest.raises(StoreError, match=r"Cannot use the store postgresql://team@/exams1\?host=.*connection"):
@@ -193,7 +193,7 @@ def test_a_line_that_breaks_for_a_moment(postgres: str, postgres_server: Postgre
         other = open_store()
         while (1, 0) not in other.scored(RUN):
             pass
-        with pytest.raises(StoreError, match="still being worked on"), other.lock_run(RUN.id):
+        with pytest.raises(StoreError, match="in use by another process"), other.lock_run(RUN.id):
             pass
     assert [record.sample.index for record in store.records(RUN)] == [0, 1]
     with other.lock_run(RUN.id):
@@ -211,7 +211,7 @@ def test_a_run_that_another_process_took_over_meanwhile(postgres: str, postgres_
                 while True:
                     writer.put(a_record(0), b"")
 
-    with pytest.raises(StoreWriteError, match=f"another process has gone on with run {RUN.id}"):
+    with pytest.raises(StoreWriteError, match=f"another process has resumed run {RUN.id}"):
         exam()
     with pytest.raises(StoreWriteError, match="another process has gone on"):
         store.save(msgspec.structs.replace(RUN, status="failed"))

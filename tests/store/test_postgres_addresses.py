@@ -42,7 +42,7 @@ def test_a_store_in_words(url: str, place: str) -> None:
 def test_an_address_in_which_the_password_cannot_be_told_apart(url: str, proctor: Command) -> None:
     done = proctor("list", "runs", "--store", url)
     assert done.returncode == 2
-    assert "The address of the store cannot be understood: expected postgresql://" in done.stderr
+    assert "The URL of the store cannot be parsed: expected postgresql://" in done.stderr
     assert "sec" not in done.stderr
     assert "ret" not in done.stderr.replace("store", "")
     assert len(done.stderr.splitlines()) == 1

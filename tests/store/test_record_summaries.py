@@ -240,7 +240,7 @@ def test_files_of_a_sample(store: Store) -> None:
     for name in ("000000-0-1/film.mp4", "000000-0-2/deep/log", "000000-1-1/film.mp4", "process-1.log"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)
-    store._database.artifacts.keep(RUN.id)
+    store._database.artifacts.save(RUN.id)
     assert store.artifacts(RUN, 0) == ["000000-0-1/film.mp4", "000000-0-2/deep/log"]
     assert store.artifacts(RUN, 0, 1) == ["000000-1-1/film.mp4"]
     assert store.artifacts(RUN, 7) == []
@@ -255,7 +255,7 @@ def test_no_file_outside_of_the_run(store: Store, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     (folder / "000000-0-1" / "link").symlink_to(tmp_path / "secret")
     (folder / "000000-0-1" / "folder").symlink_to(tmp_path)
-    store._database.artifacts.keep(RUN.id)
+    store._database.artifacts.save(RUN.id)
     assert store.artifacts(RUN, 0) == []
     up = os.path.relpath(tmp_path / "secret", folder)
     for name in (

@@ -138,7 +138,7 @@ def test_only_one_process_works_on_a_run(store: Store) -> None:
     with (
         closing(open_store(store.url)) as other,
         store.lock_run(run.id),
-        pytest.raises(StoreError, match="still being worked on"),
+        pytest.raises(StoreError, match="in use by another process"),
         other.lock_run(run.id),
     ):
         pass
@@ -205,7 +205,7 @@ def test_an_unwritable_store_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="Cannot use the store"):
         open_store(str(tmp_path / "file" / "store"))
-    with pytest.raises(StoreError, match="No store of kind 'mongodb'"):
+    with pytest.raises(StoreError, match="Unknown kind of store 'mongodb'"):
         open_store("mongodb://host/db")
 
 

@@ -1,4 +1,4 @@
-"""Where runs and records are kept."""
+"""The results store: runs, records and reviews in SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ SERVERS = ("postgresql", "postgres")
 
 
 def open_store(name: str | None = None, mode: Mode = "create") -> Store:
-    """The store of this URL or path, of $PROCTOR_STORE, or the one in the working directory."""
+    """Open the store at this URL or path, else at $PROCTOR_STORE, else in the working directory."""
     return Store(open_database(name, mode))
 
 
 def open_database(name: str | None, mode: Mode) -> Database:
-    """What is under that store, as it is."""
+    """Open the database of a store without migrating it."""
     url = _resolve_name(name)
     if not is_server(url):
         return SqliteDatabase(user_path(url), mode)
@@ -33,13 +33,13 @@ def open_database(name: str | None, mode: Mode) -> Database:
 
 
 def store_url(name: str | None = None) -> str:
-    """What opens that store from any working directory; may hold a password."""
+    """The URL or path of a store for any working directory; may contain a password."""
     url = _resolve_name(name)
     return url if is_server(url) else str(user_path(url).absolute())
 
 
 def store_location(url: str, short: bool = False) -> str:
-    """A store in words, for people, without its password; a folder as it is seen from here, where it is short."""
+    """The location of a store for messages, without a password; `short` makes paths relative."""
     if is_server(url):
         from proctor.store.postgres import server_location
 
@@ -53,14 +53,14 @@ def is_server(url: str) -> bool:
 
 
 def _resolve_name(name: str | None) -> str:
-    """A path, or the URL of a server."""
+    """The path of a store, or the URL of its server."""
     url = name or os.environ.get("PROCTOR_STORE") or DEFAULT
     scheme, colon, rest = url.partition("://")
     if not colon or scheme in SERVERS:
         return url
     if scheme not in ("file", "sqlite"):
         raise StoreError(
-            f"No store of kind {scheme!r}: give a folder, for example --store {DEFAULT}, or the URL of a server, "
+            f"Unknown kind of store {scheme!r}: pass a folder, for example --store {DEFAULT}, or the URL of a server, "
             "postgresql://HOST/DATABASE."
         )
     return rest

@@ -1,4 +1,4 @@
-"""Records as a Parquet table: typed columns, written group by group, so that memory does not grow with the run."""
+"""Records as a Parquet table, written in row groups so that memory does not grow with the run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GROUP = 4096  # records in a row group
 
 
 def write_parquet(run: Run, records: Iterable[Record], file: IO[bytes]) -> None:
-    """A row for each record. What the run was is in the metadata of the file, as JSON under the key `proctor`."""
+    """Write a row per record; the file's metadata has the run as JSON under the key `proctor`."""
     parquet = import_extra("pyarrow.parquet", "Writing Parquet", "parquet")
     from pyarrow import Table
 
@@ -111,7 +111,7 @@ def _row(record: Record) -> dict[str, Any]:
 
 
 def _as_text(value: Any) -> str | None:
-    """Text as it is; what may be of any form, as JSON."""
+    """Text as it is, other values as JSON."""
     if value is None or isinstance(value, str):
         return value
     return msgspec.json.encode(value).decode()

@@ -1,4 +1,4 @@
-"""A store for a team: a PostgreSQL database that many machines read and write at once."""
+"""A store in a PostgreSQL database, for concurrent access from several machines."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from proctor.core.errors import StoreError
 from proctor.store.artifacts import ArtifactTable
 from proctor.store.database import Database, Mode, Row
 
-# A machine that vanishes without a word is missed after a minute, here and on the server, which then ends its holds.
+# Client and server detect a dead peer after a minute; the server then releases its run locks.
 KEEPALIVES: dict[str, int] = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 SESSION = {
     "search_path": "proctor",
     **{f"tcp_{key}": value for key, value in KEEPALIVES.items()},
-    # What is asked for in order lies in that order in an index. Of a run that has just been written the server does
-    # not know yet how large it is, and would gather and sort all of it for every page.
+    # Ordered queries have an index in that order. Without statistics on a new run, the server
+    # would choose to scan and sort all of it for every page.
     "enable_bitmapscan": "off",
     "enable_sort": "off",
 }
 DEFAULTS: dict[str, int | str] = {"connect_timeout": 10, "application_name": "proctor", **KEEPALIVES}
 
-LOCK_TIMEOUT = 5  # seconds in which a busy server notices that the process which held a run was killed
+LOCK_TIMEOUT = 5  # seconds; a busy server needs a moment to notice that the lock's holder was killed
 
-MIGRATION = int.from_bytes(b"proctor")  # the key of the lock under which tables change
+MIGRATION = int.from_bytes(b"proctor")  # the advisory lock of migrations
 
 
 class PostgresDatabase(Database):
@@ -41,7 +41,7 @@ class PostgresDatabase(Database):
         "real": "DOUBLE PRECISION",
         "number": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
         "find": "strpos",
-        # Large bodies are kept apart from the rows anyway, and an entry of an index must not grow with an id.
+        # Not needed: large bodies are stored outside the rows. And an index entry has a maximum size.
         "covered": "",
     }
 
@@ -51,8 +51,8 @@ class PostgresDatabase(Database):
         self.location = server_location(url)
         self.mode = mode
         self.artifacts = ArtifactTable(self)
-        self._held: set[str] = set()
-        self._lost = ""  # the run that another process took over while there was no connection
+        self._locked: set[str] = set()
+        self._lost = ""  # the run that another process locked while the connection was lost
         try:
             self._connect()
         except psycopg.Error as error:
@@ -72,7 +72,7 @@ class PostgresDatabase(Database):
             db.close()
             raise
         self._db = db
-        # Whoever forgets to close a store leaves no session behind on the server.
+        # A store that was not closed must leave no session on the server.
         weakref.finalize(self, db.close)
 
     def describe_error(self, error: Exception) -> str:
@@ -113,11 +113,11 @@ class PostgresDatabase(Database):
         self.execute("INSERT INTO store_version (version) VALUES (?)", (version,))
 
     def change_mark(self) -> str:
-        # Which transactions have ended and which are under way: another text after every one that wrote.
+        # The snapshot of transaction ids changes with every transaction that writes.
         return str(self.execute("SELECT pg_current_snapshot()::text")[0][0])
 
     def check(self) -> None:
-        """A server that takes a transaction has it."""
+        """Nothing to check: the server confirms each commit."""
 
     def reconnect(self) -> bool:
         if not self._db.closed:
@@ -125,29 +125,29 @@ class PostgresDatabase(Database):
         with self._lock:
             if not self._lost:
                 self._connect()
-                self._lost = next((run_id for run_id in self._held if not self._take(run_id)), "")
+                self._lost = next((run_id for run_id in self._locked if not self._try_lock(run_id)), "")
             if self._lost:
-                self._db.close()  # for good: nothing of this process may get between the other one's records
+                self._db.close()  # permanently, so that this process writes nothing into the run
                 raise psycopg.OperationalError(
-                    f"the connection was lost, and meanwhile another process has gone on with run {self._lost}"
+                    f"the connection was lost, and meanwhile another process has resumed run {self._lost}"
                 )
         return True
 
     @contextmanager
     def lock_run(self, run_id: str) -> Iterator[bool]:
-        """The server lets go of what was held through a connection that has ended."""
-        if not self._take(run_id):
+        """The server releases the locks of a closed connection."""
+        if not self._try_lock(run_id):
             yield False
             return
-        self._held.add(run_id)
+        self._locked.add(run_id)
         try:
             yield True
         finally:
-            self._held.discard(run_id)
+            self._locked.discard(run_id)
             with suppress(psycopg.Error):
                 self.execute("SELECT pg_advisory_unlock(?)", (_lock_key(run_id),))
 
-    def _take(self, run_id: str) -> bool:
+    def _try_lock(self, run_id: str) -> bool:
         try:
             with self.transaction():
                 self.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}s'")
@@ -158,20 +158,20 @@ class PostgresDatabase(Database):
 
     def is_locked(self, run_id: str) -> bool:
         key = _lock_key(run_id)
-        held = self.execute(
+        locks = self.execute(
             "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1 "
             "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
             "AND classid::bigint = ? AND objid::bigint = ?",
             (key >> 32, key & 0xFFFFFFFF),
         )
-        return held != [(0,)]
+        return locks != [(0,)]
 
     def close(self) -> None:
         self._db.close()
 
 
 def server_location(url: str) -> str:
-    """The address without password and options; refuses one from which a password could not be told apart."""
+    """The URL without password and options; refuses a URL whose password cannot be identified."""
     try:
         parts = urlsplit(url)
         given = conninfo_to_dict(url)
@@ -179,9 +179,9 @@ def server_location(url: str) -> str:
     except (ValueError, psycopg.Error):
         clear = False
     if not clear:
-        # Nothing of it is repeated: whatever it is, there may be a password in it.
+        # The URL is not quoted, because it may contain a password.
         raise StoreError(
-            "The address of the store cannot be understood: expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE, "
+            "The URL of the store cannot be parsed: expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE, "
             "with %40 for @, %2F for / and %3A for : in a password."
         )
     host = str(given.get("host") or "")
@@ -194,7 +194,7 @@ def server_location(url: str) -> str:
 
 
 def _lock_key(run_id: str) -> int:
-    """The number of a run's lock, in the 63 bits that need no sign."""
+    """The key of a run's advisory lock, a nonnegative 64-bit integer."""
     return int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:8]) >> 1
 
 
@@ -203,5 +203,5 @@ def _to_psycopg(sql: str) -> bytes:
 
 
 def _storable(values: Sequence[Any]) -> list[Any]:
-    # PostgreSQL has no NUL in a text; the body of a record, in which it is written \u0000, keeps it.
+    # PostgreSQL rejects NUL in text; the body of a record keeps it as \u0000.
     return [value.replace("\0", "") if isinstance(value, str) else value for value in values]
