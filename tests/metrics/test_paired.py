@@ -443,5 +443,5 @@ def test_large_differences_need_few_draws(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_share_of_passes_stays_within_its_bounds() -> None:
     assert samples_needed(0.5, [0, 1] * 50) == samples_needed(0.5, [1, 0] * 50), "0 and 1 are shares, too"
     assert samples_needed(0.9, [0.0] * 9 + [1.0]) == samples_needed(0.9, [1.0] * 9 + [0.0]), "0.1 + 0.9 is 1"
-    with pytest.raises(ValueError, match=r"no share of passes lies 0\.6 from 0\.500"):
+    with pytest.raises(ValueError, match=r"no proportion differs by 0\.6 from 0\.500"):
         samples_needed(0.6, [0, 1] * 50)

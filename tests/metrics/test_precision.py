@@ -211,7 +211,7 @@ def test_an_endless_exam_asks_as_many_as_it_takes() -> None:
 def test_the_limit_is_the_most() -> None:
     report = proctor.evaluate("shapes/existence", "scripted/random", until_ci=0.01, limit=50)
     assert (report.run.status, report.run.n) == ("done", 50)
-    assert report.run.reason == "all samples were asked, 50 of them: too few to know the score to ± 0.01"
+    assert report.run.reason == "all 50 samples were run: too few to know the score to ± 0.01"
 
 
 class Sorted(Task):

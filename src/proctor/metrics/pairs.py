@@ -1,4 +1,4 @@
-"""Predictions side by side with what was expected."""
+"""Pairs of predictions and references."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ Reference = TypeVar("Reference")
 
 
 def pair_up(predictions: Sequence[str], references: Sequence[Reference]) -> list[tuple[str, Reference]]:
-    """One reference to one prediction, and at least one of both: a figure over none would be made up."""
+    """Pair each prediction with its reference; refuses empty or unequal lists."""
     if len(predictions) != len(references):
         raise ValueError(f"{len(predictions)} predictions, but references for {len(references)}")
     if not predictions:
-        raise ValueError("there are no predictions to compare")
+        raise ValueError("no predictions: expected at least one")
     return list(zip(predictions, references, strict=True))
