@@ -290,7 +290,7 @@ def test_servers_that_do_not_let_us_in(postgres_server: PostgresServer, proctor:
 def test_a_database_in_which_nothing_is_yet(postgres: str, proctor: Command) -> None:
     done = proctor("list", "runs")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "Nothing is in the store postgresql://team@/exams" in done.stderr
+    assert "is still empty postgresql://team@/exams" in done.stderr
     assert proctor("resume", "latest").returncode == 2
     assert proctor("list").returncode == 0
 

@@ -247,7 +247,7 @@ def test_a_store_that_is_removed_under_a_run(adding: str, tmp_path: Path, stalli
 
 def test_one_store_in_which_nothing_is_yet(tmp_path: Path) -> None:
     (tmp_path / "runs.db").touch()
-    with pytest.raises(StoreError, match="Nothing is in the store"):
+    with pytest.raises(StoreError, match="is still empty"):
         open_store(str(tmp_path), "read")
 
 
