@@ -53,7 +53,7 @@ def test_what_exact_match_ignores(prediction: str, reference: str, options: dict
 
 
 @pytest.mark.parametrize(("predictions", "references"), [([], []), (["a"], []), ([], ["a"])])
-def test_nothing_to_compare_is_refused(predictions: list[str], references: list[str]) -> None:
+def test_empty_lists_are_refused(predictions: list[str], references: list[str]) -> None:
     with pytest.raises(ValueError, match="predictions"):
         exact_match(predictions, references)
 

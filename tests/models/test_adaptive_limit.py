@@ -87,7 +87,7 @@ async def ask(door: ModelClient, number: int) -> None:
         ),
     ],
 )
-def test_it_finds_what_a_server_takes(at_once: int, retry_after: float | None) -> None:
+def test_limit_converges_to_server_capacity(at_once: int, retry_after: float | None) -> None:
     server = Server(at_once, retry_after)
     door = gateway(server)
     run_at_once(ask(door, 100 * at_once + 500))
@@ -98,7 +98,7 @@ def test_it_finds_what_a_server_takes(at_once: int, retry_after: float | None) -
     assert server.refused <= 0.1 * server.answered + 2 * START_SLOTS, "nor does it run against the wall again and again"
 
 
-def test_a_server_that_takes_all_is_given_all() -> None:
+def test_limit_grows_to_maximum() -> None:
     server = Server(10_000)
     door = gateway(server)
     run_at_once(ask(door, 6_000))
@@ -119,7 +119,7 @@ class Queueing(Server):
             await super().answer()
 
 
-def test_it_stops_where_more_requests_only_wait_longer() -> None:
+def test_limit_stops_growing_when_requests_queue() -> None:
     server = Queueing(30)
     door = gateway(server)
     run_at_once(ask(door, 6_000))
@@ -128,7 +128,7 @@ def test_it_stops_where_more_requests_only_wait_longer() -> None:
     assert sum(late) / len(late) <= 60
 
 
-def test_a_few_requests_do_not_make_it_grow() -> None:
+def test_limit_does_not_grow_while_idle() -> None:
     server = Server(10_000)
     door = gateway(server)
 
@@ -140,7 +140,7 @@ def test_a_few_requests_do_not_make_it_grow() -> None:
     assert door.slots == START_SLOTS
 
 
-def test_a_server_that_recovers_gets_more_again() -> None:
+def test_limit_grows_after_server_recovers() -> None:
     server = Server(4)
     door = gateway(server)
 
@@ -167,7 +167,7 @@ class Hanging(Server):
             raise TransientModelError("no answer within 30 s", overloaded=True) from None
 
 
-def test_timeouts_push_back() -> None:
+def test_timeouts_count_as_pushback() -> None:
     server = Hanging(5)
     door = gateway(server)
     run_at_once(ask(door, 1_000))
@@ -184,13 +184,13 @@ class Failing(Server):
         return await super().generate(request)
 
 
-def test_other_failures_do_not() -> None:
+def test_other_failures_do_not_count_as_pushback() -> None:
     door = gateway(Failing(10_000), retries=50)
     run_at_once(ask(door, 5_000))
     assert door.slots >= 100
 
 
-def test_all_who_ask_a_server_share_its_limit_and_its_pauses() -> None:
+def test_models_of_one_server_share_limit_and_pauses() -> None:
     first, second, elsewhere = Server(10_000), Server(10_000), Server(10_000)
     elsewhere.server = "elsewhere"
     doors = [gateway(model, concurrency=6) for model in (first, second, elsewhere)]
@@ -218,7 +218,7 @@ def test_all_who_ask_a_server_share_its_limit_and_its_pauses() -> None:
     assert min(asked) >= 20
 
 
-def test_the_next_exam_goes_on_where_the_last_one_ended() -> None:
+def test_next_run_starts_with_last_limit() -> None:
     limits = [limit_of("there", None)]
     limits[0].slots = 40
     assert limit_of("there", None) is limits[0]
@@ -228,7 +228,7 @@ def test_the_next_exam_goes_on_where_the_last_one_ended() -> None:
     assert limit_of("elsewhere", 100).slots == 100
 
 
-def test_pushbacks_are_those_of_the_run() -> None:
+def test_pushbacks_are_counted_per_run() -> None:
     server = Server(3)
     first = gateway(server)
     run_at_once(ask(first, 200))
@@ -237,7 +237,7 @@ def test_pushbacks_are_those_of_the_run() -> None:
     assert second.provenance()["concurrency"]["pushbacks"] == 0
 
 
-def test_a_place_is_not_lost_with_a_request_that_is_called_off() -> None:
+def test_cancelled_request_releases_its_slot() -> None:
     async def scene() -> None:
         limit = ServerLimit("there", 2, 2)
 
@@ -261,7 +261,7 @@ def test_a_place_is_not_lost_with_a_request_that_is_called_off() -> None:
     run_at_once(scene())
 
 
-def test_one_limit_for_event_loops_in_several_threads() -> None:
+def test_event_loops_of_several_threads_share_a_limit() -> None:
     limit = ServerLimit("there", 3, 3)
     inside, most, lock = 0, 0, threading.Lock()
 
@@ -315,7 +315,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 @pytest.mark.usefixtures("short_waits")
-def test_nothing_is_lost_or_doubled_at_a_server_that_refuses(
+def test_rejected_requests_are_neither_lost_nor_doubled(
     adding: str, serve: Serve, status: int, headers: dict[str, str]
 ) -> None:
     async def reply(body: dict[str, Any], number: int) -> Any:
@@ -338,7 +338,7 @@ def test_nothing_is_lost_or_doubled_at_a_server_that_refuses(
 
 
 @pytest.mark.usefixtures("short_waits")
-def test_every_fault_ends_as_an_answer(adding: str, serve: Serve) -> None:
+def test_every_fault_is_retried_until_answered(adding: str, serve: Serve) -> None:
     """Five faults in turn."""
 
     def reply(body: dict[str, Any], number: int) -> Any:
@@ -368,9 +368,7 @@ def test_every_fault_ends_as_an_answer(adding: str, serve: Serve) -> None:
 
 
 @pytest.mark.usefixtures("short_waits")
-def test_a_question_that_is_never_answered_ends_as_an_error_record(
-    adding: str, serve: Serve, failing_run: FailingRun
-) -> None:
+def test_timeout_becomes_error_record(adding: str, serve: Serve, failing_run: FailingRun) -> None:
     async def reply(body: dict[str, Any], number: int) -> str:
         await server.gate.wait()
         return right_sum(body, number)
@@ -382,7 +380,7 @@ def test_a_question_that_is_never_answered_ends_as_an_error_record(
 
 
 @pytest.mark.usefixtures("short_waits")
-def test_half_a_response_is_asked_for_again(adding: str) -> None:
+def test_truncated_response_is_retried(adding: str) -> None:
     """A server that promises more bytes than it sends."""
     asked = 0
 

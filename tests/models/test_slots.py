@@ -94,7 +94,7 @@ class Spy:
 
 
 @pytest.mark.parametrize("kind", ["Llama", *map(slow, ["Gemma3Text", *OTHERS_THAT_FIT])])
-def test_greedy_tokens_are_those_of_the_library_itself(tokenizer: Any, kind: str) -> None:
+def test_greedy_tokens_equal_generate(tokenizer: Any, kind: str) -> None:
     """Prompts of very different lengths, and completions that go beyond a page and beyond what is looked back at."""
     requests = [request(prompt, max_tokens=10 + 12 * i) for i, prompt in enumerate(PROMPTS)]
     ours = answered(in_slots(make_model(kind), tokenizer, 4), requests)
@@ -108,7 +108,7 @@ def test_greedy_tokens_are_those_of_the_library_itself(tokenizer: Any, kind: str
 
 
 @pytest.mark.parametrize("kind", ["Llama", *map(slow, ["GPT2", "Gemma3Text", "Qwen3"])])
-def test_the_number_of_slots_changes_nothing(tokenizer: Any, kind: str) -> None:
+def test_completions_do_not_depend_on_number_of_slots(tokenizer: Any, kind: str) -> None:
     """Nor does the way: one by one, a few, all at once, and the batch that is put together for every token.
 
     With 64 bits: what is rounded otherwise in another batch is then too little for any draw to tell.
@@ -124,7 +124,7 @@ def test_the_number_of_slots_changes_nothing(tokenizer: Any, kind: str) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, slow(1)])
-def test_stop_strings_across_the_borders_of_tokens(tokenizer: Any, seed: int) -> None:
+def test_stop_strings_may_span_tokens(tokenizer: Any, seed: int) -> None:
     """Wherever one begins in a text, it ends there, after as many tokens as when each is looked at by itself."""
     free = request(PROMPTS[seed], seed=seed, max_tokens=40, **SAMPLED)
     (whole,) = answered(plainly(make_model("Llama"), tokenizer), [free])
@@ -147,7 +147,7 @@ def test_stop_strings_across_the_borders_of_tokens(tokenizer: Any, seed: int) ->
     ],
     ids=["fim", "chat"],
 )
-def test_prompts_with_special_tokens(tokenizer: Any, chat: bool, prompts: list[Prompt]) -> None:
+def test_prompts_with_special_tokens_match_plain_decoding(tokenizer: Any, chat: bool, prompts: list[Prompt]) -> None:
     requests = [request(prompt, seed=i, stop=("<|im_end|>",), **SAMPLED) for prompt in prompts for i in range(3)]
     ours = answered(in_slots(make_model("Llama"), tokenizer, 4, chat), requests)
     assert [all_of(c) for c in ours] == [
@@ -155,7 +155,7 @@ def test_prompts_with_special_tokens(tokenizer: Any, chat: bool, prompts: list[P
     ]
 
 
-def test_every_end_that_a_model_has_is_one(tokenizer: Any) -> None:
+def test_every_eos_token_ends_completion(tokenizer: Any) -> None:
     (free,) = answered(plainly(make_model("Llama"), tokenizer), [request("dog")])
     model = make_model("Llama")
     model.generation_config.eos_token_id = [0, free.tokens[9]]
@@ -170,9 +170,7 @@ def test_every_end_that_a_model_has_is_one(tokenizer: Any) -> None:
     room=strategies.integers(1, 3 * STRIDE),
 )
 @hypothesis.example("the dog🙂", ["🙂"], 20)
-def test_tokens_that_are_looked_at_together_make_the_same_text(
-    tokenizer: Any, text: str, stop: list[str], room: int
-) -> None:
+def test_deferred_tokens_give_same_text(tokenizer: Any, text: str, stop: list[str], room: int) -> None:
     settings = Sampling(room, stop=tuple(stop))
     one_by_one, together = (
         Completion(TokenizedPrompt((1,)), settings, room, frozenset({0}), tokenizer, [1]) for _ in range(2)
@@ -189,7 +187,7 @@ def test_tokens_that_are_looked_at_together_make_the_same_text(
 
 
 @hypothesis.given(seed=strategies.integers(0, 2**64 - 1), place=strategies.integers(0, 10**6))
-def test_draws_on_a_device_are_those_of_the_completion(tokenizer: Any, seed: int, place: int) -> None:
+def test_device_draws_equal_completion_draws(tokenizer: Any, seed: int, place: int) -> None:
     completion = Completion(TokenizedPrompt((1,)), Sampling(1, seed=seed), 1, frozenset(), tokenizer, [])
     completion.tokens = [0] * place if place < 100 else range(place)  # type: ignore[assignment]
     key = mix(seed)
@@ -201,7 +199,7 @@ def test_draws_on_a_device_are_those_of_the_completion(tokenizer: Any, seed: int
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize(("heads", "kv_heads", "width"), [(8, 2, 64), (4, 4, 80), (6, 1, 128)])
 @pytest.mark.parametrize("window", [None, 20])
-def test_the_kernel_of_attention(
+def test_attention_kernel_equals_torch(
     dtype: str, heads: int, kv_heads: int, width: int, window: int | None, monkeypatch: Any
 ) -> None:
     device = torch.device("cuda")
@@ -230,7 +228,7 @@ def test_the_kernel_of_attention(
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_the_kernel_that_picks() -> None:
+def test_sampling_kernel_equals_torch() -> None:
     torch.manual_seed(0)
     logits = 3 * torch.randn(8, 49_152, device="cuda")
     temperature = torch.tensor([0, 1.0, 0.7, 1.3, 0.2, 1.0, 1e-40, 2.0], dtype=torch.float64, device="cuda")
@@ -245,7 +243,7 @@ def test_the_kernel_that_picks() -> None:
 # What it costs
 
 
-def test_a_prompt_is_read_once_for_all_its_completions(tokenizer: Any) -> None:
+def test_prompt_is_prefilled_once_for_all_completions(tokenizer: Any) -> None:
     model = make_model("Llama")
     engine = in_slots(model, tokenizer, 3)
     spy = Spy(model)
@@ -254,7 +252,7 @@ def test_a_prompt_is_read_once_for_all_its_completions(tokenizer: Any) -> None:
     assert len({completion.text for completion in completions}) == 10
 
 
-def test_prompts_that_wait_are_read_together_in_one_row(tokenizer: Any) -> None:
+def test_waiting_prompts_are_prefilled_in_one_row(tokenizer: Any) -> None:
     model = make_model("Llama")
     engine = in_slots(model, tokenizer, 2)
     spy = Spy(model)
@@ -264,7 +262,7 @@ def test_prompts_that_wait_are_read_together_in_one_row(tokenizer: Any) -> None:
     assert {width for _, width in spy.shapes[1:]} == {1}
 
 
-def test_slots_are_filled_again_and_nobody_is_carried_on(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slots_are_refilled_without_wasted_steps(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[int] = []
     launch = Stepper.launch
 
@@ -282,7 +280,7 @@ def test_slots_are_filled_again_and_nobody_is_carried_on(tokenizer: Any, monkeyp
     assert sorted(rows)[len(rows) // 4] == 4, "most of the time the slots are full"
 
 
-def test_who_has_stopped_costs_only_until_that_is_seen(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopped_completion_costs_few_extra_steps(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = 0
     launch = Stepper.launch
 
@@ -299,14 +297,14 @@ def test_who_has_stopped_costs_only_until_that_is_seen(tokenizer: Any, monkeypat
     assert steps <= len(stopped.tokens) + 2 * STRIDE < 100
 
 
-def test_pages_come_back(tokenizer: Any) -> None:
+def test_pages_are_released(tokenizer: Any) -> None:
     engine = in_slots(make_model("Llama"), tokenizer, 4)
     pages = engine._pages
     answered(engine, [request(prompt, seed=i, **SAMPLED) for prompt in PROMPTS for i in range(4)])
     assert pages.free == pages.count - 1, "all but the one for what is nobody's"
 
 
-def test_every_tensor_is_made_where_the_model_is(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_tensors_are_on_model_device(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in for a GPU: whatever is made without saying where has no numbers in it, and cannot be used."""
     requests = [request(PROMPTS[i % 6], seed=i, max_tokens=3 + 9 * i, **[SAMPLED, {}][i % 2]) for i in range(8)]
     expected = [completion.tokens for completion in answered(in_slots(make_model("Llama"), tokenizer, 3), requests)]
@@ -337,7 +335,9 @@ def scarce(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
 
 
 @pytest.mark.parametrize("most", [slow(9), 14, slow(20)])
-def test_pages_that_do_not_fit(tokenizer: Any, caplog: pytest.LogCaptureFixture, most: int, monkeypatch: Any) -> None:
+def test_batch_is_halved_when_pages_do_not_fit(
+    tokenizer: Any, caplog: pytest.LogCaptureFixture, most: int, monkeypatch: Any
+) -> None:
     requests = [request(PROMPTS[i % 6], seed=i, max_tokens=50, **SAMPLED) for i in range(12)]
     expected = [all_of(c) for c in answered(in_slots(make_model("Llama"), tokenizer, 8), requests)]
     caplog.clear()
@@ -349,9 +349,7 @@ def test_pages_that_do_not_fit(tokenizer: Any, caplog: pytest.LogCaptureFixture,
     assert all(later <= earlier // 2 for earlier, later in pairwise(sizes))
 
 
-def test_a_step_that_does_not_fit_is_halved_and_that_is_remembered(
-    tokenizer: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_step_that_does_not_fit_halves_batch_permanently(tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
     requests = [request(PROMPTS[i % 6], seed=i, max_tokens=4 + i, **SAMPLED) for i in range(19)]
     expected = [all_of(c) for c in answered(in_slots(make_model("Llama"), tokenizer, 16), requests)]
     model = make_model("Llama")
@@ -369,7 +367,7 @@ def test_a_step_that_does_not_fit_is_halved_and_that_is_remembered(
     assert said == ["hf/tiny: a batch of 16 does not fit into memory, continuing with batches of 8"]
 
 
-def test_prompts_that_cannot_be_read_together_are_read_apart(tokenizer: Any) -> None:
+def test_prefill_that_does_not_fit_is_split(tokenizer: Any) -> None:
     requests = [request(prompt, seed=i, **SAMPLED) for i, prompt in enumerate(PROMPTS)]
     expected = [all_of(c) for c in answered(in_slots(make_model("Llama"), tokenizer, 3), requests)]
     model = make_model("Llama")
@@ -388,7 +386,9 @@ def test_prompts_that_cannot_be_read_together_are_read_apart(tokenizer: Any) -> 
 
 
 @pytest.mark.parametrize("prompt", ["dog " * 90, "fox"], ids=["the prompt", "what is said"])
-def test_what_does_not_even_fit_alone_fails_alone(tokenizer: Any, prompt: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_completion_that_does_not_fit_alone_fails_alone(
+    tokenizer: Any, prompt: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scarce(monkeypatch, 5)
     engine = in_slots(make_model("Llama"), tokenizer, 4)
     jobs = [Job(request("The")), Job(request(prompt, max_tokens=200)), Job(request("box"))]
@@ -401,7 +401,7 @@ def test_what_does_not_even_fit_alone_fails_alone(tokenizer: Any, prompt: str, m
 
 
 @pytest.mark.slow
-def test_what_was_read_ahead_makes_room(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_prompts_release_pages(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Prompts that wait take pages that somebody under way needs more."""
     requests = [request(prompt * 3, max_tokens=100, **SAMPLED) for prompt in PROMPTS]
     expected = [all_of(c) for c in answered(in_slots(make_model("Llama"), tokenizer, 1), requests)]
@@ -412,7 +412,7 @@ def test_what_was_read_ahead_makes_room(tokenizer: Any, monkeypatch: pytest.Monk
 # Trouble
 
 
-def test_whatever_goes_wrong_nobody_waits_for_ever(tokenizer: Any) -> None:
+def test_decoding_errors_fail_jobs(tokenizer: Any) -> None:
     model = make_model("Llama")
     engine = in_slots(model, tokenizer, 1)
     broken = True
@@ -435,7 +435,7 @@ def test_whatever_goes_wrong_nobody_waits_for_ever(tokenizer: Any) -> None:
         late.future.result(600)
 
 
-def test_a_tokenizer_that_fails_is_an_error_of_those_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_tokenizer_fails_running_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of those who have had all their steps already, and wait for nothing but their text."""
     tokenizer = make_tokenizer()
     engine = in_slots(make_model("Llama"), tokenizer, 2)
@@ -447,7 +447,7 @@ def test_a_tokenizer_that_fails_is_an_error_of_those_under_way(monkeypatch: pyte
     engine.close()
 
 
-def test_a_prompt_that_cannot_be_read_is_an_error_of_its_own(tokenizer: Any) -> None:
+def test_failing_prefill_fails_only_its_prompt(tokenizer: Any) -> None:
     """A token that the model has no weights for, for example: those that are read along are read without it."""
     model = make_model("Llama")
     engine = in_slots(model, tokenizer, 4)
@@ -468,7 +468,7 @@ def test_a_prompt_that_cannot_be_read_is_an_error_of_its_own(tokenizer: Any) -> 
 
 
 @pytest.mark.parametrize("kind", ["slots", "plain"])
-def test_a_text_that_cannot_be_made_is_an_error_of_its_own(
+def test_failing_detokenization_fails_only_its_completion(
     tokenizer: Any, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some tokenizers fail on a token that they do not know, which a model may have: others are answered all the same.
@@ -494,9 +494,7 @@ def test_a_text_that_cannot_be_made_is_an_error_of_its_own(
     engine.close()
 
 
-def test_no_memory_for_the_first_page_is_an_error_of_the_request(
-    tokenizer: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_memory_for_first_page_fails_request(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody else may have taken it between the trial and the allocation."""
     engine = in_slots(make_model("Llama"), tokenizer, 2)
     with monkeypatch.context() as scarcity:
@@ -519,7 +517,7 @@ def endless() -> tuple[Any, Any]:
     return model, tokenizer
 
 
-def test_who_has_gone_is_not_decoded_for(endless: tuple[Any, Any]) -> None:
+def test_cancelled_jobs_are_dropped(endless: tuple[Any, Any]) -> None:
     engine = in_slots(*endless, 2)
     spy = Spy(endless[0])
     gone = [Job(request("dog", max_tokens=10**6)) for _ in range(5)]
@@ -532,7 +530,7 @@ def test_who_has_gone_is_not_decoded_for(endless: tuple[Any, Any]) -> None:
     engine.close()
 
 
-def test_close_breaks_off(endless: tuple[Any, Any]) -> None:
+def test_close_stops_decoding(endless: tuple[Any, Any]) -> None:
     engine = in_slots(*endless, 2)
     spy = Spy(endless[0])
     jobs = [Job(request("dog", max_tokens=10**6)) for _ in range(5)]
@@ -559,7 +557,7 @@ def test_close_breaks_off(endless: tuple[Any, Any]) -> None:
         ),
     ],
 )
-def test_models_that_are_not_made_for_it(tokenizer: Any, kind: str, settings: dict[str, Any], reason: str) -> None:
+def test_unsupported_models_are_refused(tokenizer: Any, kind: str, settings: dict[str, Any], reason: str) -> None:
     model = make_model(kind, **settings)
     before = model.config._attn_implementation
     with pytest.raises(UnsupportedModelError, match=f"^{reason}$"):
@@ -569,7 +567,7 @@ def test_models_that_are_not_made_for_it(tokenizer: Any, kind: str, settings: di
     assert completion.tokens == answered(plainly(make_model(kind, **settings), tokenizer), [request("dog")])[0].tokens
 
 
-def test_a_model_whose_logits_come_out_differently() -> None:
+def test_model_with_different_logits_is_refused() -> None:
     """Whatever the reason, it is found out."""
     model = make_model("Llama")
     attend = model.model.layers[1].self_attn.forward
@@ -586,7 +584,7 @@ def test_a_model_whose_logits_come_out_differently() -> None:
 @pytest.mark.parametrize(
     ("kind", "how"), [("Llama", "slots without graphs"), ("Gemma2", "plain: its attention has softcap")]
 )
-def test_the_record_says_how_it_was_decoded(
+def test_identity_names_decoding(
     tmp_path: Path, tokenizer: Any, kind: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = make_model(kind)
@@ -608,7 +606,7 @@ def test_the_record_says_how_it_was_decoded(
     assert asyncio.run(scene()) == (how, plain)
 
 
-def test_a_copy_of_the_model_on_each_device(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_device_has_a_replica(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model = make_model("Llama")
     transformers.utils.logging.disable_progress_bar()
     model.save_pretrained(tmp_path)

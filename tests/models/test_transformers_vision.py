@@ -159,7 +159,7 @@ class Spy:
 # Decoding
 
 
-def test_greedy_tokens_are_those_of_the_library_itself(each: LoadedModel) -> None:
+def test_greedy_tokens_equal_generate(each: LoadedModel) -> None:
     """Alone, in batches that are filled up again and again, and all at once."""
     model, encoder, _ = each
     names = set(inspect.signature(model.forward).parameters)
@@ -176,13 +176,13 @@ def test_greedy_tokens_are_those_of_the_library_itself(each: LoadedModel) -> Non
     assert len({tuple(tokens) for _, tokens in expected}) == len(PROMPTS)
 
 
-def test_what_else_is_in_the_batch_changes_nothing(each: LoadedModel) -> None:
+def test_completions_do_not_depend_on_batch(each: LoadedModel) -> None:
     requests = [request(PROMPTS[i % 6], seed=i // 2, max_tokens=2 + 5 * i % 13, **SAMPLED) for i in range(10)]
     alone, some, all_of_them = ([c.tokens for c in answered(each.engine(size), requests)] for size in (1, 3, 10))
     assert alone == some == all_of_them
 
 
-def test_equal_tokens_do_not_make_equal_pictures(qwen: LoadedModel) -> None:
+def test_prompts_with_equal_tokens_keep_their_images(qwen: LoadedModel) -> None:
     colours = ["red", "blue", "yellow", "black"]
     prompts = [asked(picture(50, 50, colour), "What is in the box?") for colour in colours]
     completions = answered(qwen.engine(4), [request(prompt) for prompt in prompts])
@@ -190,7 +190,7 @@ def test_equal_tokens_do_not_make_equal_pictures(qwen: LoadedModel) -> None:
     assert len({tuple(completion.tokens) for completion in completions}) == len(colours)
 
 
-def test_completions_of_one_prompt_share_its_reading(qwen: LoadedModel) -> None:
+def test_completions_of_one_prompt_share_prefill(qwen: LoadedModel) -> None:
     engine = qwen.engine(3)
     with Spy(qwen.model) as spy:
         completions = answered(engine, [request(PROMPTS[2], seed=i, max_tokens=2 + i, **SAMPLED) for i in range(8)])
@@ -198,7 +198,7 @@ def test_completions_of_one_prompt_share_its_reading(qwen: LoadedModel) -> None:
     assert len({completion.text for completion in completions}) == 8
 
 
-def test_texts_are_read_together_and_pictures_one_by_one(qwen: LoadedModel) -> None:
+def test_texts_are_prefilled_together_and_images_alone(qwen: LoadedModel) -> None:
     engine = qwen.engine(6)
     with Spy(qwen.model) as spy:
         answered(engine, [request(prompt) for prompt in PROMPTS])
@@ -218,12 +218,12 @@ def test_stop_strings_and_limits(each: LoadedModel) -> None:
     assert (limited.tokens, limited.finish) == (free.tokens[:3], "length")
 
 
-def test_the_context_counts_what_a_picture_takes_up(qwen: LoadedModel) -> None:
+def test_context_counts_image_tokens(qwen: LoadedModel) -> None:
     with pytest.raises(ModelError, match=r"has \d{3} tokens and the model's context is 512"):
         qwen.encoder.start(request(asked(*[picture(100, 100)] * 40)))
 
 
-def test_a_batch_that_does_not_fit_is_halved(qwen: LoadedModel, caplog: pytest.LogCaptureFixture) -> None:
+def test_batch_that_does_not_fit_is_halved(qwen: LoadedModel, caplog: pytest.LogCaptureFixture) -> None:
     requests = [request(PROMPTS[i % 6], seed=i, **SAMPLED) for i in range(9)]
     expected = [completion.text for completion in answered(qwen.engine(9), requests)]
     engine = qwen.engine(9)
@@ -245,11 +245,11 @@ def test_a_batch_that_does_not_fit_is_halved(qwen: LoadedModel, caplog: pytest.L
 # One at a time
 
 
-def test_a_trial_tells_who_can_be_decoded_together(each: LoadedModel) -> None:
+def test_trial_detects_models_that_cannot_be_batched(each: LoadedModel) -> None:
     assert bool(each.reason) == type(each.model).__name__.startswith(ALONE)
 
 
-def test_a_model_that_forgets_where_its_pictures_end_is_found_out(qwen: LoadedModel, monkeypatch: Any) -> None:
+def test_trial_detects_wrong_image_positions(qwen: LoadedModel, monkeypatch: Any) -> None:
     model, encoder, _ = qwen
     forward = model.forward
 
@@ -264,7 +264,7 @@ def test_a_model_that_forgets_where_its_pictures_end_is_found_out(qwen: LoadedMo
     assert find_batching_obstacle(model, encoder) == DIFFERENT_LOGITS
 
 
-def test_one_that_does_not_even_fit_alone_fails_alone(mllama: LoadedModel) -> None:
+def test_vision_prompt_that_does_not_fit_alone_fails_alone(mllama: LoadedModel) -> None:
     model, engine = mllama.model, mllama.engine(4)
     assert isinstance(engine, SequentialWorker)
 
@@ -282,7 +282,7 @@ def test_one_that_does_not_even_fit_alone_fails_alone(mllama: LoadedModel) -> No
     engine.close()
 
 
-def test_a_failure_of_one_is_not_that_of_the_next(mllama: LoadedModel) -> None:
+def test_failure_does_not_affect_next_job(mllama: LoadedModel) -> None:
     engine = mllama.engine(1)
 
     def refuse(model: Any, args: Any, kwargs: dict[str, Any]) -> None:
@@ -299,9 +299,7 @@ def test_a_failure_of_one_is_not_that_of_the_next(mllama: LoadedModel) -> None:
     engine.close()
 
 
-def test_an_answer_that_the_library_breaks_off_is_a_failure(
-    mllama: LoadedModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_completion_aborted_by_generate_is_an_error(mllama: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proctor.models.inference.sequential.generate", lambda *_: None)
     engine = mllama.engine(1)
     engine.submit([job := Job(request("dog"))])
@@ -310,7 +308,7 @@ def test_an_answer_that_the_library_breaks_off_is_a_failure(
     engine.close()
 
 
-def test_who_has_gone_is_not_decoded_for_and_close_breaks_off(mllama: LoadedModel) -> None:
+def test_cancelled_jobs_are_dropped_and_close_stops_decoding(mllama: LoadedModel) -> None:
     engine = mllama.engine(1)
     with Spy(mllama.model) as spy:
         gone, after = Job(request(PROMPTS[0], max_tokens=450)), Job(request("fox", max_tokens=2))
@@ -334,7 +332,7 @@ def test_who_has_gone_is_not_decoded_for_and_close_breaks_off(mllama: LoadedMode
 # Prompts
 
 
-def test_a_picture_that_is_none(qwen: LoadedModel) -> None:
+def test_invalid_image_is_refused(qwen: LoadedModel) -> None:
     with pytest.raises(ModelError, match="an image of the prompt cannot be read"):
         qwen.encoder.start(request(asked(Image(b"not a picture"), "What?")))
 
@@ -346,7 +344,9 @@ def test_a_picture_that_is_none(qwen: LoadedModel) -> None:
         (TEMPLATE, True, "its chat template does not support images"),
     ],
 )
-def test_a_model_that_sees_can_be_blind(tmp_path: Path, template: str, chat: bool, reason: str) -> None:
+def test_vision_model_without_image_support_refuses_images(
+    tmp_path: Path, template: str, chat: bool, reason: str
+) -> None:
     _, encoder, reason_to_be_alone = loaded(save_vision_model("Llava", tmp_path, template), chat)
     assert encoder.no_images_reason == reason
     with pytest.raises(ModelError, match=f"the model does not take images: {reason}"):
@@ -366,7 +366,7 @@ def test_a_model_that_sees_can_be_blind(tmp_path: Path, template: str, chat: boo
         pytest.param("Llava", "plain: ", marks=pytest.mark.slow),
     ],
 )
-def test_a_model_in_a_folder_answers(folders: Callable[[str], Path], kind: str, decoding: str) -> None:
+def test_model_folder_loads_and_answers(folders: Callable[[str], Path], kind: str, decoding: str) -> None:
     requests = [request(prompt) for prompt in PROMPTS]
     with Session(f"hf/{folders(kind)}", batch_size=4) as session:
         outputs = session.ask(*requests)
@@ -385,14 +385,14 @@ def test_a_model_in_a_folder_answers(folders: Callable[[str], Path], kind: str, 
 @pytest.mark.parametrize(
     "kind", ["Qwen2VL", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("Idefics3", ALONE))]
 )
-def test_pictures_have_numbers_of_the_kind_that_the_model_has(folders: Callable[[str], Path], kind: str) -> None:
+def test_image_tensors_have_model_dtype(folders: Callable[[str], Path], kind: str) -> None:
     with Session(f"hf/{folders(kind)}", precision="bf16") as session:
         assert session.model.identity()["dtype"] == "bfloat16"
         assert session.model.identity()["decoding"].startswith("one" if kind == ALONE else "plain")
         assert session.ask(request(PROMPTS[2]))[0].usage.output_tokens > 0
 
 
-def test_an_exam_of_pictures_is_sat(folders: Callable[[str], Path]) -> None:
+def test_run_with_images(folders: Callable[[str], Path]) -> None:
     folder = folders("Qwen2VL")
     options: dict[str, Any] = {"limit": 6, "max_tokens": 4, "modality": "image", "settings": {"shapes": 2}}
     report = proctor.evaluate("shapes/existence", f"hf/{folder}", **options, batch_size=4)
@@ -403,7 +403,7 @@ def test_an_exam_of_pictures_is_sat(folders: Callable[[str], Path]) -> None:
     assert [r.outputs[0].text for r in report.records()] == [r.outputs[0].text for r in again.records()]
 
 
-def test_a_model_of_text_alone_is_refused_before_its_weights_are_loaded(tmp_path: Path) -> None:
+def test_text_model_is_refused_before_loading_weights(tmp_path: Path) -> None:
     transformers.utils.logging.disable_progress_bar()
     make_model("Llama").save_pretrained(tmp_path)
     make_tokenizer().save_pretrained(tmp_path)
@@ -412,14 +412,14 @@ def test_a_model_of_text_alone_is_refused_before_its_weights_are_loaded(tmp_path
         proctor.evaluate("shapes/existence", f"hf/{tmp_path}", modality="image")
 
 
-def test_a_model_that_sees_asked_in_a_way_without_pictures_is_refused(folders: Callable[[str], Path]) -> None:
+def test_vision_model_with_completions_api_is_refused(folders: Callable[[str], Path]) -> None:
     folder = folders("Qwen2VL")
     with pytest.raises(UsageError, match="does not take images: with --api completions"):
         proctor.evaluate("shapes/existence", f"hf/{folder}", modality="image", api="completions")
 
 
 @pytest.mark.parametrize("kind", ["Qwen2VL", pytest.param("Gemma3", marks=pytest.mark.slow)])
-def test_a_model_that_sees_is_decoded_like_any_other_where_it_is_shown_nothing(
+def test_vision_model_without_images_is_decoded_in_slots(
     folders: Callable[[str], Path], kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)  # also where there is a GPU
@@ -434,7 +434,7 @@ def test_a_model_that_sees_is_decoded_like_any_other_where_it_is_shown_nothing(
 
 
 @pytest.mark.parametrize("kind", ["Qwen2VL", pytest.param("Gemma3", marks=pytest.mark.slow)])
-def test_an_exam_that_begins_without_pictures_is_decoded_in_slots(
+def test_task_without_images_is_decoded_in_slots(
     folders: Callable[[str], Path], kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)  # also where there is a GPU
@@ -462,11 +462,11 @@ def test_an_exam_that_begins_without_pictures_is_decoded_in_slots(
 @pytest.mark.parametrize(
     ("name", "inputs_known"), [("shapes/existence", True), ("code/starter", True), ("agents/hexagon", False)]
 )
-def test_only_what_is_in_the_samples_can_be_foreseen(name: str, inputs_known: bool) -> None:
+def test_inputs_are_known_only_without_dialogue(name: str, inputs_known: bool) -> None:
     assert create_task(registry.task_class(name), name, {}).asks_its_inputs == inputs_known
 
 
-def test_a_model_that_was_saved_without_its_processor_reads(folders: Callable[[str], Path], tmp_path: Path) -> None:
+def test_vision_model_without_processor_is_text_model(folders: Callable[[str], Path], tmp_path: Path) -> None:
     folder = tmp_path / "model"
     shutil.copytree(folders("Gemma3"), folder)
     for name in PROCESSOR_FILES:
@@ -476,9 +476,7 @@ def test_a_model_that_was_saved_without_its_processor_reads(folders: Callable[[s
         assert session.model.identity().get("pictures") is None
 
 
-def test_a_library_that_the_processor_needs_is_named(
-    folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_processor_library_is_named(folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     folder = folders("Qwen2VL")
 
     def fail(*_: Any, **__: Any) -> None:

@@ -76,7 +76,7 @@ def version(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("mode", ["read", "write", "create"])
-def test_it_is_brought_up_to_date(old: Path, mode: Mode) -> None:
+def test_old_store_is_migrated(old: Path, mode: Mode) -> None:
     store = open_store(str(old), mode)
     assert version(old) == SCHEMA_VERSION
     run = store.run("latest")
@@ -88,13 +88,13 @@ def test_it_is_brought_up_to_date(old: Path, mode: Mode) -> None:
     store.close()
 
 
-def test_its_runs_go_on(old: Path) -> None:
+def test_migrated_runs_resume(old: Path) -> None:
     """The samples are what they were: a field that came since does not make them others."""
     report = resume(RUN_ID, {"store": str(old)})
     assert (report.run.n, report.run.status) == (1500, "done")
 
 
-def test_one_that_may_only_be_read_says_so(old: Path, tmp_path: Path) -> None:
+def test_readonly_old_store_is_explained(old: Path, tmp_path: Path) -> None:
     if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("this machine allows no mount namespaces")
     script = f"mount --bind store store && mount -o remount,bind,ro store && {sys.executable} -m proctor list runs"
@@ -107,7 +107,7 @@ def test_one_that_may_only_be_read_says_so(old: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [3, pytest.param(8, marks=pytest.mark.slow)])
-def test_several_processes_at_once(old: Path, count: int) -> None:
+def test_concurrent_processes_migrate_once(old: Path, count: int) -> None:
     command = [sys.executable, "-m", "proctor", "list", "runs"]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(count)]
     said = [process.communicate(timeout=300) for process in processes]
@@ -117,7 +117,7 @@ def test_several_processes_at_once(old: Path, count: int) -> None:
         assert store.count(store.run("latest"), RecordFilter(text="add-")) == 1499
 
 
-def test_a_failure_in_the_middle_leaves_it_as_it_was(old: Path) -> None:
+def test_failed_migration_is_rolled_back(old: Path) -> None:
     db = sqlite3.connect(old / "runs.db")
     db.execute("UPDATE records SET body = 'no record' WHERE sample = 1400")
     db.commit()

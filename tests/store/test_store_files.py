@@ -41,7 +41,7 @@ def open_team_store(each_store: str) -> Iterator[OpenStore]:
         yield open_it
 
 
-def test_files_are_read_part_by_part(open_team_store: OpenStore) -> None:
+def test_files_are_read_in_parts(open_team_store: OpenStore) -> None:
     store = open_team_store()
     store.save(RUN)
     folder = store.artifact_folder(RUN)
@@ -70,7 +70,7 @@ def test_files_are_read_part_by_part(open_team_store: OpenStore) -> None:
         store.open_artifact(RUN, "film.mp4")
 
 
-def test_files_are_there_with_their_record(open_team_store: OpenStore) -> None:
+def test_files_are_stored_before_their_record(open_team_store: OpenStore) -> None:
     """Not only at the end: others look on, and the machine may die."""
     store, other = open_team_store(), open_team_store()
     store.save(RUN)
@@ -88,7 +88,7 @@ def test_files_are_there_with_their_record(open_team_store: OpenStore) -> None:
     assert other.open_artifact(RUN, "000001-0-1/events.jsonl")[1].read() == b"of 1"
 
 
-def test_a_run_goes_on_on_another_machine(
+def test_run_resumes_on_another_machine(
     open_team_store: OpenStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Of a sample that was played but not judged, the files come along."""
