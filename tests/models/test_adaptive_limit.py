@@ -13,7 +13,7 @@ from aiohttp import web
 
 import proctor
 from conftest import FailingRun, Serve, right_sum
-from helpers.virtual_time import run_at_once
+from helpers.virtual_time import run_in_virtual_time
 from proctor.core.config import build_config
 from proctor.core.errors import TransientModelError
 from proctor.core.types import Output, Sample
@@ -50,23 +50,23 @@ class Server(Model):
         await asyncio.sleep(self.random.uniform(0.5, 1.5))
 
 
-def gateway(model: Model, **options: object) -> ModelClient:
+def make_client(model: Model, **options: object) -> ModelClient:
     return ModelClient(model, build_config({"task": "t", "model": "m"} | options))
 
 
-async def ask(door: ModelClient, number: int) -> None:
+async def ask(client: ModelClient, number: int) -> None:
     """As a run does it: twice as many samples in hand as there are slots."""
     left = number
     workers: set[asyncio.Task[None]] = set()
 
     async def work() -> None:
         nonlocal left
-        while left > 0 and len(workers) <= 2 * door.slots:
+        while left > 0 and len(workers) <= 2 * client.slots:
             left -= 1
-            await door.generate(REQUEST)
+            await client.generate(REQUEST)
 
     while left > 0:
-        while len(workers) < 2 * door.slots:
+        while len(workers) < 2 * client.slots:
             workers.add(asyncio.create_task(work()))
         done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_COMPLETED, timeout=0.1)
         workers -= done
@@ -89,22 +89,22 @@ async def ask(door: ModelClient, number: int) -> None:
 )
 def test_limit_converges_to_server_capacity(at_once: int, retry_after: float | None) -> None:
     server = Server(at_once, retry_after)
-    door = gateway(server)
-    run_at_once(ask(door, 100 * at_once + 500))
+    client = make_client(server)
+    run_in_virtual_time(ask(client, 100 * at_once + 500))
     assert server.answered == 100 * at_once + 500
     late = server.crowds[len(server.crowds) // 2 :]
     assert sum(late) / len(late) >= 0.6 * at_once, "it does not fall far below"
-    assert 0.7 * at_once <= door.slots <= 1.2 * at_once + 1
+    assert 0.7 * at_once <= client.slots <= 1.2 * at_once + 1
     assert server.refused <= 0.1 * server.answered + 2 * START_SLOTS, "nor does it run against the wall again and again"
 
 
 def test_limit_grows_to_maximum() -> None:
     server = Server(10_000)
-    door = gateway(server)
-    run_at_once(ask(door, 6_000))
-    assert door.slots == MAX_SLOTS
+    client = make_client(server)
+    run_in_virtual_time(ask(client, 6_000))
+    assert client.slots == MAX_SLOTS
     assert max(server.crowds) == MAX_SLOTS
-    assert door.provenance() == {"concurrency": {"settled": MAX_SLOTS, "most": MAX_SLOTS, "pushbacks": 0}}
+    assert client.provenance() == {"concurrency": {"settled": MAX_SLOTS, "most": MAX_SLOTS, "pushbacks": 0}}
 
 
 class Queueing(Server):
@@ -121,39 +121,39 @@ class Queueing(Server):
 
 def test_limit_stops_growing_when_requests_queue() -> None:
     server = Queueing(30)
-    door = gateway(server)
-    run_at_once(ask(door, 6_000))
-    assert 30 <= door.slots <= 60
+    client = make_client(server)
+    run_in_virtual_time(ask(client, 6_000))
+    assert 30 <= client.slots <= 60
     late = server.crowds[len(server.crowds) // 2 :]
     assert sum(late) / len(late) <= 60
 
 
 def test_limit_does_not_grow_while_idle() -> None:
     server = Server(10_000)
-    door = gateway(server)
+    client = make_client(server)
 
     async def scene() -> None:
         for _ in range(200):
-            await asyncio.gather(*(door.generate(REQUEST) for _ in range(4)))
+            await asyncio.gather(*(client.generate(REQUEST) for _ in range(4)))
 
-    run_at_once(scene())
-    assert door.slots == START_SLOTS
+    run_in_virtual_time(scene())
+    assert client.slots == START_SLOTS
 
 
 def test_limit_grows_after_server_recovers() -> None:
     server = Server(4)
-    door = gateway(server)
+    client = make_client(server)
 
     async def scene() -> int:
-        await ask(door, 600)
-        low = door.slots
+        await ask(client, 600)
+        low = client.slots
         server.at_once = 64
-        await ask(door, 8_000)
+        await ask(client, 8_000)
         return low
 
-    low = run_at_once(scene())
+    low = run_in_virtual_time(scene())
     assert low <= 6
-    assert door.slots >= 40
+    assert client.slots >= 40
 
 
 class Hanging(Server):
@@ -169,10 +169,10 @@ class Hanging(Server):
 
 def test_timeouts_count_as_pushback() -> None:
     server = Hanging(5)
-    door = gateway(server)
-    run_at_once(ask(door, 1_000))
+    client = make_client(server)
+    run_in_virtual_time(ask(client, 1_000))
     assert server.answered == 1_000
-    assert door.slots <= 7
+    assert client.slots <= 7
 
 
 class Failing(Server):
@@ -185,36 +185,36 @@ class Failing(Server):
 
 
 def test_other_failures_do_not_count_as_pushback() -> None:
-    door = gateway(Failing(10_000), retries=50)
-    run_at_once(ask(door, 5_000))
-    assert door.slots >= 100
+    client = make_client(Failing(10_000), retries=50)
+    run_in_virtual_time(ask(client, 5_000))
+    assert client.slots >= 100
 
 
 def test_models_of_one_server_share_limit_and_pauses() -> None:
     first, second, elsewhere = Server(10_000), Server(10_000), Server(10_000)
     elsewhere.server = "elsewhere"
-    doors = [gateway(model, concurrency=6) for model in (first, second, elsewhere)]
+    clients = [make_client(model, concurrency=6) for model in (first, second, elsewhere)]
     asked: list[float] = []
 
     async def scene() -> None:
         first.at_once, first.retry_after = 0, 20.0
 
         async def ask_second() -> None:
-            await doors[1].generate(REQUEST)
+            await clients[1].generate(REQUEST)
             asked.append(asyncio.get_running_loop().time())
 
-        refused = asyncio.create_task(doors[0].generate(REQUEST))
+        refused = asyncio.create_task(clients[0].generate(REQUEST))
         await asyncio.sleep(1)
         first.at_once = 10_000
-        await doors[2].generate(REQUEST)
+        await clients[2].generate(REQUEST)
         assert asyncio.get_running_loop().time() < 5, "another server is not concerned"
         await asyncio.gather(refused, *(ask_second() for _ in range(4)))
-        together = [asyncio.create_task(door.generate(REQUEST)) for door in doors[:2] for _ in range(30)]
+        together = [asyncio.create_task(client.generate(REQUEST)) for client in clients[:2] for _ in range(30)]
         while not all(task.done() for task in together):
             assert first.in_flight + second.in_flight <= 6
             await asyncio.sleep(0.1)
 
-    run_at_once(scene())
+    run_in_virtual_time(scene())
     assert min(asked) >= 20
 
 
@@ -230,9 +230,9 @@ def test_next_run_starts_with_last_limit() -> None:
 
 def test_pushbacks_are_counted_per_run() -> None:
     server = Server(3)
-    first = gateway(server)
-    run_at_once(ask(first, 200))
-    second = gateway(server)
+    first = make_client(server)
+    run_in_virtual_time(ask(first, 200))
+    second = make_client(server)
     assert first.provenance()["concurrency"]["pushbacks"] == server.refused > 0
     assert second.provenance()["concurrency"]["pushbacks"] == 0
 
@@ -258,7 +258,7 @@ def test_cancelled_request_releases_its_slot() -> None:
         async with asyncio.timeout(5), limit.slot(), limit.slot():
             pass
 
-    run_at_once(scene())
+    run_in_virtual_time(scene())
 
 
 def test_event_loops_of_several_threads_share_a_limit() -> None:

@@ -25,7 +25,7 @@ from proctor.models.providers import llama_cpp
 from proctor.models.providers import smollm2 as weights
 
 
-class Session:
+class EmbeddedSession:
     """The model with a loop to run it in."""
 
     def __init__(self, **options: object) -> None:
@@ -53,15 +53,15 @@ class Session:
 
 
 @pytest.fixture(scope="module")
-def smollm2() -> Iterator[Session]:
+def smollm2() -> Iterator[EmbeddedSession]:
     """One copy with one thread, which are there before the first test."""
-    session = Session(concurrency=1)
+    session = EmbeddedSession(concurrency=1)
     session.ask("A", max_tokens=1)
     yield session
     session.close()
 
 
-def test_embedded_model_knows_a_fact(smollm2: Session) -> None:
+def test_embedded_model_knows_a_fact(smollm2: EmbeddedSession) -> None:
     output = smollm2.ask("What is the capital of France? Answer with one word.")
     assert "Paris" in output.text
     assert output.usage.input_tokens > 10
@@ -69,7 +69,7 @@ def test_embedded_model_knows_a_fact(smollm2: Session) -> None:
     assert output.seconds > 0
 
 
-def test_max_length_counts_prompt_and_completion(smollm2: Session) -> None:
+def test_max_length_counts_prompt_and_completion(smollm2: EmbeddedSession) -> None:
     prompt = "Count from one to one hundred in words."
     read = smollm2.ask(prompt, max_tokens=1).usage.input_tokens
     output = smollm2.ask(prompt, max_tokens=100, max_length=read + 4)
@@ -78,18 +78,18 @@ def test_max_length_counts_prompt_and_completion(smollm2: Session) -> None:
         smollm2.ask(prompt, max_length=read)
 
 
-def test_greedy_answers_do_not_depend_on_earlier_requests(smollm2: Session) -> None:
+def test_greedy_answers_do_not_depend_on_earlier_requests(smollm2: EmbeddedSession) -> None:
     first = smollm2.ask("Name three colours.", max_tokens=6).text
     smollm2.ask("What is two plus two?", max_tokens=2)
     assert smollm2.ask("Name three colours.", max_tokens=6).text == first
 
 
-def test_seed_determines_sampled_answer(smollm2: Session) -> None:
+def test_seed_determines_sampled_answer(smollm2: EmbeddedSession) -> None:
     texts = [smollm2.ask("Tell me a story.", max_tokens=6, temperature=1.0, seed=seed).text for seed in (1, 2, 1)]
     assert texts[0] == texts[2] != texts[1]
 
 
-def test_stop_strings_and_length(smollm2: Session) -> None:
+def test_stop_strings_and_length(smollm2: EmbeddedSession) -> None:
     counted = smollm2.ask("Count from 1 to 9, separated by commas.", max_tokens=10)
     stopped = smollm2.ask("Count from 1 to 9, separated by commas.", max_tokens=10, stop=(counted.text[3:5],))
     assert stopped.text == counted.text[: counted.text.index(counted.text[3:5])]
@@ -108,11 +108,11 @@ PROMPTS = ["Name three colours.", "What is two plus two?", "Tell me a story.", "
     ],
 )
 def test_answers_do_not_depend_on_concurrent_requests(
-    smollm2: Session, temperature: float, prompts: list[str], tokens: int, monkeypatch: pytest.MonkeyPatch
+    smollm2: EmbeddedSession, temperature: float, prompts: list[str], tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(llama_cpp, "_available_cores", lambda: 3)  # copies of the model, which answer side by side
     copies = spied(monkeypatch, meeting=threading.Barrier(3))
-    session = Session()
+    session = EmbeddedSession()
     together = session.ask_at_once(prompts, max_tokens=tokens, temperature=temperature)
     session.close()
     assert copies == [1, 1, 1]  # cores of each
@@ -148,11 +148,11 @@ def spied(monkeypatch: pytest.MonkeyPatch, most: int = 100, meeting: threading.B
 
 @pytest.mark.slow
 def test_one_copy_answers_all_without_memory_for_another(
-    smollm2: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    smollm2: EmbeddedSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(llama_cpp, "_available_cores", lambda: 2)
     spied(monkeypatch, most=1)
-    session = Session()
+    session = EmbeddedSession()
     prompts = 2 * PROMPTS[:2]
     expected = [smollm2.ask(prompt, max_tokens=3).text for prompt in prompts]
     assert [output.text for output in session.ask_at_once(prompts, max_tokens=3)] == expected
@@ -204,7 +204,7 @@ def test_answers_do_not_depend_on_number_of_cores() -> None:
     assert one.text == two.text == three.text
 
 
-def test_chat_messages_keep_roles(smollm2: Session) -> None:
+def test_chat_messages_keep_roles(smollm2: EmbeddedSession) -> None:
     """Turns are marked in the prompt, so they cost more tokens than the same words said by the user alone."""
     turns = (Message("user", "Say A"), Message("assistant", "B"), Message("user", "Say A"))
     together = smollm2.ask("Say A B Say A", max_tokens=1)
@@ -228,7 +228,7 @@ def test_too_long_prompt_is_sample_error(task_file: TaskFile, failing_run: Faili
 
 
 def test_completions_api_continues_plain_text() -> None:
-    session = Session(api="completions")
+    session = EmbeddedSession(api="completions")
     text = session.ask("The capital of France is", max_tokens=3).text
     session.close()
     assert "Paris" in text
@@ -254,8 +254,8 @@ def test_embedded_model_keeps_task_max_tokens_and_reports_truncation() -> None:
     assert (short.outputs, short.truncated) == (2, 2)
 
 
-def test_gguf_path_loads_same_model(smollm2: Session) -> None:
-    session = Session(model=f"gguf/{weights.smollm2_path()}")
+def test_gguf_path_loads_same_model(smollm2: EmbeddedSession) -> None:
+    session = EmbeddedSession(model=f"gguf/{weights.smollm2_path()}")
     text = session.ask("Name three colours.", max_tokens=4).text
     session.close()
     assert text == smollm2.ask("Name three colours.", max_tokens=4).text

@@ -55,7 +55,7 @@ def test_request_contains_sampling_settings(adding: str, serve: Serve) -> None:
     assert 0 <= body["seed"] < 2**31
 
 
-def test_unset_top_k_is_not_sent(adding: str, serve: Serve) -> None:
+def test_zero_top_k_is_not_sent(adding: str, serve: Serve) -> None:
     """Servers refuse 0, or take it for something else."""
     server = serve(right_sum)
     proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1, top_k=0)

@@ -13,7 +13,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from helpers.model_session import answered
+from helpers.model_session import decode_all
 from helpers.tiny_models import TEXT, make_model, make_tokenizer
 from proctor.core.config import build_config
 from proctor.core.errors import ModelError, UsageError
@@ -97,7 +97,7 @@ class Spy:
 def test_greedy_tokens_equal_generate(tokenizer: Any, kind: str) -> None:
     """Prompts of very different lengths, and completions that go beyond a page and beyond what is looked back at."""
     requests = [request(prompt, max_tokens=10 + 12 * i) for i, prompt in enumerate(PROMPTS)]
-    ours = answered(in_slots(make_model(kind), tokenizer, 4), requests)
+    ours = decode_all(in_slots(make_model(kind), tokenizer, 4), requests)
     model = make_model(kind)
     for each, completion in zip(requests, ours, strict=True):
         tokens = tokenizer(each.prompt, return_tensors="pt")
@@ -117,9 +117,9 @@ def test_completions_do_not_depend_on_number_of_slots(tokenizer: Any, kind: str)
     requests = [
         request(PROMPTS[i % 6], seed=2**63 + i // 2, max_tokens=3 + 11 * i % 40, **settings[i % 4]) for i in range(14)
     ]
-    plain = [c.tokens for c in answered(plainly(make_model(kind).double(), tokenizer), requests)]
+    plain = [c.tokens for c in decode_all(plainly(make_model(kind).double(), tokenizer), requests)]
     for count in (1, 5, 20):
-        assert [c.tokens for c in answered(in_slots(make_model(kind).double(), tokenizer, count), requests)] == plain
+        assert [c.tokens for c in decode_all(in_slots(make_model(kind).double(), tokenizer, count), requests)] == plain
     assert len({tuple(tokens) for tokens in plain}) > 10
 
 
@@ -127,13 +127,15 @@ def test_completions_do_not_depend_on_number_of_slots(tokenizer: Any, kind: str)
 def test_stop_strings_may_span_tokens(tokenizer: Any, seed: int) -> None:
     """Wherever one begins in a text, it ends there, after as many tokens as when each is looked at by itself."""
     free = request(PROMPTS[seed], seed=seed, max_tokens=40, **SAMPLED)
-    (whole,) = answered(plainly(make_model("Llama"), tokenizer), [free])
+    (whole,) = decode_all(plainly(make_model("Llama"), tokenizer), [free])
     stops = [whole.text[i : i + 1 + i % 4] for i in range(0, len(whole.text), 3)]
     requests = [
         request(PROMPTS[seed], seed=seed, max_tokens=40, stop=(stop, "never said"), **SAMPLED) for stop in stops if stop
     ]
-    ours = answered(in_slots(make_model("Llama"), tokenizer, 7), requests)
-    assert [all_of(c) for c in ours] == [all_of(c) for c in answered(plainly(make_model("Llama"), tokenizer), requests)]
+    ours = decode_all(in_slots(make_model("Llama"), tokenizer, 7), requests)
+    assert [all_of(c) for c in ours] == [
+        all_of(c) for c in decode_all(plainly(make_model("Llama"), tokenizer), requests)
+    ]
     for completion, stop in zip(ours, stops, strict=False):
         assert completion.text == whole.text[: whole.text.index(stop)]
         assert completion.finish == "stop"
@@ -149,17 +151,17 @@ def test_stop_strings_may_span_tokens(tokenizer: Any, seed: int) -> None:
 )
 def test_prompts_with_special_tokens_match_plain_decoding(tokenizer: Any, chat: bool, prompts: list[Prompt]) -> None:
     requests = [request(prompt, seed=i, stop=("<|im_end|>",), **SAMPLED) for prompt in prompts for i in range(3)]
-    ours = answered(in_slots(make_model("Llama"), tokenizer, 4, chat), requests)
+    ours = decode_all(in_slots(make_model("Llama"), tokenizer, 4, chat), requests)
     assert [all_of(c) for c in ours] == [
-        all_of(c) for c in answered(plainly(make_model("Llama"), tokenizer, chat), requests)
+        all_of(c) for c in decode_all(plainly(make_model("Llama"), tokenizer, chat), requests)
     ]
 
 
 def test_every_eos_token_ends_completion(tokenizer: Any) -> None:
-    (free,) = answered(plainly(make_model("Llama"), tokenizer), [request("dog")])
+    (free,) = decode_all(plainly(make_model("Llama"), tokenizer), [request("dog")])
     model = make_model("Llama")
     model.generation_config.eos_token_id = [0, free.tokens[9]]
-    (ended,) = answered(in_slots(model, tokenizer, 2), [request("dog")])
+    (ended,) = decode_all(in_slots(model, tokenizer, 2), [request("dog")])
     assert ended.tokens == free.tokens[: free.tokens.index(free.tokens[9]) + 1]
     assert ended.finish == "stop"
 
@@ -247,7 +249,7 @@ def test_prompt_is_prefilled_once_for_all_completions(tokenizer: Any) -> None:
     model = make_model("Llama")
     engine = in_slots(model, tokenizer, 3)
     spy = Spy(model)
-    completions = answered(engine, [request(PROMPTS[2], seed=i, max_tokens=2 + i, **SAMPLED) for i in range(10)])
+    completions = decode_all(engine, [request(PROMPTS[2], seed=i, max_tokens=2 + i, **SAMPLED) for i in range(10)])
     assert [shape for shape in spy.shapes if shape[1] > 1] == [(1, len(completions[0].prompt_tokens) - 1)]
     assert len({completion.text for completion in completions}) == 10
 
@@ -256,7 +258,7 @@ def test_waiting_prompts_are_prefilled_in_one_row(tokenizer: Any) -> None:
     model = make_model("Llama")
     engine = in_slots(model, tokenizer, 2)
     spy = Spy(model)
-    completions = answered(engine, [request(prompt, max_tokens=4) for prompt in PROMPTS])
+    completions = decode_all(engine, [request(prompt, max_tokens=4) for prompt in PROMPTS])
     assert len(completions[-1].prompt_tokens) > PAGE + 1
     assert spy.shapes[0] == (1, sum(len(completion.prompt_tokens) - 1 for completion in completions))
     assert {width for _, width in spy.shapes[1:]} == {1}
@@ -272,7 +274,7 @@ def test_slots_are_refilled_without_wasted_steps(tokenizer: Any, monkeypatch: py
 
     monkeypatch.setattr(Stepper, "launch", noting)
     requests = [request(PROMPTS[i % 6], seed=i, max_tokens=3 + 5 * i % 17) for i in range(20)]
-    completions = answered(in_slots(make_model("Llama"), tokenizer, 4), requests)
+    completions = decode_all(in_slots(make_model("Llama"), tokenizer, 4), requests)
     # Who ends by the limit costs as many steps as there are tokens. Here nobody ended before it.
     assert {completion.finish for completion in completions} == {"length"}
     assert sum(rows) == sum(len(completion.tokens) for completion in completions)
@@ -290,8 +292,8 @@ def test_stopped_completion_costs_few_extra_steps(tokenizer: Any, monkeypatch: p
         return launch(*given)
 
     monkeypatch.setattr(Stepper, "launch", counting)
-    (free,) = answered(plainly(make_model("Llama"), tokenizer), [request("dog", max_tokens=200)])
-    (stopped,) = answered(
+    (free,) = decode_all(plainly(make_model("Llama"), tokenizer), [request("dog", max_tokens=200)])
+    (stopped,) = decode_all(
         in_slots(make_model("Llama"), tokenizer, 2), [request("dog", max_tokens=200, stop=(free.text[20:24],))]
     )
     assert steps <= len(stopped.tokens) + 2 * STRIDE < 100
@@ -300,14 +302,14 @@ def test_stopped_completion_costs_few_extra_steps(tokenizer: Any, monkeypatch: p
 def test_pages_are_released(tokenizer: Any) -> None:
     engine = in_slots(make_model("Llama"), tokenizer, 4)
     pages = engine._pages
-    answered(engine, [request(prompt, seed=i, **SAMPLED) for prompt in PROMPTS for i in range(4)])
+    decode_all(engine, [request(prompt, seed=i, **SAMPLED) for prompt in PROMPTS for i in range(4)])
     assert pages.free == pages.count - 1, "all but the one for what is nobody's"
 
 
 def test_all_tensors_are_on_model_device(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in for a GPU: whatever is made without saying where has no numbers in it, and cannot be used."""
     requests = [request(PROMPTS[i % 6], seed=i, max_tokens=3 + 9 * i, **[SAMPLED, {}][i % 2]) for i in range(8)]
-    expected = [completion.tokens for completion in answered(in_slots(make_model("Llama"), tokenizer, 3), requests)]
+    expected = [completion.tokens for completion in decode_all(in_slots(make_model("Llama"), tokenizer, 3), requests)]
     work = EngineThread._work
 
     def work_elsewhere(engine: EngineThread) -> None:
@@ -319,7 +321,7 @@ def test_all_tensors_are_on_model_device(tokenizer: Any, monkeypatch: pytest.Mon
     with torch.device("meta"):
         elsewhere = Stepper(model, 3)
     engine = SlotEngine("hf/tiny", elsewhere, PromptEncoder(model, tokenizer, False, True).start, 3)
-    assert [completion.tokens for completion in answered(engine, requests)] == expected
+    assert [completion.tokens for completion in decode_all(engine, requests)] == expected
 
 
 # Memory
@@ -339,10 +341,10 @@ def test_batch_is_halved_when_pages_do_not_fit(
     tokenizer: Any, caplog: pytest.LogCaptureFixture, most: int, monkeypatch: Any
 ) -> None:
     requests = [request(PROMPTS[i % 6], seed=i, max_tokens=50, **SAMPLED) for i in range(12)]
-    expected = [all_of(c) for c in answered(in_slots(make_model("Llama"), tokenizer, 8), requests)]
+    expected = [all_of(c) for c in decode_all(in_slots(make_model("Llama"), tokenizer, 8), requests)]
     caplog.clear()
     scarce(monkeypatch, most)
-    assert [all_of(c) for c in answered(in_slots(make_model("Llama"), tokenizer, 8), requests)] == expected
+    assert [all_of(c) for c in decode_all(in_slots(make_model("Llama"), tokenizer, 8), requests)] == expected
     said = [record.getMessage() for record in caplog.records if record.name.startswith("proctor")]
     sizes = [int(line.partition("batch of ")[2].split()[0]) for line in said]
     assert 1 <= len(said) <= 4
@@ -351,7 +353,7 @@ def test_batch_is_halved_when_pages_do_not_fit(
 
 def test_step_that_does_not_fit_halves_batch_permanently(tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
     requests = [request(PROMPTS[i % 6], seed=i, max_tokens=4 + i, **SAMPLED) for i in range(19)]
-    expected = [all_of(c) for c in answered(in_slots(make_model("Llama"), tokenizer, 16), requests)]
+    expected = [all_of(c) for c in decode_all(in_slots(make_model("Llama"), tokenizer, 16), requests)]
     model = make_model("Llama")
     engine = in_slots(model, tokenizer, 16)
 
@@ -362,14 +364,14 @@ def test_step_that_does_not_fit_halves_batch_permanently(tokenizer: Any, caplog:
 
     model.register_forward_pre_hook(refuse, with_kwargs=True)
     caplog.clear()
-    assert [all_of(c) for c in answered(engine, requests)] == expected
+    assert [all_of(c) for c in decode_all(engine, requests)] == expected
     said = [record.getMessage() for record in caplog.records if record.name.startswith("proctor")]
     assert said == ["hf/tiny: a batch of 16 does not fit into memory, continuing with batches of 8"]
 
 
 def test_prefill_that_does_not_fit_is_split(tokenizer: Any) -> None:
     requests = [request(prompt, seed=i, **SAMPLED) for i, prompt in enumerate(PROMPTS)]
-    expected = [all_of(c) for c in answered(in_slots(make_model("Llama"), tokenizer, 3), requests)]
+    expected = [all_of(c) for c in decode_all(in_slots(make_model("Llama"), tokenizer, 3), requests)]
     model = make_model("Llama")
     engine = in_slots(model, tokenizer, 3)
     spy = Spy(model)
@@ -379,7 +381,7 @@ def test_prefill_that_does_not_fit_is_split(tokenizer: Any) -> None:
             run_out()
 
     model.register_forward_pre_hook(refuse, with_kwargs=True)
-    assert [all_of(c) for c in answered(engine, requests)] == expected
+    assert [all_of(c) for c in decode_all(engine, requests)] == expected
     refused = [width for _, width in spy.shapes if width > 60]
     assert 1 <= len(refused) <= 10
     assert all(later <= earlier for earlier, later in pairwise(refused))
@@ -404,9 +406,9 @@ def test_completion_that_does_not_fit_alone_fails_alone(
 def test_waiting_prompts_release_pages(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Prompts that wait take pages that somebody under way needs more."""
     requests = [request(prompt * 3, max_tokens=100, **SAMPLED) for prompt in PROMPTS]
-    expected = [all_of(c) for c in answered(in_slots(make_model("Llama"), tokenizer, 1), requests)]
+    expected = [all_of(c) for c in decode_all(in_slots(make_model("Llama"), tokenizer, 1), requests)]
     scarce(monkeypatch, 16)
-    assert [all_of(c) for c in answered(in_slots(make_model("Llama"), tokenizer, 1), requests)] == expected
+    assert [all_of(c) for c in decode_all(in_slots(make_model("Llama"), tokenizer, 1), requests)] == expected
 
 
 # Trouble
@@ -563,8 +565,8 @@ def test_unsupported_models_are_refused(tokenizer: Any, kind: str, settings: dic
     with pytest.raises(UnsupportedModelError, match=f"^{reason}$"):
         Stepper(model, 2)
     assert model.config._attn_implementation == before
-    (completion,) = answered(plainly(model, tokenizer), [request("dog")])
-    assert completion.tokens == answered(plainly(make_model(kind, **settings), tokenizer), [request("dog")])[0].tokens
+    (completion,) = decode_all(plainly(model, tokenizer), [request("dog")])
+    assert completion.tokens == decode_all(plainly(make_model(kind, **settings), tokenizer), [request("dog")])[0].tokens
 
 
 def test_model_with_different_logits_is_refused() -> None:
@@ -612,7 +614,7 @@ def test_each_device_has_a_replica(tmp_path: Path, tokenizer: Any, monkeypatch: 
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     requests = [request(PROMPTS[i % 6], seed=i, **SAMPLED) for i in range(12)]
-    expected = [completion.text for completion in answered(plainly(model, tokenizer), requests)]
+    expected = [completion.text for completion in decode_all(plainly(model, tokenizer), requests)]
     seated: dict[str, set[int]] = {}
     start_row = SlotEngine._start_row
 

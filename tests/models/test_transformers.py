@@ -20,7 +20,7 @@ from hypothesis import strategies
 import proctor
 from conftest import Command
 from helpers.hub_server import COMMIT, serving, use_hub
-from helpers.model_session import Session, answered
+from helpers.model_session import ModelSession, decode_all
 from helpers.tiny_models import END, TEXT, make_model, make_tokenizer
 from proctor.core.config import build_config
 from proctor.core.errors import MissingExtraError, ModelError, ProctorError, UsageError
@@ -91,7 +91,7 @@ def request(prompt: Prompt, **sampling: Any) -> Request:
 
 def decoded(model: Any, tokenizer: Any, requests: Sequence[Request], batch_size: int) -> list[Completion]:
     """What an engine makes of requests that come all at once."""
-    return answered(an_engine(model, tokenizer, batch_size), requests)
+    return decode_all(an_engine(model, tokenizer, batch_size), requests)
 
 
 def an_engine(model: Any, tokenizer: Any, batch_size: int, decoder: Decoder | None = None) -> BatchEngine:
@@ -579,7 +579,7 @@ def test_cancelled_callers_do_not_block_others(
 
 
 def test_model_folder_loads_and_answers(folder: Path, llama: Any, tokenizer: Any) -> None:
-    with Session(f"hf/{folder}", api="completions", precision="fp32") as session:
+    with ModelSession(f"hf/{folder}", api="completions", precision="fp32") as session:
         outputs = session.ask(*(request(prompt) for prompt in PROMPTS))
         identity = session.model.identity()
     expected = decoded(llama, tokenizer, [request(prompt) for prompt in PROMPTS], 5)
@@ -655,14 +655,14 @@ def test_folder_digest_detects_changes_in_every_part(tmp_path: Path) -> None:
 
 
 def test_precision_option_sets_dtype(folder: Path) -> None:
-    with Session(f"hf/{folder}", precision="bf16") as session:
+    with ModelSession(f"hf/{folder}", precision="bf16") as session:
         assert session.model.identity()["dtype"] == "bfloat16"
         assert session.ask(request("dog"))[0].usage.output_tokens > 0
 
 
 def test_seq2seq_model_decodes(tmp_path: Path, tokenizer: Any) -> None:
     folder = saved(tmp_path / "t5", make_model("T5"), tokenizer)
-    with Session(f"hf/{folder}", api="completions", modeltype="seq2seq", batch_size=2) as session:
+    with ModelSession(f"hf/{folder}", api="completions", modeltype="seq2seq", batch_size=2) as session:
         requests = [request(prompt, seed=i, **SAMPLED) for i, prompt in enumerate(PROMPTS)]
         texts = [output.text for output in session.ask(*requests)]
     assert texts == [completion.text for completion in decoded(make_model("T5"), tokenizer, requests, 5)]
@@ -734,7 +734,7 @@ def test_both_quantizations_are_refused(folder: Path) -> None:
     ("options", "why"),
     [({"devices": 2}, "leave out --devices"), ({"engine": "ray"}, "on a Ray cluster each copy of a model has one GPU")],
 )
-def test_device_map_excludes_devices(options: dict[str, Any], why: str) -> None:
+def test_device_map_excludes_devices_and_ray(options: dict[str, Any], why: str) -> None:
     with pytest.raises(UsageError, match=f"device_map: .*{why}"):
         build_config({"task": "t", "model": "hf/a/b", "device_map": "auto"} | options)
 
@@ -743,9 +743,9 @@ def test_device_map_excludes_devices(options: dict[str, Any], why: str) -> None:
 def test_device_map_places_model(folder: Path) -> None:
     pytest.importorskip("accelerate", reason="the extra accelerate is not installed: pip install 'proctor[accelerate]'")
     requests = [request(prompt) for prompt in PROMPTS]
-    with Session(f"hf/{folder}", api="completions") as session:
+    with ModelSession(f"hf/{folder}", api="completions") as session:
         expected = [output.text for output in session.ask(*requests)]
-    with Session(f"hf/{folder}", api="completions", device_map="auto") as session:
+    with ModelSession(f"hf/{folder}", api="completions", device_map="auto") as session:
         assert [output.text for output in session.ask(*requests)] == expected
 
 
@@ -768,7 +768,7 @@ def test_number_of_slots_follows_batch_size(
 ) -> None:
     """As many as suit the way of decoding, unless the run says it; and who leaves has a successor waiting."""
     monkeypatch.setattr("proctor.models.providers.transformers.SLOT_DEVICES", fast)
-    with Session(f"hf/{folder}", batch_size=said) as session:
+    with ModelSession(f"hf/{folder}", batch_size=said) as session:
         assert session.model.slots == 2 * at_once
         assert session.ask(request("dog"))[0].usage.output_tokens > 0
 
@@ -779,7 +779,7 @@ def test_adapter_is_merged(tmp_path: Path, folder: Path, tokenizer: Any) -> None
     settings = peft.LoraConfig(task_type="CAUSAL_LM", target_modules=["q_proj", "down_proj"], init_lora_weights=False)
     adapted = peft.get_peft_model(make_model("Llama"), settings).eval()
     adapted.save_pretrained(tmp_path / "adapter")
-    with Session(f"hf/{folder}", api="completions", peft_model=str(tmp_path / "adapter")) as session:
+    with ModelSession(f"hf/{folder}", api="completions", peft_model=str(tmp_path / "adapter")) as session:
         (output,) = session.ask(request(PROMPTS[0]))
         assert session.model.identity()["adapter"].endswith(folder_digest(tmp_path / "adapter"))
     (expected,) = decoded(adapted.merge_and_unload(), tokenizer, [request(PROMPTS[0])], 1)

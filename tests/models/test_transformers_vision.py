@@ -16,8 +16,8 @@ import pytest
 from PIL import Image as Picture
 
 import proctor
-from helpers.model_session import Session, answered
-from helpers.tiny_models import PICTURE_TEMPLATE, TEMPLATE, make_model, make_tokenizer, save_vision_model
+from helpers.model_session import ModelSession, decode_all
+from helpers.tiny_models import IMAGE_TEMPLATE, TEMPLATE, make_model, make_tokenizer, save_vision_model
 from proctor.core import registry
 from proctor.core.config import build_config
 from proctor.core.errors import ModelError, UsageError
@@ -171,21 +171,21 @@ def test_greedy_tokens_equal_generate(each: LoadedModel) -> None:
         theirs = model.generate(**inputs, max_new_tokens=12, do_sample=False)[0, tokens.shape[1] :]
         expected.append((tuple(tokens[0].tolist()), theirs.tolist()))
     for batch_size in (1, 2, 6):
-        completions = answered(each.engine(batch_size), [request(prompt) for prompt in PROMPTS])
+        completions = decode_all(each.engine(batch_size), [request(prompt) for prompt in PROMPTS])
         assert [(completion.prompt_tokens, completion.tokens) for completion in completions] == expected
     assert len({tuple(tokens) for _, tokens in expected}) == len(PROMPTS)
 
 
 def test_completions_do_not_depend_on_batch(each: LoadedModel) -> None:
     requests = [request(PROMPTS[i % 6], seed=i // 2, max_tokens=2 + 5 * i % 13, **SAMPLED) for i in range(10)]
-    alone, some, all_of_them = ([c.tokens for c in answered(each.engine(size), requests)] for size in (1, 3, 10))
+    alone, some, all_of_them = ([c.tokens for c in decode_all(each.engine(size), requests)] for size in (1, 3, 10))
     assert alone == some == all_of_them
 
 
 def test_prompts_with_equal_tokens_keep_their_images(qwen: LoadedModel) -> None:
     colours = ["red", "blue", "yellow", "black"]
     prompts = [asked(picture(50, 50, colour), "What is in the box?") for colour in colours]
-    completions = answered(qwen.engine(4), [request(prompt) for prompt in prompts])
+    completions = decode_all(qwen.engine(4), [request(prompt) for prompt in prompts])
     assert len({completion.prompt_tokens for completion in completions}) == 1
     assert len({tuple(completion.tokens) for completion in completions}) == len(colours)
 
@@ -193,7 +193,7 @@ def test_prompts_with_equal_tokens_keep_their_images(qwen: LoadedModel) -> None:
 def test_completions_of_one_prompt_share_prefill(qwen: LoadedModel) -> None:
     engine = qwen.engine(3)
     with Spy(qwen.model) as spy:
-        completions = answered(engine, [request(PROMPTS[2], seed=i, max_tokens=2 + i, **SAMPLED) for i in range(8)])
+        completions = decode_all(engine, [request(PROMPTS[2], seed=i, max_tokens=2 + i, **SAMPLED) for i in range(8)])
     assert [read for read in spy.read if read[1] > 1] == [(1, len(completions[0].prompt_tokens), True)]
     assert len({completion.text for completion in completions}) == 8
 
@@ -201,19 +201,19 @@ def test_completions_of_one_prompt_share_prefill(qwen: LoadedModel) -> None:
 def test_texts_are_prefilled_together_and_images_alone(qwen: LoadedModel) -> None:
     engine = qwen.engine(6)
     with Spy(qwen.model) as spy:
-        answered(engine, [request(prompt) for prompt in PROMPTS])
+        decode_all(engine, [request(prompt) for prompt in PROMPTS])
     assert [(rows, seen) for rows, width, seen in spy.read if width > 1] == [(2, False)] + 4 * [(1, True)]
     assert (6, 1, False) in spy.read
 
 
 def test_stop_strings_and_limits(each: LoadedModel) -> None:
-    (free,) = answered(each.engine(1), [request(PROMPTS[0])])
+    (free,) = decode_all(each.engine(1), [request(PROMPTS[0])])
     stop = free.text[4:6]
     requests = [
         request(PROMPTS[0], stop=(stop,)),
         request(PROMPTS[0], max_length=len(free.prompt_tokens) + 3),
     ]
-    stopped, limited = answered(each.engine(2), requests)
+    stopped, limited = decode_all(each.engine(2), requests)
     assert (stopped.text, stopped.finish) == (free.text[: free.text.index(stop)], "stop")
     assert (limited.tokens, limited.finish) == (free.tokens[:3], "length")
 
@@ -225,7 +225,7 @@ def test_context_counts_image_tokens(qwen: LoadedModel) -> None:
 
 def test_batch_that_does_not_fit_is_halved(qwen: LoadedModel, caplog: pytest.LogCaptureFixture) -> None:
     requests = [request(PROMPTS[i % 6], seed=i, **SAMPLED) for i in range(9)]
-    expected = [completion.text for completion in answered(qwen.engine(9), requests)]
+    expected = [completion.text for completion in decode_all(qwen.engine(9), requests)]
     engine = qwen.engine(9)
 
     def refuse(model: Any, args: Any, kwargs: dict[str, Any]) -> None:
@@ -233,7 +233,7 @@ def test_batch_that_does_not_fit_is_halved(qwen: LoadedModel, caplog: pytest.Log
             raise torch.OutOfMemoryError("CUDA out of memory.")
 
     hook = qwen.model.register_forward_pre_hook(refuse, with_kwargs=True)
-    assert [completion.text for completion in answered(engine, requests)] == expected
+    assert [completion.text for completion in decode_all(engine, requests)] == expected
     hook.remove()
     said = [record.getMessage() for record in caplog.records if record.name.startswith("proctor")]
     assert [line.partition("batch of ")[2] for line in said] == [
@@ -340,7 +340,7 @@ def test_invalid_image_is_refused(qwen: LoadedModel) -> None:
 @pytest.mark.parametrize(
     ("template", "chat", "reason"),
     [
-        (PICTURE_TEMPLATE, False, "with --api completions it takes text only"),
+        (IMAGE_TEMPLATE, False, "with --api completions it takes text only"),
         (TEMPLATE, True, "its chat template does not support images"),
     ],
 )
@@ -368,10 +368,10 @@ def test_vision_model_without_image_support_refuses_images(
 )
 def test_model_folder_loads_and_answers(folders: Callable[[str], Path], kind: str, decoding: str) -> None:
     requests = [request(prompt) for prompt in PROMPTS]
-    with Session(f"hf/{folders(kind)}", batch_size=4) as session:
+    with ModelSession(f"hf/{folders(kind)}", batch_size=4) as session:
         outputs = session.ask(*requests)
         identity = session.model.identity()
-    expected = answered(loaded(folders(kind)).engine(6), requests)
+    expected = decode_all(loaded(folders(kind)).engine(6), requests)
     assert [output.text for output in outputs] == [completion.text for completion in expected]
     assert [output.usage.input_tokens for output in outputs] == [
         len(completion.prompt_tokens) for completion in expected
@@ -386,7 +386,7 @@ def test_model_folder_loads_and_answers(folders: Callable[[str], Path], kind: st
     "kind", ["Qwen2VL", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("Idefics3", ALONE))]
 )
 def test_image_tensors_have_model_dtype(folders: Callable[[str], Path], kind: str) -> None:
-    with Session(f"hf/{folders(kind)}", precision="bf16") as session:
+    with ModelSession(f"hf/{folders(kind)}", precision="bf16") as session:
         assert session.model.identity()["dtype"] == "bfloat16"
         assert session.model.identity()["decoding"].startswith("one" if kind == ALONE else "plain")
         assert session.ask(request(PROMPTS[2]))[0].usage.output_tokens > 0
@@ -427,7 +427,7 @@ def test_vision_model_without_images_is_decoded_in_slots(
     texts = []
     for fast, decoding in (((), "plain: there is no GPU"), (("cpu",), "slots without graphs")):
         monkeypatch.setattr("proctor.models.providers.transformers.SLOT_DEVICES", fast)
-        with Session(f"hf/{folders(kind)}", api="completions") as session:
+        with ModelSession(f"hf/{folders(kind)}", api="completions") as session:
             assert session.model.identity()["decoding"] == decoding
             texts.append([output.text for output in session.ask(*requests)])
     assert texts[0] == texts[1]
@@ -448,7 +448,7 @@ def test_task_without_images_is_decoded_in_slots(
         (text, False, "plain: it takes pictures"),  # in a game pictures come later
         (text, True, "slots without graphs"),
     ):
-        with Session(f"hf/{folders(kind)}", samples, inputs_known) as session:
+        with ModelSession(f"hf/{folders(kind)}", samples, inputs_known) as session:
             assert session.model.identity()["decoding"] == decoding
             texts.append([output.text for output in session.ask(*requests)])
             if decoding.startswith("plain"):
@@ -471,7 +471,7 @@ def test_vision_model_without_processor_is_text_model(folders: Callable[[str], P
     shutil.copytree(folders("Gemma3"), folder)
     for name in PROCESSOR_FILES:
         (folder / name).unlink(missing_ok=True)
-    with Session(f"hf/{folder}", api="completions") as session:
+    with ModelSession(f"hf/{folder}", api="completions") as session:
         assert session.ask(request("The quick brown fox"))[0].text
         assert session.model.identity().get("pictures") is None
 

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from conftest import Command, Stalling
-from helpers.postgres_server import PASSWORD, SPELT, PostgresServer
+from helpers.postgres_server import ESCAPED_PASSWORD, PASSWORD, PostgresServer
 from proctor import evaluate
 from proctor.core.errors import StoreError, StoreWriteError
 from proctor.core.evaluation import resume
@@ -128,7 +128,7 @@ def test_killed_process_releases_run_lock(adding: str, postgres: str, stalling: 
     assert resume(run.id, {}).run.n == 10
 
 
-def test_kill_during_writes_loses_no_committed_batch(adding: str, postgres: str) -> None:
+def test_run_resumes_after_kill_during_writes(adding: str, postgres: str) -> None:
     process = start("run", adding, "--model", "scripted/oracle", "--limit", "8000")
     until(lambda: stored() >= 500, process)
     kill(process)
@@ -168,7 +168,7 @@ def test_run_fails_when_server_is_killed(adding: str, own_server: PostgresServer
     assert said.startswith("proctor: Writing to postgresql://team@")
     assert "Stored records are kept. After fixing the cause: proctor resume 20" in said
     assert PASSWORD not in said
-    assert SPELT not in said
+    assert ESCAPED_PASSWORD not in said
     with pytest.raises(StoreError, match=r"Cannot use the store postgresql://team@/exams1\?host=.*connection"):
         open_store(mode="read")
     own_server.start()
@@ -265,7 +265,7 @@ def test_password_is_never_shown(adding: str, postgres: str, proctor: Command, t
     everything += "".join(path.read_text() for path in out.iterdir())
     everything += open_store()._database.execute("SELECT string_agg(encode(body, 'escape'), '') FROM runs")[0][0]
     assert store_location(postgres) in everything
-    for secret in (PASSWORD, SPELT, "sesame"):
+    for secret in (PASSWORD, ESCAPED_PASSWORD, "sesame"):
         assert secret not in everything
 
 
